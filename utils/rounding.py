@@ -1,0 +1,100 @@
+"""Rounding to a format: the short, exact reference, in float64.
+
+Every finite format is a grid. In the binade of x the grid's spacing is `ulp(x)`, so rounding takes three lines:
+measure x in ulps, round that to a whole number, multiply back. Both scalings are by powers of two and exact, so
+there is one rounding and never two. A rounding rule is a function from ulps to whole ulps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:  # formats stands below this module and imports it; rounding reads the attributes of a format
+    from utils.formats import FloatFormat
+
+Rounding = Callable[[np.ndarray], np.ndarray]
+
+
+def ties_to_even(q: np.ndarray) -> np.ndarray:
+    """Round to the nearest whole number, a tie to the even one (IEEE 754-2019 roundTiesToEven)."""
+    return np.rint(q)
+
+
+def ties_away(q: np.ndarray) -> np.ndarray:
+    """Round to the nearest whole number, a tie away from zero (IEEE 754-2019 roundTiesToAway)."""
+    whole = np.trunc(q)
+    # The remainder is exact, whereas floor(|q| + 1/2) would round 0.49999999999999994 up.
+    return np.where(np.abs(q - whole) >= 0.5, whole + np.copysign(1.0, q), whole)
+
+
+def toward_zero(q: np.ndarray) -> np.ndarray:
+    """Drop the fraction (IEEE 754-2019 roundTowardZero)."""
+    return np.trunc(q)
+
+
+def toward_positive(q: np.ndarray) -> np.ndarray:
+    """Round up (IEEE 754-2019 roundTowardPositive)."""
+    return np.ceil(q)
+
+
+def toward_negative(q: np.ndarray) -> np.ndarray:
+    """Round down (IEEE 754-2019 roundTowardNegative)."""
+    return np.floor(q)
+
+
+def stochastic(rng: np.random.Generator) -> Rounding:
+    """Make a rule that rounds up with the probability of the fraction, so that the mean is q itself.
+
+    The draw has 53 bits, so the probability is exact to 2**-53. The same generator state gives the same result.
+    Raises TypeError if `rng` is not a NumPy Generator.
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"stochastic() needs a numpy.random.Generator, not {type(rng).__name__}: np.random.default_rng(seed)")
+
+    def rule(q: np.ndarray) -> np.ndarray:
+        below = np.floor(q)
+        return below + (rng.random(np.shape(q)) < q - below)
+
+    return rule
+
+
+def ulp(x, fmt: FloatFormat) -> np.ndarray:
+    """Give the format's spacing at x: the gap between neighbours in the binade of x.
+
+    `x`: real numbers of any shape. Returns float64 of that shape; below the smallest normal the spacing is that of
+    the subnormals, beyond `fmt.max` that of the last binade; NaN at NaN and at the infinities.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    finite = np.isfinite(x)
+    _, e = np.frexp(np.where(finite, x, 1.0))  # |x| = f * 2**e with 1/2 <= f < 1; frexp(0) gives e = 0
+    e = np.where(x == 0, fmt.emin, np.clip(e - 1, fmt.emin, fmt.emax)).astype(np.int32)
+    return np.where(finite, np.ldexp(1.0, e - fmt.mantissa_bits), np.nan)[()]
+
+
+def quantize(x, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate: bool = False) -> np.ndarray:
+    """Round x to the values of a format.
+
+    `x`: real numbers of any shape, taken as float64. Returns float64 of that shape; every finite result is a value
+    of `fmt`, and the sign of zero is kept where the format has one. NaN stays NaN in every format.
+
+    Overflow is decided by the rule, as in IEEE 754-2019 (7.4): what it rounds past `fmt.max` overflows, so toward
+    zero nothing finite does. Overflow gives an infinity where the format has one, else NaN; with `saturate` (the
+    OFP8 saturating mode) it gives `fmt.max` with the sign of x, for infinities too. Formats with neither (FP6, FP4)
+    always saturate (OCP MX 1.0). E8M0 has neither zero nor sign: zero and what is negative become NaN, and what is
+    positive but below its smallest value becomes that value (as in ml_dtypes).
+    """
+    x = np.asarray(x, dtype=np.float64)
+    step = ulp(x, fmt)
+    end = fmt.max / float(ulp(fmt.max, fmt)) + 1.0  # the first point past the grid, in ulps
+    limit = np.nextafter(end, 0.0)  # all that lies beyond the end rounds as this does: up is overflow, down is max
+    y = rounding(np.clip(x / step, -limit, limit)) * step  # x / step is exact: a power of two, and no underflow
+    over = np.isinf(x) | (np.abs(y) > fmt.max)
+    past = fmt.max if saturate or not fmt.has_nan else np.inf if fmt.has_inf else np.nan
+    y = np.copysign(np.where(over, past, y), x)  # a negative that rounds to zero gives -0
+    if not fmt.has_zero:
+        y = np.where(x > 0, np.maximum(y, fmt.smallest_normal), np.nan)
+    y = np.where(np.isnan(x), np.nan, y)
+    return (y if fmt.has_negative_zero else y + 0.0)[()]  # -0 + 0 = +0; [()] makes a scalar of a 0-d array
