@@ -49,7 +49,9 @@ class FloatFormat:
                 " this codec covers 1 to 11 and 0 to 52, what float64 can hold"
             )
         if self.emin - self.mantissa_bits < -1074 or self.emax > 1023:
-            raise ValueError(f"{self.name}: bias {self.bias} leaves the range of float64; use one nearer to 2**(e-1) - 1")
+            raise ValueError(
+                f"{self.name}: bias {self.bias} leaves the range of float64; use one nearer to 2**(e-1) - 1"
+            )
 
     def __str__(self) -> str:
         return self.name
@@ -254,7 +256,9 @@ def encode(value, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate:
     magnitude = np.abs(np.where(np.isfinite(value), value, fmt.smallest_normal))
     _, e = np.frexp(magnitude)  # magnitude = f * 2**e with 1/2 <= f < 1
     e = np.maximum(e.astype(np.int64) - 1, fmt.emin)
-    significand = np.ldexp(magnitude, (fmt.mantissa_bits - e).astype(np.int32)).astype(np.uint64)  # whole: it was rounded
+    significand = np.ldexp(magnitude, (fmt.mantissa_bits - e).astype(np.int32)).astype(
+        np.uint64
+    )  # whole: it was rounded
     hidden = np.uint64(2**fmt.mantissa_bits)
     normal = significand >= hidden
     exponent = np.where(normal, e + fmt.bias, 0).astype(np.uint64)

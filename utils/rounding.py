@@ -52,7 +52,9 @@ def stochastic(rng: np.random.Generator) -> Rounding:
     Raises TypeError if `rng` is not a NumPy Generator.
     """
     if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"stochastic() needs a numpy.random.Generator, not {type(rng).__name__}: np.random.default_rng(seed)")
+        raise TypeError(
+            f"stochastic() needs a numpy.random.Generator, not {type(rng).__name__}: np.random.default_rng(seed)"
+        )
 
     def rule(q: np.ndarray) -> np.ndarray:
         below = np.floor(q)
