@@ -1,0 +1,195 @@
+"""Time and memory: step times with their spread, bytes of tensors, bytes that autograd keeps, CUDA peaks.
+
+Milliseconds, bytes, and decimal units (1 GB/s = 1e9 bytes a second, 1 TFLOP/s = 1e12 operations a second).
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+
+# Student's t, 97.5 % quantile for 1, 2, ... 10 degrees of freedom (more are treated as 10, which is on the safe side).
+STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Raw times of one call in milliseconds, in the order in which they were taken."""
+
+    samples: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The median in milliseconds."""
+        return statistics.median(self.samples)
+
+    @property
+    def spread(self) -> float:
+        """Distance between the first and the third quartile in milliseconds; 0 for a single sample."""
+        if len(self.samples) < 2:
+            return 0.0
+        first, _, third = statistics.quantiles(self.samples, n=4, method="inclusive")
+        return third - first
+
+    def __str__(self) -> str:
+        return f"{self.median:.3g} ms ± {self.spread:.2g} ({len(self.samples)} runs)"
+
+
+class StepClock:
+    """Times of consecutive steps; on CUDA by events, so that the clock itself makes nothing wait."""
+
+    def __init__(self, device: torch.device):
+        self.cuda = device.type == "cuda"
+        self.marks = []
+        self.tick()
+
+    def tick(self) -> None:
+        """Mark the end of one step and the beginning of the next."""
+        if self.cuda:
+            mark = torch.cuda.Event(enable_timing=True)
+            mark.record()
+        else:
+            mark = time.perf_counter()
+        self.marks.append(mark)
+
+    def milliseconds(self) -> list[float]:
+        """Return the time of each step in milliseconds, after waiting for the device."""
+        pairs = zip(self.marks, self.marks[1:], strict=False)
+        if self.cuda:
+            torch.cuda.synchronize()
+            return [first.elapsed_time(second) for first, second in pairs]
+        return [1e3 * (second - first) for first, second in pairs]
+
+
+def time_call(call: Callable[[], object], *, device: torch.device, warmup: int = 3, repeats: int = 10) -> Timing:
+    """Return the times of `repeats` calls after `warmup` calls that are not counted.
+
+    Raises: ValueError when `repeats` is below 1.
+    """
+    if repeats < 1:
+        raise ValueError(f"repeats {repeats} gives no sample; ask for at least 1")
+    for _ in range(warmup):
+        call()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    clock = StepClock(device)
+    for _ in range(repeats):
+        call()
+        clock.tick()
+    return Timing(tuple(clock.milliseconds()))
+
+
+def mean_interval(values: Iterable[float]) -> tuple[float, float | None]:
+    """Return the mean and half the width of its 95 % Student interval; None for the width of a single value."""
+    values = list(values)
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, None
+    quantile = STUDENT_T[min(len(values) - 1, len(STUDENT_T)) - 1]
+    return mean, quantile * statistics.stdev(values) / len(values) ** 0.5
+
+
+def tensor_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
+    """Return the bytes of the tensors' storages, each storage once (tied weights count once)."""
+    storages = {}
+    for tensor in tensors:
+        if tensor is not None:
+            storage = tensor.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
+    return sum(storages.values())
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    """Return the tensors of the optimizer's state that have the shape of their parameter (no step counters)."""
+    return [
+        value
+        for parameter, state in optimizer.state.items()
+        for value in state.values()
+        if isinstance(value, torch.Tensor) and value.shape == parameter.shape
+    ]
+
+
+class SavedBytes:
+    """Count what autograd keeps for the backward pass: each storage once, parameters left out.
+
+    Enter it around a forward pass, read `.total` and `.by_dtype` afterwards. It counts storages, not temporaries or
+    workspace; weights that autocast casts and caches are counted, since they live until the backward pass too.
+    Which attention kernel runs decides what is saved, so compare devices with eager attention.
+    """
+
+    def __init__(self, model: torch.nn.Module):
+        self.parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+        self.by_dtype: dict[torch.dtype, int] = {}
+        self.kept: dict[int, torch.Tensor] = {}  # holds the tensors: a freed address could be given to the next one
+
+    def _pack(self, tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in self.parameters and storage.data_ptr() not in self.kept:
+            self.kept[storage.data_ptr()] = tensor
+            self.by_dtype[tensor.dtype] = self.by_dtype.get(tensor.dtype, 0) + storage.nbytes()
+        return tensor
+
+    @property
+    def total(self) -> int:
+        """Bytes of all dtypes together."""
+        return sum(self.by_dtype.values())
+
+    def __enter__(self) -> "SavedBytes":
+        self.hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor)
+        self.hooks.__enter__()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.hooks.__exit__(*error)
+        self.kept.clear()
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Most bytes that a CUDA device held: `allocated` by tensors, `reserved` by torch's cache (what nvidia-smi sees)."""
+
+    allocated: int | None
+    reserved: int | None
+
+
+def reset_peak(device: torch.device) -> None:
+    """Begin a new measurement of the peak; nothing happens where the device keeps no count."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak(device: torch.device) -> Peak:
+    """Return the peak since `reset_peak`; both fields are None where the device keeps no count."""
+    if device.type != "cuda":
+        return Peak(None, None)
+    return Peak(torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate beside the limit that it is held against, both in `unit`."""
+
+    value: float
+    limit: float
+    unit: str
+
+    @property
+    def share(self) -> float:
+        """The rate as a share of its limit: 1.0 is all of it."""
+        return self.value / self.limit
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} {self.unit}, {100 * self.share:.0f} % of {self.limit:.3g}"
+
+
+def tflops(operations: float, milliseconds: float, *, limit: float) -> Rate:
+    """Return the rate of `operations` (a multiply-add is two) in TFLOP/s beside `limit` in TFLOP/s."""
+    return Rate(operations / milliseconds / 1e9, limit, "TFLOP/s")
+
+
+def gigabytes_per_second(moved: float, milliseconds: float, *, limit: float) -> Rate:
+    """Return the rate of `moved` bytes, read and written together, in GB/s beside `limit` in GB/s."""
+    return Rate(moved / milliseconds / 1e6, limit, "GB/s")
