@@ -1,0 +1,171 @@
+"""What a check says: not attempted, not yet (with a hint that names the misconception), or correct."""
+
+import ast
+import functools
+import html
+import math
+import operator
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+NOT_ATTEMPTED, NOT_YET, CORRECT = "not attempted", "not yet", "correct"
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+_SIGNS = {NOT_ATTEMPTED: "○", NOT_YET: "→", CORRECT: "✓"}
+
+
+class Unreadable(ValueError):
+    """An answer that is not of the kind asked for; its text says how to write one."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The answer of a check: its `status`, and a sentence that helps. True in a condition only when correct."""
+
+    status: str
+    message: str
+
+    def __bool__(self) -> bool:
+        return self.status == CORRECT
+
+    def __repr__(self) -> str:
+        return f"{_SIGNS[self.status]} {self.status.capitalize()}. {self.message}"
+
+    def _repr_html_(self) -> str:
+        kind, lead = self.status.replace(" ", "-"), f"{_SIGNS[self.status]} {self.status.capitalize()}."
+        return f'<p class="mp-outcome mp-outcome-{kind}"><strong>{lead}</strong> {html.escape(self.message)}</p>'
+
+
+def correct(message: str) -> Outcome:
+    """The answer is right; `message` says what it shows."""
+    return Outcome(CORRECT, message)
+
+
+def not_yet(message: str) -> Outcome:
+    """The answer is not right yet; `message` names the misconception and says where to look."""
+    return Outcome(NOT_YET, message)
+
+
+def exercise(check: Callable[[object], Outcome]) -> Callable[..., Outcome]:
+    """Make a check that never raises on a learner's error.
+
+    `...`, None and blanks that are still there count as not attempted; an exception inside becomes *not yet* with its
+    text. The wrapped check sees only real answers.
+    """
+
+    @functools.wraps(check)
+    def guarded(answer=...) -> Outcome:
+        if _is_blank(answer):
+            return Outcome(NOT_ATTEMPTED, "Put your answer where the dots are, then run the cell again.")
+        try:
+            return check(answer)
+        except Unreadable as error:
+            return not_yet(str(error))
+        except Exception as error:  # a learner's mistake ends here, whatever it is
+            return not_yet(f"Your answer made the check stop with {type(error).__name__}: {error}")
+
+    return guarded
+
+
+def as_number(answer) -> float:
+    """Read a number as learners write it: 448, "448", "2**-9", "(1 + 1/2) * 2^3", "0x1.8p3", or a 0-d array or tensor.
+
+    Raises Unreadable, with a remedy, for anything else.
+    """
+    if isinstance(answer, str):
+        text = answer.strip().replace("^", "**")
+        for read in (float, _arithmetic, float.fromhex):
+            try:
+                return read(text)
+            except ValueError:
+                continue
+        raise Unreadable(f"{answer!r} is not a number I can read; write it like 448, 2**-9 or 0x1.8p3.")
+    try:
+        return float(answer)
+    except (TypeError, ValueError):
+        raise Unreadable(f"{answer!r} is not a number; write it like 448 or 2**-9.") from None
+
+
+def as_code(answer) -> int:
+    """Read a code as learners write it: 0x2A, "0x2a", "0b00101010", "0 0101 010", or a BitFlip widget.
+
+    Raises Unreadable, with a remedy, for anything else.
+    """
+    if hasattr(answer, "code"):
+        return int(answer.code)
+    if isinstance(answer, str):
+        text = answer.strip().lower().replace(" ", "").replace("_", "")
+        if text.startswith("0x"):
+            return int(text, 16)
+        if text and set(text.removeprefix("0b")) <= {"0", "1"}:
+            return int(text.removeprefix("0b"), 2)
+        raise Unreadable(f"{answer!r} is not a code; write it like 0x2A or 0b00101010.")
+    if isinstance(answer, bool) or not hasattr(answer, "__index__"):
+        raise Unreadable(f"{answer!r} is not a code: a code is a whole number such as 0x2A.")
+    return operator.index(answer)
+
+
+def same_number(a: float, b: float) -> bool:
+    """Whether two floats are the same value: NaN equals NaN, and the sign of zero counts."""
+    return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
+
+
+@contextmanager
+def time_limit(seconds: float):
+    """Stop what runs inside after this many seconds with TimeoutError, so that an endless loop cannot hang a notebook.
+
+    It needs Unix signals and the main thread, where notebook cells run; elsewhere it does nothing.
+    """
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(signum, frame):
+        raise TimeoutError(f"it ran for more than {seconds:g} s; is there a loop that never ends?")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _is_blank(answer) -> bool:
+    if answer is ... or answer is None:
+        return True
+    if isinstance(answer, dict):
+        return any(value is ... for value in answer.values())
+    return isinstance(answer, (list, tuple)) and any(value is ... for value in answer)
+
+
+def _arithmetic(text: str) -> float:
+    """Work out numbers joined by + - * / ** and brackets, and nothing else."""
+
+    def value(node) -> float:
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            return node.value
+        if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)](value(node.operand))
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            left, right = value(node.left), value(node.right)
+            if isinstance(node.op, ast.Pow) and abs(right) > 2000:
+                raise ValueError("that power is too large")
+            return _OPERATORS[type(node.op)](left, right)
+        raise ValueError("not a sum, product, quotient or power of numbers")
+
+    try:
+        return float(value(ast.parse(text, mode="eval").body))
+    except (SyntaxError, OverflowError, ZeroDivisionError) as error:
+        raise ValueError(str(error)) from None

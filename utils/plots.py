@@ -1,0 +1,113 @@
+"""The book's figures: one style, and one colour, marker and line for each format through all chapters.
+
+Call `style()` once, in the import cell. Colours are those of Okabe and Ito, which differ under every common colour
+blindness; the three field colours are those of the pages (`utils/widgets/tokens.css`).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from utils.formats import FORMATS, FloatFormat
+
+SIGN, EXPONENT, FRACTION = "#a53f00", "#005a8f", "#8a2f69"
+SIGN_TINT, EXPONENT_TINT, FRACTION_TINT = "#ffe4d1", "#d6eaf8", "#f6dfec"
+INK, INK_SOFT, LINE, PAPER = "#1c1f24", "#4c545f", "#d4d8de", "#ffffff"
+WIDTH_INCHES = 7.2
+
+
+class Look(NamedTuple):
+    """How a format is drawn in every figure of the book."""
+
+    color: str
+    marker: str
+    linestyle: str
+
+
+# Related formats share a hue; marker and line tell them apart.
+LOOKS: dict[str, Look] = {
+    "float64": Look("#1c1f24", "s", "-"),
+    "float32": Look("#5c6670", "o", "-"),
+    "tf32": Look("#5c6670", "D", "--"),
+    "float16": Look("#0072b2", "o", "-"),
+    "bfloat16": Look("#d55e00", "^", "-"),
+    "float8_e4m3fn": Look("#8a2f69", "o", "-"),
+    "float8_e4m3fnuz": Look("#8a2f69", "D", "--"),
+    "float8_e5m2": Look("#007a5a", "^", "-"),
+    "float8_e5m2fnuz": Look("#007a5a", "v", "--"),
+    "float8_e8m0fnu": Look("#8f6a00", "P", ":"),
+    "float6_e3m2fn": Look("#1f8fc4", "^", "-."),
+    "float6_e2m3fn": Look("#1f8fc4", "o", "-."),
+    "float4_e2m1fn": Look("#c25a93", "X", "-"),
+}
+
+
+def style() -> None:
+    """Set the book's figure style in this kernel: size, type, light card, sharp PNGs."""
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    set_matplotlib_formats("retina")
+    plt.rcParams.update(
+        {
+            "figure.figsize": (WIDTH_INCHES, 3.2),
+            "figure.facecolor": PAPER,  # an explicit light card stays readable on the dark theme
+            "axes.facecolor": PAPER,
+            "savefig.facecolor": PAPER,
+            "figure.constrained_layout.use": True,
+            "font.size": 10,
+            "axes.edgecolor": INK_SOFT,
+            "axes.labelcolor": INK,
+            "text.color": INK,
+            "xtick.color": INK_SOFT,
+            "ytick.color": INK_SOFT,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": LINE,
+            "grid.linewidth": 0.6,
+            "axes.axisbelow": True,
+            "lines.linewidth": 1.8,
+            "lines.markersize": 5,
+            "legend.frameon": False,
+        }
+    )
+
+
+def look(fmt: FloatFormat | str) -> dict[str, str]:
+    """Give the keyword arguments of `Axes.plot` for a format. Raises ValueError for a format without a look."""
+    name = str(fmt)
+    if name not in LOOKS:
+        raise ValueError(f"no look for {name!r}; the book's formats are {', '.join(LOOKS)}")
+    return LOOKS[name]._asdict()
+
+
+def layouts(formats: Sequence[FloatFormat] = tuple(FORMATS.values())) -> Figure:
+    """Draw the fields of formats to one scale: a row each, one box a bit, the sign at the left."""
+    fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 0.36 * len(formats) + 0.6))
+    for row, fmt in enumerate(formats):
+        colors = [(SIGN, SIGN_TINT)] * fmt.signed
+        colors += [(EXPONENT, EXPONENT_TINT)] * fmt.exponent_bits + [(FRACTION, FRACTION_TINT)] * fmt.mantissa_bits
+        for x, (edge, face) in enumerate(colors):
+            ax.add_patch(Rectangle((x, row - 0.36), 1, 0.72, facecolor=face, edgecolor=edge, linewidth=0.8))
+        ax.text(-0.6, row, fmt.name, ha="right", va="center", family="monospace", fontsize=9)
+        counts = f"{int(fmt.signed)} + {fmt.exponent_bits} + {fmt.mantissa_bits}"
+        ax.text(len(colors) + 0.6, row, counts, va="center", fontsize=8, color=INK_SOFT)
+    first = formats[0]
+    starts = {"sign": 0, "exponent": int(first.signed), "fraction": int(first.signed) + first.exponent_bits}
+    for (name, x), color in zip(starts.items(), (SIGN, EXPONENT, FRACTION), strict=True):
+        ha, x = ("right", 0.9) if name == "sign" else ("left", x)
+        ax.text(x, -0.75, name, ha=ha, color=color, fontsize=9)
+    ax.set(xlim=(-15, 71), ylim=(len(formats) - 0.4, -1.3))
+    ax.axis("off")
+    return fig
+
+
+def values_on_a_line(ax: Axes, values: np.ndarray, row: float, fmt: FloatFormat, label: str | None = None) -> None:
+    """Draw values as ticks on one line of an axis; `row` is its height, `label` (by default the name) stands left."""
+    ax.vlines(values, row - 0.3, row + 0.3, color=LOOKS[fmt.name].color, linewidth=1.0)
+    ax.text(-0.01, row, label or fmt.name, transform=ax.get_yaxis_transform(), ha="right", va="center", fontsize=9)
