@@ -1,0 +1,43 @@
+# Each target sets up what it needs; a second call finds everything in place. Only relative paths: the folder's
+# name may hold a space.
+PYTHON := .venv/bin/python
+export OMP_WAIT_POLICY := PASSIVE
+.DEFAULT_GOAL := help
+.PHONY: help set-up book serve lab live test bench sweep
+
+help:
+	@echo "make book    build the HTML book from the committed outputs; prints the page to open"
+	@echo "make test    run all tests: units, notebooks, and the built pages in a real browser"
+	@echo "make serve   show the built book on a local port"
+	@echo "make lab     open the notebooks in JupyterLab"
+	@echo "make live    run every notebook on this machine and build the book with its results"
+	@echo "make bench   run the benchmarks; each prints ratios to its limit and to its peers"
+	@echo "make sweep   check rounding on all 2**32 float32 inputs (hours)"
+	@echo "Each of them first sets up .venv in this folder: some minutes the first time, 0.1 s later."
+
+set-up:
+	@command -v python3 > /dev/null || { echo "python3 is missing: install Python 3.11, 3.12 or 3.13." >&2; exit 1; }
+	@python3 tools/set_up.py
+
+book: set-up
+	@$(PYTHON) tools/build.py
+
+serve: book
+	@$(PYTHON) tools/serve.py
+
+lab: set-up
+	@$(PYTHON) -m jupyterlab --notebook-dir=book
+
+live: set-up
+	@$(PYTHON) tools/live.py
+
+test:
+	@command -v python3 > /dev/null || { echo "python3 is missing: install Python 3.11, 3.12 or 3.13." >&2; exit 1; }
+	@python3 tools/set_up.py --browser
+	@$(PYTHON) tools/run_tests.py
+
+bench: set-up
+	@$(PYTHON) tools/run_benchmarks.py
+
+sweep: set-up
+	@$(PYTHON) -m pytest tests -m sweep -s

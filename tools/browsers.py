@@ -1,0 +1,67 @@
+"""A Chromium or Chrome for the browser tests: the machine's own, else an installed one."""
+
+import os
+import shutil
+import subprocess
+
+from set_up import PYTHON, SetUpError, run, say
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+def find():
+    """The program that CHROME names, one on PATH, or Playwright's own; None where there is none."""
+    named = os.environ.get("CHROME")
+    if named:
+        return shutil.which(named)
+    return next(filter(None, map(shutil.which, NAMES)), None) or playwright_chromium()
+
+
+def playwright_chromium():
+    """The Chromium that Playwright installed earlier, or None."""
+    code = (
+        "from playwright.sync_api import sync_playwright as p\n"
+        "with p() as play: print(play.chromium.executable_path)"
+    )
+    done = subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True, check=False)
+    return shutil.which(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None
+
+
+def install():
+    """Install a browser: Debian's package where that needs no password, else Playwright's own in the user's cache.
+
+    Raises:
+        SetUpError: where neither can be installed.
+    """
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        say("No Chromium or Chrome found: installing Debian's package `chromium` with apt-get.")
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        packages = ["apt-get", "install", "--yes", "--no-install-recommends", "chromium"]
+        try:
+            run(["apt-get", "update"], "apt-get update failed", env=quiet)
+            run(packages, "apt-get could not install chromium", env=quiet)
+            return
+        except SetUpError as error:
+            say(f"{error} Trying Playwright's Chromium.")
+    else:
+        say("No Chromium or Chrome found: installing Playwright's Chromium into your cache folder (180 MB).")
+    run([str(PYTHON), "-m", "playwright", "install", "chromium"], "Playwright could not install Chromium")
+
+
+def set_up():
+    """Install a browser where none is found.
+
+    Raises:
+        SetUpError: with one sentence that says what to do.
+    """
+    if find():
+        return
+    named = os.environ.get("CHROME")
+    if named:
+        raise SetUpError(f"CHROME names {named}, which is not a program here.")
+    try:
+        install()
+    except SetUpError as error:
+        raise SetUpError(f"The browser tests need Chromium or Chrome; install one, or set CHROME. ({error})") from None
+    if not find():
+        raise SetUpError("The browser tests need Chromium or Chrome; install one, or set CHROME to its path.")

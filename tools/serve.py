@@ -1,0 +1,49 @@
+"""Show the built book on port 8000, or the next free one, of this machine alone."""
+
+import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+SITE = Path(__file__).resolve().parents[1] / "_build" / "html"
+FIRST_PORT, PORTS = 8000, 100
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves the site without a log line for each file, and lets no page grow stale in the browser's cache."""
+
+    def end_headers(self):
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+def open_server(handler):
+    """A server on the first free port from 8000 on.
+
+    Raises:
+        OSError: where a hundred ports in a row are taken.
+    """
+    for port in range(FIRST_PORT, FIRST_PORT + PORTS):
+        try:
+            return ThreadingHTTPServer(("127.0.0.1", port), handler)
+        except OSError:
+            continue
+    raise OSError(f"no port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} is free")
+
+
+def main():
+    """Serve until Ctrl-C."""
+    with open_server(partial(QuietHandler, directory=str(SITE))) as server:
+        print(f"The book is at http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C ends this)", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""Set the book up on a fresh machine: a virtual environment, the pinned packages, KaTeX and, for tests, a browser.
+
+Runs before anything is installed, so it uses the standard library alone. A second call compares one stamp and
+returns. Usage: python3 tools/set_up.py [--browser]
+"""
+
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "book-set-up.json"
+OLDEST, NEWEST = (3, 11), (3, 13)
+DISK_GB = 4.0
+
+
+class SetUpError(Exception):
+    """One line that says what is missing and what to do."""
+
+
+def say(text):
+    """Print one line of progress at once."""
+    print(text, flush=True)
+
+
+def run(command, failure, **options):
+    """Run a command silently and return what it printed.
+
+    Raises:
+        SetUpError: with `failure` and the last line that the command printed.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, **options)
+    if done.returncode:
+        lines = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
+        raise SetUpError(f"{failure}: {lines[-1]}")
+    return done.stdout
+
+
+def use_suitable_python():
+    """Go on in this Python where its version fits, else in another one on PATH.
+
+    Raises:
+        SetUpError: where there is no Python of a version that the pinned packages support.
+    """
+    if OLDEST <= sys.version_info[:2] <= NEWEST:
+        return
+    for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
+        other = shutil.which(f"python3.{minor}")
+        if other and subprocess.run([other, "-c", ""], capture_output=True, check=False).returncode == 0:
+            os.execv(other, [other, *sys.argv])
+    version = ".".join(map(str, sys.version_info[:3]))
+    raise SetUpError(f"Python 3.11, 3.12 or 3.13 is missing: python3 here is {version}.")
+
+
+def wanted_stamp():
+    """What the environment stands on: another Python or folder means a new one, other content an update."""
+    inputs = [ROOT / "requirements.txt", ROOT / "pyproject.toml", Path(__file__).resolve()]
+    content = hashlib.sha256(b"\0".join(path.read_bytes() for path in inputs)).hexdigest()
+    return {"python": ".".join(map(str, sys.version_info[:2])), "folder": str(ROOT), "content": content}
+
+
+def read_stamp():
+    """The stamp of the last set-up that came to its end, or an empty dict."""
+    try:
+        return json.loads(STAMP.read_text("utf8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def check_machine():
+    """Look for what a new environment needs.
+
+    Raises:
+        SetUpError: where the venv module or the disk space is missing.
+    """
+    if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
+        package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+        raise SetUpError(f"Python's venv module is missing: on Debian or Ubuntu, `apt-get install {package}` adds it.")
+    free_gb = shutil.disk_usage(ROOT).free / 1e9
+    if free_gb < DISK_GB:
+        raise SetUpError(f"Disk space is missing: {free_gb:.1f} GB are free here, the set-up needs {DISK_GB:.0f} GB.")
+
+
+def make_environment(wanted, found):
+    """Create `.venv` anew unless a finished one for this Python and this folder is there."""
+    if PYTHON.exists() and all(found.get(key) == wanted[key] for key in ("python", "folder")):
+        return
+    check_machine()
+    if VENV.exists():
+        say("The environment in .venv is unfinished, or was made elsewhere: making it anew.")
+    else:
+        say("Making a virtual environment in .venv.")
+    run([sys.executable, "-m", "venv", "--clear", str(VENV)], "The virtual environment could not be made")
+
+
+def pip_install(*arguments):
+    """Install with pip; on a terminal one line shows what it is doing.
+
+    Raises:
+        SetUpError: with pip's own error lines.
+    """
+    command = [str(PYTHON), "-m", "pip", "install", "--no-input", "--disable-pip-version-check", *arguments]
+    terminal, errors = sys.stdout.isatty(), []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=ROOT
+    ) as pip:
+        for line in pip.stdout:
+            if line.startswith("ERROR"):
+                errors.append(line.removeprefix("ERROR:").strip())
+            if terminal:
+                print("\r\x1b[K  " + line.strip()[:100], end="", flush=True)
+    if terminal:
+        print("\r\x1b[K", end="", flush=True)
+    if pip.returncode:
+        raise SetUpError("The packages could not be installed: " + " ".join(errors or ["pip failed without a reason"]))
+
+
+def install_packages():
+    """Install the pinned packages and this checkout's own `utils`."""
+    say("Installing the pinned packages: 2 minutes on a fast network, 2.5 GB (7 GB where torch comes with CUDA).")
+    pip_install("-r", "requirements.txt")
+    # the pinned setuptools builds it: nothing is fetched
+    pip_install("--no-deps", "--no-build-isolation", "--editable", ".")
+
+
+def set_up():
+    """Bring the environment and the page assets up to date; 0.1 s where they are."""
+    wanted, found = wanted_stamp(), read_stamp()
+    if found != wanted or not PYTHON.exists():
+        make_environment(wanted, found)
+        STAMP.unlink(missing_ok=True)  # from here on an interrupted set-up is seen by the next one
+        install_packages()
+        STAMP.write_text(json.dumps(wanted), "utf8")
+
+    import page_assets
+
+    page_assets.set_up()
+
+
+def main(arguments):
+    """Set up under a lock, so that two `make` calls do not install at once; return the exit code."""
+    try:
+        use_suitable_python()
+        with open(__file__, encoding="utf8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            set_up()
+            if "--browser" in arguments:
+                import browsers
+
+                browsers.set_up()
+    except SetUpError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nInterrupted. The next call goes on from here.", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.modules["set_up"] = sys.modules["__main__"]  # page_assets and browsers import this very module
+    sys.exit(main(sys.argv[1:]))
