@@ -4,50 +4,43 @@ The output of a widget is an element `data-mp-widget="name"` that holds a static
 writes one script with the source of every widget and the loader that mounts them, and one style sheet.
 """
 
-import importlib.util
+import importlib
 import json
 import os
 import pkgutil
 from pathlib import Path
 
 SCRIPT, STYLE = "book-widgets.js", "book-widgets.css"
+SHARED_STYLES = ("tokens", "book_widget")
 LOADER = Path(__file__).with_name("widget_loader.js")
 
 
 def widget_classes():
-    """Every widget of `utils.widgets`, sorted by its name in a page."""
+    """Every widget of `utils.widgets`, by its name in a page."""
     import utils.widgets
-
-    if importlib.util.find_spec("utils.widgets.book_widget") is None:
-        return []
     from utils.widgets.book_widget import BookWidget
 
     for module in pkgutil.iter_modules(utils.widgets.__path__):
         importlib.import_module(f"utils.widgets.{module.name}")
-    return sorted(subclasses(BookWidget), key=lambda widget: widget.book_name)
-
-
-def subclasses(base):
-    """Direct and indirect subclasses of `base` that stand for a widget, that is, have a `book_name`."""
-    for cls in base.__subclasses__():
-        if cls.book_name:
-            yield cls
-        yield from subclasses(cls)
+    return BookWidget.registry()
 
 
 def script(widgets):
-    """The text of the page script: each widget's ES module as a string, then the loader."""
-    sources = {widget.book_name: widget.esm_source() for widget in widgets}
-    return f"const SOURCES = {json.dumps(sources)};\n{LOADER.read_text('utf8')}"
+    """The text of the page script: the parts of all ES modules, each part once, then the loader that joins them."""
+    from utils.widgets.book_widget import read_part
+
+    parts = {name: list(widget.part_names()) for name, widget in widgets.items()}
+    sources = {part: read_part(part) for part in sorted({part for names in parts.values() for part in names})}
+    tables = f"const PARTS = {json.dumps(sources)};\nconst WIDGETS = {json.dumps(parts)};\n"
+    return tables + LOADER.read_text("utf8")
 
 
 def style(widgets):
-    """The text of the style sheet: the shared colours once, then each widget's own rules."""
+    """The text of the style sheet: the shared colours and controls once, then each widget's own rules."""
     import utils.widgets
 
     folder = Path(utils.widgets.__path__[0])
-    names = ["tokens", *(widget.book_name for widget in widgets)]
-    return "\n".join((folder / f"{name}.css").read_text("utf8") for name in names)
+    return "\n".join((folder / f"{name}.css").read_text("utf8") for name in (*SHARED_STYLES, *widgets))
 
 
 def write_assets(app):

@@ -1,5 +1,6 @@
 // Mounts the book's widgets in a page without a kernel: a classic script, so that it also runs from file://.
-// SOURCES (widget name -> text of its ES module) is written above this line by book_widgets.py.
+// book_widgets.py writes two tables above this line: PARTS (name of a part -> its text) and WIDGETS (name of a widget
+// -> names of the parts that make up its ES module).
 (() => {
   "use strict";
 
@@ -12,8 +13,9 @@
 
   // A Blob URL, because a browser refuses to import a module from a file:// address.
   async function importSource(name) {
-    if (!Object.hasOwn(SOURCES, name)) throw new Error(`no widget is called "${name}"`);
-    const url = URL.createObjectURL(new Blob([SOURCES[name]], { type: "text/javascript" }));
+    if (!Object.hasOwn(WIDGETS, name)) throw new Error(`no widget is called "${name}"`);
+    const source = WIDGETS[name].map((part) => PARTS[part]).join("\n");
+    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
     try {
       const { default: widget } = await import(url);
       return typeof widget === "function" ? await widget() : widget;
