@@ -38,29 +38,32 @@ class Timing:
 
 
 class StepClock:
-    """Times of consecutive steps; on CUDA by events, so that the clock itself makes nothing wait."""
+    """Times of the blocks it is entered around; on CUDA by events, so that the clock itself makes nothing wait."""
 
     def __init__(self, device: torch.device):
         self.cuda = device.type == "cuda"
         self.marks = []
-        self.tick()
 
-    def tick(self) -> None:
-        """Mark the end of one step and the beginning of the next."""
-        if self.cuda:
-            mark = torch.cuda.Event(enable_timing=True)
-            mark.record()
-        else:
-            mark = time.perf_counter()
-        self.marks.append(mark)
+    def _mark(self):
+        if not self.cuda:
+            return time.perf_counter()
+        mark = torch.cuda.Event(enable_timing=True)
+        mark.record()
+        return mark
+
+    def __enter__(self) -> "StepClock":
+        self.begin = self._mark()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.marks.append((self.begin, self._mark()))
 
     def milliseconds(self) -> list[float]:
-        """Return the time of each step in milliseconds, after waiting for the device."""
-        pairs = zip(self.marks, self.marks[1:], strict=False)
+        """Return the time of each block in milliseconds, after waiting for the device."""
         if self.cuda:
             torch.cuda.synchronize()
-            return [first.elapsed_time(second) for first, second in pairs]
-        return [1e3 * (second - first) for first, second in pairs]
+            return [begin.elapsed_time(end) for begin, end in self.marks]
+        return [1e3 * (end - begin) for begin, end in self.marks]
 
 
 def time_call(call: Callable[[], object], *, device: torch.device, warmup: int = 3, repeats: int = 10) -> Timing:
@@ -76,8 +79,8 @@ def time_call(call: Callable[[], object], *, device: torch.device, warmup: int =
         torch.cuda.synchronize(device)
     clock = StepClock(device)
     for _ in range(repeats):
-        call()
-        clock.tick()
+        with clock:
+            call()
     return Timing(tuple(clock.milliseconds()))
 
 
@@ -148,7 +151,7 @@ class SavedBytes:
 
 @dataclass(frozen=True)
 class Peak:
-    """Most bytes that a CUDA device held: `allocated` by tensors, `reserved` by torch's cache (what nvidia-smi sees)."""
+    """Most bytes that a CUDA device held: `allocated` by tensors, `reserved` by torch's cache."""
 
     allocated: int | None
     reserved: int | None

@@ -55,7 +55,7 @@ class Record:
 
 
 def slug(text: str) -> str:
-    """Return `text` in lower case with hyphens for all that is neither letter nor digit: "NVIDIA H200" -> nvidia-h200."""
+    """Return `text` in lower case with hyphens between its words: "NVIDIA H200" -> "nvidia-h200"."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 

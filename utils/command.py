@@ -1,0 +1,180 @@
+"""The command line that every experiment has: which recipes, how large, on what data, recorded where.
+
+    python -m utils.distilbert --recipe 32-true bf16-mixed --size small --seeds 2 --data DIR --record DIR
+
+A mistake in the arguments or in the data is one line on stderr and exit code 2, before anything is trained.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from utils import machine, records
+from utils.recipes import Recipe, recipe
+
+INTERRUPTED = 130  # 128 + SIGINT, what a shell expects
+FOLDERS = ("--data", "--weights", "--record")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments after they were checked; `batch` is None where the experiment's own is to be used."""
+
+    recipes: list[Recipe]
+    device: torch.device
+    size: str
+    seeds: int
+    data: str | None
+    weights: str | None
+    batch: int | None
+    record: Path | None
+    command: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an experiment hands over: `run` does one recipe and seed, `table` shows all finished records."""
+
+    data: str
+    weights: str
+    batch: int
+    run: Callable[[Recipe, int], records.Record]
+    table: Callable[[list[records.Record]], str]
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str):
+        raise ValueError(message)
+
+
+def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Options:
+    """Return the checked options; `recipes` are those that run when none is named.
+
+    Raises: ValueError that names the bad argument.
+    """
+    parser = _Parser(prog=f"python -m utils.{program}", allow_abbrev=False)
+    parser.add_argument("--recipe", nargs="+", default=list(recipes), metavar="NAME", help="default: %(default)s")
+    parser.add_argument("--size", help="small or full; default: full on a GPU")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="run seeds 0 to N-1")
+    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
+    parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")
+    parser.add_argument("--weights", metavar="DIR", help="folder with trained weights; default: see the first lines")
+    parser.add_argument("--batch", type=int, metavar="N", help="texts in a step")
+    parser.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help="write one record a run")
+    found = parser.parse_args(arguments)
+    for name in ("seeds", "batch"):
+        if (value := getattr(found, name)) is not None and value < 1:
+            raise ValueError(f"--{name} {value} is below 1")
+    device = machine.device(found.device)
+    return Options(
+        recipes=[recipe(name) for name in dict.fromkeys(found.recipe)],
+        device=device,
+        size=machine.size(found.size, on=device),
+        seeds=found.seeds,
+        data=found.data,
+        weights=found.weights,
+        batch=found.batch,
+        record=records.check_folder(found.record) if found.record else None,
+        command=shown_command(arguments, program=program),
+    )
+
+
+def shown_command(arguments: list[str], *, program: str) -> str:
+    """Return the command as a record shows it: every folder is DIR, since a path tells about somebody's machine."""
+    shown, folder = [], False
+    for argument in arguments:
+        name, equals, _ = argument.partition("=")
+        if folder and not argument.startswith("--"):
+            argument = "DIR"
+        elif name in FOLDERS and equals:
+            argument = f"{name}=DIR"
+        folder = argument in FOLDERS
+        shown.append(argument)
+    return shlex.join(["python", "-m", f"utils.{program}", *shown])
+
+
+def main(
+    arguments: list[str] | None,
+    *,
+    program: str,
+    recipes: tuple[str, ...],
+    prepare: Callable[[Options], Task],
+) -> int:
+    """Run an experiment from the command line and return the exit code."""
+    try:
+        options = parse(sys.argv[1:] if arguments is None else arguments, program=program, recipes=recipes)
+        task = prepare(options)
+    except (ValueError, OSError) as error:
+        return _complain(program, str(error), 2)
+    except KeyboardInterrupt:
+        return _complain(program, "interrupted before the first run", INTERRUPTED)
+    print(header(options, task), flush=True)
+    done: list[records.Record] = []
+    try:
+        code = _run_all(options, task, done, program=program)
+    except KeyboardInterrupt:
+        kept = "" if options.record is None else ", and their records are kept"
+        code = _complain(program, f"interrupted: {len(done)} runs are finished{kept}", INTERRUPTED)
+    if done:
+        print(task.table(done), flush=True)
+    return code
+
+
+def _run_all(options: Options, task: Task, done: list[records.Record], *, program: str) -> int:
+    for chosen in options.recipes:
+        for seed in range(options.seeds):
+            try:
+                record = task.run(chosen, seed)
+            except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
+                if not out_of_memory(error):
+                    raise
+                advice = f"try --batch {task.batch // 2}" if task.batch > 1 else "try --size small"
+                return _complain(program, f"{chosen.name}: out of memory at batch size {task.batch}; {advice}", 2)
+            if options.record is not None:
+                try:
+                    records.save(record, options.record)
+                except OSError as error:
+                    return _complain(program, f"the record cannot be written: {error.strerror or error}", 2)
+            done.append(record)
+    return 0
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Say whether torch failed for want of memory; on a CPU it raises a plain RuntimeError."""
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return "DefaultCPUAllocator" in str(error) or "not enough memory" in str(error)
+
+
+def header(options: Options, task: Task) -> str:
+    """Return what an experiment says first: the device, size, data and weights that it really uses."""
+    lines = [
+        f"device   {machine.describe(options.device)}",
+        f"size     {options.size}",
+        f"data     {task.data}",
+        f"weights  {task.weights}",
+    ]
+    emulated = [chosen.name for chosen in options.recipes if chosen.emulated(options.device)]
+    if emulated:
+        lines.append(f"emulated {', '.join(emulated)}: no such products here; float32 computes them, then rounds")
+    return "\n".join(lines)
+
+
+def _complain(program: str, message: str, code: int) -> int:
+    print(f"{program}: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    return code
+
+
+def columns(rows: list[tuple[str, ...]]) -> str:
+    """Return rows as text in columns: the first one to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        lines.append("  ".join((row[0].ljust(len(first)), *rest)))
+    return "\n".join(lines)

@@ -1,0 +1,187 @@
+"""DistilBERT and LLaMA: from a local folder, from the hub, or from a config with random weights; and it says which.
+
+Weights are loaded in float32: from version 5 on, transformers would keep whatever dtype a checkpoint was saved in.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from utils.data import hub_reachable
+
+DISTILBERT = "distilbert-base-uncased"
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model in float32 on the CPU with the tokeniser that belongs to its weights, if any; `source` in words."""
+
+    model: nn.Module
+    tokenizer: object | None
+    source: str
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a DistilBERT; the defaults are those of distilbert-base-uncased (66,955,010 parameters)."""
+
+    vocabulary: int = 30_522
+    width: int = 768
+    layers: int = 6
+    heads: int = 12
+    hidden: int = 3_072
+    positions: int = 512
+    dropout: float = 0.1
+    head_dropout: float = 0.2
+    spread: float = 0.02  # standard deviation of the random weights
+
+
+def weights_folder(kind: str, folder: Path | str | None = None) -> Path | None:
+    """Return the folder with weights of `kind` ("distilbert"): `folder`, else `MIXED_PRECISION_WEIGHTS`, else None.
+
+    The folder holds what `save_pretrained` writes, itself or in a folder named after the kind.
+    Raises: ValueError when a folder was named and has no such model.
+    """
+    named = folder or os.environ.get("MIXED_PRECISION_WEIGHTS")
+    if not named:
+        return None
+    if not Path(named).is_dir():
+        raise ValueError(f"weights folder {named} is not there")
+    for home in (Path(named), Path(named) / kind):
+        try:
+            config = json.loads((home / "config.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{home / 'config.json'} cannot be read: {error}") from error
+        if config.get("model_type") == kind:
+            return home
+    raise ValueError(f"weights folder {named} has no {kind}: no config.json with that model_type, nor in {kind}/")
+
+
+def distilbert(shape: Shape | None = None, *, seed: int = 0, attention: str = "sdpa") -> nn.Module:
+    """Return a DistilBERT classifier with random weights; the same seed gives the same ones, whatever ran before."""
+    from transformers import DistilBertConfig, DistilBertForSequenceClassification
+
+    shape = shape or Shape()
+    config = DistilBertConfig(
+        vocab_size=shape.vocabulary,
+        dim=shape.width,
+        n_layers=shape.layers,
+        n_heads=shape.heads,
+        hidden_dim=shape.hidden,
+        max_position_embeddings=shape.positions,
+        dropout=shape.dropout,
+        attention_dropout=shape.dropout,
+        seq_classif_dropout=shape.head_dropout,
+        initializer_range=shape.spread,
+        num_labels=2,
+        attn_implementation=attention,
+    )
+    return _seeded(DistilBertForSequenceClassification, config, seed=seed)
+
+
+def pretrained_distilbert(folder: Path | str | None = None, *, seed: int = 0, hub: bool = True) -> Loaded | None:
+    """Return DistilBERT with trained weights and their tokeniser: a folder, else the hub; None where neither has any.
+
+    `seed` draws the classifier on top, which distilbert-base-uncased comes without.
+    Raises: ValueError when a folder was named and cannot be loaded.
+    """
+    home = weights_folder("distilbert", folder)
+    if home is None and not hub:
+        return None
+    online = home is None and hub_reachable()
+    from transformers import AutoTokenizer, DistilBertForSequenceClassification
+
+    name = str(home or DISTILBERT)
+    options = {"local_files_only": not online}
+    try:
+        with torch.random.fork_rng(devices=[]), quiet():
+            torch.manual_seed(seed)
+            model = DistilBertForSequenceClassification.from_pretrained(
+                name, dtype=torch.float32, num_labels=2, attn_implementation="sdpa", **options
+            )
+        tokenizer = AutoTokenizer.from_pretrained(name, **options)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        if home is None:
+            return None
+        raise ValueError(f"weights in {home} cannot be loaded: {str(error).splitlines()[0]}") from error
+    return Loaded(model, tokenizer, f"{DISTILBERT}, from the hub" if home is None else "trained weights, local folder")
+
+
+def saved_distilbert(folder: Path, *, dtype: torch.dtype) -> nn.Module:
+    """Return the classifier that `save_pretrained` wrote to `folder`, in `dtype`."""
+    from transformers import DistilBertForSequenceClassification
+
+    with quiet():
+        return DistilBertForSequenceClassification.from_pretrained(
+            folder, dtype=dtype, attn_implementation="sdpa", local_files_only=True
+        )
+
+
+def llama(
+    size: str = "small", *, vocabulary: int | None = None, seed: int = 0, device: torch.device | str = "cpu"
+) -> nn.Module:
+    """Return a LLaMA with random weights: "small" has 3 million parameters, "full" the shape of LLaMA-7B.
+
+    "full" takes 27 GB in float32, so it is drawn on the device it is meant for.
+    """
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    if size == "small":
+        config = LlamaConfig(
+            vocab_size=vocabulary or 512,
+            hidden_size=256,
+            intermediate_size=688,
+            num_hidden_layers=4,
+            num_attention_heads=8,
+            num_key_value_heads=4,
+            max_position_embeddings=512,
+            tie_word_embeddings=True,
+        )
+    else:  # Touvron et al. 2023, table 2
+        config = LlamaConfig(
+            vocab_size=vocabulary or 32_000,
+            hidden_size=4_096,
+            intermediate_size=11_008,
+            num_hidden_layers=32,
+            num_attention_heads=32,
+            num_key_value_heads=32,
+            max_position_embeddings=2_048,
+            tie_word_embeddings=False,
+        )
+    return _seeded(LlamaForCausalLM, config, seed=seed, device=torch.device(device)).eval()
+
+
+def _seeded(kind: type, config, *, seed: int, device: torch.device = CPU) -> nn.Module:
+    with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device]), device:
+        torch.manual_seed(seed)
+        return kind(config).to(torch.float32)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silence transformers' progress bars and its remark on a classifier that has to be trained first."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def parameters(model: nn.Module) -> int:
+    """Return the number of parameters, tied ones once."""
+    return sum(parameter.numel() for parameter in model.parameters())

@@ -1,0 +1,107 @@
+"""Recipes: which dtype holds the weights, which one computes, and what that asks of the training loop.
+
+The names are those of Lightning where it has one. "true" means that everything is in that dtype; "mixed" means float32
+weights, gradients and optimizer state, with the matrix products under autocast.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from utils import machine
+from utils.fast_half import FastHalf
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The dtypes of one way to train, and the methods that put them into effect.
+
+    `compute` is autocast's dtype, None where the operations follow the weights. `float32_matmul` is what a float32
+    product may do ("highest": float32 throughout; "high" allows TF32 on CUDA).
+    """
+
+    name: str
+    weights: torch.dtype
+    compute: torch.dtype | None
+    gradients: torch.dtype
+    optimizer: torch.dtype
+    needs_loss_scaling: bool = False
+    float32_matmul: str = "highest"
+
+    @property
+    def arithmetic(self) -> torch.dtype:
+        """The dtype of the inputs of the matrix products."""
+        return self.compute or self.weights
+
+    def prepare(self, model: nn.Module, device: torch.device) -> nn.Module:
+        """Move the model to the device and its weights to their dtype."""
+        return model.to(device=device, dtype=self.weights)
+
+    def autocast(self, device: torch.device) -> contextlib.AbstractContextManager:
+        """Return the context of the forward pass."""
+        if self.compute is None:
+            return contextlib.nullcontext()
+        return torch.autocast(device.type, dtype=self.compute)
+
+    def scaler(self, device: torch.device) -> torch.amp.GradScaler:
+        """Return a loss scaler; without `needs_loss_scaling` it is disabled and passes everything through."""
+        return torch.amp.GradScaler(device.type, enabled=self.needs_loss_scaling)
+
+    def emulated(self, device: torch.device) -> bool:
+        """Say whether this device has no such products: they are computed in float32 and rounded."""
+        native, _ = machine.narrow_matmul(self.arithmetic, device)
+        return native is False
+
+    @contextlib.contextmanager
+    def on(self, device: torch.device) -> Iterator[None]:
+        """Hold the rules of this recipe for forward, backward and optimizer step, and restore the old ones."""
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision(self.float32_matmul)
+        slow = device.type == "cpu" and self.arithmetic is torch.float16 and self.emulated(device)
+        try:
+            with FastHalf() if slow else contextlib.nullcontext():
+                yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+
+
+def _true(name: str, dtype: torch.dtype) -> Recipe:
+    return Recipe(name, weights=dtype, compute=None, gradients=dtype, optimizer=dtype)
+
+
+def _mixed(name: str, dtype: torch.dtype, *, needs_loss_scaling: bool) -> Recipe:
+    wide = torch.float32
+    return Recipe(
+        name,
+        weights=wide,
+        compute=dtype,
+        gradients=wide,
+        optimizer=wide,
+        needs_loss_scaling=needs_loss_scaling,
+    )
+
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        _true("64-true", torch.float64),
+        _true("32-true", torch.float32),
+        _mixed("16-mixed", torch.float16, needs_loss_scaling=True),
+        _mixed("bf16-mixed", torch.bfloat16, needs_loss_scaling=False),
+        _true("16-true", torch.float16),
+        _true("bf16-true", torch.bfloat16),
+    )
+}
+
+
+def recipe(name: str) -> Recipe:
+    """Return the recipe called `name`.
+
+    Raises: ValueError with the known names when there is none.
+    """
+    if name not in RECIPES:
+        raise ValueError(f"unknown recipe {name!r}; the known ones are {', '.join(RECIPES)}")
+    return RECIPES[name]

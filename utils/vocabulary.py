@@ -1,0 +1,87 @@
+"""Tokenisers learned from the training texts; the same texts give the same vocabulary in every process.
+
+`WordPieceTrainer` is left out on purpose: it gives another vocabulary on every call.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+CLS, SEP = SPECIAL.index("[CLS]"), SPECIAL.index("[SEP]")
+
+
+def words(texts: Iterable[str], *, max_length: int):
+    """Return a tokeniser with one entry a word, the most frequent first; for text from a closed vocabulary."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    counts = Counter(word for text in texts for word in text.split())
+    ordered = sorted(counts, key=lambda word: (-counts[word], word))
+    entries = {word: index for index, word in enumerate((*SPECIAL, *ordered))}
+    tokenizer = Tokenizer(models.WordLevel(entries, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return _for_classification(tokenizer, max_length=max_length)
+
+
+def byte_pairs(texts: Sequence[str], *, entries: int, max_length: int, keep_end: bool = False):
+    """Return a lower-case byte-level BPE tokeniser with `entries` entries; for real text.
+
+    `keep_end` cuts long texts at their beginning: a review gives its verdict last.
+    """
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    line_break = Regex(r"<br\s*/?>")  # reviews from the web carry them
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace(line_break, " "), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=entries,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return _for_classification(tokenizer, max_length=max_length, cut="left" if keep_end else "right")
+
+
+def _for_classification(tokenizer, *, max_length: int, cut: str = "right"):
+    from tokenizers import processors
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        unk_token="[UNK]",
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=max_length,
+        truncation_side=cut,
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+def encode(tokenizer, texts: Sequence[str], *, max_length: int) -> list[list[int]]:
+    """Return the token ids of each text, cut to `max_length` with its [CLS] and [SEP]."""
+    return tokenizer(list(texts), truncation=True, max_length=max_length, return_attention_mask=False)["input_ids"]
+
+
+def prose_pairs(text: str, *, entries: int = 512):
+    """Return a byte-level BPE tokeniser for running text, case kept, that turns its ids back into the same text."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=entries,
+        special_tokens=["<s>", "</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([text], trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="</s>")
