@@ -9,7 +9,9 @@ and what a few codes mean instead (infinities, NaNs) is the format's `specials`.
 holds every value of every format here exactly.
 """
 
+import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +50,12 @@ class FloatFormat:
                 f"{self.name}: {self.exponent_bits} exponent and {self.mantissa_bits} fraction bits;"
                 " this codec covers 1 to 11 and 0 to 52, what float64 can hold"
             )
+        if self.signed != (self.mantissa_bits > 0):
+            raise ValueError(
+                f"{self.name}: a sign and a zero come together; only a pure power of two (mantissa_bits=0) has neither"
+            )
+        if self.specials == IEEE and (self.exponent_bits < 2 or self.mantissa_bits < 1):
+            raise ValueError(f"{self.name}: ieee specials need at least 2 exponent bits and 1 fraction bit")
         if self.emin - self.mantissa_bits < -1074 or self.emax > 1023:
             raise ValueError(
                 f"{self.name}: bias {self.bias} leaves the range of float64; use one nearer to 2**(e-1) - 1"
@@ -84,22 +92,22 @@ class FloatFormat:
         """Largest finite value."""
         shared = self.specials == ALL_ONES and self.mantissa_bits > 0  # the NaN takes the last fraction of emax
         fraction = (2**self.mantissa_bits - 1 - int(shared)) / 2**self.mantissa_bits
-        return float(np.ldexp(1.0 + fraction, self.emax))
+        return math.ldexp(1.0 + fraction, self.emax)
 
     @property
     def smallest_normal(self) -> float:
         """Smallest positive value with the hidden bit 1."""
-        return float(np.ldexp(1.0, self.emin))
+        return math.ldexp(1.0, self.emin)
 
     @property
     def smallest_subnormal(self) -> float:
         """Smallest positive value; where there are no subnormals, the smallest normal (as `ml_dtypes.finfo` has it)."""
-        return float(np.ldexp(1.0, self.emin - self.mantissa_bits))
+        return math.ldexp(1.0, self.emin - self.mantissa_bits)
 
     @property
     def eps(self) -> float:
         """Gap between 1 and the next larger value, 2**(1 - p); twice the unit roundoff."""
-        return float(np.ldexp(1.0, -self.mantissa_bits))
+        return math.ldexp(1.0, -self.mantissa_bits)
 
     @property
     def has_inf(self) -> bool:
@@ -231,7 +239,7 @@ def decode(code, fmt: FloatFormat) -> np.ndarray:
     exponent, mantissa = exponent.astype(np.int64), mantissa.astype(np.int64)
     subnormal = (exponent == 0) & (fmt.mantissa_bits > 0)
     significand = np.where(subnormal, 0, 2**fmt.mantissa_bits) + mantissa  # f * 2**M, a whole number
-    e = np.where(subnormal, fmt.emin, exponent - fmt.bias)
+    e = np.where(subnormal, fmt.emin, np.minimum(exponent - fmt.bias, fmt.emax))  # above emax: replaced below
     magnitude = np.ldexp(significand.astype(np.float64), (e - fmt.mantissa_bits).astype(np.int32))
     value = np.where(sign == 1, -magnitude, magnitude)
     top = 2**fmt.exponent_bits - 1
@@ -273,8 +281,10 @@ def encode(value, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate:
 
 
 def _check_codes(code, fmt: FloatFormat) -> np.ndarray:
+    if isinstance(code, (list, tuple)):
+        code = np.array(code, dtype=object)  # np.asarray([1, 2**63]) would be floats
     code = np.asarray(code)
-    if code.dtype.kind not in "ui" and not (code.dtype == object and all(isinstance(c, int) for c in code.flat)):
+    if code.dtype.kind not in "ui" and not (code.dtype == object and all(isinstance(c, Integral) for c in code.flat)):
         raise TypeError(f"a code is an unsigned integer, not {code.dtype}; to turn values into codes use encode()")
     if code.size and (int(code.min()) < 0 or int(code.max()) >= 2**fmt.bits):
         bad = int(code.min()) if int(code.min()) < 0 else int(code.max())
