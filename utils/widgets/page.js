@@ -1,0 +1,62 @@
+// What every widget needs of the page: elements with listeners that go away together, and progress that stays.
+
+/** Make elements: h("button", { class: "mp-button", on: { click } }, "text"). Listeners end with the signal. */
+export function elements(signal) {
+  return function h(tag, attributes = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === "on") {
+        for (const [type, listener] of Object.entries(value)) node.addEventListener(type, listener, { signal });
+      } else if (value === true) node.setAttribute(name, "");
+      else if (value !== false && value !== undefined && value !== null) node.setAttribute(name, value);
+    }
+    node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    return node;
+  };
+}
+
+/** Set a node's text if it differs, so that a live region does not speak twice. */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** Copy text; true if it worked. file:// pages may have no clipboard, hence the older way. */
+export async function copyText(text, near) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = document.createElement("textarea");
+    field.value = text;
+    field.style.cssText = "position:fixed;opacity:0";
+    near.append(field);
+    field.select();
+    const worked = document.execCommand("copy");
+    field.remove();
+    near.focus();
+    return worked;
+  }
+}
+
+const progressKey = (id) => `mp-progress:${id}`;
+
+/** Progress in one goal or exercise, from an earlier visit: { solved, hints }. Key: "mp-progress:<id>". */
+export function readProgress(id) {
+  try {
+    return { solved: false, hints: 0, ...JSON.parse(localStorage.getItem(progressKey(id)) ?? "{}") };
+  } catch {
+    return { solved: false, hints: 0 }; // storage is off or holds something else: the page works, and forgets
+  }
+}
+
+export function writeProgress(id, progress) {
+  try {
+    localStorage.setItem(progressKey(id), JSON.stringify(progress));
+  } catch { /* as above */ }
+}
+
+export function forgetProgress(id) {
+  try {
+    localStorage.removeItem(progressKey(id));
+  } catch { /* as above */ }
+}
