@@ -90,9 +90,10 @@ def quantize(x, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate: b
     """
     x = np.asarray(x, dtype=np.float64)
     step = ulp(x, fmt)
-    end = fmt.max / float(ulp(fmt.max, fmt)) + 1.0  # the first point past the grid, in ulps
-    limit = np.nextafter(end, 0.0)  # all that lies beyond the end rounds as this does: up is overflow, down is max
-    y = rounding(np.clip(x / step, -limit, limit)) * step  # x / step is exact: a power of two, and no underflow
+    last_step = float(ulp(fmt.max, fmt))
+    end = fmt.max / last_step + 1.0  # the first point past the grid, in ulps
+    limit = np.nextafter(end, 0.0) * last_step  # what lies beyond rounds as this does: up is overflow, down is max
+    y = rounding(np.clip(x, -limit, limit) / step) * step  # the quotient is exact: a power of two, and no underflow
     over = np.isinf(x) | (np.abs(y) > fmt.max)
     past = fmt.max if saturate or not fmt.has_nan else np.inf if fmt.has_inf else np.nan
     y = np.copysign(np.where(over, past, y), x)  # a negative that rounds to zero gives -0
