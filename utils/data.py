@@ -105,11 +105,12 @@ def reviews(folder: Path | str | None = None, *, size: str = "small") -> Reviews
 
 
 def generated_reviews(size: str = "small") -> Reviews:
-    """Return reviews from the template grammar of `utils.grammar`; 5 % of their labels are wrong, in both parts."""
+    """Return reviews from the template grammar of `utils.grammar`; some of their labels are wrong, in both parts."""
     train, test = GENERATED_SIZES[size]
-    train_texts, train_labels = grammar.reviews(train, seed=1)
-    test_texts, test_labels = grammar.reviews(test, seed=2)
-    source = f"generated reviews ({train:,} + {test:,}, 5 % of the labels wrong on purpose)"
+    mix = grammar.Mix()
+    train_texts, train_labels = grammar.reviews(train, seed=1, mix=mix)
+    test_texts, test_labels = grammar.reviews(test, seed=2, mix=mix)
+    source = f"generated reviews ({train:,} + {test:,}, {mix.wrong_label:.0%} of the labels wrong on purpose)"
     return Reviews(train_texts, train_labels, test_texts, test_labels, source, "generated")
 
 
@@ -170,7 +171,9 @@ def _read(path: Path) -> Part:
         raise ValueError(f"{path} is empty")
     strange = frame.loc[~frame["label"].isin((0, 1)), "label"]
     if len(strange):
-        raise ValueError(f"{path} labels review {strange.index[0] + 1} with {strange.iloc[0]!r}; labels are 0 and 1")
+        raise ValueError(
+            f"{path} labels review {strange.index[0] + 1} with {strange.tolist()[0]!r}; labels are 0 and 1"
+        )
     empty = frame.index[frame["text"].isna()]
     if len(empty):
         raise ValueError(f"{path} has no text in review {empty[0] + 1}")

@@ -35,7 +35,7 @@ NAME = "distilbert"
 DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
 CODE_OF_A_RUN = (  # what decides the weights that `trained` returns
     *("utils.grammar", "utils.data", "utils.vocabulary", "utils.batches", "utils.models", "utils.recipes"),
-    *("utils.fast_half", "utils.fine_tuning", "utils.review_task"),
+    *("utils.fast_half", "utils.fine_tuning", "utils.review_task", "utils.distilbert", "utils.records"),
 )
 CURVE, STEPS = 200, 500  # most points of the loss curve and of the step times that a record keeps
 
@@ -56,46 +56,23 @@ def run(recipe: Recipe, *, task: Task, device: torch.device, seed: int = 0, prov
     """
     settings = task.settings
     steps = settings.epochs * batches.count(len(task.train), settings.batch)
+    validation: list[float] = []
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)  # dropout draws from the global generator
-        trainer = fine_tuning.Trainer(
-            task.new_model(seed), recipe=recipe, device=device, schedule=settings.schedule, steps=steps
-        )
+        model = task.new_model(seed)
+        trainer = fine_tuning.Trainer(model, recipe=recipe, device=device, schedule=settings.schedule, steps=steps)
         saved = saved_bytes(trainer, task)
         measure.reset_peak(device)
-        validation: list[float] = []
         begin = time.perf_counter()
-        history = fine_tuning.fine_tune(
-            trainer, _training_batches(trainer, task, seed, validation), steps=steps, label=f"{recipe.name} seed {seed}"
-        )
+        drawn = _training_batches(trainer, task, seed=seed, validation=validation)
+        history = fine_tuning.fine_tune(trainer, drawn, steps=steps, label=f"{recipe.name} seed {seed}")
         seconds = time.perf_counter() - begin
-        peak = measure.peak(device)
-        right = fine_tuning.accuracy(
-            trainer.model, batches.ordered(task.test, 4 * settings.batch), recipe=recipe, device=device
-        )
-    memory = {
-        "weights": measure.tensor_bytes(trainer.model.parameters()),
-        "gradients": measure.tensor_bytes(parameter.grad for parameter in trainer.model.parameters()),
-        "optimizer": measure.tensor_bytes(measure.optimizer_tensors(trainer.optimizer)),
-        "saved_activations": saved.total,
-        "saved_by_dtype": {str(dtype).removeprefix("torch."): count for dtype, count in saved.by_dtype.items()},
-        "peak_allocated": peak.allocated,
-        "peak_reserved": peak.reserved,
-    }
     results = {
-        "accuracy": right,
-        "n_test": len(task.test),
-        "validation": validation,
-        "seconds": seconds,
-        "step_ms": measure.Timing(tuple(history.milliseconds)).median,
-        "steps": history.steps,
         "planned_steps": steps,
-        "nan_step": history.nan_step,
-        "skipped_steps": history.skipped,
-        "loss_scale": trainer.scaler.get_scale() if recipe.needs_loss_scaling else None,
-        "parameters": models.parameters(trainer.model),
-        "emulated": recipe.emulated(device),
-        "memory": memory,
+        "seconds": seconds,
+        "validation": validation,
+        "memory": _memory(trainer, saved),  # before the evaluation, which would raise the peak
+        **_results(trainer, history, task),
     }
     record = records.Record(
         experiment=NAME,
@@ -114,7 +91,38 @@ def run(recipe: Recipe, *, task: Task, device: torch.device, seed: int = 0, prov
     return Run(record, trainer.model)
 
 
-def _training_batches(trainer, task: Task, seed: int, validation: list[float]) -> Iterator[batches.Batch]:
+def _results(trainer: fine_tuning.Trainer, history: fine_tuning.History, task: Task) -> dict:
+    recipe, test = trainer.recipe, batches.ordered(task.test, 4 * task.settings.batch)
+    return {
+        "steps": history.steps,
+        "nan_step": history.nan_step,
+        "skipped_steps": history.skipped,
+        "loss_scale": trainer.scaler.get_scale() if recipe.needs_loss_scaling else None,
+        "step_ms": measure.Timing(tuple(history.milliseconds)).median,
+        "parameters": models.parameters(trainer.model),
+        "emulated": recipe.emulated(trainer.device),
+        "n_test": len(task.test),
+        "accuracy": fine_tuning.accuracy(trainer.model, test, recipe=recipe, device=trainer.device),
+    }
+
+
+def _memory(trainer: fine_tuning.Trainer, saved: measure.SavedBytes) -> dict:
+    """Return bytes: tensors as they are after the last step, and what one full batch saved for its backward pass."""
+    peak, parameters = measure.peak(trainer.device), list(trainer.model.parameters())
+    return {
+        "weights": measure.tensor_bytes(parameters),
+        "gradients": measure.tensor_bytes(parameter.grad for parameter in parameters),
+        "optimizer": measure.tensor_bytes(measure.optimizer_tensors(trainer.optimizer)),
+        "saved_activations": saved.total,
+        "saved_by_dtype": {str(dtype).removeprefix("torch."): count for dtype, count in saved.by_dtype.items()},
+        "peak_allocated": peak.allocated,
+        "peak_reserved": peak.reserved,
+    }
+
+
+def _training_batches(
+    trainer: fine_tuning.Trainer, task: Task, *, seed: int, validation: list[float]
+) -> Iterator[batches.Batch]:
     """Yield the batches of all epochs; after each epoch note the accuracy on the validation part, if there is one."""
     generator = torch.Generator().manual_seed(seed)
     for _ in range(task.settings.epochs):
@@ -294,7 +302,8 @@ def trained(
 
 
 def _write(folder: Path, finished: Run) -> None:
-    finished.model.save_pretrained(folder)
+    with models.quiet():
+        finished.model.save_pretrained(folder)
     records.save(finished.record, folder).rename(folder / "run.json")
 
 

@@ -81,7 +81,7 @@ class Mix:
     negation: float = 0.1
     adverb: float = 0.35
     verdict: float = 0.3
-    wrong_label: float = 0.05
+    wrong_label: float = 0.03
 
 
 def reviews(count: int, *, seed: int, mix: Mix | None = None) -> tuple[list[str], list[int]]:

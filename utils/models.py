@@ -161,7 +161,7 @@ def llama(
 
 
 def _seeded(kind: type, config, *, seed: int, device: torch.device = CPU) -> nn.Module:
-    with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device]), device:
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), device:
         torch.manual_seed(seed)
         return kind(config).to(torch.float32)
 

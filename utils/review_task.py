@@ -34,7 +34,7 @@ class Settings:
     keep_end: bool = False
 
 
-TINY = models.Shape(width=128, layers=2, heads=4, hidden=512, positions=128, dropout=0.0, head_dropout=0.0, spread=0.05)
+TINY = models.Shape(width=64, layers=2, heads=4, hidden=256, positions=128, dropout=0.0, head_dropout=0.0, spread=0.05)
 SMALL_GENERATED = Settings(
     train=6_000,
     validation=0,
@@ -46,13 +46,13 @@ SMALL_GENERATED = Settings(
     shape=TINY,
 )
 SMALL_REAL = Settings(
-    train=6_000,
+    train=12_000,
     validation=0,
     test=2_000,
     epochs=1,
     batch=32,
     max_length=128,
-    schedule=Schedule(learning_rate=1e-3),
+    schedule=Schedule(learning_rate=2e-3),
     shape=TINY,
     entries=4_000,
     keep_end=True,

@@ -1,0 +1,103 @@
+"""Times come as raw samples, bytes are counted once, and saved activations equal a count by hand."""
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from utils import measure
+
+CPU = torch.device("cpu")
+
+
+def test_warm_up_calls_are_made_and_not_counted():
+    calls = []
+    timing = measure.time_call(lambda: calls.append(1), device=CPU, warmup=2, repeats=5)
+    assert len(calls) == 7
+    assert len(timing.samples) == 5
+    assert all(sample >= 0 for sample in timing.samples)
+    with pytest.raises(ValueError, match="repeats 0"):
+        measure.time_call(lambda: None, device=CPU, repeats=0)
+
+
+def test_median_and_spread_are_those_of_the_samples():
+    timing = measure.Timing((1.0, 2.0, 3.0, 4.0, 100.0))
+    assert timing.median == 3.0
+    assert timing.spread == 2.0  # quartiles 2 and 4: the outlier does not count
+    assert str(timing) == "3 ms ± 2 (5 runs)"
+    assert measure.Timing((1.5,)).spread == 0.0
+
+
+def test_the_interval_is_students():
+    # Mean 2, standard deviation 1, n = 3: half width 4.303 / sqrt(3).
+    mean, half = measure.mean_interval([1.0, 2.0, 3.0])
+    assert mean == 2.0
+    assert half == pytest.approx(2.484, abs=1e-3)
+    assert measure.mean_interval([0.5]) == (0.5, None)
+
+
+def test_the_interval_covers_the_mean_as_often_as_it_says():
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.randn(4_000, 3, generator=generator, dtype=torch.float64)
+    covered = sum(abs(mean) <= half for mean, half in map(measure.mean_interval, draws.tolist())) / len(draws)
+    assert abs(covered - 0.95) < 5 * (0.95 * 0.05 / len(draws)) ** 0.5, covered
+
+
+def test_rates_stand_beside_their_limit():
+    rate = measure.tflops(2 * 8192**3, 1.4, limit=989)
+    assert rate.value == pytest.approx(785.4, abs=0.1)
+    assert rate.share == pytest.approx(0.794, abs=1e-3)
+    assert str(measure.gigabytes_per_second(2e9, 1.0, limit=4_800)) == "2e+03 GB/s, 42 % of 4.8e+03"
+
+
+def test_tied_weights_and_missing_gradients_are_counted_right():
+    embedding = nn.Embedding(10, 4)
+    head = nn.Linear(4, 10, bias=False)
+    head.weight = embedding.weight
+    assert measure.tensor_bytes([embedding.weight, head.weight, None]) == 160
+
+
+def test_optimizer_bytes_are_two_moments_a_parameter():
+    layer = nn.Linear(16, 8)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    layer(torch.ones(2, 16)).sum().backward()
+    optimizer.step()
+    assert measure.tensor_bytes(measure.optimizer_tensors(optimizer)) == 2 * 4 * (16 * 8 + 8)
+
+
+def mlp() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 8))
+
+
+def test_saved_bytes_equal_the_count_by_hand():
+    model, x = mlp(), torch.randn(16, 32)
+    with measure.SavedBytes(model) as saved:
+        y = model(x)
+    assert saved.total == 4 * 16 * (32 + 64 + 64)  # x, the input of GELU, its output
+    assert saved.by_dtype == {torch.float32: saved.total}
+    y.sum().backward()  # counting changes nothing for the backward pass
+    assert model[0].weight.grad is not None
+
+
+def test_checkpointing_saves_the_input_alone():
+    model, x = mlp(), torch.randn(16, 32, requires_grad=True)
+    with measure.SavedBytes(model) as saved:
+        checkpoint(model, x, use_reentrant=False)
+    assert saved.total == 4 * 16 * 32
+
+
+def test_a_cpu_keeps_no_peak():
+    measure.reset_peak(CPU)
+    assert measure.peak(CPU) == measure.Peak(None, None)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_the_peak_of_a_gpu_holds_what_was_allocated():
+    device = torch.device("cuda")
+    measure.reset_peak(device)
+    before = torch.cuda.memory_allocated(device)
+    block = torch.empty(1 << 20, device=device)
+    found = measure.peak(device)
+    assert found.allocated >= before + 4 * block.numel()
+    assert found.reserved >= found.allocated

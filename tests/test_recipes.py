@@ -1,0 +1,112 @@
+"""Each recipe produces the dtypes that it claims, and float16 without hardware equals float16 with it."""
+
+import pytest
+import torch
+from torch import nn
+
+from utils import batches, fine_tuning, machine, models, recipes
+from utils.fast_half import FastHalf
+from utils.recipes import RECIPES
+
+CPU = torch.device("cpu")
+SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
+
+
+@pytest.fixture
+def batch() -> batches.Batch:
+    ids = torch.randint(5, 20, (4, 8), generator=torch.Generator().manual_seed(0))
+    return batches.Batch(ids, torch.ones_like(ids), torch.tensor([0, 1, 0, 1]))
+
+
+def trainer_for(recipe: recipes.Recipe) -> fine_tuning.Trainer:
+    schedule = fine_tuning.Schedule(learning_rate=1e-3)
+    return fine_tuning.Trainer(models.distilbert(SHAPE), recipe=recipe, device=CPU, schedule=schedule, steps=4)
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
+def test_weights_gradients_states_and_logits_have_the_dtypes_of_the_recipe(recipe, batch):
+    trainer = trainer_for(recipe)
+    with recipe.on(CPU):
+        trainer.step(batch)
+        with recipe.autocast(CPU):
+            logits = trainer.model(input_ids=batch.ids, attention_mask=batch.mask).logits
+    parameters = list(trainer.model.parameters())
+    assert {parameter.dtype for parameter in parameters} == {recipe.weights}
+    assert {parameter.grad.dtype for parameter in parameters} == {recipe.gradients}
+    moments = [
+        trainer.optimizer.state[parameter][name] for parameter in parameters for name in ("exp_avg", "exp_avg_sq")
+    ]
+    assert {moment.dtype for moment in moments} == {recipe.optimizer}
+    assert logits.dtype is recipe.arithmetic
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
+def test_the_loss_is_computed_in_float32_or_wider(recipe, batch):
+    trainer = trainer_for(recipe)
+    with recipe.on(CPU):
+        loss = trainer.loss(batch)
+    assert loss.dtype is (torch.float64 if recipe.name == "64-true" else torch.float32)
+
+
+def test_only_float16_under_autocast_scales_its_loss():
+    assert [name for name, recipe in RECIPES.items() if recipe.scaler(CPU).is_enabled()] == ["16-mixed"]
+
+
+def test_an_unknown_recipe_is_answered_with_the_known_ones():
+    with pytest.raises(ValueError, match="unknown recipe 'fp17'; the known ones are 64-true, 32-true, 16-mixed"):
+        recipes.recipe("fp17")
+
+
+def test_a_recipe_pins_float32_products_and_restores_what_was_set():
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with recipes.recipe("32-true").on(CPU):
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_a_recipe_is_emulated_where_the_processor_reports_no_such_product(monkeypatch):
+    monkeypatch.setattr(machine, "_cpu_report", lambda: {"avx512_bf16": True, "avx512_fp16": False})
+    assert [name for name, recipe in RECIPES.items() if recipe.emulated(CPU)] == ["16-mixed", "16-true"]
+    monkeypatch.setattr(machine, "_cpu_report", lambda: {"avx512_bf16": True, "avx512_fp16": True})
+    assert not any(recipe.emulated(CPU) for recipe in RECIPES.values())
+
+
+def test_the_emulated_product_is_the_float32_product_rounded_once():
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(24, 24, generator=generator).half() for _ in range(2))
+    with FastHalf():
+        product = a @ b
+    assert product.dtype is torch.float16
+    assert torch.equal(product, (a.float() @ b.float()).half())
+
+
+def test_the_emulated_product_differs_from_the_native_one_by_a_rounding_at_most():
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(32, 32, generator=generator).half() for _ in range(2))
+    native = a @ b
+    with FastHalf():
+        emulated = a @ b
+    # Both add in float32, in different orders: where they differ, by one unit in the last of 11 places.
+    ulp = torch.exp2(torch.frexp(native.float()).exponent - 11.0)
+    assert ((native.float() - emulated.float()).abs() <= ulp).all()
+
+
+def test_emulation_covers_the_backward_pass_and_leaves_float32_alone():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(8, 16, generator=generator)
+    half, wide = nn.Linear(16, 4).half(), nn.Linear(16, 4)
+    wide.load_state_dict({name: value.float() for name, value in half.state_dict().items()})
+    with FastHalf():
+        half(x.half()).float().square().sum().backward()
+        wide(x.half().float()).square().sum().backward()
+    assert half.weight.grad.dtype is torch.float16
+    assert wide.weight.grad.dtype is torch.float32
+    torch.testing.assert_close(half.weight.grad.float(), wide.weight.grad, rtol=2e-2, atol=2e-2)
+    direct = nn.Linear(16, 4)
+    direct.load_state_dict(wide.state_dict())
+    direct(x.half().float()).square().sum().backward()
+    assert torch.equal(direct.weight.grad, wide.weight.grad)

@@ -1,0 +1,124 @@
+"""Records survive the disk, are written whole or not at all, and tell nothing about somebody's machine."""
+
+import dataclasses
+import getpass
+import json
+import os
+import socket
+
+import pytest
+
+from utils import records
+
+CPU = {"kind": "cpu", "name": "Some Processor"}
+GPU = {"kind": "cuda", "name": "NVIDIA H200"}
+
+
+def a_record(**changes) -> records.Record:
+    fields = {
+        "experiment": "distilbert",
+        "recipe": "bf16-mixed",
+        "size": "small",
+        "seeds": (0,),
+        "settings": {"batch": 8, "shape": {"width": 64}},
+        "results": {"accuracy": 0.9, "validation": [0.5, 0.75]},
+        "samples": {"loss": [[1, 0.7], [2, 0.6]]},
+        "data": "generated reviews",
+        "data_name": "generated",
+        "weights": "random",
+        "device": CPU,
+        **records.provenance("python -m utils.distilbert"),
+    }
+    return records.Record(**(fields | changes))
+
+
+def test_a_record_comes_back_from_the_disk_as_it_was(tmp_path):
+    record = a_record(seeds=(0, 1))
+    path = records.save(record, tmp_path)
+    assert records.load(path) == record
+    assert records.load_all(tmp_path, experiment="distilbert") == [record]
+    assert records.load_all(tmp_path, experiment="llama") == []
+
+
+def test_a_record_is_found_by_its_name_in_the_default_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    record = a_record()
+    records.save(record, tmp_path)
+    assert records.load(record.name) == record
+    with pytest.raises(FileNotFoundError, match="no record distilbert-64"):
+        records.load("distilbert-64")
+
+
+def test_runs_on_different_devices_lie_side_by_side():
+    assert a_record().name == "distilbert-bf16-mixed-small-generated-cpu-seed0"
+    assert a_record(device=GPU).name == "distilbert-bf16-mixed-small-generated-nvidia-h200-seed0"
+
+
+def test_numbers_that_are_not_finite_become_null(tmp_path):
+    path = records.save(a_record(samples={"loss": [[1, float("nan")], [2, float("inf")]]}), tmp_path)
+    json.loads(path.read_text(), parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert records.load(path).samples == {"loss": [[1, None], [2, None]]}
+
+
+def test_a_failed_write_leaves_the_old_record_and_no_other_file(tmp_path, monkeypatch):
+    path = records.save(a_record(results={"accuracy": 0.5}), tmp_path)
+
+    def no_room(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", no_room)
+    with pytest.raises(OSError, match="No space left"):
+        records.save(a_record(results={"accuracy": 0.6}), tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert records.load(path).results == {"accuracy": 0.5}
+
+
+def test_a_value_that_is_not_json_is_named(tmp_path):
+    with pytest.raises(ValueError, match="not JSON: Object of type set"):
+        records.save(a_record(results={"accuracy": {1}}), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("", "broken.json is not a readable record", id="empty"),
+        pytest.param('{"experiment": "distil', "not a readable record", id="cut off"),
+        pytest.param("[1, 2]", "it holds a list", id="not an object"),
+        pytest.param('{"schema": 99, "seeds": []}', "schema 99, this code reads 1", id="of another schema"),
+        pytest.param('{"schema": 1, "seeds": [0]}', "missing", id="fields missing"),
+    ],
+)
+def test_a_file_that_is_no_record_is_refused_with_its_name(tmp_path, text, message):
+    path = tmp_path / "broken.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        records.load(path)
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"cannot write records into .*; name another folder"):
+        records.check_folder(tmp_path / "file" / "records")
+    assert records.check_folder(tmp_path / "new" / "records").is_dir()
+
+
+def test_provenance_says_when_and_with_what_but_not_where():
+    known = records.provenance("python -m utils.distilbert --data DIR")
+    assert known["versions"]["torch"]
+    assert known["date"].endswith("+00:00")
+    text = json.dumps(known)
+    assert socket.gethostname() not in text
+    assert str(records.ROOT) not in text
+    assert getpass.getuser() == "root" or getpass.getuser() not in text
+
+
+def test_committed_records_are_readable_small_and_name_no_machine():
+    for path in records.RESULTS.glob("*.json"):
+        record = records.load(path)
+        assert path.stem == record.name
+        assert path.stat().st_size < 200_000, path.name
+        text = json.dumps(dataclasses.asdict(record))
+        assert "/home" not in text, path.name
+        assert "/root" not in text, path.name
+        assert "/work" not in text, path.name
