@@ -268,9 +268,8 @@ def encode(value, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate:
         np.uint64
     )  # whole: it was rounded
     hidden = np.uint64(2**fmt.mantissa_bits)
-    normal = significand >= hidden
-    exponent = np.where(normal, e + fmt.bias, 0).astype(np.uint64)
-    code = (exponent << np.uint64(fmt.mantissa_bits)) | np.where(normal, significand - hidden, significand)
+    exponent = np.where(significand >= hidden, e + fmt.bias, 0).astype(np.uint64)
+    code = (exponent << np.uint64(fmt.mantissa_bits)) | (significand & (hidden - np.uint64(1)))
     if fmt.has_inf:
         code = np.where(np.isinf(value), np.uint64(fmt.inf_code), code)
     if fmt.signed:
