@@ -112,6 +112,30 @@ def test_the_probe_tells_libraries_that_are_loaded_already(hub_out_of_reach, mon
     assert os.environ["HF_HUB_OFFLINE"] == "1"
 
 
+def test_the_hubs_reviews_are_used_when_it_has_them(monkeypatch):
+    import datasets
+
+    columns = {"text": ["good", "bad"], "label": [1, 0]}
+    hub = {part: datasets.Dataset.from_dict(columns) for part in ("train", "test")}
+    monkeypatch.setattr(data, "hub_reachable", lambda: True)
+    monkeypatch.setattr(datasets, "load_dataset", lambda name: hub)
+    found = data.reviews()
+    assert (found.train_texts, found.test_labels) == (["good", "bad"], [1, 0])
+    assert found.source == "Large Movie Review Dataset (2 + 2 reviews), from the hub (stanfordnlp/imdb)"
+
+
+def test_a_hub_that_fails_is_named_and_answered_with_generated_reviews(monkeypatch, capsys):
+    import datasets
+
+    def broken(name):
+        raise ConnectionError("half way through")
+
+    monkeypatch.setattr(data, "hub_reachable", lambda: True)
+    monkeypatch.setattr(datasets, "load_dataset", broken)
+    assert data.reviews().generated
+    assert capsys.readouterr().err == "stanfordnlp/imdb could not be loaded from the hub: ConnectionError\n"
+
+
 def test_a_hub_that_does_not_answer_costs_the_time_limit_and_no_more(monkeypatch):
     def never(*arguments, **options):
         time.sleep(5)
@@ -152,6 +176,9 @@ def test_the_parts_of_a_split_do_not_overlap_and_are_the_same_each_time():
     assert set(apart.test.labels) == {1}
     assert set(apart.train.labels) == {0}
     assert not set(apart.train.texts) & set(apart.validation.texts)
+    pair = data.Reviews(["a"], [0], ["b"], [1], "two", "folder")
+    with pytest.raises(ValueError, match="2 reviews are too few: 1 to train on and 0 to test on"):
+        data.split(pair, train=35_000, validation=5_000, test=10_000, pooled=True)
     few = data.split(found, train=6_000, validation=0, test=2_000, pooled=False)
     assert (len(few.train), len(few.validation), len(few.test)) == (60, 0, 40)
 

@@ -412,7 +412,7 @@ def test_the_cache_is_in_the_users_cache_folder(monkeypatch, tmp_path):
 def test_step_and_token_times_cover_every_recipe(monkeypatch):
     from utils import llama
 
-    monkeypatch.setattr(review_task, "TINY", SHAPE)
+    monkeypatch.setattr(distilbert, "TIMED", SHAPE)
     steps = distilbert.step_times(device=CPU, size="small", repeats=1)
     tokens = llama.token_times(device=CPU, size="small", tokens=2, repeats=1)
     assert [row.recipe for row in steps] == [row.recipe for row in tokens] == list(RECIPES)

@@ -1,5 +1,7 @@
 """Models have the sizes they claim, the same weights from the same seed, and float32 whatever was saved."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -77,6 +79,17 @@ def test_a_folder_without_usable_weights_is_refused(tmp_path):
         models.pretrained_distilbert(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "distilbert"}')
     with pytest.raises(ValueError, match="cannot be loaded"):
+        models.pretrained_distilbert(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"not weights at all")
+    with pytest.raises(ValueError, match="cannot be loaded"):
+        models.pretrained_distilbert(tmp_path)
+
+
+def test_a_tokeniser_with_more_entries_than_the_model_is_refused(tmp_path):
+    with models.quiet():
+        models.distilbert(dataclasses.replace(SHAPE, vocabulary=6)).save_pretrained(tmp_path)
+    tokenizer_of(tmp_path)
+    with pytest.raises(ValueError, match="has 7 entries, the model only 6"):
         models.pretrained_distilbert(tmp_path)
 
 

@@ -195,18 +195,23 @@ class Split:
 
 
 def split(reviews: Reviews, *, train: int, validation: int, test: int, pooled: bool, seed: int = 0) -> Split:
-    """Draw the parts of an experiment without overlap; where there are too few reviews, each part shrinks alike.
+    """Draw the parts of an experiment without overlap; where there are few reviews, each part shrinks alike.
 
     `pooled` draws all three from train and test together, as the benchmark that the book is held against does; else
     train and validation come from the published train part and test from the published test part.
+    Raises: ValueError when nothing is left to train or to test on.
     """
     published = Part(reviews.train_texts, reviews.train_labels), Part(reviews.test_texts, reviews.test_labels)
     generator = torch.Generator().manual_seed(seed)
     if pooled:
         everything = Part(published[0].texts + published[1].texts, published[0].labels + published[1].labels)
-        return Split(*_draw(everything, (train, validation, test), generator))
-    learn, check = _draw(published[0], (train, validation), generator)
-    return Split(learn, check, *_draw(published[1], (test,), generator))
+        parts = _draw(everything, (train, validation, test), generator)
+    else:
+        parts = _draw(published[0], (train, validation), generator) + _draw(published[1], (test,), generator)
+    if not parts[0] or not parts[2]:
+        total = sum(map(len, published))
+        raise ValueError(f"{total} reviews are too few: {len(parts[0])} to train on and {len(parts[2])} to test on")
+    return Split(*parts)
 
 
 def _draw(part: Part, counts: tuple[int, ...], generator: torch.Generator) -> list[Part]:
