@@ -1,0 +1,156 @@
+"""RecipePicker in the page decides as `utils.widgets.recipe_facts.advise` does, and can be used without a mouse."""
+
+import itertools
+from dataclasses import asdict
+
+import pytest
+
+from utils.widgets.recipe_facts import CARDS, GIGABYTE, MODELS, TASKS, advise, facts
+from utils.widgets.recipe_picker import RecipePicker
+
+PAGE = "book/your_machine.html"
+SIZES = [1, 1_000_000, *MODELS.values(), 10**12]
+
+
+@pytest.fixture(scope="module")
+def module(browser):
+    """Call a function of the widget's own ES module: module("parseCount", "66M")."""
+    page = browser.new_page()
+    page.evaluate(
+        """async (source) => {
+          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+          window.picker = await import(url);
+        }""",
+        RecipePicker.esm_source(),
+    )
+    yield lambda name, *args: page.evaluate("([name, args]) => window.picker[name](...args)", [name, args])
+    page.close()
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_the_page_decides_as_python_does(module, card):
+    """All tasks, sizes and memories, with the sizes at which a recipe stops to fit and their neighbours."""
+    table = facts()
+    for task, memory in itertools.product(TASKS, [0, 0.5, 24, 80, 1000]):
+        room = round((memory or CARDS[card].memory[0]) * GIGABYTE)
+        edges = {room // each + step for each in (2, 4, 8, 16, 18) for step in (-1, 0, 1)}
+        for parameters in sorted({*SIZES, *edges} - {0}):
+            expected = asdict(advise(card, task, parameters=parameters, memory=memory))
+            state = {"card": card, "task": task, "parameters": parameters, "memory": memory}
+            got = module("advise", table, state)
+            got["bytes"] = {"weights": 0, "gradients": 0, "optimizer": 0, "copies": 0} | got["bytes"]
+            assert got == expected, state
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("66M", 66_000_000),
+        ("1.3 billion", 1_300_000_000),
+        ("7e9", 7_000_000_000),
+        ("6,738,415,616", 6_738_415_616),
+        ("67 million", 67_000_000),
+        (" 70 b ", 70_000_000_000),
+        ("0.5k", 500),
+        ("124_439_808", 124_439_808),
+        ("seven", None),
+        ("", None),
+        ("-5", None),
+        ("0", None),
+        ("1e99", None),
+        ("3 parsecs", None),
+        ("1.2.3", None),
+    ],
+)
+def test_a_number_of_parameters_is_read_as_people_write_it(module, text, count):
+    assert module("parseCount", text) == count
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (66_955_010, "67 million"),
+        (6_738_415_616, "6.74 billion"),
+        (999_999, "1 million"),
+        (12, "12"),
+        (1500, "1.5 thousand"),
+    ],
+)
+def test_a_number_of_parameters_is_said_as_people_say_it(module, count, text):
+    assert module("countText", count) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(267_820_040, "0.268 GB"), (2_000_000, "2 MB"), (1_241_579_667_456, "1,242 GB")]
+)
+def test_bytes_are_said_in_decimal_units(module, size, text):
+    assert module("bytesText", size) == text
+
+
+@pytest.fixture
+def picker(site, page_watch):
+    """The picker in the chapter's page."""
+    watch = page_watch()
+    yield watch.open((site / PAGE).as_uri()).locator(".mp-recipe-picker")
+    assert watch.problems == []
+
+
+def test_a_card_changes_the_recipe(picker):
+    widget = picker
+    recipe = widget.locator(".mp-rp-recipe")
+    widget.get_by_label("Card").select_option("T4")
+    assert recipe.inner_text() == "16-mixed"
+    assert "GradScaler" in widget.locator("pre").inner_text()
+    widget.get_by_label("Card").select_option("A100")
+    assert recipe.inner_text() == "bf16-mixed"
+    assert widget.get_by_label("Memory (GB)").input_value() == "40"
+    assert "bf16-mixed" in widget.get_by_role("status").inner_text()
+
+
+def test_it_can_be_used_with_the_keyboard_alone(picker):
+    widget, page = picker, picker.page
+    widget.get_by_label("Card").focus()
+    widget.get_by_label("Card").select_option("H200")  # a native list: arrow keys are the browser's own
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # the third task
+    assert widget.locator("[data-task=generate]").get_attribute("aria-pressed") == "true"
+    assert widget.locator(".mp-rp-recipe").inner_text() == "bf16-true"
+    page.keyboard.press("Tab")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("70B")
+    page.keyboard.press("Enter")
+    assert "140 GB of 141 GB: it fits" in widget.locator(".mp-rp-fit").inner_text()
+
+
+def test_junk_gets_a_message_and_changes_nothing(picker):
+    widget = picker
+    before = widget.locator(".mp-rp-fit").inner_text()
+    for label, junk in (("Parameters", "lots"), ("Memory (GB)", "-3")):
+        field = widget.get_by_label(label)
+        good = field.input_value()
+        field.fill(junk)
+        field.press("Enter")
+        assert junk in widget.locator(".mp-rp-wrong").inner_text()
+        assert field.get_attribute("aria-invalid") == "true"
+        field.fill(good)
+        field.press("Enter")
+        assert widget.locator(".mp-rp-wrong").is_hidden()
+    assert widget.locator(".mp-rp-fit").inner_text() == before
+
+
+def test_it_fits_a_phone(site, page_watch):
+    page = page_watch(viewport={"width": 390, "height": 844}).open((site / PAGE).as_uri())
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 390
+    for button in page.locator(".mp-recipe-picker :is(button, select, input)").all():
+        box = button.bounding_box()
+        assert box["height"] >= 24, button.inner_text()
+
+
+def test_without_javascript_there_is_a_table(site, page_watch):
+    page = page_watch(java_script_enabled=False).page
+    page.goto((site / PAGE).as_uri())
+    assert "RTX 3090" in page.locator(".mp-rp-static").inner_text()
