@@ -32,7 +32,13 @@ function render({ model, el }) {
       goals?.check(state);
     }
     draw();
-    setText(status, [state.message, change.code === undefined ? "" : `${KIND_WORDS[classify(state.code, state.fmt)]}.`, goals?.feedback() ?? ""].join(" ").trim());
+    if (change.how !== "start") announce(change.code !== undefined);
+  }
+
+  // One short line for those who do not see the panel: what happened, what it is now, how the goal stands.
+  function announce(changed) {
+    const now = changed ? `${briefText(state.code, state.fmt)}, ${KIND_WORDS[classify(state.code, state.fmt)]}.` : "";
+    setText(status, [state.message, now, goals?.feedback() ?? ""].filter(Boolean).join(" "));
   }
 
   // A new code in the same format; the number meant is from now on its value.
@@ -57,13 +63,14 @@ function render({ model, el }) {
     },
     jump(name) {
       const code = namedCode(name, state.fmt);
-      const value = numberText(valueOf(code, state.fmt), 10);
+      const value = briefText(code, state.fmt);
       const words = { largest: "The largest finite value", smallest_normal: "The smallest normal number", smallest_subnormal: "The smallest number above 0" };
       put(code, { how: "typed", message: `${words[name] ?? "Here is"}${words[name] ? ":" : ""} ${value}.` });
     },
     reset() {
       update({ ...first, how: "typed", source: valueOf(first.code, first.fmt), shown: null, message: INVITATION });
     },
+    focusBits: () => bits.focus(),
     say(message) {
       update({ message, typed: state.typed });
     },
@@ -123,8 +130,9 @@ function render({ model, el }) {
   const controls = controlsPanel(h, actions, [...new Set([...names, first.fmt.name])]);
   controls.describeBy(message);
   const goals = model.get("goals")?.length ? goalsPanel(h, actions, model) : null;
+  const bits = bitsPanel(h, actions);
   const panels = [
-    ...(goals ? [goals] : []), controls, { node: message, draw: drawMessage }, bitsPanel(h, actions), legendPanel(h), valuePanel(h),
+    ...(goals ? [goals] : []), controls, { node: message, draw: drawMessage }, bits, legendPanel(h), valuePanel(h),
     neighboursPanel(h, actions), rulerPanel(h), codePanel(h, actions), shortcutsPanel(h, actions),
   ];
 
@@ -135,7 +143,8 @@ function render({ model, el }) {
 
   function draw() {
     const view = { ...state, decoded: decode(state.code, state.fmt) };
-    for (const panel of panels) panel.draw(view);
+    panel.classList.toggle("mp-many-bits", state.fmt.bits > 19);
+    for (const part of panels) part.draw(view);
   }
 
   function followModel() {
@@ -148,7 +157,8 @@ function render({ model, el }) {
 
   goals?.begin(state);
   el.classList.add("mp-widget", "mp-bit-flip");
-  el.replaceChildren(h("div", { class: "mp-panel" }, panels.map(({ node }) => node), status));
+  const panel = h("div", { class: "mp-panel" }, h("div", { class: "mp-stack" }, panels.map(({ node }) => node), status));
+  el.replaceChildren(panel);
   draw();
   model.on("change:code", followModel);
   model.on("change:format", followModel);

@@ -138,7 +138,9 @@ class BitFlip(BookWidget):
     def _valid_code(self, proposal) -> int:
         code, fmt = proposal["value"], self.fmt
         if code >= 2**fmt.bits:
-            raise ValueError(f"code {code:#x} is too long: {fmt.name} has {fmt.bits} bits, at most {2**fmt.bits - 1:#x}")
+            raise ValueError(
+                f"code {code:#x} is too long: {fmt.name} has {fmt.bits} bits, at most {2**fmt.bits - 1:#x}"
+            )
         return code
 
     def set_state(self, sync_data: dict) -> None:

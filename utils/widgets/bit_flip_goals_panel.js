@@ -17,7 +17,7 @@ export function goalsPanel(h, actions, model) {
   const said = h("p", { class: "mp-goal-said" });
   const hint = h("button", { class: "mp-button", type: "button", on: { click: giveHint } });
   const again = h("button", { class: "mp-button", type: "button", on: { click: () => choose(at) } }, "Start again");
-  const next = h("button", { class: "mp-button mp-primary", type: "button", on: { click: () => choose(nextGoal()) } }, "Next goal");
+  const next = h("button", { class: "mp-button mp-primary", type: "button", on: { click: goOn } }, "Next goal");
   const forget = h("button", { class: "mp-link", type: "button", on: { click: forgetAll } }, "forget my progress");
   const node = h("section", { class: "mp-goals", "aria-label": "Goals" },
     h("div", { class: "mp-goal-head" }, count, h("div", { class: "mp-goal-steps", role: "group", "aria-label": "All goals" }, steps)),
@@ -32,7 +32,11 @@ export function goalsPanel(h, actions, model) {
   function choose(i) {
     at = i;
     begin();
-    steps[at].focus();
+  }
+
+  function goOn() {
+    choose(nextGoal());
+    actions.focusBits(); // the button that was pressed is gone
   }
 
   // Each goal starts at 1, or at 0 where 1 is the answer, so that it is never solved by what came before.
@@ -83,6 +87,7 @@ export function goalsPanel(h, actions, model) {
     });
     shareSolved();
     choose(0);
+    steps[0].focus(); // the button that was pressed is gone
   }
 
   return {

@@ -23,7 +23,7 @@ export function controlsPanel(h, actions, names) {
     actions.typeNumber(input.value);
   };
   const form = h("form", { class: "mp-controls", novalidate: true, on: { submit } },
-    h("label", { class: "mp-field" }, h("span", {}, "Format"), select),
+    h("label", { class: "mp-field mp-format" }, h("span", {}, "Format"), select),
     h("label", { class: "mp-field mp-grow" }, h("span", {}, "Number"), input),
     h("button", { class: "mp-button", type: "submit" }, "Round it"));
   return {
@@ -114,6 +114,7 @@ export function bitsPanel(h, actions) {
 
   return {
     node,
+    focus: () => buttons[focus].focus(),
     draw({ fmt, code }) {
       if (shownFormat !== fmt.name) build(fmt);
       shownFormat = fmt.name;
@@ -149,8 +150,12 @@ export function legendPanel(h) {
   };
 }
 
+// Raised digits in a font where they sit well; monospaced ones are set apart in many systems.
+const powersApart = (h, text) =>
+  text.split(/([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)/).map((part, i) => (i % 2 ? h("span", { class: "mp-power" }, part) : part)).filter(Boolean);
+
 export function valuePanel(h) {
-  const value = h("span", { class: "mp-value" });
+  const value = h("p", { class: "mp-value" });
   const kind = h("span", { class: "mp-kind" });
   const more = h("button", { class: "mp-link", type: "button", on: { click: () => unfold(!open) } });
   const formula = h("p", { class: "mp-formula" });
@@ -161,14 +166,14 @@ export function valuePanel(h) {
     open = to;
     const { fmt, code, digits } = shown;
     const number = valueOf(code, fmt);
-    setText(value, open ? exactDecimal(code, fmt).replace("-", "−") : numberText(number, MOST_DIGITS));
+    value.replaceChildren(...powersApart(h, open ? exactDecimal(code, fmt).replace("-", "−") : valueText(number)));
     setText(more, open ? "show fewer digits" : `show all ${digits} digits`);
     more.setAttribute("aria-expanded", String(open));
     value.classList.toggle("mp-long", open || value.textContent.length > 16);
   }
 
   return {
-    node: h("div", { class: "mp-reading" }, h("p", { class: "mp-equals" }, value, more), kind, formula),
+    node: h("div", { class: "mp-reading" }, value, h("p", { class: "mp-about" }, kind, more), formula),
     draw({ fmt, code, decoded }) {
       const number = valueOf(code, fmt);
       const digits = number.kind === "finite" ? decimalDigits(number).digits.length : 0;
@@ -176,9 +181,25 @@ export function valuePanel(h) {
       unfold(false);
       more.hidden = digits <= MOST_DIGITS;
       setText(kind, KIND_WORDS[decoded.kind]);
-      formula.replaceChildren(...formulaNodes(h, formulaPieces(code, fmt)));
+      const pieces = formulaNodes(h, formulaPieces(code, fmt));
+      formula.classList.toggle("mp-reason", number.kind !== "finite");
+      formula.replaceChildren(number.kind === "finite" ? "= " : "Here ", ...pieces, ...powersApart(h, evaluated(decoded, fmt)), number.kind === "finite" ? "" : ".");
     },
   };
+}
+
+// All of float16 fits; a power of ten takes the room of some digits.
+function valueText(number) {
+  const all = numberText(number, MOST_DIGITS);
+  return all.includes("…") && all.includes("×") ? numberText(number, MOST_DIGITS - 3) : all;
+}
+
+// The last step of the formula, where it is short: " = 2⁻⁴ × 1.599609375".
+function evaluated({ kind, sign, significand, power }, fmt) {
+  if (kind !== "normal" && kind !== "subnormal") return "";
+  const digits = decimalDigits(finite(0, significand, 1n << BigInt(fmt.mantissa_bits)), 12);
+  if (!digits.exact || fmt.mantissa_bits === 0) return "";
+  return ` = ${sign ? "−" : ""}2${superscript(power + fmt.mantissa_bits)} × ${digitsText(digits)}`;
 }
 
 function formulaNodes(h, pieces) {
@@ -202,7 +223,7 @@ export function neighboursPanel(h, actions) {
       for (const [name, { button, text, gap }] of [["down", down], ["up", up]]) {
         const to = next[name];
         button.setAttribute("aria-disabled", String(to === null));
-        setText(text, to === null ? "none" : numberText(valueOf(to, fmt), 13));
+        text.replaceChildren(...powersApart(h, to === null ? "none" : briefText(to, fmt, 14)));
         setText(gap, gapText(code, to, fmt));
       }
     },
@@ -210,12 +231,12 @@ export function neighboursPanel(h, actions) {
 }
 
 function gapText(code, to, fmt) {
-  if (to === null) return " ";
+  if (to === null) return "\u00a0";
   const power = gapPower(code, to, fmt);
   if (power === null) return "no gap to measure";
   const [up, down] = pow2(power);
-  const plain = numberText(finite(0, up, down), 9);
-  return `gap 2${superscript(power)} = ${plain}`;
+  const plain = aboutText(finite(0, up, down), 7);
+  return `gap 2${superscript(power)} ${plain.startsWith("about") ? plain.replace("about ", "≈\u00a0") : `= ${plain}`}`;
 }
 
 /** Where a magnitude lies on the ruler, from 0 (smallest value) to 1 (end of the largest binade); null off it. */
@@ -229,24 +250,33 @@ export function rulerPlace(number, fmt) {
 }
 
 export function rulerPanel(h) {
+  const caption = h("span", {});
+  const key = h("span", { class: "mp-zone-key" }, "subnormal");
   const marker = h("span", { class: "mp-marker" });
   const zone = h("span", { class: "mp-zone" });
-  const one = h("span", { class: "mp-tick" }, h("span", {}, "1"));
-  const [low, border, high] = [h("span", {}), h("span", {}), h("span", {})];
-  const node = h("div", { class: "mp-ruler", "aria-hidden": "true" },
+  const one = h("span", { class: "mp-tick" });
+  const [low, border, unit, high] = ["low", "at", "at", "high"].map((side) => h("span", { class: `mp-end-${side}` }));
+  const node = h("div", { class: "mp-ruler", "aria-hidden": "true" }, // the class and the value say it in words
+    h("p", { class: "mp-ruler-caption" }, caption, key),
     h("div", { class: "mp-strip" }, zone, one, marker),
-    h("p", { class: "mp-ruler-ends" }, low, border, high));
+    h("p", { class: "mp-ruler-ends" }, low, border, unit, high));
   return {
     node,
     draw({ fmt, code }) {
       const place = rulerPlace(valueOf(code, fmt), fmt);
+      const [zoneEnd, atOne] = [rulerPlace(valueOf(namedCode("smallest_normal", fmt), fmt), fmt), rulerPlace(finite(0, 1n), fmt)];
+      setText(caption, `All sizes of ${fmt.label}, by powers of two`);
+      key.hidden = !fmt.has_zero;
       marker.hidden = place === null;
       if (place !== null) marker.style.left = `${100 * place}%`;
-      zone.style.width = `${(100 * fmt.mantissa_bits) / (fmt.emax + 1 - fmt.emin + fmt.mantissa_bits)}%`;
-      one.style.left = `${100 * rulerPlace(finite(0, 1n), fmt)}%`;
+      zone.style.width = `${100 * zoneEnd}%`;
+      for (const node of [one, unit]) node.style.left = `${100 * atOne}%`;
+      border.style.left = `${100 * zoneEnd}%`;
+      border.hidden = zoneEnd < 0.14 || Math.abs(zoneEnd - atOne) < 0.1;
       setText(low, `2${superscript(fmt.emin - fmt.mantissa_bits)}`);
-      setText(border, fmt.has_zero ? `subnormal below 2${superscript(fmt.emin)}` : "no subnormal numbers");
-      setText(high, numberText(valueOf(BigInt(fmt.max_code), fmt), 6));
+      setText(border, `2${superscript(fmt.emin)}`);
+      setText(unit, "1");
+      setText(high, aboutText(valueOf(BigInt(fmt.max_code), fmt)).replace("about ", "≈\u00a0"));
     },
   };
 }
@@ -259,7 +289,9 @@ export function codePanel(h, actions) {
       keydown: (event) => event.key === "Enter" && actions.typeCode(hex.value),
     },
   });
-  const binary = h("code", { class: "mp-binary" });
+  const parts = ["sign", "exponent", "fraction"].map((field) => h("span", { class: `mp-ink-${field}` }));
+  const binary = h("span", { class: "mp-binary" }, parts);
+  let bits = "";
   const copy = (what, text) => {
     const button = h("button", {
       class: "mp-button mp-copy", type: "button", "aria-label": `copy the ${what} code`,
@@ -268,14 +300,16 @@ export function codePanel(h, actions) {
     return button;
   };
   const node = h("div", { class: "mp-codes" },
-    h("label", { class: "mp-field" }, h("span", {}, "Hex code"), hex), copy("hex", () => hex.value),
-    h("span", { class: "mp-field mp-grow" }, h("span", {}, "Binary code"), binary), copy("binary", () => binary.textContent));
+    h("div", { class: "mp-code" }, h("label", { class: "mp-field" }, h("span", {}, "Hex code"), hex), copy("hex", () => hex.value)),
+    h("div", { class: "mp-code mp-grow" }, h("span", { class: "mp-field" }, h("span", {}, "Binary code"), binary), copy("binary", () => `0b${bits}`)));
   return {
     node,
     draw({ fmt, code }) {
       hex.value = toHex(code, fmt);
       hex.size = hex.value.length;
-      setText(binary, `0b${toBinary(code, fmt)}`);
+      bits = toBinary(code, fmt);
+      const ends = [0, fmt.signed ? 1 : 0, fmt.bits - fmt.mantissa_bits, fmt.bits];
+      parts.forEach((part, i) => setText(part, bits.slice(ends[i], ends[i + 1])));
     },
   };
 }

@@ -48,13 +48,13 @@ export function bitName(bit, fmt) {
   return `bit ${bit}, ${field}, worth ${worth}`;
 }
 
-const short = (code, fmt) => numberText(valueOf(code, fmt), 10);
+
 
 /** What the flip of one bit did, in one or two sentences. */
 export function explainFlip(bit, before, after, fmt) {
   const field = fieldOfBit(bit, fmt);
   const now = (after >> BigInt(bit)) & 1n;
-  const change = `${short(before, fmt)} became ${short(after, fmt)}.`;
+  const change = `${briefText(before, fmt)} became ${briefText(after, fmt)}.`;
   const [a, b] = [decode(before, fmt), decode(after, fmt)];
   const name = field === "sign" ? "The sign bit" : `Bit ${bit} (${field})`;
   const opening = `${name} is now ${now}`;
@@ -62,10 +62,10 @@ export function explainFlip(bit, before, after, fmt) {
     const reason = specialReason(after, fmt);
     return `${opening}: ${reason}.${reason.includes(b.kind === "nan" ? "NaN" : "infinity") ? "" : ` ${change}`}`;
   }
-  if (a.kind === "nan" || a.kind === "infinity") return `${opening}: a number again, ${short(after, fmt)}.`;
+  if (a.kind === "nan" || a.kind === "infinity") return `${opening}: a number again, ${briefText(after, fmt)}.`;
   if (field === "sign") return `${opening}: ${now ? "minus" : "plus"}. ${change}`;
   if (field === "fraction") {
-    const worth = `${placeValue(bit, fmt)} × ${powerText(b, fmt)} = ${numberText(worthOf(bit, after, fmt), 10)}`;
+    const worth = `${placeValue(bit, fmt)} × ${powerText(b, fmt)} = ${aboutText(worthOf(bit, after, fmt))}`;
     return `${opening}: it ${now ? "adds" : "takes away"} ${worth}. ${change}`;
   }
   return `${opening}, so the exponent field is ${b.exponent}, not ${a.exponent}: ${exponentEffect(a, b, fmt)} ${change}`;
@@ -90,35 +90,36 @@ function exponentEffect(a, b, fmt) {
 /** How a number met a format: what is stored, how far off, in ulps, and which rule decided. */
 export function explainRounding(number, result, fmt, { shown, saturate = false } = {}) {
   const stored = valueOf(result.code, fmt);
-  const typed = shown ?? numberText(number, 12);
+  const typed = shown ?? aboutText(number, 12);
   const text = numberText(stored, 21);
   if (number.kind === "nan") return `NaN is stored as ${toHex(result.code, fmt)}.`;
-  if (!fmt.has_zero && stored.kind === "nan") return `${fmt.label} holds powers of two only, neither zero nor a sign: ${typed} becomes NaN.`;
+  if (!fmt.has_zero && stored.kind === "nan") return `${fmt.label} holds positive powers of two only: ${typed} becomes NaN.`;
   if (result.overflow && !result.exact) return explainOverflow(typed, text, fmt, saturate);
-  if (result.exact) return `${typed} is a ${fmt.label} number: stored exactly.`;
-  const error = subtract(stored, number);
-  if (stored.kind === "finite" && stored.num === 0n) {
-    return `${typed} is too small for ${fmt.label}: it underflows to ${text}. The smallest value above 0 is ${short(namedCode("smallest_subnormal", fmt), fmt)}.`;
+  if (result.exact) return `${typed} is a ${fmt.label} number: it is stored exactly.`;
+  if (stored.num === 0n) {
+    const least = briefText(namedCode("smallest_subnormal", fmt), fmt);
+    return `${typed} underflows to ${text}: the smallest ${fmt.label} above 0 is ${least}.`;
   }
+  const error = { ...subtract(stored, number), sign: 0 };
   const [up, down] = pow2(-ulpPower(number, fmt));
-  const ulps = numberText(finite(0, error.num * up, error.den * down), 2);
-  const off = `${text} is stored, ${numberText({ ...error, sign: 0 }, 6)} (${ulps} ulp) too ${error.sign ? "low" : "high"}.`;
-  const tie = result.tie ? " It lay halfway between two values: the one whose last bit is 0 was taken (ties to even)." : "";
-  return `${typed} is not a ${fmt.label} number: ${off}${tie}`;
+  const ulps = aboutText(finite(0, error.num * up, error.den * down), 2, 2).replace("about ", "");
+  const tie = result.tie ? " A tie: of two equally near, the one whose last bit is 0." : "";
+  const side = subtract(stored, number).sign ? "low" : "high";
+  return `${typed} is not a ${fmt.label} number: ${text} is stored, ${aboutText(error)} (${ulps} ulp) too ${side}.${tie}`;
 }
 
 function explainOverflow(typed, text, fmt, saturate) {
-  const largest = short(namedCode("largest", fmt), fmt);
+  const largest = briefText(namedCode("largest", fmt), fmt);
   const beyond = `${typed} is beyond ${largest}, the largest value of ${fmt.label}:`;
   if (saturate || !fmt.has_nan) return `${beyond} the conversion saturates, ${text} is stored.`;
   if (fmt.has_inf) return `${beyond} it overflows to ${text}.`;
-  return `${beyond} there is no infinity, it becomes NaN. A saturating conversion would store ${largest}.`;
+  return `${beyond} with no infinity here it becomes NaN. (Saturating, it would be ${largest}.)`;
 }
 
 /** What a step to a neighbour did. */
 export function explainStep(direction, before, after, fmt) {
   const [a, b] = [classify(before, fmt), classify(after, fmt)];
-  const opening = `One step ${direction}: ${short(before, fmt)} became ${short(after, fmt)}.`;
+  const opening = `One step ${direction}: ${briefText(before, fmt)} became ${briefText(after, fmt)}.`;
   if (b === "infinity") return `${opening} Past the last finite value there is infinity.`;
   if (a !== b && b === "subnormal") return `${opening} From here toward 0 the numbers are subnormal, evenly spaced.`;
   if (a === "subnormal" && b === "normal") return `${opening} The normal numbers begin here.`;

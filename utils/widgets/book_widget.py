@@ -113,7 +113,9 @@ class BookWidget(anywidget.AnyWidget):
     @classmethod
     def css_source(cls) -> str:
         """Give the widget's style sheet: the shared colours, the shared controls, its own rules."""
-        return "\n".join((FOLDER / f"{name}.css").read_text("utf8") for name in ("tokens", "book_widget", cls.book_name))
+        return "\n".join(
+            (FOLDER / f"{name}.css").read_text("utf8") for name in ("tokens", "book_widget", cls.book_name)
+        )
 
     def book_state(self) -> dict:
         """Give the state that a page needs, as JSON values by trait name, sorted."""

@@ -141,8 +141,8 @@ function reduced(number) {
 const tooLarge = () =>
   new NumberTextError(`Exponents up to ${MOST_EXPONENT} are read. For what is larger than every format, type inf.`);
 
-/** The decimal digits of a finite number, at most `most` of them (rounded), as d.ddd * 10**exponent. */
-export function decimalDigits({ num, den }, most = Infinity) {
+/** The decimal digits of a finite number as d.ddd * 10**exponent: at most `most` of them, cut off or rounded. */
+export function decimalDigits({ num, den }, most = Infinity, { cut = false } = {}) {
   if (num === 0n) return { digits: "0", exponent: 0, exact: true };
   const twos = bitLength(den) - 1;
   if (den === 1n << BigInt(twos)) { // num / 2**k = num * 5**k / 10**k: every such number has a last digit
@@ -155,11 +155,11 @@ export function decimalDigits({ num, den }, most = Infinity) {
   let exponent = Math.floor((bitLength(num) - bitLength(den)) * Math.LOG10E * Math.LN2) - 1;
   while (scaledTo(num, den, exponent + 1) >= 1n) exponent += 1;
   const [top, bottom] = scaling(num, den, count - 1 - exponent);
-  const rounded = (2n * top + bottom) / (2n * bottom);
+  const rounded = cut ? top / bottom : (2n * top + bottom) / (2n * bottom);
   const digits = rounded.toString();
-  return {
-    digits: digits.replace(/0+$/, ""), exponent: exponent + digits.length - count, exact: rounded * bottom === top,
-  };
+  const exact = rounded * bottom === top;
+  // what is cut off goes on, so its zeros say something
+  return { digits: cut && !exact ? digits : digits.replace(/0+$/, ""), exponent: exponent + digits.length - count, exact };
 }
 
 const scaling = (num, den, tens) =>
@@ -188,11 +188,26 @@ export function digitsText({ digits, exponent, exact }, { sign = 0, ascii = fals
   return `${minus}${digits[0]}${point}${digits.slice(1)}${more}${power}`;
 }
 
-/** A number in words or digits, at most `most` digits; "…" marks digits that are left out. */
+/** A number in words or digits; "…" marks where digits past the first `most` are cut off. */
 export function numberText(number, most = 12, { ascii = false } = {}) {
   if (number.kind === "nan") return "NaN";
   if (number.kind === "infinity") return `${number.sign ? (ascii ? "-" : "−") : ""}${ascii ? "inf" : "∞"}`;
-  return digitsText(decimalDigits(number, most), { sign: number.sign, ascii });
+  return digitsText(decimalDigits(number, most, { cut: true }), { sign: number.sign, ascii });
+}
+
+/** A number as text for a sentence: exact where `most` digits suffice, else rounded, after "about". */
+export function aboutText(number, most = 6, few = 3) {
+  if (number.kind !== "finite") return numberText(number);
+  const exact = decimalDigits(number, most);
+  if (exact.exact) return digitsText(exact, { sign: number.sign });
+  return `about ${digitsText({ ...decimalDigits(number, few), exact: true }, { sign: number.sign })}`;
+}
+
+/** The value of a code for a sentence: all digits where `most` suffice, else the fewest that tell it from other codes. */
+export function briefText(code, fmt, most = 12) {
+  const number = valueOf(code, fmt);
+  if (number.kind !== "finite" || decimalDigits(number, most).exact) return numberText(number, most);
+  return `≈\u00a0${digitsText(shortestDigits(code, fmt), { sign: number.sign })}`;
 }
 
 /** All digits of a code's value, without a power of ten: "0.0999755859375". */
@@ -215,7 +230,9 @@ export function shortestDigits(code, fmt) {
   for (let count = 1; ; count += 1) {
     const [top, bottom] = scaling(number.num, number.den, count - 1 - exponent);
     const below = top / bottom;
-    const nearestFirst = 2n * (top - below * bottom) > bottom ? [below + 1n, below] : [below, below + 1n];
+    const excess = 2n * (top - below * bottom) - bottom;
+    const above = excess > 0n || (excess === 0n && below % 2n === 1n);
+    const nearestFirst = above ? [below + 1n, below] : [below, below + 1n];
     for (const whole of nearestFirst) {
       const [num, den] = scaling(whole, 1n, exponent + 1 - count);
       if (whole > 0n && encode(finite(number.sign, num, den), fmt) === code) {

@@ -1,0 +1,92 @@
+"""BookWidget: one source for notebooks and pages, stable outputs, and the table of formats for JavaScript."""
+
+import html
+import json
+import re
+
+import pytest
+import traitlets
+
+from utils.formats import FORMATS
+from utils.widgets.bit_flip import BitFlip
+from utils.widgets.book_widget import FOLDER, BookWidget, format_label, format_row, read_part
+
+
+class Dial(BookWidget):
+    """The smallest widget: one trait, no files."""
+
+    turn = traitlets.Int(3).tag(sync=True)
+
+    @classmethod
+    def esm_source(cls):
+        return "export default {};"
+
+    @classmethod
+    def css_source(cls):
+        return ""
+
+
+def test_the_module_is_the_table_then_the_shared_parts_then_the_widget():
+    source = BitFlip.esm_source()
+    places = [source.index(read_part(name)) for name in BitFlip.part_names()]
+    assert BitFlip.part_names()[0] == "formats"
+    assert BitFlip.part_names()[-1] == "bit_flip"
+    assert places == sorted(places)
+    assert source.count("export default") == 1
+
+
+def test_the_module_needs_no_other_file_and_no_network():
+    source = BitFlip.esm_source()
+    assert not re.search(r"^\s*import\b|\bimport\(|https?://|fetch\(", source, flags=re.MULTILINE)
+
+
+def test_no_two_parts_of_a_widget_use_one_name():
+    for widget in BookWidget.registry().values():
+        source = widget.esm_source()
+        names = re.findall(r"^(?:export )?(?:async )?(?:const|let|function|class) (\w+)", source, flags=re.MULTILINE)
+        assert len(names) == len(set(names)), {name for name in names if names.count(name) > 1}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_page_gets_each_format_as_python_has_it(name):
+    fmt = FORMATS[name]
+    row = json.loads(re.search(rf"^  {name}: (.*),$", read_part("formats"), flags=re.MULTILINE)[1])
+    assert row == format_row(fmt)
+    assert (int(row["max_code"], 16), row["bits"], row["emin"], row["emax"]) == (
+        fmt.max_code, fmt.bits, fmt.emin, fmt.emax,
+    )  # fmt: skip
+
+
+def test_formats_have_their_names_in_prose():
+    assert [format_label(FORMATS[name]) for name in FORMATS] == [
+        "float64", "float32", "TF32", "float16", "bfloat16", "E4M3", "E5M2", "E4M3FNUZ", "E5M2FNUZ", "E8M0",
+        "E3M2", "E2M3", "E2M1",
+    ]  # fmt: skip
+
+
+def test_the_registry_has_each_widget_once_however_many_instances_there_are():
+    BitFlip(), BitFlip()
+    assert BookWidget.registry()["bit_flip"] is BitFlip
+    assert Dial not in BookWidget.registry().values()
+    assert all((FOLDER / f"{name}.js").exists() for name in BookWidget.registry())
+
+
+def test_the_output_holds_the_state_a_static_form_and_a_stable_text():
+    widget = Dial()
+    data, _ = widget._repr_mimebundle_()
+    assert data["text/plain"] == "Dial(turn=3)"
+    state = re.search(r'data-mp-state="([^"]*)"', data["text/html"])[1]
+    assert json.loads(html.unescape(state)) == {"turn": 3}
+    assert data["text/html"].startswith('<div class="mp-widget" data-mp-widget=')
+    assert "Dial(turn=3)" in data["text/html"]
+    assert "application/vnd.jupyter.widget-view+json" in data
+
+
+def test_two_equal_widgets_have_the_same_page_output():
+    assert BitFlip()._repr_mimebundle_()[0]["text/html"] == BitFlip()._repr_mimebundle_()[0]["text/html"]
+
+
+def test_a_notebook_gets_the_same_module_as_the_page():
+    state = BitFlip().get_state()
+    assert state["_esm"] == BitFlip.esm_source()
+    assert state["_css"] == BitFlip.css_source()
