@@ -1,0 +1,217 @@
+"""Rounding a torch tensor to the values of a format: the fast twin of `utils.rounding.quantize`.
+
+A fake-quantised tensor keeps its dtype and holds only values of the format, so a model computes with it as before.
+Both functions here work on any device and are differentiable *straight through*: the gradient of the output is
+handed to the input unchanged, also where the value was saturated or rounded to zero (the derivative of a staircase
+would be 0 nearly everywhere).
+
+Values are exact whatever the thread count. One global switch can change them: with
+`torch.set_flush_denormal(True)` TF32 loses the results that are subnormal in float32, because the processor does.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import lru_cache, partial
+from types import FunctionType
+
+import torch
+
+from utils.formats import FORMATS, FloatFormat
+from utils.rounding_kernels import (
+    COPY,
+    Constants,
+    Plan,
+    Shape,
+    constants,
+    eager,
+    fused,
+    plan,
+    random_bits,
+    shape,
+    without_cast,
+)
+
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+_CPU_PIECE = 2**16  # elements a thread: three float32 arrays of it fit in a second-level cache
+_DEVICE_PIECE = 2**24  # elements: bounds the scratch memory to 128 MiB, costs no measurable launch time
+_COUNTERS = 2**30  # elements between two keys: a counter stays an int32
+
+
+def fake_quantize(
+    x: torch.Tensor,
+    fmt: FloatFormat,
+    *,
+    saturate: bool = True,
+    out: torch.Tensor | None = None,
+    compiled: bool = False,
+) -> torch.Tensor:
+    """Round x to the values of a format, to nearest and ties to even; bit for bit what `quantize` gives.
+
+    `x`: float32, float64, float16 or bfloat16, any shape, strides and device. Returns a new contiguous tensor of the
+    same shape, dtype and device (never x itself), or `out`. NaN stays NaN, and zero keeps its sign where the format
+    has one. The result is cast to the dtype of x, which is exact unless x is narrower than the format: 65504 of
+    float16 is 65536 in a bfloat16 tensor, and bfloat16's 65536 is infinite in a float16 tensor.
+
+    `saturate`: what lies beyond `fmt.max`, infinities included, becomes `fmt.max` with its sign (the default here,
+    as in training); otherwise it becomes infinity or NaN, as in `quantize`.
+    `out`: a contiguous or strided tensor like x, or x itself; only where no gradient is recorded.
+    `compiled`: fuse all steps into one loop with torch.compile. The first call for a format takes seconds. Where
+    compilation is not possible (on a CPU it needs a C++ compiler), warns and computes the same values without it.
+
+    Raises TypeError for a tensor that is not of a floating dtype, ValueError for an `out` that does not fit.
+    """
+    _check(x, fmt, out)
+    return _differentiable(partial(_round, fmt=fmt, saturate=saturate, seed=None, compiled=compiled), x, out)
+
+
+def fake_quantize_stochastic(
+    x: torch.Tensor,
+    fmt: FloatFormat,
+    *,
+    seed: int,
+    saturate: bool = True,
+    out: torch.Tensor | None = None,
+    compiled: bool = False,
+) -> torch.Tensor:
+    """Round x down or up with the probability that makes the expected result x itself.
+
+    The element at flat index i draws the bits of a hash of (seed, i). So the result depends on x, the format and the
+    seed alone: not on threads, pieces, device, strides or `compiled`. Take another seed for each step and tensor.
+    A probability is exact to 2**-24; it is exact for the float32 values in the normal range of the format.
+
+    `seed`: 0 ... 2**64 - 1. The other arguments, dtypes and the gradient are those of `fake_quantize`.
+    Raises TypeError or ValueError as `fake_quantize` does, and for such a seed.
+    """
+    _check(x, fmt, out)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"seed is an int, not {type(seed).__name__}")
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed {seed} is not in 0 ... 2**64 - 1")
+    return _differentiable(partial(_round, fmt=fmt, saturate=saturate, seed=seed, compiled=compiled), x, out)
+
+
+class _StraightThrough(torch.autograd.Function):
+    """Apply an operation, and pretend in the backward pass that it was the identity (Bengio et al., 1308.3432)."""
+
+    @staticmethod
+    def forward(ctx, x: torch.Tensor, operation: Callable) -> torch.Tensor:
+        return operation(x, out=None)
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return gradient, None
+
+
+def _differentiable(operation: Callable, x: torch.Tensor, out: torch.Tensor | None) -> torch.Tensor:
+    if not (torch.is_grad_enabled() and (x.requires_grad or (out is not None and out.requires_grad))):
+        return operation(x, out=out)
+    if out is not None:
+        raise ValueError("out= records no gradient: drop it, or work under torch.no_grad()")
+    return _StraightThrough.apply(x, operation)
+
+
+def _check(x: torch.Tensor, fmt: FloatFormat, out: torch.Tensor | None) -> None:
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"x is a torch.Tensor, not {type(x).__name__}; utils.rounding.quantize takes arrays")
+    if not isinstance(fmt, FloatFormat):
+        raise TypeError(f"fmt is a FloatFormat, not {fmt!r}; by name: FORMATS[{next(iter(FORMATS))!r}]")
+    if x.dtype not in _DTYPES:
+        raise TypeError(f"x has dtype {x.dtype}; convert it first, for example x.float()")
+    if out is None or out is x:
+        return
+    if (out.shape, out.dtype, out.device) != (x.shape, x.dtype, x.device):
+        raise ValueError(
+            f"out is {tuple(out.shape)} {out.dtype} on {out.device}, x is {tuple(x.shape)} {x.dtype} on {x.device};"
+            " use torch.empty_like(x)"
+        )
+    same_memory = (out.data_ptr(), out.stride()) == (x.data_ptr(), x.stride())
+    if not same_memory and out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
+        raise ValueError("out and x share a storage but are not the same view; use a tensor of its own")
+
+
+def _round(x, *, fmt: FloatFormat, saturate: bool, seed: int | None, compiled: bool, out=None) -> torch.Tensor:
+    if torch.compiler.is_compiling():
+        chosen = without_cast(plan(fmt, x.dtype, saturate))
+        numbers = constants(chosen, x.device)
+        draw = _draw(seed, 0, x.numel(), x.device)
+        y = _fused(x.reshape(-1), shape(chosen), numbers, draw).reshape(x.shape)
+        return y if out is None else out.copy_(y)
+    chosen = _plan(fmt, x.dtype, saturate)
+    if not compiled and out is None and seed is None and x.dtype == chosen.carrier.dtype and x.numel() <= _CPU_PIECE:
+        return eager(x, chosen)  # the short way for a small tensor
+    if compiled or seed is not None:
+        chosen = without_cast(chosen)
+    source = x.contiguous().view(-1)
+    fits = out is not None and out.is_contiguous()
+    target = out.view(-1) if fits else torch.empty_like(source)
+    if not (compiled and chosen.method != COPY and _run_compiled(source, target, chosen, seed)):
+        _run_eager(source, target, chosen, seed)
+    if out is None:
+        return target.view(x.shape)
+    return out if fits else out.copy_(target.view(x.shape))
+
+
+def _run_eager(source: torch.Tensor, target: torch.Tensor, chosen: Plan, seed: int | None) -> None:
+    # Powers of two, so that no piece has counters of two keys.
+    threads = 1 << torch.get_num_threads().bit_length() - 1
+    piece = _CPU_PIECE * threads if source.device.type == "cpu" else _DEVICE_PIECE
+    same_dtype = source.dtype == chosen.carrier.dtype
+    for start in range(0, source.numel(), piece):
+        x, out = source[start : start + piece], target[start : start + piece]
+        draw = _draw(seed, start, x.numel(), x.device)
+        if same_dtype:
+            eager(x, chosen, out=out, draw=draw)
+        else:
+            out.copy_(eager(x.to(chosen.carrier.dtype), chosen, draw=draw))
+
+
+def _draw(seed: int | None, start: int, count: int, device: torch.device) -> Callable[[], torch.Tensor] | None:
+    """Make the function that gives the random bits of the elements start, ..., start + count - 1."""
+    if seed is None:
+        return None
+    return partial(random_bits, count, start % _COUNTERS, _keys(seed, start // _COUNTERS), device)
+
+
+def _keys(seed: int, block: int) -> tuple[int, int]:
+    """Mix a seed and the number of a block of counters into two int32 (SplitMix64: Steele, Lea, Flood, 2014)."""
+    z = (seed + (block + 1) * 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    z ^= z >> 31
+    return (z & 0xFFFFFFFF) - 2**31, (z >> 32) - 2**31
+
+
+def _fused(source: torch.Tensor, form: Shape, numbers: Constants, draw: Callable | None) -> torch.Tensor:
+    return fused(source.to(form.carrier.dtype), form, numbers, draw=draw).to(source.dtype)
+
+
+def _run_compiled(source: torch.Tensor, target: torch.Tensor, chosen: Plan, seed: int | None) -> bool:
+    """Round `source` into `target` with compiled code; False, and a warning, where there is none."""
+    numbers = _constants(chosen, source.device)
+    for start in range(0, source.numel(), _COUNTERS):
+        x, out = source[start : start + _COUNTERS], target[start : start + _COUNTERS]
+        # As a tensor, because a new int would compile a new kernel.
+        keys = None if seed is None else torch.tensor(_keys(seed, start // _COUNTERS), dtype=torch.int32).to(x.device)
+        try:
+            _compiled(shape(chosen), source.dtype, seed is not None)(x, out, numbers, keys)
+        except RuntimeError as error:  # the base of dynamo's and inductor's errors
+            reason = str(error).strip().splitlines()[0]
+            warnings.warn(f"compiled=True: torch.compile failed, not compiled ({reason})", RuntimeWarning, stacklevel=4)
+            return False
+    return True
+
+
+_plan = lru_cache(maxsize=256)(plan)
+_constants = lru_cache(maxsize=256)(constants)
+
+
+@lru_cache(maxsize=256)
+def _compiled(form: Shape, dtype: torch.dtype, stochastic: bool) -> Callable:
+    def kernel(source, target, numbers, keys):
+        draw = partial(random_bits, source.numel(), 0, keys, source.device) if stochastic else None
+        target.copy_(_fused(source, form, numbers, draw))
+
+    # A code object of its own for each graph: dynamo counts compilations by code object and gives up after eight.
+    code = kernel.__code__.replace(co_name=f"round_{form.method}_{str(dtype).removeprefix('torch.')}")
+    own = FunctionType(code, kernel.__globals__, None, None, kernel.__closure__)
+    return torch.compile(own, dynamic=True, fullgraph=True)

@@ -1,0 +1,249 @@
+"""The arithmetic behind `utils.fake_quantize`: one piece of a tensor in, the same piece rounded out.
+
+All of it is the reference's three lines (measure x in ulps, round, multiply back) in the cheapest form that stays
+exact, and there are three:
+
+* `GRID`: the carrier (float32 or float64) holds the step, so x / step is exact and one rounding remains;
+* `BITS`: the format has float32's exponents, so rounding is an integer addition that carries into the exponent;
+* `CAST`: the hardware converts (float16 and bfloat16, to nearest).
+
+A *plan* holds the numbers of one format. `eager` runs a plan in few operations and no comparisons, which cost ten
+times an addition on a CPU. `fused` states the same for a compiler, which makes one loop of it.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+
+from utils.formats import BFLOAT16, FLOAT16, FloatFormat
+
+GRID, BITS, CAST, COPY = "grid", "bits", "cast", "copy"
+
+
+class Carrier(NamedTuple):
+    """The layout of a torch dtype that values are rounded in."""
+
+    dtype: torch.dtype
+    bits_dtype: torch.dtype
+    mantissa_bits: int
+    bias: int
+    exponent_unit: int  # 2**mantissa_bits; written out because torch.compile overflows in 1 << 52
+
+    @property
+    def exponent_mask(self) -> int:
+        return (2 * self.bias + 1) * self.exponent_unit
+
+    @property
+    def max(self) -> float:
+        return torch.finfo(self.dtype).max
+
+
+FLOAT32_CARRIER = Carrier(torch.float32, torch.int32, mantissa_bits=23, bias=127, exponent_unit=2**23)
+FLOAT64_CARRIER = Carrier(torch.float64, torch.int64, mantissa_bits=52, bias=1023, exponent_unit=2**52)
+
+
+class Plan(NamedTuple):
+    """How one format is rounded in one carrier: the method and its numbers."""
+
+    method: str
+    carrier: Carrier
+    fmt: FloatFormat
+    limit: float  # the largest finite result
+    past: float  # what stands beyond it: limit, infinity or NaN
+    end: float  # the first point past the grid; the largest carrier value where that is infinite
+
+
+def plan(fmt: FloatFormat, dtype: torch.dtype, saturate: bool) -> Plan:
+    """Choose the method for a format and the dtype of the tensor.
+
+    Raises ValueError for a format of 11 exponent bits that is not float64: its steps leave the range of float64.
+    """
+    carrier = FLOAT64_CARRIER if dtype == torch.float64 else FLOAT32_CARRIER
+    method = _method(fmt, carrier)
+    if method is None and carrier is FLOAT32_CARRIER:  # E8M0: its steps are subnormal in float32, normal in float64
+        carrier, method = FLOAT64_CARRIER, _method(fmt, FLOAT64_CARRIER)
+    if method is None:
+        raise ValueError(f"{fmt.name}: its steps leave the range of float64; use utils.rounding.quantize")
+    limit = fmt.max if fmt.max <= carrier.max else math.inf
+    past = limit if saturate or not fmt.has_nan else math.inf if fmt.has_inf else math.nan
+    end = min(fmt.max + math.ldexp(1.0, fmt.emax - fmt.mantissa_bits), carrier.max)
+    return Plan(method, carrier, fmt, limit, past, end)
+
+
+def _method(fmt: FloatFormat, carrier: Carrier) -> str | None:
+    emin, emax = 1 - carrier.bias, carrier.bias
+    if fmt.mantissa_bits >= carrier.mantissa_bits and fmt.emin <= emin and fmt.emax >= emax:
+        return COPY
+    if carrier is FLOAT32_CARRIER and fmt in (FLOAT16, BFLOAT16):
+        return CAST
+    if fmt.emin - fmt.mantissa_bits >= emin and fmt.emax <= emax:
+        return GRID
+    if carrier is FLOAT32_CARRIER and (fmt.emin, fmt.emax, fmt.has_inf) == (emin, emax, True):
+        return BITS
+    return None
+
+
+def without_cast(chosen: Plan) -> Plan:
+    """Give the plan that rounds by arithmetic where `chosen` would cast.
+
+    A cast there and back has no place in a compiled graph: torch.compile drops it (`pointless_convert` in inductor's
+    joint graph passes), and no rounding is left. Nor can a cast round stochastically.
+    """
+    if chosen.method != CAST:
+        return chosen
+    return chosen._replace(method=BITS if chosen.fmt.exponent_bits == 8 else GRID)
+
+
+def eager(x: torch.Tensor, chosen: Plan, out: torch.Tensor | None = None, draw=None) -> torch.Tensor:
+    """Round a piece with the operations that are cheap one at a time.
+
+    `x`: dtype of `chosen.carrier`, any shape. `out`: where the result goes, x itself included. `draw`: None, or a
+    function of no arguments that gives 32 random bits an element as int32, to round stochastically.
+    """
+    if chosen.method == COPY:
+        return torch.clamp(x, -chosen.past, chosen.past, out=out)
+    if chosen.method == CAST:
+        return _cast(x, chosen, out=out)
+    if chosen.method == BITS:
+        return _bits(x, chosen, out=out, draw=draw)
+    return _grid(x, chosen, out=out, draw=draw)
+
+
+def _cast(x: torch.Tensor, chosen: Plan, out: torch.Tensor | None) -> torch.Tensor:
+    if chosen.past == chosen.limit:
+        x = x.clamp(-chosen.limit, chosen.limit)  # explicit: what a cast does past the end differs by torch version
+    narrow = x.to(chosen.fmt.torch_dtype)
+    return narrow.to(chosen.carrier.dtype) if out is None else out.copy_(narrow)
+
+
+def _grid(x: torch.Tensor, chosen: Plan, out: torch.Tensor | None, draw) -> torch.Tensor:
+    carrier, fmt = chosen.carrier, chosen.fmt
+    binade = x.view(carrier.bits_dtype).bitwise_and(carrier.exponent_mask).view(carrier.dtype)  # 2**floor(log2 |x|)
+    step = binade.clamp_(math.ldexp(1.0, fmt.emin), math.ldexp(1.0, fmt.emax)).mul_(fmt.eps)
+    if draw is None:
+        y = torch.div(x, step).round_()  # exact, then the one rounding: ties to even
+    else:
+        y = _round_up_by_chance(x.clamp(-chosen.end, chosen.end).div_(step), draw())
+    y.mul_(step)
+    if not fmt.has_zero:  # E8M0: NaN unless x > 0, where 1 / sqrt(x) is finite
+        y.clamp_min_(fmt.smallest_normal).add_(x.rsqrt(), alpha=0.0)
+    if chosen.past == chosen.limit:
+        if not fmt.has_negative_zero:
+            y.add_(0.0)  # -0 + 0 = +0
+        return torch.clamp(y, -chosen.limit, chosen.limit, out=out)
+    # The excess is 0 or at least one step, which two factors of `huge` make infinite: no comparison is needed.
+    huge = math.ldexp(1.0, carrier.bias)
+    excess = torch.clamp(y, -chosen.limit, chosen.limit).sub_(y).mul_(huge)
+    y.sub_(excess, alpha=huge)  # -0 - (+0) = -0
+    if not fmt.has_inf:
+        y.add_(y, alpha=0.0)  # inf + 0 * inf = NaN, y + 0 * y = y
+    return torch.add(y, 0.0 if not fmt.has_negative_zero else -0.0, out=out)
+
+
+def _round_up_by_chance(ulps: torch.Tensor, random: torch.Tensor) -> torch.Tensor:
+    """Round |ulps| down, or up with the probability of its fraction, and restore the sign."""
+    # 23 bits, and the half that makes the threshold fall between two fractions of float32 values in the normal range:
+    # their probabilities are exact, all others to 2**-24.
+    threshold = (random >> 9).bitwise_and_(0x7FFFFF).to(ulps.dtype).add_(0.5).mul_(2.0**-23)
+    size = ulps.abs()
+    whole = size.floor()
+    up = size.sub_(whole).sub_(threshold).ceil_()  # 1 where fraction > threshold, else 0
+    return whole.add_(up).copysign_(ulps)
+
+
+def _bits(x: torch.Tensor, chosen: Plan, out: torch.Tensor | None, draw) -> torch.Tensor:
+    dropped = chosen.carrier.mantissa_bits - chosen.fmt.mantissa_bits
+    saturates = chosen.past == chosen.limit
+    finite = x.clamp(-chosen.limit, chosen.limit) if saturates else x.clamp(-chosen.carrier.max, chosen.carrier.max)
+    bits = (finite if saturates else x).view(torch.int32)
+    y = _carry(bits, dropped, (1 << dropped) - 1, draw).view(torch.float32)
+    return torch.add(y, finite, alpha=0.0, out=out)  # y + 0 * NaN = NaN, else y
+
+
+def _carry(bits: torch.Tensor, dropped, mask, draw) -> torch.Tensor:
+    """Round sign-and-magnitude bits to a multiple of mask + 1 = 2**dropped: an addition carries into the exponent."""
+    if draw is None:
+        odd = (bits >> dropped) & 1  # a tie goes up only from an odd code: to the even one
+        rounded = bits + odd + (mask >> 1)
+    else:
+        rounded = bits + ((draw() >> (32 - dropped)) & mask)
+    return rounded & ~mask
+
+
+class Constants(NamedTuple):
+    """The numbers of a plan as tensors of shape [], so that one compiled graph serves many formats."""
+
+    integers: tuple[torch.Tensor, ...]  # of the carrier's integer dtype
+    floats: tuple[torch.Tensor, ...]  # of the carrier's dtype: limit, past, end
+
+
+def constants(chosen: Plan, device: torch.device) -> Constants:
+    """Give the numbers that `fused` needs, on the device."""
+    carrier, fmt = chosen.carrier, chosen.fmt
+    if chosen.method == BITS:
+        dropped = carrier.mantissa_bits - fmt.mantissa_bits
+        integers = (dropped, (1 << dropped) - 1)
+    else:
+        exponents = (fmt.emin + carrier.bias, fmt.emax + carrier.bias, fmt.mantissa_bits, 2 * carrier.bias)
+        integers = (carrier.exponent_mask, *(e * carrier.exponent_unit for e in exponents))
+    if chosen.method == COPY:
+        integers = ()
+    floats = (chosen.limit, chosen.past, chosen.end)
+    return Constants(
+        tuple(torch.tensor(number, dtype=carrier.bits_dtype, device=device) for number in integers),
+        tuple(torch.tensor(number, dtype=carrier.dtype, device=device) for number in floats),
+    )
+
+
+class Shape(NamedTuple):
+    """What of a plan changes the operations of `fused`, not only their numbers."""
+
+    method: str
+    carrier: Carrier
+    has_zero: bool
+    has_negative_zero: bool
+
+
+def shape(chosen: Plan) -> Shape:
+    """Give the part of a plan for which code is compiled."""
+    return Shape(chosen.method, chosen.carrier, chosen.fmt.has_zero, chosen.fmt.has_negative_zero)
+
+
+def fused(x: torch.Tensor, form: Shape, numbers: Constants, draw=None) -> torch.Tensor:
+    """State `eager` without writing in place, for torch.compile; x and the result have the carrier's dtype."""
+    carrier = form.carrier
+    limit, past, end = numbers.floats
+    if form.method == COPY:
+        return torch.minimum(torch.maximum(x, -past), past)
+    if form.method == BITS:
+        dropped, mask = numbers.integers
+        y = _carry(x.view(torch.int32), dropped, mask, draw).view(torch.float32)
+        return torch.where(x.isnan(), x, torch.where(y.abs() > limit, past.copysign(x), y))
+    mask, low, high, shift, inverse = numbers.integers
+    exponent = torch.minimum(torch.maximum(x.view(carrier.bits_dtype) & mask, low), high)
+    # 1 / step comes from the bits of the exponent, because compiled float32 division on a GPU is not exact.
+    step_bits = exponent - shift
+    step, inv_step = step_bits.view(carrier.dtype), (inverse - step_bits).view(carrier.dtype)
+    if draw is None:
+        y = (x * inv_step).round() * step
+    else:
+        y = _round_up_by_chance(torch.minimum(torch.maximum(x, -end), end) * inv_step, draw()) * step
+    if not form.has_zero:
+        y = torch.where(x > 0, torch.maximum(y, low.view(carrier.dtype)), math.nan)
+    y = torch.where(y.abs() > limit, past.copysign(x), y)
+    return y if form.has_negative_zero else torch.where(y == 0, 0.0, y)
+
+
+def random_bits(count: int, start, keys, device: torch.device) -> torch.Tensor:
+    """Give 32 random bits, as int32, for each of the counters start, ..., start + count - 1.
+
+    `start` and the two `keys`: int32 numbers or tensors of shape []. The bits are a function of counter and keys
+    alone, so pieces, threads and devices cannot change them. The mixing is the 32-bit finaliser `lowbias32`
+    (C. Wellons, Prospecting for Hash Functions, 2018) with the second key put between its multiplications, so that
+    no seed's sequence is another's, shifted.
+    """
+    h = (torch.arange(count, dtype=torch.int32, device=device) + start) ^ keys[0]
+    h = (h ^ ((h >> 16) & 0xFFFF)) * 0x7FEB352D  # int32 products wrap; >> copies the sign, the mask clears it
+    h = (h ^ ((h >> 15) & 0x1FFFF) ^ keys[1]) * (0x846CA68B - 2**32)
+    return h ^ ((h >> 16) & 0xFFFF)
