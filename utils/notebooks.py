@@ -122,7 +122,8 @@ def execute(notebook, path, timeout=CELL_TIMEOUT):
     try:
         client.execute(env={**os.environ, "PYTHONPATH": search_path})
     except CellExecutionError as error:
-        raise NotebookError(f"{place(notebook, path)}: {error.ename}: {error.evalue}\n{last_traceback(notebook)}") from None
+        message = f"{place(notebook, path)}: {error.ename}: {error.evalue}"
+        raise NotebookError(f"{message}\n{last_traceback(notebook)}") from None
     except (CellTimeoutError, DeadKernelError) as error:
         raise NotebookError(f"{place(notebook, path)}: {str(error).strip().splitlines()[0]}") from None
     return time.perf_counter() - start
@@ -157,12 +158,14 @@ def normalise(notebook, committed=None):
     count = 0
     for cell in notebook.cells:
         cell.source = "\n".join(line.rstrip() for line in cell.source.strip("\n").splitlines())
-        cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata})
+        kept = {key: cell.metadata[key] for key in KEPT_CELL_METADATA if key in cell.metadata}
+        cell.metadata = nbformat.from_dict(kept)
         if cell.cell_type != "code":
             cell.pop("attachments", None)
             continue
         old = before.get(cell.id)
-        if old and old.source == cell.source and old.outputs and "nbval-ignore-output" in cell.metadata.get("tags", []):
+        unchanged = old is not None and old.source == cell.source and old.outputs
+        if unchanged and "nbval-ignore-output" in kept.get("tags", []):
             cell.outputs = old.outputs
         if cell.execution_count is not None:
             count += 1
@@ -271,7 +274,7 @@ def from_text(text, old=None):
 
 
 def matches(new, old):
-    """Pair each cell of `new` with the one of `old` that it was: equal ones, and edited ones between equal neighbours."""
+    """Pair each cell of `new` with the one of `old` that it was: an equal one, or an edited one between equal ones."""
     keys = [[(cell.cell_type, cell.source.strip()) for cell in cells] for cells in (old, new)]
     for kind, a, a_end, b, b_end in difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
         if kind == "equal" or (kind == "replace" and a_end - a == b_end - b):

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-import icon_font
 from sphinx.errors import ExtensionError
 from sphinx.util import logging
+
+import icon_font
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,8 @@ def tidy_head(app, pagename, templatename, context, doctree):
 def mend_body(app, pagename, templatename, context, doctree):
     """Correct what docutils writes against the rules of accessibility: its citations are no items of its list."""
     if "body" in context:
-        context["body"] = context["body"].replace('<div role="list" class="citation-list">', '<div class="citation-list">')
+        citations = 'class="citation-list">'
+        context["body"] = context["body"].replace(f'<div role="list" {citations}', f"<div {citations}")
 
 
 def prepare_katex(app):
