@@ -1,0 +1,158 @@
+"""Checks of `your_machine`."""
+
+import functools
+
+from utils.checks.outcome import Outcome, as_number, correct, exercise, not_yet
+from utils.recipes import RECIPES
+
+STATUSES = ("native", "emulated", "runs", "error")
+
+
+@functools.cache
+def _live_grid() -> dict[tuple[str, str], tuple[str, str]]:
+    """Status and reason by (dtype, operation), measured once in this kernel."""
+    from utils import machine
+
+    return {(cell.dtype, cell.operation): (cell.status, cell.how) for cell in machine.capabilities()}
+
+
+@exercise
+def check_three_cells(answer) -> Outcome:
+    """A dict from (dtype, operation) to a status, held against the grid of this machine."""
+    grid = _live_grid()
+    for cell, word in answer.items():
+        if cell not in grid:
+            return not_yet(f"{cell} is not a cell of the grid; a key looks like ('bfloat16', 'matmul').")
+        if word not in STATUSES:
+            return not_yet(f"{word!r} is not one of {', '.join(STATUSES)}.")
+    right = [cell for cell, word in answer.items() if grid[cell][0] == word]
+    if len(right) == len(answer):
+        return correct("All of them. Now look at the grid for the other cells.")
+    cell = next(cell for cell in answer if cell not in right)
+    hint = _cell_hint(answer[cell], grid[cell][0], operation=cell[1])
+    return not_yet(f"{len(right)} of {len(answer)} right. {cell[0]} {cell[1]}: {hint}")
+
+
+def _cell_hint(said: str, status: str, *, operation: str) -> str:
+    if status == "error":
+        return "it does not run here at all. Storing numbers in a format takes less than computing with them."
+    if said == "error":
+        return "it runs. torch has a way even where the hardware has none."
+    if status == "emulated" and operation in ("matmul", "autocast linear", "conv2d"):
+        return "it runs, but no instruction of this machine multiplies that format. What does torch do instead?"
+    if status == "emulated":
+        return "it runs, but in float32, and the result is rounded. Fast products do not make every operation native."
+    if status == "native":
+        return "this machine has an instruction for it. Ask it, as the section In code does."
+    return "it runs, and nothing tells how."
+
+
+@exercise
+def check_pick_recipes(answer) -> Outcome:
+    """A dict with a recipe for "T4", "A100", "H200" and "CPU", and under "loss scaler" the cards that need one."""
+    wanted = {"T4": "16-mixed", "A100": "bf16-mixed", "H200": "bf16-mixed", "CPU": "32-true"}
+    missing = [name for name in (*wanted, "loss scaler") if name not in answer]
+    if missing:
+        return not_yet(f"No answer yet for {', '.join(missing)}.")
+    for name, recipe in wanted.items():
+        said = answer[name]
+        if said not in RECIPES:
+            return not_yet(f"{name}: {said!r} is no recipe of this book; there are {', '.join(RECIPES)}.")
+        if said != recipe:
+            return not_yet(f"{name}: {_recipe_hint(name, said)}")
+    scaled = {answer["loss scaler"]} if isinstance(answer["loss scaler"], str) else set(answer["loss scaler"])
+    if scaled & {"A100", "H200"}:
+        return not_yet(
+            "bfloat16 has the exponents of float32: its gradients do not underflow, so there is nothing to scale."
+        )
+    if "CPU" in scaled:
+        return not_yet("In float32 the gradients do not underflow. A loss scaler is for float16.")
+    if "T4" not in scaled:
+        return not_yet("One of these recipes computes in float16, and float16 gradients underflow below 2**-24.")
+    if scaled != {"T4"}:
+        return not_yet(f"{', '.join(sorted(scaled - {'T4'}))} is not one of the four machines.")
+    return correct(
+        "The T4 has float16 tensor cores only, so it pays with a loss scaler; the newer cards do not have to."
+    )
+
+
+def _recipe_hint(card: str, said: str) -> str:
+    if said == "64-true":
+        return "float64 is for what float32 cannot resolve. A fine-tuning does not need it."
+    if said.endswith("-true") and said != "32-true":
+        return "with 16-bit weights small updates are rounded away. Keep float32 weights: that is what mixed means."
+    if card == "T4":
+        if said == "bf16-mixed":
+            return "a T4 runs bfloat16 emulated (compute capability 7.5). Which 16-bit format do its tensor cores take?"
+        return "it works, and leaves the tensor cores idle. Which 16-bit format do they take?"
+    if card == "CPU":
+        return "this CPU has f16c, which converts float16 and does not multiply it. What does it multiply natively?"
+    if said == "16-mixed":
+        return "it works, and costs a loss scaler. Its tensor cores also take a format that needs none."
+    return (
+        "it works, and leaves most of the card idle. Its tensor cores take a 16-bit format with the range of float32."
+    )
+
+
+@exercise
+def check_gigaflops(answer) -> Outcome:
+    """A dict with the side "n" of the matrices, the time in "milliseconds" and the reader's "gigaflops" a second."""
+    n, milliseconds = as_number(answer["n"]), as_number(answer["milliseconds"])
+    got = as_number(answer["gigaflops"])
+    want = 2 * n**3 / (milliseconds / 1e3) / 1e9
+    slips = {
+        0.5: "Half of it. Each product of two numbers is followed by an addition: that makes 2 n**3 operations.",
+        1e-3: "A thousand times too small: the time is in milliseconds, and a second has a thousand of them.",
+        1e3: "A thousand times too large. Giga is 10**9; did you divide by 10**6, or take the time in microseconds?",
+        1e9: "Those are operations a second. Divide by 10**9 for GFLOP/s.",
+        1e-6: "A million times too small: 2 n**3 over seconds, then over 10**9.",
+        1 / n: "That counts 2 n**2. There are n**2 results, and each takes n products and n additions.",
+        0.5 / n: "That counts n**2. There are n**2 results, and each takes n products and n additions.",
+    }
+    for factor, hint in slips.items():
+        if abs(got / want - factor) <= 0.02 * factor:
+            return not_yet(hint)
+    if abs(got / want - 1) <= 0.02:
+        return correct(f"2 x {n:.0f}**3 = {2 * n**3:,.0f} operations in {milliseconds:.3g} ms: {want:.3g} GFLOP/s.")
+    return not_yet("Count the operations of the product, divide by the time in seconds, then by 10**9.")
+
+
+def _machine(kind: str, *, capability: str | None = None, flags: tuple[str, ...] = ()) -> dict:
+    return {"kind": kind, "capability": capability, "flags": list(flags)}
+
+
+MACHINES = {  # what `machine.facts()` says of them, and whether they multiply bfloat16
+    "a T4": (_machine("cuda", capability="7.5"), False),
+    "a V100": (_machine("cuda", capability="7.0"), False),
+    "an A100": (_machine("cuda", capability="8.0"), True),
+    "an RTX 3090": (_machine("cuda", capability="8.6"), True),
+    "an H200": (_machine("cuda", capability="9.0"), True),
+    "a B200": (_machine("cuda", capability="10.0"), True),
+    "a CPU with AVX2": (_machine("cpu", flags=("f16c",)), False),
+    "a CPU with AVX-512 and no bfloat16": (_machine("cpu", flags=("avx512_vnni", "f16c")), False),
+    "a CPU with AVX512-FP16 alone": (_machine("cpu", flags=("avx512_fp16", "avx512_vnni", "f16c")), False),
+    "a CPU with AVX512-BF16": (_machine("cpu", flags=("avx512_bf16", "avx512_vnni", "f16c")), True),
+    "a CPU with AMX": (_machine("cpu", flags=("amx_bf16", "amx_int8", "amx_tile", "f16c")), True),
+    "an Arm CPU with bfloat16": (_machine("cpu", flags=("bf16",)), True),
+}
+
+
+@exercise
+def check_multiplies_bfloat16(answer) -> Outcome:
+    """A function from what `machine.facts()` says of a machine to whether it multiplies bfloat16 natively."""
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, not {answer!r}.")
+    for name, (facts, native) in MACHINES.items():
+        got = bool(answer(dict(facts)))
+        if got == native:
+            continue
+        if facts["kind"] == "cpu" and got:
+            return not_yet(
+                f"It says that {name} multiplies bfloat16. A product that ran here says nothing of the machine in `facts`,"
+                f" nor how it ran. Its flags: {', '.join(facts['flags'])}."
+            )
+        if facts["capability"] == "10.0":
+            return not_yet(f"It says that {name} does not: as text, '10.0' comes before '8.0'. Compare numbers.")
+        told = facts["capability"] or ", ".join(facts["flags"])
+        return not_yet(f"It says {got} for {name} ({told}); it should say {native}.")
+    return correct(f"All {len(MACHINES)} machines, by what they report and not by what happened to run.")
