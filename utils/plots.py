@@ -17,6 +17,7 @@ from utils.formats import FORMATS, FloatFormat
 
 SIGN, EXPONENT, FRACTION = "#a53f00", "#005a8f", "#8a2f69"
 SIGN_TINT, EXPONENT_TINT, FRACTION_TINT = "#ffe4d1", "#d6eaf8", "#f6dfec"
+TINTS = {SIGN: SIGN_TINT, EXPONENT: EXPONENT_TINT, FRACTION: FRACTION_TINT}
 INK, INK_SOFT, LINE, PAPER = "#1c1f24", "#4c545f", "#d4d8de", "#ffffff"
 WIDTH_INCHES = 7.2
 
@@ -86,17 +87,20 @@ def look(fmt: FloatFormat | str) -> dict[str, str]:
     return LOOKS[name]._asdict()
 
 
+def field_colors(fmt: FloatFormat) -> list[str]:
+    """Give the colour of each bit's field, from the sign at the left to the last fraction bit."""
+    return [SIGN] * fmt.signed + [EXPONENT] * fmt.exponent_bits + [FRACTION] * fmt.mantissa_bits
+
+
 def layouts(formats: Sequence[FloatFormat] = tuple(FORMATS.values())) -> Figure:
     """Draw the fields of formats to one scale: a row each, one box a bit, the sign at the left."""
     fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 0.36 * len(formats) + 0.6))
     for row, fmt in enumerate(formats):
-        colors = [(SIGN, SIGN_TINT)] * fmt.signed
-        colors += [(EXPONENT, EXPONENT_TINT)] * fmt.exponent_bits + [(FRACTION, FRACTION_TINT)] * fmt.mantissa_bits
-        for x, (edge, face) in enumerate(colors):
-            ax.add_patch(Rectangle((x, row - 0.36), 1, 0.72, facecolor=face, edgecolor=edge, linewidth=0.8))
+        for x, color in enumerate(field_colors(fmt)):
+            ax.add_patch(Rectangle((x, row - 0.36), 1, 0.72, facecolor=TINTS[color], edgecolor=color, linewidth=0.8))
         ax.text(-0.6, row, fmt.name, ha="right", va="center", family="monospace", fontsize=9)
         counts = f"{int(fmt.signed)} + {fmt.exponent_bits} + {fmt.mantissa_bits}"
-        ax.text(len(colors) + 0.6, row, counts, va="center", fontsize=8, color=INK_SOFT)
+        ax.text(fmt.bits + 0.6, row, counts, va="center", fontsize=8, color=INK_SOFT)
     first = formats[0]
     starts = {"sign": 0, "exponent": int(first.signed), "fraction": int(first.signed) + first.exponent_bits}
     for (name, x), color in zip(starts.items(), (SIGN, EXPONENT, FRACTION), strict=True):
