@@ -40,8 +40,7 @@ def style(widgets):
     import utils.widgets
 
     folder = Path(utils.widgets.__path__[0])
-    files = [folder / f"{name}.css" for name in (*SHARED_STYLES, *widgets)]
-    return "\n".join(file.read_text("utf8") for file in files if file.exists())
+    return "\n".join((folder / f"{name}.css").read_text("utf8") for name in (*SHARED_STYLES, *widgets))
 
 
 def write_assets(app):

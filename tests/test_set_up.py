@@ -1,0 +1,173 @@
+"""tools/set_up.py and its parts: what is missing is said in one line, and an interrupted set-up is seen."""
+
+import base64
+import hashlib
+import io
+import json
+import sys
+import tarfile
+
+import browsers
+import page_assets
+import pytest
+import set_up
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """An empty checkout whose pip calls are recorded instead of made."""
+    root = tmp_path / "a folder with spaces"
+    root.mkdir()
+    (root / "requirements.txt").write_text("numpy==1\n")
+    (root / "pyproject.toml").write_text("[project]\n")
+    calls = []
+    monkeypatch.setattr(set_up, "ROOT", root)
+    monkeypatch.setattr(set_up, "VENV", root / ".venv")
+    monkeypatch.setattr(set_up, "PYTHON", root / ".venv" / "bin" / "python")
+    monkeypatch.setattr(set_up, "STAMP", root / ".venv" / "stamp.json")
+    monkeypatch.setattr(set_up, "pip_install", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(page_assets, "set_up", lambda: None)
+
+    def fake_run(command, failure, **options):
+        calls.append("venv")
+        (root / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
+        set_up.PYTHON.touch()
+
+    monkeypatch.setattr(set_up, "run", fake_run)
+    return root, calls
+
+
+def test_a_second_set_up_does_nothing(checkout):
+    _, calls = checkout
+    set_up.set_up()
+    assert calls[0] == "venv"
+    calls.clear()
+    set_up.set_up()
+    assert calls == []
+
+
+def test_changed_requirements_are_installed_into_the_same_environment(checkout):
+    root, calls = checkout
+    set_up.set_up()
+    calls.clear()
+    (root / "requirements.txt").write_text("numpy==2\n")
+    set_up.set_up()
+    assert "venv" not in calls
+    assert ("-r", "requirements.txt") in calls
+
+
+def test_an_interrupted_set_up_starts_over(checkout, monkeypatch):
+    _, calls = checkout
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(set_up, "pip_install", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            set_up.set_up()
+    assert set_up.read_stamp() == {}
+    calls.clear()
+    set_up.set_up()
+    assert calls[0] == "venv"
+
+
+def test_a_moved_checkout_gets_a_new_environment(checkout):
+    _, calls = checkout
+    set_up.set_up()
+    set_up.STAMP.write_text(json.dumps({**set_up.wanted_stamp(), "folder": "/elsewhere"}))
+    calls.clear()
+    set_up.set_up()
+    assert calls[0] == "venv"
+
+
+def test_a_broken_stamp_counts_as_none(checkout):
+    set_up.set_up()
+    set_up.STAMP.write_text("{half a st")
+    assert set_up.read_stamp() == {}
+
+
+def test_missing_venv_module_names_the_package(monkeypatch):
+    find = set_up.importlib.util.find_spec
+    monkeypatch.setattr(set_up.importlib.util, "find_spec", lambda name: None if name == "ensurepip" else find(name))
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    with pytest.raises(set_up.SetUpError, match=f"apt-get install python{version}-venv"):
+        set_up.check_machine()
+
+
+def test_missing_disk_space_is_measured(monkeypatch):
+    usage = set_up.shutil.disk_usage("/")._replace(free=int(1.5e9))
+    monkeypatch.setattr(set_up.shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(set_up.SetUpError, match=r"1\.5 GB are free here, the set-up needs 4 GB"):
+        set_up.check_machine()
+
+
+def test_an_unsuitable_python_without_another_one_is_named(monkeypatch):
+    monkeypatch.setattr(set_up.sys, "version_info", (3, 9, 1, "final", 0))
+    monkeypatch.setattr(set_up.shutil, "which", lambda name: None)
+    with pytest.raises(set_up.SetUpError, match=r"Python 3\.11, 3\.12 or 3\.13 is missing: python3 here is 3\.9\.1"):
+        set_up.use_suitable_python()
+
+
+def test_a_failed_command_gives_its_last_line():
+    with pytest.raises(set_up.SetUpError, match="It did not work: no route"):
+        set_up.run([sys.executable, "-c", "import sys; sys.exit('first\\nno route')"], "It did not work")
+
+
+def katex_archive(folder):
+    """A small archive with the layout of the npm package."""
+    archive = folder / f"katex-{page_assets.VERSION}.tgz"
+    with tarfile.open(archive, "w:gz") as package:
+        names = ("LICENSE", "dist/katex.min.css", "dist/katex.min.js", "dist/fonts/A.woff2", "dist/fonts/A.ttf")
+        for name in (f"package/{name}" for name in names):
+            member = tarfile.TarInfo(name)
+            member.size = 3
+            package.addfile(member, io.BytesIO(b"abc"))
+    return archive
+
+
+def test_katex_leaves_its_style_sheet_its_fonts_and_its_licence(tmp_path):
+    page_assets.unpack(katex_archive(tmp_path), tmp_path / "out")
+    files = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert files == ["LICENSE", "fonts/A.woff2", "katex.min.css"]
+
+
+def test_another_file_than_the_expected_katex_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(page_assets, "node_folder", lambda: tmp_path)
+    monkeypatch.setattr(page_assets, "run", lambda command, failure, **options: katex_archive(tmp_path))
+    with pytest.raises(set_up.SetUpError, match="not the expected file"):
+        page_assets.fetch(tmp_path)
+    digest = hashlib.sha512((tmp_path / f"katex-{page_assets.VERSION}.tgz").read_bytes()).digest()
+    monkeypatch.setattr(page_assets, "SHA512", base64.b64encode(digest).decode())
+    monkeypatch.setattr(page_assets, "run", lambda *arguments, **options: None)
+    assert page_assets.fetch(tmp_path).exists()
+
+
+def test_the_browser_that_chrome_names_wins(monkeypatch):
+    monkeypatch.setenv("CHROME", sys.executable)
+    assert browsers.find() == sys.executable
+
+
+def test_a_chrome_that_is_no_program_is_named(monkeypatch):
+    monkeypatch.setenv("CHROME", "/no/such/browser")
+    with pytest.raises(set_up.SetUpError, match="CHROME names /no/such/browser, which is not a program here"):
+        browsers.set_up()
+
+
+def test_a_browser_that_cannot_be_installed_is_one_sentence(monkeypatch):
+    def fail(*arguments, **options):
+        raise set_up.SetUpError("no network")
+
+    monkeypatch.delenv("CHROME", raising=False)
+    monkeypatch.setattr(browsers, "find", lambda: None)
+    monkeypatch.setattr(browsers, "run", fail)
+    with pytest.raises(set_up.SetUpError, match=r"need Chromium or Chrome; install one, or set CHROME. \(no network\)"):
+        browsers.set_up()
+
+
+def test_requirements_are_exact_and_portable():
+    lines = (set_up.ROOT / "requirements.txt").read_text("utf8").splitlines()
+    pins = [line.split("#")[0].strip() for line in lines if line.split("#")[0].strip()]
+    assert [pin for pin in pins if "==" not in pin or "+" in pin] == []
+    names = {pin.split("==")[0] for pin in pins}
+    assert names >= {"jupyter-book", "torch", "matplotlib", "ipywidgets", "transformers", "datasets", "nbval"}
