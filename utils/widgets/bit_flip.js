@@ -155,11 +155,11 @@ function render({ model, el }) {
     draw();
   }
 
-  goals?.begin(state);
-  el.classList.add("mp-widget", "mp-bit-flip");
   const panel = h("div", { class: "mp-panel" }, h("div", { class: "mp-stack" }, panels.map(({ node }) => node), status));
-  el.replaceChildren(panel);
+  goals?.begin(state);
   draw();
+  el.classList.add("mp-widget", "mp-bit-flip");
+  el.replaceChildren(panel);
   model.on("change:code", followModel);
   model.on("change:format", followModel);
   return () => {

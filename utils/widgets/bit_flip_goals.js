@@ -76,7 +76,7 @@ function aboutFields(now, aim, fmt) {
 
 function aboutSize(code, target, fmt) {
   const gap = subtract(valueOf(target, fmt), valueOf(code, fmt));
-  const text = numberText({ ...gap, sign: 0 }, 6);
+  const text = aboutText({ ...gap, sign: 0 });
   return `Not yet: ${text} too ${gap.sign ? "large" : "small"}.`;
 }
 

@@ -14,20 +14,17 @@ export function controlsPanel(h, actions, names) {
     if (options.length) select.append(h("optgroup", { label: title }, options));
     ceiling = floor;
   }
+  const take = () => actions.typeNumber(input.value);
   const input = h("input", {
     class: "mp-input mp-number", type: "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off",
-    enterkeyhint: "done", on: { change: () => actions.typeNumber(input.value) },
+    enterkeyhint: "done", on: { change: take, keydown: (event) => event.key === "Enter" && take() },
   });
-  const submit = (event) => {
-    event.preventDefault();
-    actions.typeNumber(input.value);
-  };
-  const form = h("form", { class: "mp-controls", novalidate: true, on: { submit } },
+  const node = h("div", { class: "mp-controls" },
     h("label", { class: "mp-field mp-format" }, h("span", {}, "Format"), select),
     h("label", { class: "mp-field mp-grow" }, h("span", {}, "Number"), input),
-    h("button", { class: "mp-button", type: "submit" }, "Round it"));
+    h("button", { class: "mp-button", type: "button", on: { click: take } }, "Round it"));
   return {
-    node: form,
+    node,
     describeBy(node) {
       input.ariaDescribedByElements = [node]; // by element, so that no id is needed; older browsers ignore it
     },

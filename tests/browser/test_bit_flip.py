@@ -1,0 +1,486 @@
+"""BitFlip in a real browser: mouse, keyboard, numbers, junk, formats, goals, phone, no JavaScript, no barriers."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from utils.formats import FORMATS
+from utils.widgets.bit_flip import BitFlip, Goal, formula_text
+from utils.widgets.book_widget import BookWidget, read_part
+
+LOADER = Path(__file__).parents[2] / "book" / "_ext" / "book_widgets.py"
+PHONE = {"width": 390, "height": 844}
+GOALS = [
+    Goal("test/one-and-a-half", "Make 1.5625.", value="1.5625", hints=("It is 1 + 1/2 + 1/16.",)),
+    Goal("test/largest", "Make the largest E4M3.", kind="largest", format="float8_e4m3fn"),
+    Goal("test/smallest", "Make the smallest number above 0.", kind="smallest_subnormal"),
+    Goal("test/minus-zero", "Make the other zero.", kind="negative_zero"),
+    Goal("test/nan", "Make a NaN.", kind="nan"),
+]
+
+
+def extension():
+    spec = importlib.util.spec_from_file_location("book_widgets", LOADER)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def show(page_watch, tmp_path):
+    """Open a page that holds the given widgets, with the assets that the Sphinx extension writes."""
+
+    def open_page(*widgets, theme="light", **options):
+        assets = extension()
+        (tmp_path / "widgets.js").write_text(assets.script(BookWidget.registry()), "utf8")
+        (tmp_path / "widgets.css").write_text(assets.style(BookWidget.registry()), "utf8")
+        body = "\n".join(widget._repr_mimebundle_()[0]["text/html"] for widget in widgets)
+        (tmp_path / "page.html").write_text(
+            f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8"><title>Bits</title>'
+            '<meta name="viewport" content="width=device-width,initial-scale=1">'
+            '<link rel="stylesheet" href="widgets.css"><script defer src="widgets.js"></script>'
+            f"<style>body {{ margin: 0 auto; max-width: 760px; padding: 16px; "
+            f"{'background: #14181e; color: #e6e9ee' if theme == 'dark' else ''} }}</style></head>"
+            f"<body><main><h1>Bits</h1><h2>Play</h2>{body}</main></body></html>",
+            "utf8",
+        )
+        watched = page_watch(**options)
+        if options.get("java_script_enabled", True):
+            watched.open((tmp_path / "page.html").as_uri())
+        else:
+            watched.page.goto((tmp_path / "page.html").as_uri())
+        open_page.watched = watched
+        return watched.page
+
+    yield open_page
+    assert open_page.watched.problems == []
+
+
+def bit(page, number):
+    return page.locator(f'.mp-bit[aria-label^="bit {number},"]')
+
+
+def value(page):
+    return page.locator(".mp-value").inner_text()
+
+
+def message(page):
+    return page.locator(".mp-message").inner_text()
+
+
+def type_number(page, text):
+    field = page.get_by_label("Number", exact=True)
+    field.fill(text)
+    field.press("Enter")
+
+
+def hex_code(page):
+    return page.get_by_label("Hex code", exact=True).input_value()
+
+
+def test_a_click_flips_a_bit_and_says_what_happened(show):
+    page = show(BitFlip())
+    assert message(page) == "Click a bit, or type a number."
+    bit(page, 9).click()
+    assert bit(page, 9).get_attribute("aria-pressed") == "true"
+    assert value(page) == "1.5"
+    assert hex_code(page) == "0x3E00"
+    assert message(page) == "Bit 9 (fraction) is now 1: it adds 2⁻¹ × 2⁰ = 0.5. 1 became 1.5."
+    bit(page, 15).click()
+    assert value(page) == "−1.5"
+    bit(page, 14).click()
+    assert value(page) == "NaN"
+    assert page.locator(".mp-kind").inner_text() == "not a number (NaN)"
+    assert "the fraction is not 0: NaN" in page.locator(".mp-formula").inner_text()
+
+
+def test_bits_are_named_by_field_and_worth(show):
+    page = show(BitFlip())
+    names = [bit.get_attribute("aria-label") for bit in page.locator(".mp-bit").all()]
+    assert names[0] == "bit 15, sign"
+    assert names[3] == "bit 12, exponent, worth 4"
+    assert names[-1] == "bit 0, fraction, worth 2 to the -10"
+
+
+def test_everything_works_with_the_keyboard_alone(show):
+    page = show(BitFlip())
+    page.get_by_label("Number", exact=True).focus()
+    page.keyboard.press("Tab")  # the button
+    page.keyboard.press("Tab")  # the bits are one stop
+    focused = "() => document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(focused).startswith("bit 15,")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(focused).startswith("bit 13,")
+    page.keyboard.press("Space")
+    assert hex_code(page) == "0x1C00"
+    page.keyboard.press("Enter")
+    assert hex_code(page) == "0x3C00"
+    page.keyboard.press("End")
+    assert page.evaluate(focused).startswith("bit 0,")
+    page.keyboard.press("ArrowRight")  # stays at the end
+    assert page.evaluate(focused).startswith("bit 0,")
+    page.keyboard.press("Home")
+    for digit in "0100000000000001":  # typed bits are written from left to right
+        page.keyboard.press(digit)
+    assert hex_code(page) == "0x4001"
+    page.keyboard.press("Tab")  # leaves the bits
+    page.keyboard.press("Enter")  # the next smaller value
+    assert hex_code(page) == "0x4000"
+
+
+def test_up_and_down_move_between_the_rows_of_a_wide_format(show):
+    page = show(BitFlip("float64"), viewport=PHONE)
+    bit(page, 51).focus()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("() => document.activeElement.getAttribute('aria-label')").startswith("bit 43,")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("() => document.activeElement.getAttribute('aria-label')").startswith("bit 59,")
+
+
+def test_a_typed_number_is_rounded_and_the_rounding_is_shown(show):
+    page = show(BitFlip())
+    type_number(page, "0.1")
+    assert value(page) == "0.0999755859375"
+    said = "0.1 is not a float16 number: 0.0999755859375 is stored, about 0.0000244 (0.4 ulp) too low."
+    assert message(page) == said
+    assert page.get_by_label("Number", exact=True).input_value() == "0.1"
+    type_number(page, "1.5")
+    assert message(page) == "1.5 is a float16 number: it is stored exactly."
+    type_number(page, "2049")
+    assert message(page).endswith("too low. A tie: of two equally near, the one whose last bit is 0.")
+    type_number(page, "70000")
+    assert message(page) == "70000 is beyond 65504, the largest value of float16: it overflows to ∞."
+    type_number(page, "1e-9")
+    assert message(page) == "1e-9 underflows to 0: the smallest float16 above 0 is ≈\u00a06 × 10⁻⁸."
+    type_number(page, "-inf")
+    assert value(page) == "−∞"
+    type_number(page, "1 + 2^-10")
+    assert value(page) == "1.0009765625"
+
+
+def test_junk_gets_a_clear_message_and_changes_nothing(show):
+    page = show(BitFlip("float4_e2m1fn", 3))
+    for junk, says in [("abc", "“abc” is not a number"), ("nan", "E2M1 has no NaN"), ("1,5", "decimal point")]:
+        type_number(page, junk)
+        assert says in message(page)
+        assert value(page) == "1.5"
+        assert page.get_by_label("Number", exact=True).get_attribute("aria-invalid") == "true"
+        assert page.get_by_label("Number", exact=True).input_value() == junk
+    type_number(page, "2")
+    assert page.get_by_label("Number", exact=True).get_attribute("aria-invalid") == "false"
+    assert value(page) == "2"
+
+
+def test_a_typed_code_is_read_and_a_wrong_one_refused(show):
+    page = show(BitFlip())
+    field = page.get_by_label("Hex code", exact=True)
+    for text, expected in [("7bff", "65504"), ("0x1", "5.9604644775390625 × 10⁻⁸"), ("0b1 00000 0000000000", "−0")]:
+        field.fill(text)
+        field.press("Enter")
+        assert value(page) == expected
+    field.fill("12345")
+    field.press("Enter")
+    assert "its last code is 0xFFFF" in message(page)
+    assert value(page) == "−0"
+
+
+def test_a_change_of_format_keeps_the_number_that_was_meant(show):
+    page = show(BitFlip())
+    type_number(page, "0.1")
+    choose = page.get_by_label("Format")
+    choose.select_option("float8_e4m3fn")
+    assert value(page) == "0.1015625"
+    assert message(page).startswith("0.1 is not a E4M3 number: 0.1015625 is stored")
+    choose.select_option("float64")  # 0.1 again, not 0.1015625: it is rounded once, from what was typed
+    assert hex_code(page) == "0x3FB999999999999A"
+    type_number(page, "1000")
+    choose.select_option("float8_e4m3fn")
+    assert "beyond 448" in message(page)
+    assert value(page) == "NaN"
+    choose.select_option("float4_e2m1fn")
+    assert "saturates" in message(page)
+    assert value(page) == "6"
+    page.get_by_role("button", name="0", exact=True).click()
+    type_number(page, "-0")
+    choose.select_option("float8_e4m3fnuz")
+    assert value(page) == "0"
+
+
+def test_the_neighbours_and_the_gaps_are_shown_and_can_be_stepped_to(show):
+    page = show(BitFlip())
+    down, up = page.locator(".mp-step-down"), page.locator(".mp-step-up")
+    assert "0.99951171875" in down.inner_text()
+    assert "gap 2⁻¹¹ ≈" in down.inner_text()
+    assert "gap 2⁻¹⁰ = 0.0009765625" in up.inner_text()
+    up.click()
+    assert value(page) == "1.0009765625"
+    page.get_by_role("button", name="largest", exact=True).click()
+    up.click()
+    assert value(page) == "∞"
+    assert up.get_attribute("aria-disabled") == "true"
+    up.dispatch_event("click")
+    assert "this is the end of float16" in message(page)
+    page.get_by_role("button", name="0", exact=True).click()
+    down.click()
+    assert hex_code(page) == "0x8001"
+
+
+def test_quick_buttons_are_there_where_the_format_has_the_value(show):
+    page = show(BitFlip())
+    quick = page.get_by_role("group", name="Go to")
+    for name, fmt in FORMATS.items():
+        page.get_by_label("Format").select_option(name)
+        expected = ["±"] * fmt.signed + ["0"] * fmt.has_zero + ["1", "largest", "smallest normal"]
+        expected += ["smallest subnormal"] * fmt.has_zero + ["∞"] * fmt.has_inf + ["NaN"] * fmt.has_nan + ["reset"]
+        assert quick.locator("button:visible").all_inner_texts() == expected, name
+        quick.get_by_role("button", name="largest", exact=True).click()
+        assert int(hex_code(page), 16) == fmt.max_code
+    quick.get_by_role("button", name="reset", exact=True).click()
+    assert (value(page), page.get_by_label("Format").input_value()) == ("1", "float16")
+
+
+def test_long_values_are_folded_and_can_be_unfolded(show):
+    page = show(BitFlip("float64", 2**52 - 1))
+    folded = value(page)
+    assert len(folded) < 40
+    assert "…" in folded
+    page.get_by_role("button", name="show all 767 digits").click()
+    assert len(value(page).removeprefix("0.").lstrip("0")) == 767
+    page.get_by_role("button", name="show fewer digits").click()
+    assert value(page) == folded
+
+
+@pytest.fixture(scope="module")
+def words(browser):
+    """Call an exported function of the widget: words("formulaText", "float16", 15360); codes travel as text."""
+    page = browser.new_page()
+    page.evaluate(
+        """async (source) => {
+          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+          window.words = await import(url);
+        }""",
+        "\n".join(map(read_part, BitFlip.part_names())),
+    )
+    call = "([name, format, code, ...more]) => words[name](...more, BigInt(code), words.FORMATS[format])"
+    yield lambda name, fmt, code, *more: page.evaluate(call, [name, fmt, str(code), *more])
+    page.close()
+
+
+@pytest.mark.parametrize("name", [fmt.name for fmt in FORMATS.values() if fmt.bits <= 8])
+def test_the_formula_of_the_page_is_that_of_python(words, name):
+    fmt = FORMATS[name]
+    assert [words("formulaText", name, code) for code in range(0, 2**fmt.bits, 3)] == [
+        formula_text(code, fmt) for code in range(0, 2**fmt.bits, 3)
+    ]
+
+
+def said(page):
+    return page.locator(".mp-goal-said").inner_text()
+
+
+def test_a_goal_is_solved_by_flips_with_a_kind_word_on_the_way(show):
+    page = show(BitFlip(goals=GOALS))
+    bit(page, 9).click()
+    assert said(page) == "The exponent is right. Now the fraction."
+    bit(page, 6).click()
+    assert said(page) == "✓ Solved."
+    assert page.locator(".mp-goal-step").first.get_attribute("aria-label") == "Goal 1, solved"
+    page.get_by_role("button", name="Next goal").click()
+    assert page.get_by_label("Format").input_value() == "float8_e4m3fn"
+    assert value(page) == "1"
+    assert page.evaluate("() => document.activeElement.className").startswith("mp-bit")
+
+
+@pytest.mark.parametrize(
+    ("goal", "name", "code", "says"),
+    [
+        (Goal("g", "t", value="1.5625"), "float16", 0xBE40, "The right size with the wrong sign."),
+        (Goal("g", "t", value="4"), "float16", 0x0800, "the exponent plus the bias: 2 + 15"),
+        (Goal("g", "t", value="1.5"), "float16", 0x3F00, "stored the leading 1 as well"),
+        (Goal("g", "t", value="3"), "float16", 0x3E00, "The fraction is right. The exponent field is 1 too small."),
+        (Goal("g", "t", value="1"), "float16", 0x7C00, "That is infinity"),
+        (Goal("g", "t", kind="largest"), "float16", 0x7C00, "One step too far: this is infinity."),
+        (Goal("g", "t", kind="largest"), "float8_e4m3fn", 0x77, "if the top exponent were reserved as in IEEE 754"),
+        (Goal("g", "t", kind="largest"), "float8_e4m3fn", 0x7F, "One step too far: this is NaN."),
+        (Goal("g", "t", kind="smallest_subnormal"), "float16", 0x0400, "That is the smallest normal number."),
+        (Goal("g", "t", kind="smallest_subnormal"), "float16", 0x3C00, "A subnormal one has exponent field 0."),
+        (Goal("g", "t", kind="smallest_normal"), "float16", 0x0001, "That is a subnormal number"),
+        (Goal("g", "t", kind="negative_zero"), "float16", 0x0000, "That is zero, the positive one."),
+        (Goal("g", "t", kind="nan"), "float16", 0x7C00, "a fraction that is not 0"),
+        (Goal("g", "t", kind="infinity"), "float16", 0x7C01, "for infinity the fraction must be 0"),
+        (Goal("g", "t", value="7"), "float16", 0x3C01, "Not yet: about 6 too small."),
+    ],
+)
+def test_a_wrong_code_gets_the_hint_that_fits(words, goal, name, code, says):
+    assert says in words("diagnose", name, code, goal.as_json())
+
+
+def test_the_number_field_shows_the_bits_of_a_goal_but_does_not_solve_it(show):
+    page = show(BitFlip(goals=GOALS))
+    type_number(page, "1.5625")
+    assert said(page) == "These are the bits. Look at them, then start again and make them yourself."
+    assert page.get_by_role("button", name="Next goal").is_hidden()
+    page.get_by_role("button", name="Start again").click()
+    assert value(page) == "1"
+
+
+def test_hints_come_one_at_a_time_and_end_with_the_fields(show):
+    page = show(BitFlip(goals=GOALS))
+    page.get_by_role("button", name="Hint (2 left)").click()
+    assert said(page) == "Hint 1 of 2: It is 1 + 1/2 + 1/16."
+    page.get_by_role("button", name="Hint (1 left)").click()
+    fields = "In the target the sign bit is 0, the exponent field is 15, the fraction field is 576 of 1024."
+    assert said(page) == f"Hint 2 of 2: {fields}"
+
+
+def test_progress_survives_a_reload_and_can_be_forgotten(show):
+    page = show(BitFlip(goals=GOALS))
+    bit(page, 9).click()
+    bit(page, 6).click()
+    stored = page.evaluate("() => localStorage.getItem('mp-progress:test/one-and-a-half')")
+    assert json.loads(stored) == {"solved": True, "hints": 0}
+    page.reload()
+    page.wait_for_selector("[data-mp-ready=true]")
+    assert page.locator(".mp-goal-count").inner_text() == "Goal 2 of 5"
+    assert page.locator(".mp-goal-step").first.inner_text() == "✓"
+    page.get_by_role("button", name="forget my progress").click()
+    assert page.locator(".mp-goal-count").inner_text() == "Goal 1 of 5"
+    assert page.evaluate("() => localStorage.length") == 0
+
+
+def test_a_browser_that_stores_nothing_still_plays(show):
+    page = show(BitFlip(goals=GOALS))
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full'); }; }")
+    bit(page, 9).click()
+    bit(page, 6).click()
+    assert said(page) == "✓ Solved."
+
+
+def test_two_widgets_on_one_page_are_independent(show):
+    page = show(BitFlip(), BitFlip("float8_e5m2"))
+    first, second = page.locator(".mp-bit-flip").all()
+    first.locator(".mp-bit").first.click()
+    assert first.locator(".mp-value").inner_text() == "−1"
+    assert second.locator(".mp-value").inner_text() == "1"
+
+
+def test_on_a_phone_every_target_is_large_enough_and_nothing_overflows(show):
+    page = show(BitFlip(goals=GOALS), viewport=PHONE)
+    for name, fmt in FORMATS.items():
+        page.get_by_label("Format").select_option(name)
+        assert page.evaluate("() => document.documentElement.scrollWidth") == PHONE["width"]
+        small = page.evaluate(
+            """() => [...document.querySelectorAll("button, input, select")].filter((node) => node.offsetParent)
+                 .map((node) => [node.getAttribute("aria-label") ?? node.textContent, node.getBoundingClientRect()])
+                 .filter(([, box]) => box.width < 24 || box.height < 24 || box.right > innerWidth)
+                 .map(([name]) => name)"""
+        )
+        assert small == [], name
+        tops = page.evaluate("() => [...document.querySelectorAll('.mp-bit')].map((bit) => bit.offsetTop)")
+        rows = [tops.count(top) for top in sorted(set(tops))]
+        assert rows[1:] == [8] * (len(rows) - 1), name  # the last bit of each row has the same place
+        assert sum(rows) == fmt.bits
+
+
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 900}], ids=["phone", "desk"])
+@pytest.mark.parametrize("name", ["float16", "float8_e4m3fn"])
+def test_nothing_moves_when_a_bit_is_flipped(show, name, viewport):
+    page = show(BitFlip(name), viewport=viewport)
+    height = "() => document.querySelector('.mp-panel').offsetHeight"
+    before = page.evaluate(height)
+    for number in range(FORMATS[name].bits):
+        bit(page, number).click()
+        assert page.evaluate(height) == before, f"after bit {number}: {message(page)}"
+
+
+def test_the_live_region_speaks_once_a_change_and_briefly(show):
+    page = show(BitFlip())
+    status = page.locator("[role=status]")
+    assert status.inner_text() == ""  # nothing is read out when the page opens
+    bit(page, 15).click()
+    assert status.text_content() == "The sign bit is now 1: minus. 1 became −1. −1, normal number."
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_barrier(show, theme):
+    page = show(BitFlip(goals=GOALS), theme=theme, color_scheme=theme)
+    page.get_by_role("button", name="Hint").click()
+    for name in ("float16", "float64", "float8_e4m3fn", "float4_e2m1fn"):
+        page.get_by_label("Format").select_option(name)
+        type_number(page, "junk")
+        # preload: axe would fetch the style sheets again, which a browser refuses for file://
+        results = Axe().run(page, context="main", options={"preload": False})
+        found = [(rule["id"], rule["impact"], rule["nodes"][0]["html"]) for rule in results.response["violations"]]
+        assert found == [], name
+
+
+def test_there_are_no_ids_and_no_globals(show):
+    page = show(BitFlip(goals=GOALS))
+    assert page.locator(".mp-widget [id]").count() == 0
+    names = page.evaluate("() => ['FORMATS', 'decode', 'render', 'elements'].filter((name) => name in window)")
+    assert names == []
+
+
+def test_without_javascript_the_bits_the_value_and_the_formula_are_there(show):
+    page = show(BitFlip("float16", 0x3E40), java_script_enabled=False)
+    text = page.locator("[data-mp-widget]").inner_text()
+    assert re.sub(r"\s", "", text).startswith("0011111001000000")
+    assert "float16 code 0x3e40 is 1.5625: (−1)^0 × 2^(15 − 15) × (1 + 576/1024)." in text
+    shades = {span.evaluate("(span) => getComputedStyle(span).color") for span in page.locator(".mp-bit").all()}
+    assert len(shades) >= 3
+
+
+HOST = """
+async ([source, state]) => {
+  // An anywidget host in short: a model with events, and a count of the listeners that are still there.
+  const listeners = [];
+  const model = {
+    sent: [], state: { ...state },
+    get: (key) => model.state[key],
+    set: (key, value) => { model.state[key] = value; },
+    save_changes: () => model.sent.push({ ...model.state }),
+    on: (name, call) => listeners.push([name, call]),
+    off: (name, call) => listeners.splice(listeners.findIndex(([at, known]) => at === name && known === call), 1),
+    fire: (name) => listeners.filter(([at]) => at === name).forEach(([, call]) => call()),
+  };
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const widget = (await import(url)).default;
+  const el = document.body.appendChild(document.createElement("div"));
+  const cleanup = await widget.render({ model, el });
+  Object.assign(window, { model, el, cleanup, listeners });
+}
+"""
+
+
+def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(browser):
+    page = browser.new_page()
+    page.evaluate(HOST, [BitFlip.esm_source(), BitFlip(goals=GOALS).book_state()])
+    bit(page, 9).click()
+    assert page.evaluate("() => model.sent.at(-1).code") == "0x3e00"
+    bit(page, 6).click()
+    assert page.evaluate("() => model.sent.at(-1).solved") == ["test/one-and-a-half"]
+    page.evaluate("() => void Object.assign(model.state, { code: '0x2a', format: 'float8_e4m3fn' })")
+    page.evaluate("() => model.fire('change:code')")
+    assert value(page) == "0.3125"
+    assert page.get_by_label("Format").input_value() == "float8_e4m3fn"
+    page.close()
+
+
+def test_cleanup_removes_every_listener(browser):
+    page = browser.new_page()
+    page.evaluate(HOST, [BitFlip.esm_source(), BitFlip(goals=GOALS).book_state()])
+    page.evaluate("() => cleanup()")
+    sent = page.evaluate("() => model.sent.length")
+    for control in page.locator("button").all():
+        control.dispatch_event("click")
+    page.get_by_label("Number", exact=True).dispatch_event("change")
+    bit(page, 9).dispatch_event("keydown", {"key": "1"})
+    assert page.evaluate("() => model.sent.length") == sent
+    assert page.evaluate("() => listeners.length") == 0
+    page.close()
