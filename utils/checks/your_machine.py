@@ -148,7 +148,7 @@ def check_multiplies_bfloat16(answer) -> Outcome:
             continue
         if facts["kind"] == "cpu" and got:
             return not_yet(
-                f"It says that {name} multiplies bfloat16. A product that ran here says nothing of the machine in `facts`,"
+                f"It says that {name} multiplies bfloat16. A product that ran here says nothing of that machine,"
                 f" nor how it ran. Its flags: {', '.join(facts['flags'])}."
             )
         if facts["capability"] == "10.0":

@@ -1,0 +1,223 @@
+"""The checks of numbers/bits: the right answer, and for each foreseen wrong one the hint that names the mistake."""
+
+import math
+import time
+
+import pytest
+
+from utils.checks import bits
+from utils.checks.outcome import CORRECT, NOT_ATTEMPTED, NOT_YET, Unreadable, as_code, as_number, exercise, time_limit
+from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16, decode
+from utils.widgets.bit_flip import BitFlip
+
+CHECKS = [
+    bits.check_flip_to_1_5625,
+    bits.check_largest_e4m3,
+    bits.check_smallest_subnormals,
+    bits.check_decode_float16,
+    bits.check_encode_0_3_e4m3,
+]
+FOUR = (FLOAT16, BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("blank", [..., None, {"float16": ...}, [...]])
+def test_a_blank_is_not_attempted(check, blank):
+    assert check(blank).status == NOT_ATTEMPTED
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("junk", ["", "banana", [], {}, object(), 1e400, -1, "0xZZ", b"1", True])
+def test_junk_is_not_yet_and_never_raises(check, junk):
+    outcome = check(junk)
+    assert outcome.status == NOT_YET
+    assert outcome.message
+
+
+@pytest.mark.parametrize("answer", [0x3E40, "0x3E40", "0b0011111001000000", "0 01111 1001000000"])
+def test_flip_to_1_5625_takes_the_code_in_every_notation(answer):
+    assert bits.check_flip_to_1_5625(answer)
+
+
+def test_flip_to_1_5625_takes_a_widget_and_asks_for_its_format():
+    assert bits.check_flip_to_1_5625(BitFlip(format="float16", code=0x3E40))
+    assert "float16" in bits.check_flip_to_1_5625(BitFlip(format="bfloat16", code=0x3FC8)).message
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        (0xBE40, "sign"),
+        (0x3E00, "1/2 + 1/16"),
+        (0x7E40, "all exponent bits are 1"),
+        (0x0240, "no hidden 1"),
+        (0b1100100000000000, "bias"),
+        (0x4240, "exponent field 15"),
+        (0x13E40, "16 bits"),
+    ],
+)
+def test_flip_to_1_5625_names_the_misconception(answer, hint):
+    outcome = bits.check_flip_to_1_5625(answer)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+@pytest.mark.parametrize("answer", [448, 448.0, "448", "2**8 * 1.75", "(1 + 3/4) * 2^8", "0x1.cp8"])
+def test_largest_e4m3_takes_448_in_every_notation(answer):
+    assert bits.check_largest_e4m3(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        (480, "NaN"),
+        (240, "reserve"),
+        (256, "fraction"),
+        (0x7E, "value"),
+        (57344, "E5M2"),
+        (224, "2**8"),
+        (-448, "sign"),
+        (7, "largest code"),
+    ],
+)
+def test_largest_e4m3_names_the_misconception(answer, hint):
+    outcome = bits.check_largest_e4m3(answer)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+def test_smallest_subnormals_takes_numbers_and_expressions():
+    assert bits.check_smallest_subnormals({fmt.name: fmt.smallest_subnormal for fmt in FOUR})
+    written = {"float16": "2**-24", "bfloat16": "2**-133", "float8_e4m3fn": "2^-9", "float8_e5m2": "1/65536"}
+    assert bits.check_smallest_subnormals(written)
+
+
+@pytest.mark.parametrize("fmt", FOUR, ids=str)
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda f: f.smallest_normal, "smallest normal"),
+        (lambda f: 2.0**-f.bias * (1 + 2.0**-f.mantissa_bits), "hidden 1"),
+        (lambda f: 2.0 ** (-f.bias - f.mantissa_bits), "half of it"),
+        (lambda f: f.eps, "eps"),
+        (lambda f: 0.0, "above 0"),
+        (lambda f: 3 * f.smallest_subnormal, "0...01"),
+    ],
+)
+def test_smallest_subnormals_names_the_format_and_the_misconception(fmt, wrong, hint):
+    answer = {f.name: f.smallest_subnormal for f in FOUR} | {fmt.name: wrong(fmt)}
+    outcome = bits.check_smallest_subnormals(answer)
+    assert outcome.status == NOT_YET
+    assert fmt.name in outcome.message
+    assert hint in outcome.message
+
+
+def test_smallest_subnormals_says_which_are_missing():
+    assert "bfloat16" in bits.check_smallest_subnormals({"float16": 2**-24}).message
+
+
+def right(code):
+    return float(decode(code, FLOAT16))
+
+
+def without_cases(code):
+    sign = -1 if code >> 15 else 1
+    return sign * 2.0 ** ((code >> 10 & 31) - 15) * (1 + (code & 1023) / 1024)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "hint"),
+    [
+        (without_cases, "zero"),
+        (lambda code: 0.0 if code & 0x7FFF == 0 else right(code), "negative zero"),
+        (lambda code: right(code) if code & 0x7C00 or code & 0x7FFF == 0 else 2 * right(code), "no hidden 1"),
+        (lambda code: math.inf if code & 0x7C00 == 0x7C00 else right(code), "minus infinity"),
+        (lambda code: right(code) if code != 0x1234 else 1.0, "0x1234"),
+        (lambda code: [][0], "IndexError"),
+    ],
+    ids=["bug of the web", "-0", "subnormals", "sign of infinity", "one code", "raises"],
+)
+def test_decode_float16_names_the_first_wrong_code(decoder, hint):
+    outcome = bits.check_decode_float16(decoder)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+def test_decode_float16_takes_a_right_decoder():
+    assert bits.check_decode_float16(right)
+
+
+def test_an_endless_loop_ends_with_a_sentence(monkeypatch):
+    monkeypatch.setattr(bits, "time_limit", lambda seconds: time_limit(0.05))
+
+    def endless(code):
+        while True:
+            pass
+
+    assert "never ends" in bits.check_decode_float16(endless).message
+
+
+@pytest.mark.parametrize("answer", [0x2A, "0x2a", "0b00101010", "0 0101 010"])
+def test_encode_0_3_takes_the_code_in_every_notation(answer):
+    assert bits.check_encode_0_3_e4m3(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        (0x29, "cut off"),
+        (0x2B, "too far"),
+        (0xAA, "sign"),
+        (0x52, "shifted"),
+        (0x6A, "7"),
+        (0x22, "too small"),
+        (0x12A, "8 bits"),
+        (0x30, "0.5"),
+        (0.3, "not a code"),
+    ],
+)
+def test_encode_0_3_names_the_misconception(answer, hint):
+    outcome = bits.check_encode_0_3_e4m3(answer)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+def test_an_outcome_is_true_only_when_correct_and_shows_itself_in_text_and_html():
+    right_one, wrong = bits.check_largest_e4m3(448), bits.check_largest_e4m3(480)
+    assert (bool(right_one), bool(wrong)) == (True, False)
+    assert right_one.status == CORRECT
+    assert repr(right_one).startswith("✓ Correct.")
+    assert "mp-outcome-not-yet" in wrong._repr_html_()
+
+
+def test_an_answer_is_shown_as_text_and_not_as_html():
+    assert "<script>" not in bits.check_encode_0_3_e4m3("<script>")._repr_html_()
+
+
+@pytest.mark.parametrize("text", ["__import__('os')", "9**9**9", "1/0", "2**3000", "(lambda: 1)()", "1 if 1 else 2"])
+def test_as_number_works_out_arithmetic_and_nothing_else(text):
+    with pytest.raises(Unreadable):
+        as_number(text)
+
+
+def test_as_code_refuses_what_is_not_whole():
+    for answer in (1.5, True, "12", None):
+        with pytest.raises(Unreadable):
+            as_code(answer)
+
+
+def test_the_time_limit_restores_the_old_alarm():
+    with time_limit(0.5):
+        pass
+    time.sleep(0.01)
+    with pytest.raises(TimeoutError, match=r"0\.02 s"), time_limit(0.02):
+        time.sleep(1)
+
+
+def test_a_check_keeps_its_name_and_docstring():
+    @exercise
+    def check_something(answer):
+        """What it asks for."""
+
+    assert check_something.__name__ == "check_something"
+    assert check_something.__doc__ == "What it asks for."

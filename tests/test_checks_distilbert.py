@@ -1,0 +1,98 @@
+"""The checks of training/distilbert: the right answer, and for each foreseen wrong one the hint that names it."""
+
+import math
+import statistics
+
+import pytest
+
+from utils.checks import distilbert as checks
+from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.measure import mean_interval
+
+CHECKS = [checks.check_standard_error, checks.check_z_of_difference, checks.check_wrong_bar]
+STUDENT_T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
+
+
+@pytest.mark.parametrize("check", [*CHECKS, checks.check_paired_interval])
+def test_a_blank_is_not_attempted_and_junk_is_not_yet(check):
+    assert check(...).status == NOT_ATTEMPTED
+    for junk in ("banana", [], object(), -5):
+        assert check(junk).status == NOT_YET
+
+
+@pytest.mark.parametrize("answer", [0.27, 0.2713, "100 * 0.0027"])
+def test_standard_error_takes_a_rounded_answer(answer):
+    assert checks.check_standard_error(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        (0.0027, "percentage points"),
+        (100 * 0.0736 / 1e4, "variance"),
+        (27.1, "single answer"),
+        (0.532, "95 %"),
+        (1, "sqrt"),
+    ],
+)
+def test_standard_error_names_the_misconception(answer, hint):
+    outcome = checks.check_standard_error(answer)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+@pytest.mark.parametrize("answer", [1.2, 1.23, -1.22])
+def test_z_takes_a_rounded_answer_with_either_sign(answer):
+    assert checks.check_z_of_difference(answer)
+
+
+@pytest.mark.parametrize(("answer", "hint"), [(1.76, "Both"), (122, "unit"), (0.46, "0.46 points")])
+def test_z_names_the_misconception(answer, hint):
+    outcome = checks.check_z_of_difference(answer)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+def test_the_wrong_bar_is_that_of_float32():
+    assert checks.check_wrong_bar("float32")
+    for name in ("TF32", "float64", "16-mixed", "bf16-true"):
+        assert checks.check_wrong_bar(name).status == NOT_YET
+    assert "not a bar" in checks.check_wrong_bar("int8").message
+
+
+def paired(a, b):
+    return mean_interval(x - y for x, y in zip(a, b, strict=True))
+
+
+def by_hand(a, b):
+    gaps = [x - y for x, y in zip(a, b, strict=True)]
+    half = STUDENT_T[len(gaps) - 1] * statistics.stdev(gaps) / len(gaps) ** 0.5
+    return statistics.fmean(gaps), half
+
+
+@pytest.mark.parametrize("function", [paired, by_hand])
+def test_paired_interval_takes_a_right_function(function):
+    assert checks.check_paired_interval(function)
+
+
+@pytest.mark.parametrize(
+    ("function", "hint"),
+    [
+        (lambda a, b: (-paired(a, b)[0], paired(a, b)[1]), "a - b"),
+        (lambda a, b: (0.0, paired(a, b)[1]), "mean should be"),
+        (lambda a, b: (paired(a, b)[0], math.hypot(mean_interval(a)[1], mean_interval(b)[1])), "unpaired"),
+        (lambda a, b: (paired(a, b)[0], paired(a, b)[1] * math.sqrt((len(a) - 1) / len(a))), "n - 1"),
+        (lambda a, b: (paired(a, b)[0], 1.96 / STUDENT_T[len(a) - 1] * paired(a, b)[1]), "Student"),
+        (lambda a, b: (paired(a, b)[0], 7.0), "half-width should be"),
+        (lambda a, b: 3, "TypeError"),
+    ],
+    ids=["sign", "mean", "unpaired", "ddof", "normal", "half", "not a pair"],
+)
+def test_paired_interval_names_the_misconception(function, hint):
+    outcome = checks.check_paired_interval(function)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+def test_a_function_that_returns_nothing_is_not_attempted():
+    assert checks.check_paired_interval(lambda a, b: None).status == NOT_ATTEMPTED
