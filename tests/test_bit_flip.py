@@ -95,7 +95,8 @@ def test_solved_goals_are_readable():
 
 def test_goals_may_be_dicts_and_travel_without_empty_fields():
     widget = BitFlip(goals=[{"id": "bits/a", "text": "Make 2.", "value": "2", "hints": ["Count."]}])
-    assert widget.goals == [{"id": "bits/a", "text": "Make 2.", "value": "2", "hints": ["Count."]}]
+    goal = {"id": "bits/a", "text": "Make 2.", "value": "2", "hints": ["Count."], "format": "float16"}
+    assert widget.goals == [goal]
 
 
 @pytest.mark.parametrize(

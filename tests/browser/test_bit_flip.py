@@ -318,7 +318,7 @@ def test_a_goal_is_solved_by_flips_with_a_kind_word_on_the_way(show):
     ],
 )
 def test_a_wrong_code_gets_the_hint_that_fits(words, goal, name, code, says):
-    assert says in words("diagnose", name, code, goal.as_json())
+    assert says in words("diagnose", name, code, goal.as_json(name))
 
 
 def test_the_number_field_shows_the_bits_of_a_goal_but_does_not_solve_it(show):
@@ -328,6 +328,15 @@ def test_the_number_field_shows_the_bits_of_a_goal_but_does_not_solve_it(show):
     assert page.get_by_role("button", name="Next goal").is_hidden()
     page.get_by_role("button", name="Start again").click()
     assert value(page) == "1"
+
+
+def test_a_goal_stays_with_its_format(show):
+    page = show(BitFlip(goals=GOALS))
+    page.get_by_label("Format").select_option("bfloat16")
+    bit(page, 6).click()
+    assert said(page) == "This goal is about float16."
+    page.get_by_role("button", name="Start again").click()
+    assert page.get_by_label("Format").input_value() == "float16"
 
 
 def test_hints_come_one_at_a_time_and_end_with_the_fields(show):

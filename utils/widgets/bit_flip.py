@@ -59,9 +59,10 @@ class Goal:
             raise ValueError(f"a goal has no {', '.join(sorted(unknown))}; its fields are {', '.join(sorted(names))}")
         return cls(**{**goal, "hints": tuple(goal.get("hints", ()))})
 
-    def as_json(self) -> dict:
-        """Give the goal as JSON values, without what is empty."""
-        return {key: list(value) if key == "hints" else value for key, value in asdict(self).items() if value}
+    def as_json(self, format: str) -> dict:
+        """Give the goal as JSON values, without what is empty; `format` is the one it has if it names none."""
+        goal = asdict(self) | {"format": self.format or format, "hints": list(self.hints)}
+        return {key: value for key, value in goal.items() if value}
 
 
 def _check_value_text(goal_id: str, text: str) -> None:
@@ -112,7 +113,7 @@ class BitFlip(BookWidget):
             format=format,
             code=start_code(_format_named(format)) if code is None else code,
             formats=list(formats),
-            goals=[goal.as_json() for goal in goals],
+            goals=[goal.as_json(format) for goal in goals],
             **kwargs,
         )
 
