@@ -72,7 +72,7 @@ export function bytesText(bytes) {
 /** What the memory says about the recipe, in one sentence. */
 export function fitText(facts, state, advice) {
   const room = bytesText(roomOf(facts, state));
-  if (!advice.fits) return `${bytesText(advice.total)} of ${room}: ${bytesText(-advice.spare)} are missing. ${facts.too_big[state.task]}`;
+  if (!advice.fits) return `It takes ${bytesText(advice.total)} and there are ${room}: ${bytesText(-advice.spare)} are missing. ${facts.too_big[state.task]}`;
   return `${bytesText(advice.total)} of ${room}: it fits, and leaves ${bytesText(advice.spare)}. ${facts.left_out[state.task]}`;
 }
 
@@ -125,14 +125,16 @@ function controls(h, facts, actions) {
 function answer(h, facts) {
   const name = h("span", { class: "mp-rp-recipe" });
   const scaler = h("span", { class: "mp-rp-chip" });
+  const full = h("span", { class: "mp-rp-chip mp-rp-full" }, "does not fit");
   const why = h("p", {});
   const note = h("p", { class: "mp-rp-note" });
   return {
-    node: h("div", { class: "mp-rp-answer" }, h("p", {}, name, " ", scaler), why, note),
+    node: h("div", { class: "mp-rp-answer" }, h("p", {}, name, " ", scaler, " ", full), why, note),
     draw({ card, task }, advice) {
       setText(name, advice.recipe);
       setText(scaler, advice.scaler ? "needs a loss scaler" : "no loss scaler");
       scaler.hidden = task === "generate";
+      full.hidden = advice.fits;
       setText(why, facts.reasons[advice.reason]);
       setText(note, facts.cards[card].note);
       note.hidden = note.textContent === "";
