@@ -436,7 +436,6 @@ def test_generation_with_a_cache_equals_generation_without():
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_run_on_a_gpu_records_its_peaks(task):
     device = torch.device("cuda")
     record = distilbert.run(recipe("16-mixed"), task=task, device=device).record

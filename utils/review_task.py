@@ -45,14 +45,15 @@ SMALL_GENERATED = Settings(
     schedule=Schedule(learning_rate=1e-3),
     shape=TINY,
 )
+# At higher rates, or with smaller batches, some seeds never leave chance: luck, not precision.
 SMALL_REAL = Settings(
-    train=12_000,
+    train=8_000,
     validation=0,
     test=2_000,
     epochs=1,
     batch=32,
     max_length=128,
-    schedule=Schedule(learning_rate=2e-3),
+    schedule=Schedule(learning_rate=1e-3),
     shape=TINY,
     entries=4_000,
     keep_end=True,
