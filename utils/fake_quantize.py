@@ -5,8 +5,8 @@ Both functions here work on any device and are differentiable *straight through*
 handed to the input unchanged, also where the value was saturated or rounded to zero (the derivative of a staircase
 would be 0 nearly everywhere).
 
-Values are exact whatever the thread count. One global switch can change them: with
-`torch.set_flush_denormal(True)` TF32 loses the results that are subnormal in float32, because the processor does.
+One global switch changes results: under `torch.set_flush_denormal(True)` the processor takes float32's subnormals
+for zero. Formats of at most 5 exponent bits do not notice; those with float32's range lose their smallest values.
 """
 
 import warnings
@@ -33,7 +33,7 @@ from utils.rounding_kernels import (
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 _CPU_PIECE = 2**16  # elements a thread: three float32 arrays of it fit in a second-level cache
-_DEVICE_PIECE = 2**24  # elements: bounds the scratch memory to 128 MiB, costs no measurable launch time
+_DEVICE_PIECE = 2**24  # elements: bounds the scratch memory, 2 * 64 MiB of float32
 _COUNTERS = 2**30  # elements between two keys: a counter stays an int32
 
 
@@ -47,14 +47,14 @@ def fake_quantize(
 ) -> torch.Tensor:
     """Round x to the values of a format, to nearest and ties to even; bit for bit what `quantize` gives.
 
-    `x`: float32, float64, float16 or bfloat16, any shape, strides and device. Returns a new contiguous tensor of the
-    same shape, dtype and device (never x itself), or `out`. NaN stays NaN, and zero keeps its sign where the format
+    `x`: float32, float64, float16 or bfloat16, any shape, strides and device. Returns a new tensor of the same shape,
+    dtype and device (never x itself), or `out`. NaN stays NaN, and zero keeps its sign where the format
     has one. The result is cast to the dtype of x, which is exact unless x is narrower than the format: 65504 of
     float16 is 65536 in a bfloat16 tensor, and bfloat16's 65536 is infinite in a float16 tensor.
 
     `saturate`: what lies beyond `fmt.max`, infinities included, becomes `fmt.max` with its sign (the default here,
     as in training); otherwise it becomes infinity or NaN, as in `quantize`.
-    `out`: a contiguous or strided tensor like x, or x itself; only where no gradient is recorded.
+    `out`: a tensor like x, or x itself; only where no gradient is recorded.
     `compiled`: fuse all steps into one loop with torch.compile. The first call for a format takes seconds. Where
     compilation is not possible (on a CPU it needs a C++ compiler), warns and computes the same values without it.
 
@@ -124,13 +124,24 @@ def _check(x: torch.Tensor, fmt: FloatFormat, out: torch.Tensor | None) -> None:
             f"out is {tuple(out.shape)} {out.dtype} on {out.device}, x is {tuple(x.shape)} {x.dtype} on {x.device};"
             " use torch.empty_like(x)"
         )
-    same_memory = (out.data_ptr(), out.stride()) == (x.data_ptr(), x.stride())
-    if not same_memory and out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
-        raise ValueError("out and x share a storage but are not the same view; use a tensor of its own")
+    same_view = (out.data_ptr(), out.stride()) == (x.data_ptr(), x.stride())
+    if not same_view and _first_byte(out) < _end_byte(x) and _first_byte(x) < _end_byte(out):
+        raise ValueError("out overlaps x without being the same view; use x itself or a tensor of its own")
+
+
+def _first_byte(x: torch.Tensor) -> int:
+    return x.data_ptr()
+
+
+def _end_byte(x: torch.Tensor) -> int:
+    last = sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
+    return x.data_ptr() + (last + 1) * x.element_size()
 
 
 def _round(x, *, fmt: FloatFormat, saturate: bool, seed: int | None, compiled: bool, out=None) -> torch.Tensor:
     if torch.compiler.is_compiling():
+        if seed is not None and x.numel() > _COUNTERS:
+            raise ValueError(f"{x.numel()} elements in a compiled graph; draw for at most 2**30 at a time")
         chosen = without_cast(plan(fmt, x.dtype, saturate))
         numbers = constants(chosen, x.device)
         draw = _draw(seed, 0, x.numel(), x.device)
@@ -141,7 +152,7 @@ def _round(x, *, fmt: FloatFormat, saturate: bool, seed: int | None, compiled: b
         return eager(x, chosen)  # the short way for a small tensor
     if compiled or seed is not None:
         chosen = without_cast(chosen)
-    source = x.contiguous().view(-1)
+    source = x.detach().contiguous().view(-1)
     fits = out is not None and out.is_contiguous()
     target = out.view(-1) if fits else torch.empty_like(source)
     if not (compiled and chosen.method != COPY and _run_compiled(source, target, chosen, seed)):
@@ -181,24 +192,39 @@ def _keys(seed: int, block: int) -> tuple[int, int]:
     return (z & 0xFFFFFFFF) - 2**31, (z >> 32) - 2**31
 
 
+def _key_tensor(seed: int | None, block: int, device: torch.device) -> torch.Tensor | None:
+    """Give the keys as a tensor, because each new int would compile a new kernel."""
+    return None if seed is None else torch.tensor(_keys(seed, block), dtype=torch.int32).to(device)
+
+
 def _fused(source: torch.Tensor, form: Shape, numbers: Constants, draw: Callable | None) -> torch.Tensor:
     return fused(source.to(form.carrier.dtype), form, numbers, draw=draw).to(source.dtype)
 
 
+_failures: dict[str, str] = {}  # device type -> why torch.compile failed there: it would fail again, after seconds
+
+
 def _run_compiled(source: torch.Tensor, target: torch.Tensor, chosen: Plan, seed: int | None) -> bool:
     """Round `source` into `target` with compiled code; False, and a warning, where there is none."""
-    numbers = _constants(chosen, source.device)
-    for start in range(0, source.numel(), _COUNTERS):
-        x, out = source[start : start + _COUNTERS], target[start : start + _COUNTERS]
-        # As a tensor, because a new int would compile a new kernel.
-        keys = None if seed is None else torch.tensor(_keys(seed, start // _COUNTERS), dtype=torch.int32).to(x.device)
+    device = source.device
+    if device.type not in _failures:
+        numbers, kernel = _constants(chosen, device), _compiled(shape(chosen), source.dtype, seed is not None)
         try:
-            _compiled(shape(chosen), source.dtype, seed is not None)(x, out, numbers, keys)
-        except RuntimeError as error:  # the base of dynamo's and inductor's errors
-            reason = str(error).strip().splitlines()[0]
-            warnings.warn(f"compiled=True: torch.compile failed, not compiled ({reason})", RuntimeWarning, stacklevel=4)
-            return False
-    return True
+            for start in range(0, source.numel(), _COUNTERS):
+                piece = slice(start, start + _COUNTERS)
+                kernel(source[piece], target[piece], numbers, _key_tensor(seed, start // _COUNTERS, device))
+            return True
+        except RuntimeError as error:
+            if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+                raise  # out of memory, say
+            _failures[device.type] = str(error).strip().splitlines()[0]
+    warnings.warn(
+        f"compiled=True had no effect on {device.type}: torch.compile failed ({_failures[device.type]})."
+        " The values are the same, only slower. On a CPU it needs a C++ compiler such as g++.",
+        RuntimeWarning,
+        stacklevel=5,
+    )
+    return False
 
 
 _plan = lru_cache(maxsize=256)(plan)

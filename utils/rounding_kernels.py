@@ -61,7 +61,7 @@ def plan(fmt: FloatFormat, dtype: torch.dtype, saturate: bool) -> Plan:
     """
     carrier = FLOAT64_CARRIER if dtype == torch.float64 else FLOAT32_CARRIER
     method = _method(fmt, carrier)
-    if method is None and carrier is FLOAT32_CARRIER:  # E8M0: its steps are subnormal in float32, normal in float64
+    if method is None and carrier is FLOAT32_CARRIER:  # E8M0: its steps are subnormal in float32, not in float64
         carrier, method = FLOAT64_CARRIER, _method(fmt, FLOAT64_CARRIER)
     if method is None:
         raise ValueError(f"{fmt.name}: its steps leave the range of float64; use utils.rounding.quantize")
@@ -77,7 +77,7 @@ def _method(fmt: FloatFormat, carrier: Carrier) -> str | None:
         return COPY
     if carrier is FLOAT32_CARRIER and fmt in (FLOAT16, BFLOAT16):
         return CAST
-    if fmt.emin - fmt.mantissa_bits >= emin and fmt.emax <= emax:
+    if fmt.emin - fmt.mantissa_bits >= emin and fmt.emax <= emax and fmt.mantissa_bits <= carrier.mantissa_bits:
         return GRID
     if carrier is FLOAT32_CARRIER and (fmt.emin, fmt.emax, fmt.has_inf) == (emin, emax, True):
         return BITS
