@@ -196,7 +196,7 @@ def test_a_change_of_format_keeps_the_number_that_was_meant(show):
     choose = page.get_by_label("Format")
     choose.select_option("float8_e4m3fn")
     assert value(page) == "0.1015625"
-    assert message(page).startswith("0.1 is not a E4M3 number: 0.1015625 is stored")
+    assert message(page).startswith("0.1 is not an E4M3 number: 0.1015625 is stored")
     choose.select_option("float64")  # 0.1 again, not 0.1015625: it is rounded once, from what was typed
     assert hex_code(page) == "0x3FB999999999999A"
     type_number(page, "1000")
@@ -287,7 +287,7 @@ def said(page):
 def test_a_goal_is_solved_by_flips_with_a_kind_word_on_the_way(show):
     page = show(BitFlip(goals=GOALS))
     bit(page, 9).click()
-    assert said(page) == "The exponent is right. Now the fraction."
+    assert said(page) == "One bit is still wrong, in the fraction."
     bit(page, 6).click()
     assert said(page) == "✓ Solved."
     assert page.locator(".mp-goal-step").first.get_attribute("aria-label") == "Goal 1, solved"
@@ -304,6 +304,8 @@ def test_a_goal_is_solved_by_flips_with_a_kind_word_on_the_way(show):
         (Goal("g", "t", value="4"), "float16", 0x0800, "the exponent plus the bias: 2 + 15"),
         (Goal("g", "t", value="1.5"), "float16", 0x3F00, "stored the leading 1 as well"),
         (Goal("g", "t", value="3"), "float16", 0x3E00, "The fraction is right. The exponent field is 1 too small."),
+        (Goal("g", "t", value="1.75"), "float16", 0x3C01, "The exponent is right. Now the fraction."),
+        (Goal("g", "t", value="1.75"), "float16", 0x3E00, "One bit is still wrong, in the fraction."),
         (Goal("g", "t", value="1"), "float16", 0x7C00, "That is infinity"),
         (Goal("g", "t", kind="largest"), "float16", 0x7C00, "One step too far: this is infinity."),
         (Goal("g", "t", kind="largest"), "float8_e4m3fn", 0x77, "if the top exponent were reserved as in IEEE 754"),

@@ -56,7 +56,8 @@ export function decimals(name, codes) {
   return [...new BigUint64Array(bytes(codes))].map((code) => exactDecimal(code, FORMATS[name]));
 }
 export function shortest(name, codes) {
-  return [...new BigUint64Array(bytes(codes))].map((code) => numberInput(code, FORMATS[name]));
+  return [...new BigUint64Array(bytes(codes))].map((code) =>
+    digitsText(shortestDigits(code, FORMATS[name]), { sign: fields(code, FORMATS[name]).sign, ascii: true }));
 }
 export function refusal(name, line) {
   try {

@@ -16,7 +16,8 @@ export function diagnose(goal, code, fmt) {
   const now = decode(code, fmt);
   if (target === null) return towardNaN(now, fmt);
   const aim = decode(target, fmt);
-  return aboutClass(goal, now, aim, fmt) ?? aboutSign(now, aim) ?? aboutFields(now, aim, fmt) ?? aboutSize(code, target, fmt);
+  return aboutClass(goal, now, aim, fmt) ?? aboutSign(now, aim) ?? aboutBiasAndLead(now, aim, fmt) ??
+    aboutOneBit(code ^ target, fmt) ?? aboutFields(now, aim) ?? aboutSize(code, target, fmt);
 }
 
 function towardNaN(now, fmt) {
@@ -55,18 +56,27 @@ function aboutSign(now, aim) {
   return "The right size with the wrong sign.";
 }
 
-function aboutFields(now, aim, fmt) {
-  if (now.kind !== aim.kind || now.kind !== "normal") return null;
-  const M = BigInt(fmt.mantissa_bits);
-  if (aim.exponent !== now.exponent && now.exponent === aim.exponent - fmt.bias) {
+// The two classic slips: the exponent stored without its bias, the leading 1 stored with the fraction.
+function aboutBiasAndLead(now, aim, fmt) {
+  if (now.kind !== "normal" || aim.kind !== "normal") return null;
+  if (now.exponent !== aim.exponent && now.exponent === aim.exponent - fmt.bias) {
     return `You stored the exponent itself, ${now.exponent}. What is stored is the exponent plus the bias: ${now.exponent} + ${fmt.bias}.`;
   }
-  if (now.exponent === aim.exponent) {
-    if (aim.fraction !== 0n && M > 0n && now.fraction === ((1n << M) | aim.fraction) >> 1n) {
-      return "It looks as if you stored the leading 1 as well. A normal number has it for free: the fraction starts after the point.";
-    }
-    return "The exponent is right. Now the fraction.";
+  const withLead = ((1n << BigInt(fmt.mantissa_bits)) | aim.fraction) >> 1n;
+  if (now.exponent === aim.exponent && aim.fraction !== 0n && now.fraction === withLead) {
+    return "It looks as if you stored the leading 1 as well. A normal number has it for free: the fraction starts after the point.";
   }
+  return null;
+}
+
+function aboutOneBit(difference, fmt) {
+  if (difference & (difference - 1n)) return null;
+  return `One bit is still wrong, in the ${fieldOfBit(bitLength(difference) - 1, fmt)}.`.replace("in the sign", "the sign bit");
+}
+
+function aboutFields(now, aim) {
+  if (now.kind !== aim.kind || now.kind !== "normal") return null;
+  if (now.exponent === aim.exponent) return "The exponent is right. Now the fraction.";
   if (now.fraction === aim.fraction && aim.fraction !== 0n) {
     const steps = aim.exponent - now.exponent;
     return `The fraction is right. The exponent field is ${Math.abs(steps)} too ${steps > 0 ? "small" : "large"}.`;

@@ -23,7 +23,8 @@ export function goalsPanel(h, actions, model) {
     h("div", { class: "mp-goal-head" }, count, h("div", { class: "mp-goal-steps", role: "group", "aria-label": "All goals" }, steps)),
     text, said, h("div", { class: "mp-goal-buttons" }, hint, again, next, forget));
 
-  const formatOf = (goal) => FORMATS[goal.format];
+  const home = model.get("format");
+  const formatOf = (goal) => FORMATS[goal.format ?? home];
   const nextGoal = () => {
     const later = kept.findIndex(({ solved }, i) => !solved && i > at);
     return later >= 0 ? later : Math.max(0, kept.findIndex(({ solved }) => !solved));

@@ -37,11 +37,12 @@ export function controlsPanel(h, actions, names) {
   };
 }
 
-/** What the number field shows of a code: the shortest text that reads back to it. */
+/** What the number field shows of a code: its value if that is short, else the shortest text that reads back to it. */
 export function numberInput(code, fmt) {
   const number = valueOf(code, fmt);
   if (number.kind !== "finite") return numberText(number, 1, { ascii: true });
-  return digitsText(shortestDigits(code, fmt), { sign: number.sign, ascii: true });
+  const exact = decimalDigits(number, 12);
+  return digitsText(exact.exact ? exact : shortestDigits(code, fmt), { sign: number.sign, ascii: true });
 }
 
 /** Columns of the bit grid, and where each bit stands in it: the last bit always in the last column. */
@@ -179,8 +180,10 @@ export function valuePanel(h) {
       more.hidden = digits <= MOST_DIGITS;
       setText(kind, KIND_WORDS[decoded.kind]);
       const pieces = formulaNodes(h, formulaPieces(code, fmt));
-      formula.classList.toggle("mp-reason", number.kind !== "finite");
-      formula.replaceChildren(number.kind === "finite" ? "= " : "Here ", ...pieces, ...powersApart(h, evaluated(decoded, fmt)), number.kind === "finite" ? "" : ".");
+      const last = h("span", { class: "mp-evaluated" }, powersApart(h, evaluated(decoded, fmt)));
+      const isNumber = number.kind === "finite";
+      formula.classList.toggle("mp-reason", !isNumber);
+      formula.replaceChildren(...(isNumber ? ["= ", ...pieces, " ", last] : ["Here ", ...pieces, "."]));
     },
   };
 }
@@ -196,7 +199,7 @@ function evaluated({ kind, sign, significand, power }, fmt) {
   if (kind !== "normal" && kind !== "subnormal") return "";
   const digits = decimalDigits(finite(0, significand, 1n << BigInt(fmt.mantissa_bits)), 12);
   if (!digits.exact || fmt.mantissa_bits === 0) return "";
-  return ` = ${sign ? "−" : ""}2${superscript(power + fmt.mantissa_bits)} × ${digitsText(digits)}`;
+  return `= ${sign ? "−" : ""}2${superscript(power + fmt.mantissa_bits)} × ${digitsText(digits)}`;
 }
 
 function formulaNodes(h, pieces) {

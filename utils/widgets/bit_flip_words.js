@@ -95,7 +95,7 @@ export function explainRounding(number, result, fmt, { shown, saturate = false }
   if (number.kind === "nan") return `NaN is stored as ${toHex(result.code, fmt)}.`;
   if (!fmt.has_zero && stored.kind === "nan") return `${fmt.label} holds positive powers of two only: ${typed} becomes NaN.`;
   if (result.overflow && !result.exact) return explainOverflow(typed, text, fmt, saturate);
-  if (result.exact) return `${typed} is a ${fmt.label} number: it is stored exactly.`;
+  if (result.exact) return `${typed} is ${aNumberOf(fmt)}: it is stored exactly.`;
   if (stored.num === 0n) {
     const least = briefText(namedCode("smallest_subnormal", fmt), fmt);
     return `${typed} underflows to ${text}: the smallest ${fmt.label} above 0 is ${least}.`;
@@ -105,8 +105,10 @@ export function explainRounding(number, result, fmt, { shown, saturate = false }
   const ulps = aboutText(finite(0, error.num * up, error.den * down), 2, 2).replace("about ", "");
   const tie = result.tie ? " A tie: of two equally near, the one whose last bit is 0." : "";
   const side = subtract(stored, number).sign ? "low" : "high";
-  return `${typed} is not a ${fmt.label} number: ${text} is stored, ${aboutText(error)} (${ulps} ulp) too ${side}.${tie}`;
+  return `${typed} is not ${aNumberOf(fmt)}: ${text} is stored, ${aboutText(error)} (${ulps} ulp) too ${side}.${tie}`;
 }
+
+const aNumberOf = ({ label }) => `${/^[AEIO]/.test(label) ? "an" : "a"} ${label} number`;
 
 function explainOverflow(typed, text, fmt, saturate) {
   const largest = briefText(namedCode("largest", fmt), fmt);

@@ -227,20 +227,32 @@ export function shortestDigits(code, fmt) {
   const number = valueOf(code, fmt);
   if (number.kind !== "finite" || number.num === 0n) return { digits: "0", exponent: 0, exact: true };
   const { exponent } = decimalDigits(number, 30);
-  for (let count = 1; ; count += 1) {
-    const [top, bottom] = scaling(number.num, number.den, count - 1 - exponent);
-    const below = top / bottom;
-    const excess = 2n * (top - below * bottom) - bottom;
-    const above = excess > 0n || (excess === 0n && below % 2n === 1n);
-    const nearestFirst = above ? [below + 1n, below] : [below, below + 1n];
-    for (const whole of nearestFirst) {
-      const [num, den] = scaling(whole, 1n, exponent + 1 - count);
-      if (whole > 0n && encode(finite(number.sign, num, den), fmt) === code) {
-        const digits = whole.toString();
-        return { digits: digits.replace(/0+$/, ""), exponent: exponent + digits.length - count, exact: true };
-      }
+  // Where some number of digits is enough, one more is too: halve the range. 2 + p log10(2) digits always are.
+  let [few, enough] = [1, Math.floor(2 + (fmt.mantissa_bits + 1) * Math.LOG10E * Math.LN2)];
+  let best = readsBack(number, exponent, enough, code, fmt);
+  while (few < enough) {
+    const count = (few + enough) >> 1;
+    const found = readsBack(number, exponent, count, code, fmt);
+    if (found) [enough, best] = [count, found];
+    else few = count + 1;
+  }
+  return best;
+}
+
+// The decimal of `count` digits next to a number, below or above, that rounds to `code`; null if neither does.
+function readsBack(number, exponent, count, code, fmt) {
+  const [top, bottom] = scaling(number.num, number.den, count - 1 - exponent);
+  const below = top / bottom;
+  const excess = 2n * (top - below * bottom) - bottom;
+  const above = excess > 0n || (excess === 0n && below % 2n === 1n);
+  for (const whole of above ? [below + 1n, below] : [below, below + 1n]) {
+    const [num, den] = scaling(whole, 1n, exponent + 1 - count);
+    if (whole > 0n && encode(finite(number.sign, num, den), fmt) === code) {
+      const digits = whole.toString();
+      return { digits: digits.replace(/0+$/, ""), exponent: exponent + digits.length - count, exact: true };
     }
   }
+  return null;
 }
 
 /** Read a code: "0x3c00", "0b0 01111 0000000000", or the bits or the hex digits alone. */
