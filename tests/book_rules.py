@@ -34,11 +34,14 @@ FORBIDDEN_CODE = {
     "changes sys.path": re.compile(r"\bsys\.path\b"),
     "imports with a star": re.compile(r"^\s*from\s+\S+\s+import\s+\*", re.MULTILINE),
 }
-FENCE = re.compile(r"^(?P<mark>`{3,}|~{3,}|:{3,})(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^(?P<mark>`{3,}|~{3,}|:{3,})(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL
+)
 MATH = re.compile(r"\$\$.*?\$\$|(?<!\$)\$[^$\n]+\$", re.DOTALL)
 CITATION = re.compile(r"\{cite(?::\w+)?\}`([^`]+)`")
 IMAGE = re.compile(r"!\[(?P<alt>[^\]]*)\]\([^)]*\)")
-ADMONITION = re.compile(r"^[`:]{3,}\{(?:note|tip|hint|important|caution|warning|attention|danger|error)\}", re.MULTILINE)
+BOXES = "note|tip|hint|important|caution|warning|attention|danger|error"
+ADMONITION = re.compile(rf"^[`:]{{3,}}\{{(?:{BOXES})\}}", re.MULTILINE)
 OPTION = re.compile(r"^:(\w[\w-]*):[ \t]*(.*)$", re.MULTILINE)
 
 

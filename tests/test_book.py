@@ -2,10 +2,10 @@
 
 import re
 
-import book_rules as rules
 import pytest
 import yaml
 
+import book_rules as rules
 from utils import notebooks
 
 PAGES = rules.pages()
@@ -70,7 +70,8 @@ def test_every_reference_can_be_found(bibliography):
 def tokens():
     """The colours of each mode: {"light": {"--mp-ink": "#1c1f24", ...}, "dark": ...}."""
     text = (rules.ROOT / "utils" / "widgets" / "tokens.css").read_text("utf8")
-    light, dark = (dict(re.findall(r"(--mp-[\w-]+):\s*(#[0-9a-f]{6})", block)) for block in re.findall(r"\{[^}]*\}", text))
+    blocks = re.findall(r"\{[^}]*\}", text)
+    light, dark = (dict(re.findall(r"(--mp-[\w-]+):\s*(#[0-9a-f]{6})", block)) for block in blocks)
     assert light.keys() == dark.keys()
     return {"light": light, "dark": dark}
 

@@ -1,7 +1,8 @@
 """Each rule of book_rules.py finds the fault in a small bad example, and none in a good one."""
 
-import book_rules as rules
 import pytest
+
+import book_rules as rules
 from book_rules import Cell
 
 PLOT = ({"data": {"image/png": "iVBOR"}},)

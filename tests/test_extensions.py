@@ -5,11 +5,14 @@ import json
 import re
 from types import SimpleNamespace
 
+import pytest
+from fontTools.ttLib import TTFont
+from PIL import Image, ImageChops, ImageDraw
+
 import book_pages
 import book_widgets
 import icon_font
-import pytest
-from fontTools.ttLib import TTFont
+import page_images
 
 SHEET = '.a{x:y}.fa-bars:before,.fa-navicon:before{content:"\\f0c9"}.fa-sun:before{content:"\\f185"}.b{x:y}'
 
@@ -48,7 +51,8 @@ def test_thebe_and_repeated_scripts_are_dropped():
         return SimpleNamespace(filename=filename, attributes={"body": body})
 
     scripts = [script("a.js"), script(None, "const x"), script("", "const x"), script("sphinx-thebe.js")]
-    context = {"script_files": [*scripts, script(None, "THEBE_JS_URL = 1")], "css_files": ["book.css", "sphinx-thebe.css"]}
+    sheets = ["book.css", "sphinx-thebe.css"]
+    context = {"script_files": [*scripts, script(None, "THEBE_JS_URL = 1")], "css_files": sheets}
     book_pages.tidy_head(None, "page", "page.html", context, None)
     assert context["script_files"] == scripts[:2]
     assert context["css_files"] == ["book.css"]
@@ -89,3 +93,27 @@ def test_mathematics_that_katex_cannot_set_is_a_warning(monkeypatch):
     book_pages.prepare_katex(None)
     assert katex.render_latex(r"\nonsense") == "<span>red</span>"
     assert r"\nonsense" in warned[0]
+
+
+def test_a_plot_becomes_smaller_and_looks_the_same(tmp_path):
+    path = tmp_path / "plot.png"
+    plot = Image.new("RGBA", (400, 200), "white")
+    ImageDraw.Draw(plot).line([(0, 0), (400, 200)], fill="#0072b2", width=3)
+    plot.save(path)
+    before = path.stat().st_size
+    page_images.shrink(path)
+    first = path.read_bytes()
+    assert len(first) < before
+    with Image.open(path) as small:
+        assert ImageChops.difference(small.convert("RGB"), plot.convert("RGB")).getextrema() == ((0, 0),) * 3
+    page_images.shrink(path)
+    assert path.read_bytes() == first
+
+
+def test_a_picture_keeps_its_shape_and_waits_for_the_reader():
+    tag = '<img alt="A." src="../_images/a.png" style="width: 731px; height: 141px;" />'
+    mended = page_images.mend_tags(f"<p>{tag}</p>")
+    assert mended == (
+        '<p><img loading="lazy" decoding="async" alt="A." src="../_images/a.png" width="731" height="141" /></p>'
+    )
+    assert page_images.mend_tags(mended) == mended

@@ -117,7 +117,10 @@ def test_a_cell_that_was_never_run_is_a_problem(tmp_path):
     assert "cell 1 (id a) has not been run" in notebooks.check(saved(tmp_path, code("1", "a")))
 
 
-@pytest.mark.parametrize("spoil", [lambda raw: raw["metadata"].update(x=1), lambda raw: raw["cells"][0].update(source=["1 "])])
+SPOIL = [lambda raw: raw["metadata"].update(x=1), lambda raw: raw["cells"][0].update(source=["1 "])]
+
+
+@pytest.mark.parametrize("spoil", SPOIL, ids=["metadata", "trailing space"])
 def test_check_finds_what_is_not_normal(tmp_path, spoil):
     path = saved(tmp_path, code("1", "a"))
     notebooks.run(path)
@@ -154,9 +157,11 @@ def test_text_and_back_changes_nothing():
 
 
 def test_an_edited_text_keeps_ids_and_drops_the_output_of_edited_cells_alone():
-    cells = [code(f"x = {n}", f"c{n}", execution_count=n + 1, outputs=[v4.new_output("stream", text="o")]) for n in range(4)]
+    output = v4.new_output("stream", text="o")
+    cells = [code(f"x = {n}", f"c{n}", execution_count=n + 1, outputs=[output]) for n in range(4)]
     old = notebooks.normalise(notebook(*cells))
-    text = notebooks.to_text(old).replace("x = 1", "x = 10").replace("```{code-cell}\nx = 3", "New.\n\n```{code-cell}\nx = 3")
+    last = "```{code-cell}\nx = 3"
+    text = notebooks.to_text(old).replace("x = 1", "x = 10").replace(last, f"New.\n\n{last}")
     new = notebooks.from_text(text, old)
     assert [cell.id for cell in new.cells if cell.id.startswith("c") and len(cell.id) == 2] == ["c0", "c1", "c2", "c3"]
     assert [cell.cell_type for cell in new.cells] == ["code", "code", "code", "markdown", "code"]

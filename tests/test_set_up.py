@@ -7,9 +7,10 @@ import json
 import sys
 import tarfile
 
+import pytest
+
 import browsers
 import page_assets
-import pytest
 import set_up
 
 

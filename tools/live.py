@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import nbformat
-from build import build
 
+from build import build
 from utils import machine, notebooks
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -131,10 +131,8 @@ def execute(notebook, path, timeout=CELL_TIMEOUT):
 
 def place(notebook, path):
     """Name the notebook and its last cell that began to run."""
-    started = [n for n, cell in enumerate(notebook.cells) if cell.get("execution_count") or cell.get("outputs")]
-    failed = [
-        n for n, cell in enumerate(notebook.cells) for output in cell.get("outputs", []) if output.output_type == "error"
-    ]
+    started = [n for n, cell in enumerate(notebook.cells) if cell.get("outputs") or cell.get("execution_count")]
+    failed = [n for n in started if any(output.output_type == "error" for output in notebook.cells[n].outputs)]
     n = (failed or started or [0])[-1]
     return f"{short(path)}, cell {n + 1} of {len(notebook.cells)} (id {notebook.cells[n].id})"
 

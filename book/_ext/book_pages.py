@@ -6,6 +6,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
 import icon_font
+import page_images
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +30,9 @@ def tidy_head(app, pagename, templatename, context, doctree):
 
 
 def mend_body(app, pagename, templatename, context, doctree):
-    """Correct what docutils writes against the rules of accessibility: its citations are no items of its list."""
+    """Correct the text of a page: docutils' citations are no items of its list, and a picture keeps its shape."""
     if "body" in context:
+        context["body"] = page_images.mend_tags(context["body"])
         citations = 'class="citation-list">'
         context["body"] = context["body"].replace(f'<div role="list" {citations}', f"<div {citations}")
 
@@ -58,11 +60,12 @@ def prepare_katex(app):
 
 
 def lighten(app, exception):
-    """Cut the icon font down once all pages are written."""
+    """Cut the icon font down and shrink the plots once all pages are written."""
     if exception is not None or app.builder.format != "html":
         return
     try:
         icon_font.write(Path(app.outdir, "_static"))
+        page_images.write(app.outdir)
     except ValueError as error:
         raise ExtensionError(str(error)) from error
 

@@ -1,0 +1,54 @@
+"""Links of the built site: each inner one leads to a page and a place that exist; each picture has a text."""
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+
+SITE = Path(__file__).parents[2] / "_build" / "html"
+PAGES = sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
+CACHE = {}
+
+
+def soup(path):
+    """The parsed page; each is read once."""
+    if path not in CACHE:
+        CACHE[path] = BeautifulSoup(path.read_text("utf8"), "html.parser")
+    return CACHE[path]
+
+
+def dead_links(path):
+    """Inner links of a page that lead nowhere."""
+    for link in soup(path).find_all(["a", "link", "script", "img"]):
+        address = link.get("href") or link.get("src")
+        if not address or urlsplit(address).scheme:
+            continue
+        parts = urlsplit(address)
+        target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+        if not target.is_file():
+            yield f"{address}: no such file"
+        elif parts.fragment and target.suffix == ".html":
+            place = unquote(parts.fragment)
+            if not (soup(target).find(id=place) or soup(target).find(attrs={"name": place})):
+                yield f"{address}: no such place"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(SITE)))
+def test_inner_links_lead_somewhere(path):
+    assert list(dead_links(path)) == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(SITE)))
+def test_pictures_in_the_text_have_alt_text_and_figures_a_caption(path):
+    article = soup(path).find("article") or BeautifulSoup("", "html.parser")
+    assert [str(image)[:100] for image in article.find_all("img") if not image.get("alt", "").strip()] == []
+    assert [str(figure)[:100] for figure in article.find_all("figure") if not figure.find("figcaption")] == []
+
+
+def test_a_dead_link_is_found(tmp_path):
+    (tmp_path / "other.html").write_text('<p id="here"></p>')
+    page = tmp_path / "page.html"
+    links = ("other.html#here", "other.html#gone", "lost.html", "#x")
+    page.write_text("".join(f'<a href="{link}"></a>' for link in links))
+    assert list(dead_links(page)) == ["other.html#gone: no such place", "lost.html: no such file", "#x: no such place"]
