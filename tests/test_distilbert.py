@@ -76,6 +76,8 @@ def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
     result, memory = record.results, record.results["memory"]
     assert result["steps"] == result["planned_steps"] == 16
     assert result["nan_step"] is None
+    assert result["seconds"] > 0
+    assert result["cpu_seconds"] > 0
     assert 0 <= result["accuracy"] <= 1
     assert result["n_test"] == 32
     assert len(result["validation"]) == 2
