@@ -166,35 +166,44 @@ def _thin(values: list[float], most: int, *, digits: int) -> list[list]:
     return [[step, round(value, digits)] for step, value in list(enumerate(values, 1))[::stride]]
 
 
-def table(finished: list[records.Record]) -> str:
-    """Return the results of all finished runs, one line a recipe, with 95 % intervals over the seeds."""
-    cuda = any(record.results["memory"]["peak_allocated"] for record in finished)
-    heading = ["recipe", "accuracy %", "seconds", "ms/step", "weights", "gradients", "optimizer", "activations"]
-    heading += ["peak allocated", "peak reserved"] if cuda else []
-    rows = [tuple([*heading, "loss scale", "skipped", "NaN at step"])]
-    for name in dict.fromkeys(record.recipe for record in finished):
+def summary(finished: list[records.Record]) -> list[dict[str, str]]:
+    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `RECIPES`.
+
+    Accuracies carry the 95 % Student interval over the seeds; times are means over the seeds.
+    """
+    rows = []
+    for name in [name for name in RECIPES if any(record.recipe == name for record in finished)]:
         runs = [record.results for record in finished if record.recipe == name]
-        last = runs[-1]
+        memory, scale = runs[-1]["memory"], runs[-1]["loss_scale"]
         share, half = measure.mean_interval(100 * result["accuracy"] for result in runs)
-        kinds = ["weights", "gradients", "optimizer", "saved_activations"]
-        kinds += ["peak_allocated", "peak_reserved"] if cuda else []
+        kinds = {"weights": "weights", "gradients": "gradients", "optimizer": "optimizer"}
+        kinds |= {"activations": "saved_activations"}
+        if memory["peak_allocated"]:
+            kinds |= {"peak allocated": "peak_allocated", "peak reserved": "peak_reserved"}
         rows.append(
-            (
-                name,
-                f"{share:.1f}" if half is None else f"{share:.1f} ± {half:.1f}",
-                f"{measure.mean_interval(result['seconds'] for result in runs)[0]:.1f}",
-                f"{measure.mean_interval(result['step_ms'] for result in runs)[0]:.1f}",
-                *(f"{last['memory'][kind] / 1e6:.2f} MB" for kind in kinds),
-                "-" if last["loss_scale"] is None else f"{last['loss_scale']:.0f}",
-                " ".join(str(result["skipped_steps"]) for result in runs),
-                " ".join(str(result["nan_step"] or "-") for result in runs),
-            )
+            {
+                "recipe": name,
+                "accuracy %": f"{share:.1f}" if half is None else f"{share:.1f} ± {half:.1f}",
+                "seconds": f"{measure.mean_interval(result['seconds'] for result in runs)[0]:.1f}",
+                "ms/step": f"{measure.mean_interval(result['step_ms'] for result in runs)[0]:.1f}",
+                **{heading: f"{memory[kind] / 1e6:.2f} MB" for heading, kind in kinds.items()},
+                "loss scale": "-" if scale is None else f"{scale:.0f}",
+                "skipped": " ".join(str(result["skipped_steps"]) for result in runs),
+                "NaN at step": " ".join(str(result["nan_step"] or "-") for result in runs),
+            }
         )
-    seeds = max(len([record for record in finished if record.recipe == row[0]]) for row in rows[1:])
+    return rows
+
+
+def table(finished: list[records.Record]) -> str:
+    """Return `summary` as aligned text, with a line that says what the intervals are."""
+    rows = summary(finished)
+    seeds = max(sum(record.recipe == row["recipe"] for record in finished) for row in rows)
     note = "one seed, so no interval"
     if seeds > 1:
         note = f"± is the 95 % Student interval of the mean over {seeds} seeds"
-    return f"{command.columns(rows)}\naccuracy on {finished[-1].results['n_test']:,} test reviews; {note}"
+    lines = command.columns([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
+    return f"{lines}\naccuracy on {finished[-1].results['n_test']:,} test reviews; {note}"
 
 
 def main(arguments: list[str] | None = None) -> int:
