@@ -99,8 +99,23 @@ def test_half_precision_activations_take_less_than_float32_ones(task):
         chosen = recipe(name)
         trainer = fine_tuning.Trainer(task.new_model(0), recipe=chosen, device=CPU, schedule=TINY.schedule, steps=1)
         totals[name] = distilbert.saved_bytes(trainer, task).total
-        assert trainer.model.config._attn_implementation == "sdpa"  # eager only while counting
     assert totals["bf16-true"] < totals["bf16-mixed"] < totals["32-true"]
+
+
+def test_counting_saved_bytes_leaves_the_attention_as_it_was(task):
+    for attention in ("sdpa", "eager"):
+        model = task.new_model(0)
+        model.set_attn_implementation(attention)
+        trainer = fine_tuning.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1)
+        distilbert.saved_bytes(trainer, task)
+        assert model.config._attn_implementation == attention
+
+
+def test_attention_is_fused_on_a_gpu_and_plain_on_a_cpu(task):
+    model = task.new_model(0)
+    assert models.fit_attention(model, torch.device("cuda")) == model.config._attn_implementation == "sdpa"
+    assert models.fit_attention(model, CPU) == model.config._attn_implementation == "eager"
+    assert distilbert.run(recipe("32-true"), task=task, device=CPU).record.results["attention"] == "eager"
 
 
 def test_the_loss_falls_and_the_model_learns(reviews):

@@ -37,7 +37,7 @@ CODE_OF_A_RUN = (  # what decides the weights that `trained` returns
     *("utils.grammar", "utils.data", "utils.vocabulary", "utils.batches", "utils.models", "utils.recipes"),
     *("utils.fast_half", "utils.fine_tuning", "utils.review_task", "utils.distilbert", "utils.records"),
 )
-TIMED = replace(review_task.TINY, vocabulary=4_000, width=256, hidden=1_024)  # the small shape of `step_times`
+TIMED = replace(review_task.TINY, vocabulary=4_000, width=256, heads=4, hidden=1_024)  # the small shape of `step_times`
 CURVE, STEPS = 200, 500  # most points of the loss curve and of the step times that a record keeps
 
 
@@ -61,6 +61,7 @@ def run(recipe: Recipe, *, task: Task, device: torch.device, seed: int = 0, prov
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)  # dropout draws from the global generator
         model = task.new_model(seed)
+        attention = models.fit_attention(model, device)
         trainer = fine_tuning.Trainer(model, recipe=recipe, device=device, schedule=settings.schedule, steps=steps)
         saved = saved_bytes(trainer, task)
         measure.reset_peak(device)
@@ -70,6 +71,7 @@ def run(recipe: Recipe, *, task: Task, device: torch.device, seed: int = 0, prov
         seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu_begin
     results = {
         "planned_steps": steps,
+        "attention": attention,
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,  # of all threads: what a shared machine can still compare
         "validation": validation,
@@ -255,14 +257,10 @@ def step_times(
     batch = batches.Batch(ids, torch.ones_like(ids), labels).to(device)
     times = []
     for name in names:
-        chosen = recipes.recipe(name)
-        trainer = fine_tuning.Trainer(
-            models.distilbert(shape),
-            recipe=chosen,
-            device=device,
-            schedule=fine_tuning.Schedule(learning_rate=1e-5),
-            steps=repeats + 3,
-        )
+        chosen, model = recipes.recipe(name), models.distilbert(shape)
+        models.fit_attention(model, device)
+        schedule = fine_tuning.Schedule(learning_rate=1e-5)
+        trainer = fine_tuning.Trainer(model, recipe=chosen, device=device, schedule=schedule, steps=repeats + 3)
         with chosen.on(device):
             timing = measure.time_call(lambda: trainer.step(batch), device=device, warmup=2, repeats=repeats)  # noqa: B023
         times.append(StepTime(name, timing, chosen.emulated(device)))
@@ -312,6 +310,7 @@ def trained(
             cache.keep(folder, lambda place: _write(place, finished))
         except OSError as error:
             warnings.warn(f"the trained model is not kept, {cache.root()}: {error.strerror}", stacklevel=2)
+    models.fit_attention(model, device)
     return Trained(model.to(device).eval(), task.tokenizer, task.test_texts, task.test.labels.tolist(), record, cached)
 
 

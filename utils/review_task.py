@@ -34,7 +34,7 @@ class Settings:
     keep_end: bool = False
 
 
-TINY = models.Shape(width=64, layers=2, heads=4, hidden=256, positions=128, dropout=0.0, head_dropout=0.0, spread=0.05)
+TINY = models.Shape(width=64, layers=2, heads=2, hidden=256, positions=128, dropout=0.0, head_dropout=0.0, spread=0.05)
 SMALL_GENERATED = Settings(
     train=6_000,
     validation=0,
