@@ -47,6 +47,23 @@ def test_utils_is_found_and_the_folder_is_the_notebooks_own(tmp_path):
     assert tmp_path.name in path.read_text("utf8")
 
 
+def test_ignored_outputs_are_kept_together_or_not_at_all(tmp_path):
+    """One edited cell makes every output new: a page must not mix the numbers of two runs."""
+    ignored = {"tags": ["nbval-ignore-output"]}
+    path = saved(tmp_path, code("import time\ntime.time_ns()", "a", **ignored), code("time.time_ns()", "b", **ignored))
+    notebooks.run(path)
+    first = notebooks.loads(path.read_text("utf8")).cells
+    notebooks.run(path)
+    assert notebooks.loads(path.read_text("utf8")).cells == first
+    text = notebooks.to_text(notebooks.loads(path.read_text("utf8"))).replace(
+        "import time\n", "import time  # edited\n"
+    )
+    notebooks.write(path, notebooks.dumps(notebooks.from_text(text, notebooks.loads(path.read_text("utf8")))))
+    notebooks.run(path)
+    second = notebooks.loads(path.read_text("utf8")).cells
+    assert [cell.outputs != old.outputs for cell, old in zip(second, first, strict=True)] == [True, True]
+
+
 def test_a_failing_cell_is_named_and_the_file_stays_as_it_was(tmp_path):
     path = saved(tmp_path, code("x = 1", "good"), code("def f():\n    raise KeyError('lost')\nf()", "bad"))
     before = path.read_text("utf8")

@@ -6,8 +6,8 @@
     python -m utils.notebooks update NOTEBOOK ...             take that text back, or make a new notebook of it
 
 Without a notebook: all of the book. The normal form has no times, addresses or random ids, counts its cells from 1,
-merges streams, and keeps a widget as its static form. A cell tagged `nbval-ignore-output` whose source has not
-changed keeps its committed output; `--fresh` takes the new one.
+merges streams, and keeps a widget as its static form. The cells tagged `nbval-ignore-output` keep their committed
+outputs as long as no cell of the notebook is new or edited; `--fresh` takes new ones all the same.
 """
 
 import argparse
@@ -225,9 +225,14 @@ def problems(notebook):
 
 
 def run(path, fresh=False):
-    """Execute one notebook in place, normalise it, and return the seconds it took."""
+    """Execute one notebook in place, normalise it, and return the seconds it took.
+
+    The ignored cells keep their committed outputs together or not at all: where one cell is new or edited, every output
+    is new, so that no page mixes the numbers of two runs.
+    """
     text = Path(path).read_text("utf8")
     notebook = loads(text)
+    fresh = fresh or any(cell.cell_type == "code" and cell.execution_count is None for cell in notebook.cells)
     seconds = execute(notebook, path)
     new = dumps(normalise(notebook, committed=None if fresh else loads(text)))
     if new != text:
