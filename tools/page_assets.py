@@ -35,9 +35,11 @@ def fetch(folder):
         SetUpError: where it cannot be fetched, or is not the file that the hash names.
     """
     node = node_folder()
-    npm = [str(node / "bin" / "node"), str(node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+    # the machine's own certificates, as pip uses them: else npm fails behind a company's proxy
+    npm = [str(node / "bin" / "node"), "--use-system-ca", str(node / "lib/node_modules/npm/bin/npm-cli.js")]
+    options = ["--silent", "--prefer-offline", "--fetch-retries=1", "--pack-destination", str(folder)]
     failure = f"KaTeX {VERSION} could not be fetched with npm"
-    run([*npm, "pack", f"katex@{VERSION}", "--silent", "--pack-destination", str(folder)], failure, cwd=folder)
+    run([*npm, "pack", f"katex@{VERSION}", *options], failure, cwd=folder)
     archive = folder / f"katex-{VERSION}.tgz"
     found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
     if found != SHA512:

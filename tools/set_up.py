@@ -35,12 +35,13 @@ def run(command, failure, **options):
     """Run a command silently and return what it printed.
 
     Raises:
-        SetUpError: with `failure` and the last line that the command printed.
+        SetUpError: with `failure` and the command's last line about an error, or its last line.
     """
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, **options)
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
-        raise SetUpError(f"{failure}: {lines[-1]}")
+        telling = [line for line in lines if "error" in line.lower()] or lines
+        raise SetUpError(f"{failure}: {telling[-1].strip()}")
     return done.stdout
 
 
