@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
-from utils.widgets.recipe_facts import CARDS, GIGABYTE, MODELS, TASKS, advise, facts
+from utils.widgets.recipe_facts import CARDS, GIGABYTE, MODELS, TASKS, TYPES, advise, facts
 from utils.widgets.recipe_picker import RecipePicker
 
 PAGE = "book/your_machine.html"
@@ -105,6 +105,13 @@ def test_a_card_changes_the_recipe(picker):
     assert recipe.inner_text() == "bf16-mixed"
     assert widget.get_by_label("Memory (GB)").input_value() == "40"
     assert "bf16-mixed" in widget.get_by_role("status").inner_text()
+
+
+def test_everything_stands_in_its_order(picker):
+    assert picker.get_by_label("Card").locator("option").all_inner_texts() == [card.label for card in CARDS.values()]
+    assert picker.locator("[data-task]").all_inner_texts() == list(TASKS.values())
+    assert picker.locator(".mp-rp-types strong").all_inner_texts() == list(TYPES.values())
+    assert picker.locator("tbody th").first.inner_text() == "weights"
 
 
 def test_it_can_be_used_with_the_keyboard_alone(picker):

@@ -296,6 +296,12 @@ def facts() -> dict:
         for name, card in CARDS.items()
     }
     return {
+        "order": {  # the page's state is written with sorted keys
+            "cards": list(CARDS),
+            "tasks": list(TASKS),
+            "types": list(TYPES),
+            "models": list(MODELS),
+        },
         "cards": cards,
         "tasks": TASKS,
         "types": TYPES,

@@ -8,6 +8,8 @@ const KINDS_OF_BYTES = {
   weights: "weights", gradients: "gradients", optimizer: "Adam's two moments", copies: "autocast's 16-bit copies, at most",
 };
 
+const inOrder = (facts, table) => facts.order[table].map((name) => [name, facts[table][name]]);
+
 /** Bytes for each parameter, all kinds together. */
 export const sumOf = (bytes) => Object.values(bytes).reduce((sum, count) => sum + count, 0);
 
@@ -77,9 +79,9 @@ export function fitText(facts, state, advice) {
 }
 
 function controls(h, facts, actions) {
-  const cards = Object.entries(facts.cards).map(([value, { label }]) => h("option", { value }, label));
+  const cards = inOrder(facts, "cards").map(([value, { label }]) => h("option", { value }, label));
   const card = h("select", { class: "mp-input", on: { change: () => actions.set({ card: card.value, memory: 0 }) } }, cards);
-  const tasks = Object.entries(facts.tasks).map(([name, label]) =>
+  const tasks = inOrder(facts, "tasks").map(([name, label]) =>
     h("button", { class: "mp-button", type: "button", "data-task": name, on: { click: () => actions.set({ task: name }) } }, label));
   const wrong = h("p", { class: "mp-rp-wrong", role: "alert" });
   const text = (label, read, extra) => {
@@ -97,7 +99,7 @@ function controls(h, facts, actions) {
     say(memory, good ? "" : `“${typed}” is not an amount of memory. Write the gigabytes as a number, like 24.`);
     if (good) actions.set({ memory: amount });
   }, { inputmode: "decimal" });
-  const models = Object.entries(facts.models).map(([name, count]) =>
+  const models = inOrder(facts, "models").map(([name, count]) =>
     h("button", { class: "mp-link", type: "button", on: { click: () => { say(size, ""); actions.set({ parameters: count }); } } }, name));
 
   function say({ input }, message) {
@@ -150,8 +152,8 @@ function support(h, facts) {
     draw({ card }) {
       const { label, capability, support: states } = facts.cards[card];
       setText(title, `What ${capability ? `the ${label}, compute capability ${capability},` : "it"} multiplies`);
-      list.replaceChildren(...Object.entries(states).map(([type, state]) =>
-        h("li", { "data-state": state }, h("span", { "aria-hidden": "true" }, `${MARKS[state]} `), h("strong", {}, facts.types[type]), ` ${facts.states[state]}`)));
+      list.replaceChildren(...inOrder(facts, "types").map(([type, name]) =>
+        h("li", { "data-state": states[type] }, h("span", { "aria-hidden": "true" }, `${MARKS[states[type]]} `), h("strong", {}, name), ` ${facts.states[states[type]]}`)));
     },
   };
 }
@@ -165,7 +167,7 @@ function ledger(h, facts) {
   return {
     node: h("div", {}, h("h3", {}, "What it needs"), h("table", {}, h("thead", {}, h("tr", {}, heads)), body), bar, fit),
     draw(state, advice) {
-      const kinds = Object.entries(advice.bytes).filter(([, count]) => count);
+      const kinds = Object.keys(KINDS_OF_BYTES).map((kind) => [kind, advice.bytes[kind]]).filter(([, count]) => count);
       const row = (label, count) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, String(count)), h("td", {}, bytesText(count * state.parameters)));
       const rows = kinds.map(([kind, count]) => row(KINDS_OF_BYTES[kind], count));
       body.replaceChildren(...rows, ...(kinds.length > 1 ? [row(`together, for ${countText(state.parameters)} parameters`, sumOf(advice.bytes))] : []));
