@@ -2,10 +2,10 @@
 
     python bench/rounding.py [--n 10000000] [--threads 1] [--device cpu] [--quick]
 
-Each round times every candidate once, after a copy, and a ratio is the median over the rounds of the candidate's
-time to that of its copy, so that a slow moment of the machine falls on both. Peers that are not installed are named
-with the way to install them (bench/requirements.txt); "wrong" counts the results that differ from `quantize` on the
-values of the format, the midpoints between them and the float32 neighbours of those.
+Each round times every candidate once, each after a copy, so that a slow moment of the machine falls on all; a ratio
+is that of two medians over the rounds. Peers that are not installed are named with the way to install them
+(bench/requirements.txt); "wrong" counts the results that differ from `quantize` on the values of the format, the
+midpoints between them and the float32 neighbours of those.
 """
 
 import argparse
@@ -167,16 +167,15 @@ def compare(candidates: list[Candidate], copy: Callable, x: torch.Tensor, rounds
     """Fill in ratio and seconds of the candidates; give the times of the limit in the order they were taken in."""
     for candidate in candidates:
         candidate.function(x)  # compiles, allocates
-    limits, times, ratios = [], defaultdict(list), defaultdict(list)
+    limits, times = [], defaultdict(list)
     for _ in range(rounds):
         for candidate in candidates:
             seconds(copy, x)  # all start with the caches that a copy leaves
             limits.append(seconds(copy, x))
             times[candidate.name].append(seconds(candidate.function, x))
-            ratios[candidate.name].append(times[candidate.name][-1] / limits[-1])
     for candidate in candidates:
         candidate.seconds = statistics.median(times[candidate.name])
-        candidate.ratio = statistics.median(ratios[candidate.name])
+        candidate.ratio = candidate.seconds / statistics.median(limits)
     return limits
 
 

@@ -143,9 +143,9 @@ def _grid(x: torch.Tensor, chosen: Plan, out: torch.Tensor | None, draw) -> torc
 
 def _round_up_by_chance(ulps: torch.Tensor, random: torch.Tensor) -> torch.Tensor:
     """Round |ulps| down, or up with the probability of its fraction, and restore the sign."""
-    # 23 bits, and the half that makes the threshold fall between two fractions of float32 values in the normal range:
-    # their probabilities are exact, all others to 2**-24.
-    threshold = (random >> 9).bitwise_and_(0x7FFFFF).to(ulps.dtype).add_(0.5).mul_(2.0**-23)
+    # 23 bits as a number of -1/2 ... 1/2, moved by 1/2 and by half a unit, so that a threshold falls between two
+    # fractions of float32 values in the normal range: their probabilities are exact, all others to 2**-24.
+    threshold = (random >> 9).to(ulps.dtype).mul_(2.0**-23).add_(0.5 + 2.0**-24)
     size = ulps.abs()
     whole = size.floor()
     up = size.sub_(whole).sub_(threshold).ceil_()  # 1 where fraction > threshold, else 0
@@ -164,11 +164,9 @@ def _bits(x: torch.Tensor, chosen: Plan, out: torch.Tensor | None, draw) -> torc
 def _carry(bits: torch.Tensor, dropped, mask, draw) -> torch.Tensor:
     """Round sign-and-magnitude bits to a multiple of mask + 1 = 2**dropped: an addition carries into the exponent."""
     if draw is None:
-        odd = (bits >> dropped) & 1  # a tie goes up only from an odd code: to the even one
-        rounded = bits + odd + (mask >> 1)
-    else:
-        rounded = bits + ((draw() >> (32 - dropped)) & mask)
-    return rounded & ~mask
+        # A tie goes up only from an odd code: to the even one.
+        return (bits >> dropped).bitwise_and_(1).add_(bits).add_(mask >> 1).bitwise_and_(~mask)
+    return (draw() >> (32 - dropped)).bitwise_and_(mask).add_(bits).bitwise_and_(~mask)
 
 
 class Constants(NamedTuple):
@@ -219,7 +217,8 @@ def fused(x: torch.Tensor, form: Shape, numbers: Constants, draw=None) -> torch.
     if form.method == BITS:
         dropped, mask = numbers.integers
         y = _carry(x.view(torch.int32), dropped, mask, draw).view(torch.float32)
-        return torch.where(x.isnan(), x, torch.where(y.abs() > limit, past.copysign(x), y))
+        # x != x is x.isnan(), which torch.compile does not vectorise on a CPU.
+        return torch.where(x != x, x, torch.where(y.abs() > limit, past.copysign(x), y))
     mask, low, high, shift, inverse = numbers.integers
     exponent = torch.minimum(torch.maximum(x.view(carrier.bits_dtype) & mask, low), high)
     # 1 / step comes from the bits of the exponent, because compiled float32 division on a GPU is not exact.
@@ -236,14 +235,13 @@ def fused(x: torch.Tensor, form: Shape, numbers: Constants, draw=None) -> torch.
 
 
 def random_bits(count: int, start, keys, device: torch.device) -> torch.Tensor:
-    """Give 32 random bits, as int32, for each of the counters start, ..., start + count - 1.
+    """Give random bits, as int32, for each of the counters start, ..., start + count - 1; use the upper ones.
 
     `start` and the two `keys`: int32 numbers or tensors of shape []. The bits are a function of counter and keys
     alone, so pieces, threads and devices cannot change them. The mixing is the 32-bit finaliser `lowbias32`
     (C. Wellons, Prospecting for Hash Functions, 2018) with the second key put between its multiplications, so that
-    no seed's sequence is another's, shifted.
+    no seed's sequence is another's, shifted; and without its last step, which serves the lower bits.
     """
     h = (torch.arange(count, dtype=torch.int32, device=device) + start) ^ keys[0]
     h = (h ^ ((h >> 16) & 0xFFFF)) * 0x7FEB352D  # int32 products wrap; >> copies the sign, the mask clears it
-    h = (h ^ ((h >> 15) & 0x1FFFF) ^ keys[1]) * (0x846CA68B - 2**32)
-    return h ^ ((h >> 16) & 0xFFFF)
+    return (h ^ ((h >> 15) & 0x1FFFF) ^ keys[1]) * (0x846CA68B - 2**32)
