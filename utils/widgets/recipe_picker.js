@@ -163,7 +163,7 @@ function ledger(h, facts) {
   const fill = h("span", { class: "mp-rp-fill" });
   const bar = h("div", { class: "mp-rp-bar", "aria-hidden": "true" }, fill);
   const fit = h("p", { class: "mp-rp-fit" });
-  const heads = ["", "bytes each", "in all"].map((text) => h("th", { scope: "col" }, text));
+  const heads = ["kind", "bytes each", "in all"].map((text) => h("th", { scope: "col" }, text));
   return {
     node: h("div", {}, h("h3", {}, "What it needs"), h("table", {}, h("thead", {}, h("tr", {}, heads)), body), bar, fit),
     draw(state, advice) {
@@ -185,7 +185,7 @@ function code(h) {
     setText(copy, (await copyText(text.textContent, copy)) ? "Copied" : "Select it and copy");
   }
   return {
-    node: h("div", {}, h("div", { class: "mp-rp-code-head" }, h("h3", {}, "In torch"), copy), h("pre", { tabindex: "0", "aria-label": "Lines of torch" }, text)),
+    node: h("div", {}, h("div", { class: "mp-rp-code-head" }, h("h3", {}, "In torch"), copy), h("pre", { tabindex: "0", role: "region", "aria-label": "Lines of torch" }, text)),
     draw(state, advice) {
       setText(text, advice.code);
       setText(copy, "Copy");
