@@ -336,7 +336,7 @@ def test_ctrl_c_keeps_the_records_of_the_finished_runs(tiny, tmp_path, capsys, m
     code = distilbert.main(["--recipe", "32-true", "--seeds", "3", "--size", "small", "--record", str(tmp_path)])
     said = capsys.readouterr()
     assert code == 130
-    assert said.err == "distilbert: interrupted: 1 runs are finished, and their records are kept\n"
+    assert said.err == "distilbert: interrupted after 1 of 3 runs; their records are kept\n"
     assert [record.seeds for record in records.load_all(tmp_path)] == [(0,)]
     assert "one seed, so no interval" in said.out
 

@@ -118,8 +118,9 @@ def main(
     try:
         code = _run_all(options, task, done, program=program)
     except KeyboardInterrupt:
-        kept = "" if options.record is None else ", and their records are kept"
-        code = _complain(program, f"interrupted: {len(done)} runs are finished{kept}", INTERRUPTED)
+        planned = len(options.recipes) * options.seeds
+        kept = "" if options.record is None else "; their records are kept"
+        code = _complain(program, f"interrupted after {len(done)} of {planned} runs{kept}", INTERRUPTED)
     if done:
         print(task.table(done), flush=True)
     return code
