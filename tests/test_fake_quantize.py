@@ -360,11 +360,13 @@ def test_the_mean_over_seeds_is_x_itself():
     assert abs(bias) <= 5 * 0.5 / math.sqrt(seeds * x.numel())
 
 
-def test_probabilities_in_the_normal_range_are_exact_for_float32():
-    """With k of the 2**23 thresholds below a fraction of k / 2**23, no probability is off by even one draw."""
+def test_a_probability_is_exact_to_two_to_the_minus_24_and_for_normal_float32_values_exact():
+    """Of the 2**23 thresholds, k lie below a fraction of k / 2**23; below any other fraction, the nearest number."""
     threshold = (np.arange(2**23) + 0.5) / 2**23
-    for k in (0, 1, 12345, 2**23 - 1):
-        assert np.count_nonzero(k / 2**23 > threshold) == k
+    k = np.array([0, 1, 12345, 2**23 - 1])
+    np.testing.assert_array_equal(np.searchsorted(threshold, k / 2**23), k)
+    fraction = np.random.default_rng(seed=1).random(100_000)
+    assert np.abs(np.searchsorted(threshold, fraction) / 2**23 - fraction).max() <= 2.0**-24
 
 
 def test_a_seed_repeats_and_seeds_differ_and_so_do_neighbours():

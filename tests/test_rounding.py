@@ -387,6 +387,12 @@ def test_stochastic_overflow_happens_only_past_the_largest_value():
     assert (quantize(np.full(1000, 1e9), FLOAT16, rounding=rule, saturate=True) == 65504.0).all()
 
 
+def test_a_draw_has_53_bits():
+    draw = np.random.default_rng(seed=11).random(10_000) * 2.0**53
+    np.testing.assert_array_equal(draw, np.floor(draw))
+    assert (draw % 2 == 1).any()
+
+
 def test_stochastic_wants_a_generator():
     with pytest.raises(TypeError, match=r"needs a numpy.random.Generator, not int: np.random.default_rng\(seed\)"):
         stochastic(7)
