@@ -151,7 +151,7 @@ def test_a_right_capability_test():
             lambda facts: facts["capability"] >= "8.0" if facts["kind"] == "cuda" else right(facts),
             "'10.0' comes before '8.0'",
         ),
-        (lambda facts: right(facts) if facts["kind"] == "cuda" else True, "says nothing of the machine"),
+        (lambda facts: right(facts) if facts["kind"] == "cuda" else True, "says nothing of that machine"),
         (lambda facts: True, "It says True for a T4 (7.5)"),
         (
             lambda facts: right(facts) if facts["kind"] == "cuda" else any("16" in f for f in facts["flags"]),
