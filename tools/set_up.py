@@ -161,7 +161,7 @@ def main(arguments):
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nInterrupted. The next call goes on from here.", file=sys.stderr)
+        print("\nInterrupted. The next call starts over where it must.", file=sys.stderr)
         return 130
     return 0
 
