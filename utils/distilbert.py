@@ -187,6 +187,7 @@ def summary(finished: list[records.Record]) -> list[dict[str, str]]:
                 "recipe": name,
                 "accuracy %": f"{share:.1f}" if half is None else f"{share:.1f} ± {half:.1f}",
                 "seconds": f"{measure.mean_interval(result['seconds'] for result in runs)[0]:.1f}",
+                "processor s": f"{measure.mean_interval(result['cpu_seconds'] for result in runs)[0]:.1f}",
                 "ms/step": f"{measure.mean_interval(result['step_ms'] for result in runs)[0]:.1f}",
                 **{heading: f"{memory[kind] / 1e6:.2f} MB" for heading, kind in kinds.items()},
                 "loss scale": "-" if scale is None else f"{scale:.0f}",
