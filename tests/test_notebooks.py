@@ -198,3 +198,9 @@ def test_a_new_notebook_is_made_of_a_text(tmp_path, monkeypatch):
 def test_a_missing_notebook_is_one_line_and_exit_code_2(capsys, tmp_path):
     assert notebooks.main(["check", str(tmp_path / "none.ipynb")]) == 2
     assert "none.ipynb" in capsys.readouterr().err
+
+
+def test_an_option_may_stand_before_or_after_the_notebook(tmp_path):
+    path = saved(tmp_path, code("1 + 1", "a"))
+    assert notebooks.main(["run", "--fresh", str(path)]) == 0
+    assert notebooks.main(["run", str(path), "--fresh"]) == 0

@@ -332,7 +332,7 @@ def main(arguments=None):
     parser.add_argument("command", choices=("run", "normalise", "check", "text", "update"))
     parser.add_argument("notebooks", nargs="*", metavar="NOTEBOOK", help="default: every notebook of the book")
     parser.add_argument("--fresh", action="store_true", help="run: take new outputs for ignored cells too")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)  # so that `run --fresh NOTEBOOK` is understood
     if options.command == "update" and not options.notebooks:
         parser.error("update needs the name of a notebook")
     try:
