@@ -16,6 +16,7 @@ CHECKS = [
     bits.check_smallest_subnormals,
     bits.check_decode_float16,
     bits.check_encode_0_3_e4m3,
+    bits.check_flips_of_6,
 ]
 FOUR = (FLOAT16, BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2)
 
@@ -54,6 +55,7 @@ def test_flip_to_1_5625_takes_a_widget_and_asks_for_its_format():
         (0b1100100000000000, "bias"),
         (0x4240, "exponent field 15"),
         (0x13E40, "16 bits"),
+        (-1, "never negative"),
     ],
 )
 def test_flip_to_1_5625_names_the_misconception(answer, hint):
@@ -102,6 +104,7 @@ def test_smallest_subnormals_takes_numbers_and_expressions():
         (lambda f: f.eps, "eps"),
         (lambda f: 0.0, "above 0"),
         (lambda f: 3 * f.smallest_subnormal, "0...01"),
+        (lambda f: 1.0004 * f.smallest_subnormal, "rounded"),
     ],
 )
 def test_smallest_subnormals_names_the_format_and_the_misconception(fmt, wrong, hint):
@@ -114,6 +117,33 @@ def test_smallest_subnormals_names_the_format_and_the_misconception(fmt, wrong, 
 
 def test_smallest_subnormals_says_which_are_missing():
     assert "bfloat16" in bits.check_smallest_subnormals({"float16": 2**-24}).message
+    three_of_four = {fmt.name: fmt.smallest_subnormal for fmt in FOUR} | {"bfloat16": ...}
+    assert bits.check_smallest_subnormals(three_of_four).message == "No answer yet for bfloat16."
+
+
+FLIPS = {15: -6, 14: "6 * 2**-16", 10: 3, 9: 4}
+
+
+def test_flips_of_6_takes_the_four_values_and_a_rounded_one():
+    assert bits.check_flips_of_6(FLIPS)
+    assert bits.check_flips_of_6(FLIPS | {14: 9.16e-5})
+
+
+@pytest.mark.parametrize(
+    ("bit", "value", "hint"),
+    [
+        (15, 6, "the sign is not"),
+        (14, "6 * 2**16", "takes the factor away"),
+        (10, 12, "takes the factor away"),
+        (9, 2, "half of the binade"),
+        (14, 1, "read the code again"),
+    ],
+)
+def test_flips_of_6_names_the_bit_and_the_misconception(bit, value, hint):
+    outcome = bits.check_flips_of_6(FLIPS | {bit: value})
+    assert outcome.status == NOT_YET
+    assert f"Bit {bit}" in outcome.message
+    assert hint in outcome.message
 
 
 def right(code):
@@ -194,7 +224,9 @@ def test_an_answer_is_shown_as_text_and_not_as_html():
     assert "<script>" not in bits.check_encode_0_3_e4m3("<script>")._repr_html_()
 
 
-@pytest.mark.parametrize("text", ["__import__('os')", "9**9**9", "1/0", "2**3000", "(lambda: 1)()", "1 if 1 else 2"])
+@pytest.mark.parametrize(
+    "text", ["abc", "__import__('os')", "9**9**9", "1/0", "2**3000", "(lambda: 1)()", "1 if 1 else 2"]
+)
 def test_as_number_works_out_arithmetic_and_nothing_else(text):
     with pytest.raises(Unreadable):
         as_number(text)

@@ -14,7 +14,9 @@ def check_flip_to_1_5625(answer) -> Outcome:
     if hasattr(answer, "code") and answer.format != "float16":
         return not_yet(f"The widget shows {answer.format}; switch it back to float16.")
     code = as_code(answer)
-    if not 0 <= code < 2**16:
+    if code < 0:
+        return not_yet("A code is a pattern of bits, so it is never negative; the sign of the number is one of them.")
+    if code >= 2**16:
         return not_yet(f"A float16 code has 16 bits; {code:#x} needs {code.bit_length()}.")
     value = float(decode(code, FLOAT16))
     if value == 1.5625:
@@ -59,8 +61,9 @@ def check_largest_e4m3(answer) -> Outcome:
 def check_smallest_subnormals(answer) -> Outcome:
     """A dict from format name to its smallest positive value, for float16, bfloat16, float8_e4m3fn and float8_e5m2."""
     wanted = [fmt.name for fmt in (FLOAT16, BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2)]
-    missing = [name for name in wanted if name not in answer]
-    if missing:
+    if not isinstance(answer, dict):
+        return not_yet(f"Give a dict with one value for each of {', '.join(wanted)}.")
+    if missing := [name for name in wanted if name not in answer]:
         return not_yet(f"No answer yet for {', '.join(missing)}.")
     for name in wanted:
         fmt, value = FORMATS[name], as_number(answer[name])
@@ -82,6 +85,36 @@ def check_smallest_subnormals(answer) -> Outcome:
             return not_yet(f"{name}: the smallest positive value lies above 0.")
         return not_yet(f"{name}: {value:g} is not it. The code is 0...01: a fraction of 2**-{fmt.mantissa_bits}.")
     return correct("All four are 2**(1 - bias) * 2**-mantissa_bits: one step of the finest grid that the format has.")
+
+
+@exercise
+def check_flips_of_6(answer) -> Outcome:
+    """A dict from bit number to the value of the float16 number 6 with that bit flipped, for bits 15, 14, 10 and 9."""
+    if not isinstance(answer, dict):
+        return not_yet("Give a dict with the new value for each of the bits 15, 14, 10 and 9.")
+    if missing := [str(bit) for bit in (15, 14, 10, 9) if bit not in answer]:
+        return not_yet(f"No answer yet for bit {', '.join(missing)}.")
+    code, what = (
+        0x4600,
+        {15: "the sign", 14: "the top exponent bit", 10: "the last exponent bit", 9: "the first fraction bit"},
+    )
+    for bit in (15, 14, 10, 9):
+        want, got = float(decode(code ^ 1 << bit, FLOAT16)), as_number(answer[bit])
+        if math.isclose(got, want, rel_tol=5e-3):
+            continue
+        start = f"Bit {bit} is {what[bit]}"
+        if got == -want:
+            return not_yet(f"{start}: the size is right, the sign is not.")
+        if bit == 14 and math.isclose(got, 6 * 2.0**16, rel_tol=5e-3):
+            return not_yet(
+                f"{start}. It is worth a factor of 2**16, but it is 1 now: flipping it takes the factor away."
+            )
+        if bit == 10 and got == 12:
+            return not_yet(f"{start}. It is worth a factor of 2, but it is 1 now: flipping it takes the factor away.")
+        if bit == 9 and got in (9, 2):
+            return not_yet(f"{start}, worth half of the binade 4 to 8. It is 1 now: flipping it takes that half away.")
+        return not_yet(f"{start}. The code of 6 is 0 10001 1000000000: flip that bit in it, then read the code again.")
+    return correct("A 1 that becomes 0 takes its worth away; what an exponent bit is worth is a factor.")
 
 
 @exercise

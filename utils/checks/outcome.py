@@ -67,6 +67,8 @@ def exercise(check: Callable[[object], Outcome]) -> Callable[..., Outcome]:
     def guarded(answer=...) -> Outcome:
         if _is_blank(answer):
             return Outcome(NOT_ATTEMPTED, "Put your answer where the dots are, then run the cell again.")
+        if isinstance(answer, dict) and (left := [str(key) for key, value in answer.items() if value is ...]):
+            return Outcome(NOT_ATTEMPTED, f"No answer yet for {', '.join(left)}.")
         try:
             return check(answer)
         except Unreadable as error:
@@ -78,26 +80,26 @@ def exercise(check: Callable[[object], Outcome]) -> Callable[..., Outcome]:
 
 
 def as_number(answer) -> float:
-    """Read a number as learners write it: 448, "448", "2**-9", "(1 + 1/2) * 2^3", "0x1.8p3", or a 0-d array or tensor.
+    """Read a number as learners write it: 10.5, "2**-3", "(1 + 1/2) * 2^3", "0x1.8p3", or a 0-d array or tensor.
 
     Raises Unreadable, with a remedy, for anything else.
     """
     if isinstance(answer, str):
         text = answer.strip().replace("^", "**")
-        for read in (float, _arithmetic, float.fromhex):
+        for read in (float, _arithmetic, _hex_float):
             try:
                 return read(text)
             except ValueError:
                 continue
-        raise Unreadable(f"{answer!r} is not a number I can read; write it like 448, 2**-9 or 0x1.8p3.")
+        raise Unreadable(f"{answer!r} is not a number I can read; write it like 10.5, 2**-3 or 0x1.8p3.")
     try:
         return float(answer)
     except (TypeError, ValueError):
-        raise Unreadable(f"{answer!r} is not a number; write it like 448 or 2**-9.") from None
+        raise Unreadable(f"{answer!r} is not a number; write it like 10.5 or 2**-3.") from None
 
 
 def as_code(answer) -> int:
-    """Read a code as learners write it: 0x2A, "0x2a", "0b00101010", "0 0101 010", or a BitFlip widget.
+    """Read a code as learners write it: 0x1234, "0x1234", "0b1001", "1 001", or a BitFlip widget.
 
     Raises Unreadable, with a remedy, for anything else.
     """
@@ -109,9 +111,9 @@ def as_code(answer) -> int:
             return int(text, 16)
         if text and set(text.removeprefix("0b")) <= {"0", "1"}:
             return int(text.removeprefix("0b"), 2)
-        raise Unreadable(f"{answer!r} is not a code; write it like 0x2A or 0b00101010.")
+        raise Unreadable(f"{answer!r} is not a code; write it like 0x1234 or 0b1001.")
     if isinstance(answer, bool) or not hasattr(answer, "__index__"):
-        raise Unreadable(f"{answer!r} is not a code: a code is a whole number such as 0x2A.")
+        raise Unreadable(f"{answer!r} is not a code: a code is a whole number such as 0x1234.")
     return operator.index(answer)
 
 
@@ -146,8 +148,14 @@ def _is_blank(answer) -> bool:
     if answer is ... or answer is None:
         return True
     if isinstance(answer, dict):
-        return any(value is ... for value in answer.values())
+        return bool(answer) and all(value is ... for value in answer.values())
     return isinstance(answer, (list, tuple)) and any(value is ... for value in answer)
+
+
+def _hex_float(text: str) -> float:
+    if "0x" not in text.lower():
+        raise ValueError("no 0x")  # float.fromhex would read "abc" as 2748
+    return float.fromhex(text)
 
 
 def _arithmetic(text: str) -> float:
