@@ -103,11 +103,12 @@ def test_a_watched_page_reports_what_goes_wrong(page_watch, http_site):
     watched = page_watch()
     watched.page.goto(f"{http_site}/index.html")
     watched.page.route("http://192.0.2.1/*", lambda route: route.abort())
-    watched.page.set_content(
+    content = (
         f'<img src="{http_site}/no-such-file.png"><img src="http://192.0.2.1/foreign.png">'
         "<script>throw new Error('broken on purpose')</script>"
     )
-    watched.page.wait_for_function("() => document.images[0].complete")
+    with watched.page.expect_response("**/no-such-file.png"):
+        watched.page.set_content(content)
     text = "\n".join(watched.problems)
     assert "no-such-file.png (404)" in text
     assert "request to another host: http://192.0.2.1/foreign.png" in text

@@ -69,6 +69,8 @@ def check_smallest_subnormals(answer) -> Outcome:
         fmt, value = FORMATS[name], as_number(answer[name])
         if value == fmt.smallest_subnormal:
             continue
+        if math.isclose(value, fmt.smallest_subnormal, rel_tol=5e-3):
+            return not_yet(f"{name}: that is it, rounded. It is a power of two: write it as 2**-something.")
         if value == fmt.smallest_normal:
             return not_yet(
                 f"{name}: that is the smallest normal value. With exponent field 0 the fraction can go lower."
