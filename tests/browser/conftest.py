@@ -113,11 +113,21 @@ def is_local(url):
     return parts.scheme in {"file", "data", "blob", "about"} or parts.hostname in {"127.0.0.1", "localhost"}
 
 
+def is_cut_short(request):
+    """True for a request that the browser itself gave up, as it left the page (index.html leads on at once)."""
+    return request.failure == "net::ERR_ABORTED"
+
+
+def failed(request):
+    """One line for a request that got no answer."""
+    return f"{request.url} ({request.failure})"
+
+
 def watch(page):
     """Record what `page` asks for and what fails in it."""
     watched = PageWatch(page)
     page.on("request", lambda request: is_local(request.url) or watched.foreign.append(request.url))
-    page.on("requestfailed", lambda request: watched.missing.append(f"{request.url} ({request.failure})"))
+    page.on("requestfailed", lambda request: is_cut_short(request) or watched.missing.append(failed(request)))
     page.on(
         "response",
         lambda response: response.status >= 400 and watched.missing.append(f"{response.url} ({response.status})"),

@@ -101,7 +101,7 @@ def test_axe_finds_nothing_serious(page, scheme, page_watch, site):
 
 def test_a_watched_page_reports_what_goes_wrong(page_watch, http_site):
     watched = page_watch()
-    watched.page.goto(f"{http_site}/index.html")
+    watched.page.goto(f"{http_site}/genindex.html")
     watched.page.route("http://192.0.2.1/*", lambda route: route.abort())
     content = (
         f'<img src="{http_site}/no-such-file.png"><img src="http://192.0.2.1/foreign.png">'
