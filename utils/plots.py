@@ -104,7 +104,7 @@ def layouts(formats: Sequence[FloatFormat] = tuple(FORMATS.values())) -> Figure:
     first = formats[0]
     starts = {"sign": 0, "exponent": int(first.signed), "fraction": int(first.signed) + first.exponent_bits}
     for (name, x), color in zip(starts.items(), (SIGN, EXPONENT, FRACTION), strict=True):
-        ha, x = ("right", 0.9) if name == "sign" else ("left", x)
+        ha, x = ("right", 0.2) if name == "sign" else ("left", x + 0.4)
         ax.text(x, -0.75, name, ha=ha, color=color, fontsize=9)
     ax.set(xlim=(-15, 71), ylim=(len(formats) - 0.4, -1.3))
     ax.axis("off")
