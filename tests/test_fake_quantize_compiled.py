@@ -43,12 +43,17 @@ def no_failures(monkeypatch):
 
 
 @pytest.fixture
-def strict(no_failures):
-    """A fallback would make these tests pass without testing anything, so it is an error; or a skip that says why."""
+def compiler():
+    """Skip, and say why, where torch cannot compile."""
     if not any(shutil.which(name) for name in (os.environ.get("CXX", "g++"), "g++", "clang++")):
         pytest.skip("no C++ compiler here, which torch.compile needs on a CPU")
     if " " in torch.__path__[0]:
         pytest.skip("torch.compile's linker does not find torch in a folder whose name has a space")
+
+
+@pytest.fixture
+def strict(no_failures, compiler):
+    """A fallback would make these tests pass without testing anything."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="compiled=True had no effect")
         yield
@@ -94,6 +99,7 @@ def test_narrow_tensors_and_gradients_compile_too():
     assert (x.grad == 1).all()
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.slow
 def test_torch_compile_drops_a_cast_there_and_back_but_not_fake_quantize():
     x = torch.tensor([1.0 + 2.0**-9, 3.14159, -(2.0**-130)], requires_grad=True)  # no values of bfloat16
@@ -113,6 +119,7 @@ def test_torch_compile_drops_a_cast_there_and_back_but_not_fake_quantize():
     assert (x.grad == 1).all()
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.slow
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_a_model_that_is_compiled_may_call_both_functions(dynamic):
@@ -130,6 +137,7 @@ def test_a_model_that_is_compiled_may_call_both_functions(dynamic):
     assert same(drawn, fake_quantize_stochastic(x, FLOAT8_E4M3FN, seed=5))
 
 
+@pytest.mark.usefixtures("compiler")
 def test_the_format_may_be_an_argument_of_what_is_compiled():
     torch._dynamo.reset()
     x = torch.randn(100, generator=torch.Generator().manual_seed(1))
