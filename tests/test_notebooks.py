@@ -204,3 +204,12 @@ def test_an_option_may_stand_before_or_after_the_notebook(tmp_path):
     path = saved(tmp_path, code("1 + 1", "a"))
     assert notebooks.main(["run", "--fresh", str(path)]) == 0
     assert notebooks.main(["run", str(path), "--fresh"]) == 0
+
+
+def test_an_address_is_scrubbed_and_a_code_is_not(tmp_path):
+    """A hexadecimal code of a float32 is a result, and the state of a widget; it must stay as it is."""
+    path = saved(tmp_path, code("print(object(), 0xbcc76d66, hex(0xbcc76d66))", "a"))
+    notebooks.run(path)
+    text = path.read_text("utf8")
+    assert "at 0xADDR" in text
+    assert "0xbcc76d66" in text.replace("print(object(), 0xbcc76d66, hex(0xbcc76d66))", "")

@@ -35,7 +35,7 @@ NOTEBOOK_METADATA = {
     "language_info": {"name": "python"},
 }
 # what differs from run to run inside a text; tests/nbval_sanitize.cfg has the same rules for nbval
-VOLATILE = ((re.compile(r"\S*ipykernel_\d+/\d+\.py"), "<cell>"), (re.compile(r"0x[0-9a-f]{6,}"), "0xADDR"))
+VOLATILE = ((re.compile(r"\S*ipykernel_\d+/\d+\.py"), "<cell>"), (re.compile(r"\bat 0x[0-9a-f]{6,}"), "at 0xADDR"))
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
