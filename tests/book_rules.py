@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BOOK = ROOT / "book"
 CHAPTER_PARTS = ("numbers", "training", "hardware", "eight_bits", "practice")
 MAX_CELL_LINES = 25
+MAX_CELL_WIDTH = 86  # what fits beside both sidebars at 1280 pixels, and two for a closing bracket
 MAX_IMPORT_LINES = 8
 MAX_ADMONITIONS = 3
 SKELETON = (
@@ -125,6 +126,15 @@ def long_cells(cells):
         lines = sum(bool(line.strip()) for line in cell.source.splitlines())
         if cell.kind == "code" and lines > MAX_CELL_LINES:
             yield f"cell {n} has {lines} lines"
+
+
+def wide_cells(cells):
+    """Lines of code that a reader would have to scroll for; folded and removed cells are free."""
+    for n, cell in enumerate(cells, start=1):
+        shown = cell.kind == "code" and not {"hide-input", "remove-input", "remove-cell"} & set(cell.tags)
+        for line in cell.source.splitlines() if shown else ():
+            if len(line) > MAX_CELL_WIDTH:
+                yield f"cell {n} has a line of {len(line)} characters: {line.strip()[:60]}"
 
 
 def forbidden_code(cells):

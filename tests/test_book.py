@@ -15,6 +15,7 @@ ROOT_PAGES = [rules.ROOT / name for name in ("README.md", "CONTRIBUTING.md")]
 RULES = (
     rules.banned_words,
     rules.long_cells,
+    rules.wide_cells,
     rules.forbidden_code,
     rules.first_cell,
     rules.figures,

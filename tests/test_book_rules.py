@@ -22,6 +22,7 @@ BAD = [
     (rules.banned_words, text(":::{note}\nObviously.\n:::")),
     (rules.banned_words, text("````{admonition} Box\n```{note}\nClearly.\n```\n````")),
     (rules.long_cells, code("\n".join(f"x{n} = {n}" for n in range(26)))),
+    (rules.wide_cells, code(f"x = {'1' * 90}")),
     (rules.forbidden_code, code("!pip install torch")),
     (rules.forbidden_code, code("%pip install torch")),
     (rules.forbidden_code, code("import sys\nsys.path.append('..')")),
@@ -42,6 +43,7 @@ BAD = [
 GOOD = [
     (rules.banned_words, text("The code `just` and\n\n```python\nsimply = 1\n```\n\n$just$, adjust, justify.")),
     (rules.long_cells, code("\n\n".join(f"x{n} = {n}" for n in range(25)))),
+    (rules.wide_cells, code(f"x = {'1' * 90}", tags=("hide-input",))),
     (rules.forbidden_code, code("import sys\nfrom numpy import array")),
     (rules.first_cell, code("import numpy as np\nfrom utils import plots\n\nplots.style()")),
     (rules.first_cell, text("No code here.")),
