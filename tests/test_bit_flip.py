@@ -99,6 +99,16 @@ def test_goals_may_be_dicts_and_travel_without_empty_fields():
     assert widget.goals == [goal]
 
 
+def test_a_goal_may_bring_the_words_that_end_it():
+    widget = BitFlip(goals=[Goal("bits/a", "Make 2.", value="2", solved="The power is 1.")])
+    assert widget.goals[0]["solved"] == "The power is 1."
+
+
+def test_the_compact_form_is_chosen_in_python():
+    assert BitFlip().compact is False
+    assert BitFlip(compact=True).book_state()["compact"] is True
+
+
 @pytest.mark.parametrize(
     ("goal", "says"),
     [
@@ -148,7 +158,7 @@ def test_the_static_form_shows_the_bits_by_field_the_value_and_the_formula():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0999755859375, "0.0999755859375"), (-0.0, "−0"), (math.inf, "∞"), (math.nan, "NaN"), (5e-324, "about 5e−324")],
+    [(0.1015625, "0.1015625"), (-0.0, "−0"), (math.inf, "∞"), (math.nan, "NaN"), (5e-324, "about 4.94e−324")],
 )
 def test_values_are_shown_with_all_digits_where_these_are_few(value, text):
     assert value_text(value) == text

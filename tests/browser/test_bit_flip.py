@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from utils.formats import FORMATS
-from utils.widgets.bit_flip import BitFlip, Goal, formula_text
+from utils.widgets.bit_flip import KINDS, BitFlip, Goal, formula_text
 from utils.widgets.book_widget import BookWidget, read_part
 
 LOADER = Path(__file__).parents[2] / "book" / "_ext" / "book_widgets.py"
@@ -147,17 +147,18 @@ def test_a_typed_number_is_rounded_and_the_rounding_is_shown(show):
     page = show(BitFlip())
     type_number(page, "0.1")
     assert value(page) == "0.0999755859375"
-    said = "0.1 is not a float16 number: 0.0999755859375 is stored, about 0.0000244 (0.4 ulp) too low."
+    said = "0.1 is not a float16 number: 0.0999755859375 is stored, about 0.0000244 too low, "
+    said += "which is 0.4 of the gap here (0.4 ulp)."
     assert message(page) == said
     assert page.get_by_label("Number", exact=True).input_value() == "0.1"
     type_number(page, "1.5")
     assert message(page) == "1.5 is a float16 number: it is stored exactly."
     type_number(page, "2049")
-    assert message(page).endswith("too low. A tie: of two equally near, the one whose last bit is 0.")
+    assert message(page).endswith("gap here (0.5 ulp). A tie: of two equally near, the one whose last bit is 0.")
     type_number(page, "70000")
     assert message(page) == "70000 is beyond 65504, the largest value of float16: it overflows to ∞."
     type_number(page, "1e-9")
-    assert message(page) == "1e-9 underflows to 0: the smallest float16 above 0 is ≈\u00a06 × 10⁻⁸."
+    assert message(page) == "1e-9 underflows to 0: the smallest float16 above 0 is ≈\u00a05.96 × 10⁻⁸."
     type_number(page, "-inf")
     assert value(page) == "−∞"
     type_number(page, "1 + 2^-10")
@@ -258,7 +259,7 @@ def test_long_values_are_folded_and_can_be_unfolded(show):
 
 @pytest.fixture(scope="module")
 def words(browser):
-    """Call an exported function of the widget: words("formulaText", "float16", 15360); codes travel as text."""
+    """Call an exported function of the widget: words("formulaText", "float16", 15360); codes travel as text, if any."""
     page = browser.new_page()
     page.evaluate(
         """async (source) => {
@@ -267,8 +268,9 @@ def words(browser):
         }""",
         "\n".join(map(read_part, BitFlip.part_names())),
     )
-    call = "([name, format, code, ...more]) => words[name](...more, BigInt(code), words.FORMATS[format])"
-    yield lambda name, fmt, code, *more: page.evaluate(call, [name, fmt, str(code), *more])
+    call = """([name, format, code, ...more]) =>
+      words[name](...more, ...(code === null ? [] : [BigInt(code)]), words.FORMATS[format])"""
+    yield lambda name, fmt, code, *more: page.evaluate(call, [name, fmt, code if code is None else str(code), *more])
     page.close()
 
 
@@ -280,6 +282,9 @@ def test_the_formula_of_the_page_is_that_of_python(words, name):
     ]
 
 
+SOLVED = "✓ Solved. 1.5625 is 0x3E40: sign 0, exponent field 15 for 2⁰, fraction field 576 of 1024."
+
+
 def said(page):
     return page.locator(".mp-goal-said").inner_text()
 
@@ -289,7 +294,7 @@ def test_a_goal_is_solved_by_flips_with_a_kind_word_on_the_way(show):
     bit(page, 9).click()
     assert said(page) == "One bit is still wrong, in the fraction."
     bit(page, 6).click()
-    assert said(page) == "✓ Solved."
+    assert said(page) == SOLVED
     assert page.locator(".mp-goal-step").first.get_attribute("aria-label") == "Goal 1, solved"
     page.get_by_role("button", name="Next goal").click()
     assert page.get_by_label("Format").input_value() == "float8_e4m3fn"
@@ -304,7 +309,7 @@ def test_a_goal_is_solved_by_flips_with_a_kind_word_on_the_way(show):
         (Goal("g", "t", value="4"), "float16", 0x0800, "the exponent plus the bias: 2 + 15"),
         (Goal("g", "t", value="1.5"), "float16", 0x3F00, "stored the leading 1 as well"),
         (Goal("g", "t", value="3"), "float16", 0x3E00, "The fraction is right. The exponent field is 1 too small."),
-        (Goal("g", "t", value="1.75"), "float16", 0x3C01, "The exponent is right. Now the fraction."),
+        (Goal("g", "t", value="1.75"), "float16", 0x3C01, "right. Now the fraction: 1 of 1024 is too small."),
         (Goal("g", "t", value="1.75"), "float16", 0x3E00, "One bit is still wrong, in the fraction."),
         (Goal("g", "t", value="1"), "float16", 0x7C00, "That is infinity"),
         (Goal("g", "t", kind="largest"), "float16", 0x7C00, "One step too far: this is infinity."),
@@ -316,11 +321,115 @@ def test_a_goal_is_solved_by_flips_with_a_kind_word_on_the_way(show):
         (Goal("g", "t", kind="negative_zero"), "float16", 0x0000, "That is zero, the positive one."),
         (Goal("g", "t", kind="nan"), "float16", 0x7C00, "a fraction that is not 0"),
         (Goal("g", "t", kind="infinity"), "float16", 0x7C01, "for infinity the fraction must be 0"),
-        (Goal("g", "t", value="7"), "float16", 0x3C01, "Not yet: about 6 too small."),
+        (Goal("g", "t", value="7"), "float16", 0x3D00, "2⁰ × 1.25. The target lies 2 powers of two higher, at 2²."),
+        (Goal("g", "t", value="1.5"), "float16", 0x3800, "2⁻¹ × 1. The target lies 1 power of two higher, at 2⁰."),
+        (Goal("g", "t", kind="largest"), "float16", 0x3C00, "2⁰ × 1. The largest number lies at a higher power"),
+        (Goal("g", "t", kind="smallest_subnormal"), "float16", 0x0006, "the fraction: 6 of 1024 is too large."),
+        (Goal("g", "t", kind="zero"), "float16", 0x0C00, "2 bits of these still to clear."),
+        (Goal("g", "t", kind="infinity"), "float16", 0x3C00, "with 4 of 5 exponent bits set"),
+        (Goal("g", "t", value="1.5"), "float16", 0xBC00, "0 of 1024 is too small. The sign is still wrong too."),
+        (Goal("g", "t", value="1.5"), "float16", 0xC200, "field is 1 too large. The sign is still wrong too."),
+        (Goal("g", "t", value="-6.5"), "float16", 0x3C00, "at 2². The sign is still wrong too."),
     ],
 )
 def test_a_wrong_code_gets_the_hint_that_fits(words, goal, name, code, says):
     assert says in words("diagnose", name, code, goal.as_json(name))
+
+
+def test_each_cleared_exponent_bit_gets_words_of_its_own(words):
+    goal = Goal("g", "t", value="1.5").as_json("float16")
+    said = [words("diagnose", "float16", code, goal) for code in (0x3C00, 0x3800, 0x3000, 0x2000, 0x0000)]
+    assert len(set(said)) == len(said)
+
+
+@pytest.mark.parametrize("name", ["float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e8m0fnu", "float4_e2m1fn"])
+def test_every_code_gets_an_answer_that_tells_of_a_wrong_sign(words, name):
+    fmt = FORMATS[name]
+    for kind in KINDS:
+        if words("namedCode", name, None, kind) is None:
+            continue
+        goal = Goal("g", "t", kind=kind).as_json(name)
+        for code in range(0, 2**fmt.bits, 3):
+            if words("isGoalMet", name, code, goal):
+                continue
+            text = words("diagnose", name, code, goal)
+            assert text.endswith("."), (kind, code, text)
+            negative = fmt.signed and code >= fmt.sign_code and words("classify", name, code) != "nan"
+            if negative and kind not in ("nan", "negative_zero", "negative_infinity"):
+                assert "sign" in text or "−0" in text, (kind, code, text)
+
+
+def test_each_goal_starts_at_one_whatever_came_before(show):
+    goals = [Goal("test/two", "Make 2.", value="2"), Goal("test/one", "Make 1.", kind="one")]
+    page = show(BitFlip("float16", 0, goals=goals))
+    assert value(page) == "1"
+    page.reload()
+    page.wait_for_selector("[data-mp-ready=true]")
+    assert value(page) == "1"
+    bit(page, 9).click()
+    for button in ("Start again", "reset"):
+        bit(page, 15).click()
+        page.get_by_role("button", name=button, exact=True).click()
+        assert value(page) == "1"
+    page.get_by_role("button", name="Goal 2").click()
+    assert value(page) == "0"
+    page.get_by_role("button", name="reset", exact=True).click()
+    assert value(page) == "0"
+
+
+def test_no_button_gives_a_goal_away(show):
+    page = show(BitFlip(goals=[GOALS[2], Goal("test/one", "Make 1.", kind="one")]))
+    quick = page.get_by_role("group", name="Go to")
+    assert quick.locator("button:visible").all_inner_texts() == ["±", "0", "1", "reset"]
+    quick.get_by_role("button", name="0", exact=True).click()
+    page.locator(".mp-step-up").click()
+    assert said(page) == "One step, and there it is. Now start again and make it by flipping bits."
+    quick.get_by_role("button", name="0", exact=True).click()  # as good as a start
+    bit(page, 0).click()
+    assert said(page).startswith("✓ Solved. ≈\u00a05.96 × 10⁻⁸ is 0x0001: ")
+    page.get_by_role("button", name="Goal 2").click()
+    quick.get_by_role("button", name="1", exact=True).click()
+    assert said(page).startswith("These are the bits.")
+    bit(page, 0).click()
+    bit(page, 0).click()
+    assert said(page).startswith("These are the bits, but your flips did not make all of them.")
+
+
+def test_a_typed_number_and_one_flip_do_not_solve_a_goal(show):
+    page = show(BitFlip(goals=GOALS))
+    type_number(page, "1.5")
+    assert said(page) == "Look around as you like. For the goal, start again and flip the bits yourself."
+    bit(page, 6).click()
+    assert said(page).startswith("These are the bits, but your flips did not make all of them.")
+    page.get_by_role("button", name="Start again").click()
+    page.get_by_label("Format").select_option("float32")
+    page.get_by_label("Format").select_option("float16")
+    bit(page, 9).click()
+    bit(page, 6).click()
+    assert said(page).startswith("These are the bits, but")
+    page.get_by_role("button", name="Start again").click()
+    bit(page, 9).click()
+    bit(page, 5).click()
+    page.locator(".mp-step-up").click()
+    assert page.get_by_role("button", name="Next goal").is_hidden()
+
+
+@pytest.mark.parametrize(
+    ("goal", "name", "code", "says"),
+    [
+        (Goal("g", "t", value="0.3"), "float8_e4m3fn", 0x2A,
+         "0.3 becomes 0.3125, about 4.17 % off. Its code is 0x2A: sign 0, exponent field 5 for 2⁻², "
+         "fraction field 2 of 8."),
+        (Goal("g", "t", value="-6.5"), "float16", 0xC680,
+         "−6.5 is 0xC680: sign 1, exponent field 17 for 2², fraction field 640 of 1024."),
+        (Goal("g", "t", kind="infinity"), "float16", 0x7C00,
+         "∞ is 0x7C00: sign 0, exponent field 31, fraction field 0 of 1024."),
+        (Goal("g", "t", kind="one"), "float8_e8m0fnu", 0x7F, "1 is 0x7F: exponent field 127 for 2⁰."),
+        (Goal("g", "t", value="2", solved="Own words."), "float16", 0x4000, "Own words."),
+    ],
+)  # fmt: skip
+def test_a_solved_goal_says_what_was_learned(words, goal, name, code, says):
+    assert words("solvedText", name, code, goal.as_json(name)) == says
 
 
 def test_the_number_field_shows_the_bits_of_a_goal_but_does_not_solve_it(show):
@@ -341,13 +450,53 @@ def test_a_goal_stays_with_its_format(show):
     assert page.get_by_label("Format").input_value() == "float16"
 
 
-def test_hints_come_one_at_a_time_and_end_with_the_fields(show):
+def test_hints_come_one_at_a_time_own_ones_first_and_end_with_the_bits(show):
     page = show(BitFlip(goals=GOALS))
-    page.get_by_role("button", name="Hint (2 left)").click()
-    assert said(page) == "Hint 1 of 2: It is 1 + 1/2 + 1/16."
-    page.get_by_role("button", name="Hint (1 left)").click()
-    fields = "In the target the sign bit is 0, the exponent field is 15, the fraction field is 576 of 1024."
-    assert said(page) == f"Hint 2 of 2: {fields}"
+    hints = [
+        "It is 1 + 1/2 + 1/16.",
+        "1.5625 lies between 1 and 2. The power of two at or below it is 1 = 2⁰.",
+        "The exponent field holds the power plus the bias: 0 + 15 = 15.",
+        "The bits: sign 0, exponent 01111 (15), fraction 1001000000 (576).",
+    ]
+    for i, hint in enumerate(hints):
+        page.get_by_role("button", name=f"Hint ({4 - i} left)").click()
+        assert said(page) == f"Hint {i + 1} of 4: {hint}"
+
+
+@pytest.mark.parametrize(
+    ("goal", "name", "first", "second"),
+    [
+        (Goal("g", "t", value="-6.5"), "float16",
+         "The sign has a bit of its own; the size is 6.5. 6.5 lies between 4 and 8. "
+         "The power of two at or below it is 4 = 2².",
+         "The exponent field holds the power plus the bias: 2 + 15 = 17."),
+        (Goal("g", "t", value="0.3"), "float8_e4m3fn",
+         "0.3 lies between 1/4 and 1/2. The power of two at or below it is 1/4 = 2⁻².",
+         "The exponent field holds the power plus the bias: −2 + 7 = 5."),
+        (Goal("g", "t", value="1e-4"), "float16",
+         "1e-4 lies between 2⁻¹⁴ and 2⁻¹³. The power of two at or below it is 2⁻¹⁴.",
+         "The exponent field holds the power plus the bias: −14 + 15 = 1."),
+        (Goal("g", "t", value="1.9999"), "float16", "1.9999 rounds to a power of two: 2 = 2¹.",
+         "The exponent field holds the power plus the bias: 1 + 15 = 16."),
+        (Goal("g", "t", value="1e-6"), "float16",
+         "1e-6 lies below 2⁻¹⁴, the smallest normal number of float16: it is subnormal.",
+         "The exponent field holds 0. It stands for the power −14, as field 1 does, and the leading 1 is gone."),
+        (Goal("g", "t", kind="one"), "bfloat16", "1 is a power of two itself: 2⁰.",
+         "The exponent field holds the power plus the bias: 0 + 127 = 127."),
+        (Goal("g", "t", kind="largest"), "float8_e4m3fn",
+         "The largest number has as many ones as a number may have. "
+         "Only the code of all ones after the sign is taken, for NaN.",
+         "The exponent field holds the power plus the bias: 8 + 7 = 15."),
+        (Goal("g", "t", kind="nan"), "float16",
+         "NaN shares the highest exponent field with infinity; its fraction is not 0.",
+         "The exponent field holds 31: all its bits are 1."),
+    ],
+)  # fmt: skip
+def test_hints_go_from_the_power_of_two_to_the_exponent_field(words, goal, name, first, second):
+    hints = words("hintsOf", name, None, goal.as_json(name))
+    assert hints[:2] == [first, second]
+    assert len(hints) == 3
+    assert hints[2].startswith("The bits")
 
 
 def test_progress_survives_a_reload_and_can_be_forgotten(show):
@@ -370,7 +519,7 @@ def test_a_browser_that_stores_nothing_still_plays(show):
     page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full'); }; }")
     bit(page, 9).click()
     bit(page, 6).click()
-    assert said(page) == "✓ Solved."
+    assert said(page) == SOLVED
 
 
 def test_two_widgets_on_one_page_are_independent(show):
@@ -416,6 +565,71 @@ def test_the_live_region_speaks_once_a_change_and_briefly(show):
     assert status.inner_text() == ""  # nothing is read out when the page opens
     bit(page, 15).click()
     assert status.text_content() == "The sign bit is now 1: minus. 1 became −1. −1, normal number."
+
+
+def test_a_number_looks_the_same_everywhere(show):
+    page = show(BitFlip("float16", 1))
+    assert page.get_by_label("Number", exact=True).input_value() == "5.96e-8"
+    bit(page, 0).click()
+    assert "≈\u00a05.96 × 10⁻⁸ became 0" in message(page)
+    assert page.locator(".mp-step-up .mp-step-value").inner_text() == "≈\u00a05.96 × 10⁻⁸"
+    assert "≈\u00a05.96 × 10⁻⁸" in page.locator(".mp-step-up .mp-step-gap").inner_text()
+
+
+def test_the_keys_0_and_1_write_bits_from_a_clicked_bit_on(show):
+    page = show(BitFlip())
+    bit(page, 9).click()
+    for digit in "011":  # 1.5 loses bit 9 and gets the next two
+        page.keyboard.press(digit)
+    assert hex_code(page) == "0x3D80"
+    assert page.evaluate("() => document.activeElement.getAttribute('aria-label')").startswith("bit 6,")
+    assert page.get_by_role("toolbar").get_attribute("aria-label").endswith("0 and 1 set the bit and move right.")
+    assert "0 and 1 set it and move right" in page.locator(".mp-keys").inner_text()
+
+
+def test_the_compact_form_folds_what_a_beginner_needs_later(show):
+    page = show(BitFlip(compact=True))
+    assert page.get_by_label("Hex code", exact=True).is_hidden()
+    assert page.get_by_role("group", name="Go to").is_hidden()
+    assert page.get_by_label("Format").is_visible()
+    assert page.locator(".mp-step-up").is_visible()
+    page.get_by_text("More").click()
+    assert page.get_by_label("Hex code", exact=True).is_visible()
+    page.get_by_role("button", name="largest", exact=True).click()
+    assert value(page) == "65504"
+
+
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 900}], ids=["phone", "desk"])
+def test_nothing_moves_while_a_goal_is_played(show, viewport):
+    page = show(BitFlip(goals=GOALS), viewport=viewport)
+    height = "() => document.querySelector('.mp-panel').offsetHeight"
+    before = page.evaluate(height)
+    for code in [0x0000, 0x8000, 0x0800, 0x3C01, 0x7C00, 0x7C01, 0xBC00, 0xFBFF, 0x3F20]:
+        for place in range(16):
+            if (bit(page, place).get_attribute("aria-pressed") == "true") != bool(code >> place & 1):
+                bit(page, place).click()
+                assert page.evaluate(height) == before, said(page)
+    for _ in range(5):
+        page.get_by_role("button", name="Hint").click()
+        assert page.evaluate(height) == before, said(page)
+    page.get_by_role("button", name="Start again").click()
+    bit(page, 9).click()
+    bit(page, 6).click()
+    assert said(page) == SOLVED
+    assert page.evaluate(height) == before
+
+
+def test_the_longest_message_scrolls_in_its_place(show):
+    page = show(BitFlip("float64"), viewport=PHONE)
+    box = page.locator(".mp-message")
+    before = box.bounding_box()
+    type_number(page, "0.1" + "0" * 20 + "1")
+    page.get_by_label("Format").select_option("float32")
+    type_number(page, "nonsense" * 8)
+    assert box.bounding_box() == before
+    page.evaluate("() => document.querySelector('.mp-panel').style.setProperty('width', '130px')")
+    type_number(page, "nonsense" * 9)
+    assert box.get_attribute("tabindex") == "0"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -65,10 +65,11 @@ function render({ model, el }) {
       const code = namedCode(name, state.fmt);
       const value = briefText(code, state.fmt);
       const words = { largest: "The largest finite value", smallest_normal: "The smallest normal number", smallest_subnormal: "The smallest number above 0" };
-      put(code, { how: "typed", message: `${words[name] ?? "Here is"}${words[name] ? ":" : ""} ${value}.` });
+      put(code, { how: "jump", message: `${words[name] ?? "Here is"}${words[name] ? ":" : ""} ${value}.` });
     },
     reset() {
-      update({ ...first, how: "typed", source: valueOf(first.code, first.fmt), shown: null, message: INVITATION });
+      if (goals) goals.restart();
+      else update({ ...first, how: "typed", source: valueOf(first.code, first.fmt), shown: null, message: INVITATION });
     },
     focusBits: () => bits.focus(),
     say(message) {
@@ -86,8 +87,8 @@ function render({ model, el }) {
         refuse(error, { wrong: "code", typed: state.typed });
       }
     },
-    startAt(fmt, code) {
-      update({ fmt, code, how: "start", source: valueOf(code, fmt), shown: null, message: INVITATION });
+    startAt(fmt, code, message) {
+      update({ fmt, code, how: "start", source: valueOf(code, fmt), shown: null, message });
     },
     setFormat(name) {
       const fmt = FORMATS[name];
@@ -131,9 +132,10 @@ function render({ model, el }) {
   controls.describeBy(message);
   const goals = model.get("goals")?.length ? goalsPanel(h, actions, model) : null;
   const bits = bitsPanel(h, actions);
+  const lower = [rulerPanel(h), codePanel(h, actions), shortcutsPanel(h, actions, { all: goals === null })];
   const panels = [
     ...(goals ? [goals] : []), controls, { node: message, draw: drawMessage }, bits, legendPanel(h), valuePanel(h),
-    neighboursPanel(h, actions), rulerPanel(h), codePanel(h, actions), shortcutsPanel(h, actions),
+    neighboursPanel(h, actions), ...(model.get("compact") ? [foldedPanel(h, lower)] : lower),
   ];
 
   function drawMessage() {
@@ -145,6 +147,8 @@ function render({ model, el }) {
     const view = { ...state, decoded: decode(state.code, state.fmt) };
     panel.classList.toggle("mp-many-bits", state.fmt.bits > 19);
     for (const part of panels) part.draw(view);
+    if (message.scrollHeight > message.clientHeight) message.tabIndex = 0; // too long for its place: it scrolls, by keys too
+    else message.removeAttribute("tabindex");
   }
 
   function followModel() {
@@ -152,11 +156,12 @@ function render({ model, el }) {
     const { fmt, code } = readState(model);
     if (fmt === state.fmt && code === state.code) return;
     Object.assign(state, { fmt, code, source: valueOf(code, fmt), shown: null, typed: null, wrong: "", how: "kernel", message: "Set from Python." });
+    goals?.check(state);
     draw();
   }
 
-  const panel = h("div", { class: "mp-panel" }, h("div", { class: "mp-stack" }, panels.map(({ node }) => node), status));
-  goals?.begin(state);
+  const panel = h("div", { class: "mp-panel" }, h("div", { class: `mp-stack${goals ? " mp-with-goals" : ""}` }, panels.map(({ node }) => node), status));
+  goals?.begin();
   draw();
   el.classList.add("mp-widget", "mp-bit-flip");
   el.replaceChildren(panel);

@@ -24,8 +24,9 @@ class Goal:
 
     `id` is `<chapter>/<goal>` and unique in the whole book: progress is kept under it. `value` is a number as text
     ("1.5625", "1/3", "0x1.8p-3"; rounded to the format with ties to even), `kind` is one of `KINDS`; a goal has one of
-    the two. `format` is the goal's format, by default the widget's. `hints` are given one at a time; the widget adds a
-    last one with the contents of the three fields.
+    the two. `format` is the goal's format, by default the widget's. `hints` are given one at a time; the widget adds
+    three: the power of two (or the rule of the kind), the exponent field, the bits. `solved` is said when the goal is
+    reached, by default the value, its code and its fields, and how far off a rounded value is.
 
     Raises ValueError for a goal that says too little, too much, or what the page cannot check.
     """
@@ -36,6 +37,7 @@ class Goal:
     kind: str = ""
     format: str = ""
     hints: tuple[str, ...] = ()
+    solved: str = ""
 
     def __post_init__(self) -> None:
         if not self.id or not self.text:
@@ -89,13 +91,18 @@ class BitFlip(BookWidget):
     `format`: a name of `utils.formats.FORMATS`; setting it keeps the value, rounded. `code`: the bits as an int; by
     default those of 1. `formats`: the names that the reader may choose from, by default all. `goals`: `Goal`s or dicts
     of their fields. `saturate`: whether a number beyond the largest is stored as the largest. `solved`: ids of the
-    goals that the reader has reached. All are read and set from Python while the page shows the widget.
+    goals that the reader has reached. `compact`: fold the ruler, the codes and the quick buttons away, for a first
+    meeting. All but `compact` are read and set from Python while the page shows the widget. In the page a goal starts
+    at 1, or at 0 where 1 is the answer, whatever `code` says.
 
     Raises ValueError for an unknown format, a code with too many bits, or a goal that cannot be checked.
     """
 
     book_name = "bit_flip"
-    esm_parts = (*BookWidget.esm_parts, "bit_flip_words", "bit_flip_goals", "bit_flip_goals_panel", "bit_flip_panels")
+    esm_parts = (
+        *BookWidget.esm_parts, "bit_flip_words", "bit_flip_goals", "bit_flip_hints", "bit_flip_goals_panel",
+        "bit_flip_panels", "bit_flip_more",
+    )  # fmt: skip
 
     format = traitlets.Unicode("float16").tag(sync=True)
     code = _Code()
@@ -103,6 +110,7 @@ class BitFlip(BookWidget):
     goals = traitlets.List(traitlets.Dict()).tag(sync=True)
     saturate = traitlets.Bool(False).tag(sync=True)
     solved = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    compact = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, format: str = "float16", code: int | None = None, *, formats=(), goals=(), **kwargs):
         goals = [Goal.of(goal) for goal in goals]
@@ -206,11 +214,14 @@ def _special_reason(value: float, fmt: FloatFormat) -> str:
 
 
 def value_text(value: float) -> str:
-    """Give a value as text: all its digits where these are few, else the shortest that read back."""
+    """Give a value as text: all its digits where these are few, else as few as read back, but three."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "−∞" if value < 0 else "∞"
     exact = f"{Decimal(value):f}"
-    return (exact if len(exact) <= 24 else f"about {value!r}").replace("-", "−")
+    if len(exact) > 24:
+        digits = len(Decimal(repr(value)).normalize().as_tuple().digits)
+        exact = f"about {value:.2e}" if digits < 3 else f"about {value!r}"
+    return exact.replace("-", "−")
 
 
 def _format_named(name: str) -> FloatFormat:

@@ -10,20 +10,30 @@ export function isGoalMet(goal, code, fmt) {
   return goal.kind === "nan" ? classify(code, fmt) === "nan" : code === goalCode(goal, fmt);
 }
 
-/** One kind sentence about the way from a code to the goal: the misconception where one can be seen, else the next step. */
+/** What to say on the way from a code to the goal: the misconception where one can be seen, else the next step. */
 export function diagnose(goal, code, fmt) {
   const target = goalCode(goal, fmt);
   const now = decode(code, fmt);
   if (target === null) return towardNaN(now, fmt);
   const aim = decode(target, fmt);
-  return aboutClass(goal, now, aim, fmt) ?? aboutSign(now, aim) ?? aboutBiasAndLead(now, aim, fmt) ??
-    aboutOneBit(code ^ target, fmt) ?? aboutFields(now, aim) ?? aboutSize(code, target, fmt);
+  const text = aboutClass(goal, now, aim, fmt) ?? aboutSign(now, aim) ?? aboutBiasAndLead(now, aim, fmt) ??
+    aboutOneBit(code ^ target, fmt) ?? aboutFields(now, aim, fmt) ?? aboutPower(goal, now, aim, fmt) ?? aboutBits(code, target, fmt);
+  const signToo = now.sign !== aim.sign && now.kind !== "nan" && !/sign/.test(text);
+  return signToo ? `${text} The sign is still wrong too.` : text;
 }
+
+const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+
+const ones = (n) => n.toString(2).replaceAll("0", "").length;
 
 function towardNaN(now, fmt) {
   if (now.kind === "infinity") return "Infinity: you are close. NaN has the same exponent, and a fraction that is not 0.";
-  if (fmt.specials === "ieee") return "Not yet: NaN starts with an exponent field of all ones.";
-  if (fmt.specials === "all_ones") return "Not yet: this format has one NaN for each sign, with every bit after the sign set.";
+  const set = `here ${ones(now.exponent)} of ${fmt.exponent_bits} are set`;
+  if (fmt.specials === "ieee") return `Not yet: NaN starts with an exponent field of all ones; ${set}.`;
+  if (fmt.specials === "all_ones") {
+    const only = fmt.signed ? "one NaN for each sign, with every bit after the sign set" : "one NaN, with every bit set";
+    return `Not yet: this format has ${only}. Of the exponent bits ${set}.`;
+  }
   return "Not yet: this format gives NaN a code that other formats use for a kind of zero.";
 }
 
@@ -35,13 +45,19 @@ function aboutClass(goal, now, aim, fmt) {
     if (aim.kind === "infinity") return "That is NaN: for infinity the fraction must be 0.";
     return goal.kind === "largest" ? "One step too far: this is NaN." : "That is NaN, not a number. Change a bit back.";
   }
-  if (aim.kind === "infinity") return "A finite number so far. Infinity has an exponent field of all ones and a fraction of 0.";
+  if (aim.kind === "infinity") {
+    const set = `${ones(now.exponent)} of ${fmt.exponent_bits} exponent bits`;
+    return `A finite number so far, with ${set} set. Infinity has an exponent field of all ones and a fraction of 0.`;
+  }
   if (aim.kind === "subnormal" && now.kind === "normal") {
     const edge = now.exponent === 1 && now.fraction === 0n;
     return edge ? "That is the smallest normal number. Below it, with exponent field 0, lie the subnormal ones."
-      : "That is a normal number. A subnormal one has exponent field 0.";
+      : `That is a normal number: its exponent field is ${now.exponent}. A subnormal one has exponent field 0.`;
   }
-  if (aim.kind === "normal" && now.kind === "subnormal") return "That is a subnormal number: its exponent field is 0. A normal one has at least one exponent bit set.";
+  if (aim.kind === "normal" && (now.kind === "subnormal" || now.kind === "zero")) {
+    const what = now.kind === "zero" ? "zero" : "a subnormal number";
+    return `That is ${what}: its exponent field is 0. A normal number has at least one exponent bit set.`;
+  }
   if (goal.kind === "largest" && fmt.specials === "all_ones" && now.exponent === aim.exponent - 1 && isFull(now.fraction, fmt)) {
     return "The largest, if the top exponent were reserved as in IEEE 754. This format uses it for numbers: go on.";
   }
@@ -59,7 +75,8 @@ function aboutSign(now, aim) {
 // The two classic slips: the exponent stored without its bias, the leading 1 stored with the fraction.
 function aboutBiasAndLead(now, aim, fmt) {
   if (now.kind !== "normal" || aim.kind !== "normal") return null;
-  if (now.exponent !== aim.exponent && now.exponent === aim.exponent - fmt.bias) {
+  const unbiased = aim.exponent - fmt.bias; // where that is the field of 1, the reader may not have touched it yet
+  if (now.exponent === unbiased && unbiased !== fmt.bias) {
     return `You stored the exponent itself, ${now.exponent}. What is stored is the exponent plus the bias: ${now.exponent} + ${fmt.bias}.`;
   }
   const withLead = ((1n << BigInt(fmt.mantissa_bits)) | aim.fraction) >> 1n;
@@ -71,12 +88,15 @@ function aboutBiasAndLead(now, aim, fmt) {
 
 function aboutOneBit(difference, fmt) {
   if (difference & (difference - 1n)) return null;
-  return `One bit is still wrong, in the ${fieldOfBit(bitLength(difference) - 1, fmt)}.`.replace("in the sign", "the sign bit");
+  return `One bit is still wrong, in the ${fieldOfBit(bitLength(difference) - 1, fmt)}.`;
 }
 
-function aboutFields(now, aim) {
-  if (now.kind !== aim.kind || now.kind !== "normal") return null;
-  if (now.exponent === aim.exponent) return "The exponent is right. Now the fraction.";
+function aboutFields(now, aim, fmt) {
+  if (aim.kind !== "normal" && aim.kind !== "subnormal") return null;
+  if (now.exponent === aim.exponent) {
+    const side = now.fraction < aim.fraction ? "small" : "large";
+    return `The exponent is right. Now the fraction: ${now.fraction} of ${1n << BigInt(fmt.mantissa_bits)} is too ${side}.`;
+  }
   if (now.fraction === aim.fraction && aim.fraction !== 0n) {
     const steps = aim.exponent - now.exponent;
     return `The fraction is right. The exponent field is ${Math.abs(steps)} too ${steps > 0 ? "small" : "large"}.`;
@@ -84,23 +104,21 @@ function aboutFields(now, aim) {
   return null;
 }
 
-function aboutSize(code, target, fmt) {
-  const gap = subtract(valueOf(target, fmt), valueOf(code, fmt));
-  const text = aboutText({ ...gap, sign: 0 });
-  return `Not yet: ${text} too ${gap.sign ? "large" : "small"}.`;
+// Two normal numbers with different powers of two: the distance is counted in these, not in the value.
+function aboutPower(goal, now, aim, fmt) {
+  if (aim.kind !== "normal") return null;
+  const power = ({ exponent }) => `2${superscript(exponent - fmt.bias)}`;
+  const significand = aboutText(finite(0, now.significand, 1n << BigInt(fmt.mantissa_bits)));
+  const here = `Not yet: this is ${power(now)}${fmt.mantissa_bits ? ` × ${significand}` : ""}.`;
+  const side = aim.exponent > now.exponent ? "higher" : "lower";
+  const names = { largest: "largest number", smallest_normal: "smallest normal number" };
+  if (goal.kind in names) return `${here} The ${names[goal.kind]} lies at a ${side} power of two.`;
+  const away = Math.abs(aim.exponent - now.exponent);
+  return `${here} The target lies ${away} ${away === 1 ? "power" : "powers"} of two ${side}, at ${power(aim)}.`;
 }
 
-/** Hints of a goal in the order in which they are given: its own, then which bits are 1 in each field. */
-export function hintsOf(goal, fmt) {
-  const target = goalCode(goal, fmt);
-  const last = target === null ? [] : [fieldHint(target, fmt)];
-  return [...(goal.hints ?? []), ...last];
-}
-
-function fieldHint(target, fmt) {
-  const { sign, exponent, fraction } = fields(target, fmt);
-  const parts = [`the exponent field is ${exponent}`];
-  if (fmt.signed) parts.unshift(`the sign bit is ${sign}`);
-  if (fmt.mantissa_bits) parts.push(`the fraction field is ${fraction} of ${1n << BigInt(fmt.mantissa_bits)}`);
-  return `In the target ${parts.join(", ")}.`;
+// What is left is zero as the target.
+function aboutBits(code, target, fmt) {
+  const size = (1n << BigInt(fmt.exponent_bits + fmt.mantissa_bits)) - 1n;
+  return `Not yet: zero has no bit set after the sign; here ${count(ones((code ^ target) & size), "bit")} of these still to clear.`;
 }

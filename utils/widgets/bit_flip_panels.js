@@ -37,12 +37,12 @@ export function controlsPanel(h, actions, names) {
   };
 }
 
-/** What the number field shows of a code: its value if that is short, else the shortest text that reads back to it. */
+/** What the number field shows of a code: its value if that is short, else a short text that reads back to it. */
 export function numberInput(code, fmt) {
   const number = valueOf(code, fmt);
   if (number.kind !== "finite") return numberText(number, 1, { ascii: true });
   const exact = decimalDigits(number, 12);
-  return digitsText(exact.exact ? exact : shortestDigits(code, fmt), { sign: number.sign, ascii: true });
+  return digitsText(exact.exact ? exact : shortestDigits(code, fmt, 3), { sign: number.sign, ascii: true });
 }
 
 /** Columns of the bit grid, and where each bit stands in it: the last bit always in the last column. */
@@ -64,23 +64,30 @@ export function gridLayout(fmt, perRow) {
 }
 
 export function bitsPanel(h, actions) {
-  const node = h("div", { class: "mp-bits", role: "toolbar", on: { keydown } });
+  const bits = h("div", { class: "mp-bits", role: "toolbar", on: { keydown } });
+  const keys = h("p", { class: "mp-keys", "aria-hidden": "true" }, "Keys on a bit: 0 and 1 set it and move right, space flips it, arrows move.");
   let buttons = []; // by bit: buttons[0] is the last of the fraction
   let focus = 0;
   let shownFormat = null;
 
   function build(fmt) {
     const [wide, narrow] = [gridLayout(fmt, 19), gridLayout(fmt, 8)];
-    node.style.setProperty("--wide", wide.template);
-    node.style.setProperty("--narrow", narrow.template);
-    node.setAttribute("aria-label", `The ${fmt.bits} bits of ${fmt.label}. Arrow keys move, space flips.`);
+    bits.style.setProperty("--wide", wide.template);
+    bits.style.setProperty("--narrow", narrow.template);
+    bits.setAttribute("aria-label", `The ${fmt.bits} bits of ${fmt.label}. Arrow keys move, space flips, 0 and 1 set the bit and move right.`);
     buttons = Array.from({ length: fmt.bits }, (_, bit) => h("button", {
       class: `mp-bit mp-${fieldOfBit(bit, fmt)}`, type: "button", tabindex: "-1", "aria-label": bitName(bit, fmt),
       style: `--wide-column:${wide.cells[bit]};--narrow-column:${narrow.cells[bit]}`,
-      on: { click: () => actions.flip(bit), focus: () => rove(bit) },
+      on: { click: () => flip(bit), focus: () => rove(bit) },
     }, h("span", { class: "mp-digit" }), h("span", { class: "mp-place" }, placeValue(bit, fmt))));
-    node.replaceChildren(...buttons.toReversed());
+    bits.replaceChildren(...buttons.toReversed());
     rove(fmt.bits - 1);
+  }
+
+  // Some browsers do not focus a button that is clicked; the keys shall work from there on.
+  function flip(bit) {
+    buttons[bit].focus({ preventScroll: true });
+    actions.flip(bit);
   }
 
   function rove(bit) {
@@ -111,7 +118,7 @@ export function bitsPanel(h, actions) {
   }
 
   return {
-    node,
+    node: h("div", { class: "mp-bits-and-keys" }, bits, keys),
     focus: () => buttons[focus].focus(),
     draw({ fmt, code }) {
       if (shownFormat !== fmt.name) build(fmt);
@@ -237,99 +244,4 @@ function gapText(code, to, fmt) {
   const [up, down] = pow2(power);
   const plain = aboutText(finite(0, up, down), 7);
   return `gap 2${superscript(power)} ${plain.startsWith("about") ? plain.replace("about ", "≈\u00a0") : `= ${plain}`}`;
-}
-
-/** Where a magnitude lies on the ruler, from 0 (smallest value) to 1 (end of the largest binade); null off it. */
-export function rulerPlace(number, fmt) {
-  if (number.kind !== "finite" || number.num === 0n) return null;
-  const e = floorLog2(number.num, number.den);
-  const [up, down] = pow2(-e);
-  const significand = Number((number.num * up * 4096n) / (number.den * down)) / 4096;
-  const low = fmt.emin - fmt.mantissa_bits;
-  return (e + Math.log2(significand) - low) / (fmt.emax + 1 - low);
-}
-
-export function rulerPanel(h) {
-  const caption = h("span", {});
-  const key = h("span", { class: "mp-zone-key" }, "subnormal");
-  const marker = h("span", { class: "mp-marker" });
-  const zone = h("span", { class: "mp-zone" });
-  const one = h("span", { class: "mp-tick" });
-  const [low, border, unit, high] = ["low", "at", "at", "high"].map((side) => h("span", { class: `mp-end-${side}` }));
-  const node = h("div", { class: "mp-ruler", "aria-hidden": "true" }, // the class and the value say it in words
-    h("p", { class: "mp-ruler-caption" }, caption, key),
-    h("div", { class: "mp-strip" }, zone, one, marker),
-    h("p", { class: "mp-ruler-ends" }, low, border, unit, high));
-  return {
-    node,
-    draw({ fmt, code }) {
-      const place = rulerPlace(valueOf(code, fmt), fmt);
-      const [zoneEnd, atOne] = [rulerPlace(valueOf(namedCode("smallest_normal", fmt), fmt), fmt), rulerPlace(finite(0, 1n), fmt)];
-      setText(caption, `All sizes of ${fmt.label}, by powers of two`);
-      key.hidden = !fmt.has_zero;
-      marker.hidden = place === null;
-      if (place !== null) marker.style.left = `${100 * place}%`;
-      zone.style.width = `${100 * zoneEnd}%`;
-      for (const node of [one, unit]) node.style.left = `${100 * atOne}%`;
-      border.style.left = `${100 * zoneEnd}%`;
-      border.hidden = zoneEnd < 0.14 || Math.abs(zoneEnd - atOne) < 0.1;
-      setText(low, `2${superscript(fmt.emin - fmt.mantissa_bits)}`);
-      setText(border, `2${superscript(fmt.emin)}`);
-      setText(unit, "1");
-      setText(high, aboutText(valueOf(BigInt(fmt.max_code), fmt)).replace("about ", "≈\u00a0"));
-    },
-  };
-}
-
-export function codePanel(h, actions) {
-  const hex = h("input", {
-    class: "mp-input mp-hex", type: "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off",
-    on: {
-      change: () => actions.typeCode(hex.value),
-      keydown: (event) => event.key === "Enter" && actions.typeCode(hex.value),
-    },
-  });
-  const parts = ["sign", "exponent", "fraction"].map((field) => h("span", { class: `mp-ink-${field}` }));
-  const binary = h("span", { class: "mp-binary" }, parts);
-  let bits = "";
-  const copy = (what, text) => {
-    const button = h("button", {
-      class: "mp-button mp-copy", type: "button", "aria-label": `copy the ${what} code`,
-      on: { click: async () => actions.say((await copyText(text(), button)) ? `Copied ${text()}` : `Copy it by hand: ${text()}`) },
-    }, "copy");
-    return button;
-  };
-  const node = h("div", { class: "mp-codes" },
-    h("div", { class: "mp-code" }, h("label", { class: "mp-field" }, h("span", {}, "Hex code"), hex), copy("hex", () => hex.value)),
-    h("div", { class: "mp-code mp-grow" }, h("span", { class: "mp-field" }, h("span", {}, "Binary code"), binary), copy("binary", () => `0b${bits}`)));
-  return {
-    node,
-    draw({ fmt, code }) {
-      hex.value = toHex(code, fmt);
-      hex.size = hex.value.length;
-      bits = toBinary(code, fmt);
-      const ends = [0, fmt.signed ? 1 : 0, fmt.bits - fmt.mantissa_bits, fmt.bits];
-      parts.forEach((part, i) => setText(part, bits.slice(ends[i], ends[i + 1])));
-    },
-  };
-}
-
-const SHORTCUTS = [
-  ["zero", "0"], ["one", "1"], ["largest", "largest"], ["smallest_normal", "smallest normal"],
-  ["smallest_subnormal", "smallest subnormal"], ["infinity", "∞"], ["nan", "NaN"],
-];
-
-export function shortcutsPanel(h, actions) {
-  const button = (text, click, label) => h("button", { class: "mp-button", type: "button", "aria-label": label, on: { click } }, text);
-  const named = SHORTCUTS.map(([name, text]) => [name, button(text, () => actions.jump(name), text === "∞" ? "infinity" : null)]);
-  const sign = button("±", actions.changeSign, "change the sign");
-  const node = h("div", { class: "mp-shortcuts", role: "group", "aria-label": "Go to" },
-    sign, named.map(([, node]) => node), button("reset", actions.reset, null));
-  return {
-    node,
-    draw({ fmt }) {
-      sign.hidden = !fmt.signed;
-      for (const [name, node] of named) node.hidden = namedCode(name, fmt) === null;
-    },
-  };
 }

@@ -49,7 +49,6 @@ export function bitName(bit, fmt) {
 }
 
 
-
 /** What the flip of one bit did, in one or two sentences. */
 export function explainFlip(bit, before, after, fmt) {
   const field = fieldOfBit(bit, fmt);
@@ -87,7 +86,7 @@ function exponentEffect(a, b, fmt) {
   return `2${superscript(steps)}${factor} times ${b.exponent > a.exponent ? "larger" : "smaller"}.`;
 }
 
-/** How a number met a format: what is stored, how far off, in ulps, and which rule decided. */
+/** How a number met a format: what is stored, how far off, in gaps, and which rule decided. */
 export function explainRounding(number, result, fmt, { shown, saturate = false } = {}) {
   const stored = valueOf(result.code, fmt);
   const typed = shown ?? aboutText(number, 12);
@@ -102,10 +101,11 @@ export function explainRounding(number, result, fmt, { shown, saturate = false }
   }
   const error = { ...subtract(stored, number), sign: 0 };
   const [up, down] = pow2(-ulpPower(number, fmt));
-  const ulps = aboutText(finite(0, error.num * up, error.den * down), 2, 2).replace("about ", "");
+  const gaps = aboutText(finite(0, error.num * up, error.den * down), 2, 2).replace("about ", "");
   const tie = result.tie ? " A tie: of two equally near, the one whose last bit is 0." : "";
   const side = subtract(stored, number).sign ? "low" : "high";
-  return `${typed} is not ${aNumberOf(fmt)}: ${text} is stored, ${aboutText(error)} (${ulps} ulp) too ${side}.${tie}`;
+  const off = `${aboutText(error)} too ${side}, which is ${gaps} of the gap here (${gaps} ulp)`;
+  return `${typed} is not ${aNumberOf(fmt)}: ${text} is stored, ${off}.${tie}`;
 }
 
 const aNumberOf = ({ label }) => `${/^[AEIO]/.test(label) ? "an" : "a"} ${label} number`;

@@ -203,11 +203,11 @@ export function aboutText(number, most = 6, few = 3) {
   return `about ${digitsText({ ...decimalDigits(number, few), exact: true }, { sign: number.sign })}`;
 }
 
-/** The value of a code for a sentence: all digits where `most` suffice, else the fewest that tell it from other codes. */
+/** The value of a code for a sentence: all digits where `most` suffice, else three, or as many as tell it from other codes. */
 export function briefText(code, fmt, most = 12) {
   const number = valueOf(code, fmt);
   if (number.kind !== "finite" || decimalDigits(number, most).exact) return numberText(number, most);
-  return `≈\u00a0${digitsText(shortestDigits(code, fmt), { sign: number.sign })}`;
+  return `≈\u00a0${digitsText(shortestDigits(code, fmt, 3), { sign: number.sign })}`;
 }
 
 /** All digits of a code's value, without a power of ten: "0.0999755859375". */
@@ -222,13 +222,13 @@ export function exactDecimal(code, fmt) {
   return `${minus}${whole.slice(0, exponent + 1)}${fraction && "."}${fraction}`;
 }
 
-/** The fewest digits that round to this code, the nearest to its value among those, as decimalDigits gives them. */
-export function shortestDigits(code, fmt) {
+/** The fewest digits, from `least` on, that round to this code, the nearest to its value among those, as decimalDigits gives them. */
+export function shortestDigits(code, fmt, least = 1) {
   const number = valueOf(code, fmt);
   if (number.kind !== "finite" || number.num === 0n) return { digits: "0", exponent: 0, exact: true };
   const { exponent } = decimalDigits(number, 30);
   // Where some number of digits is enough, one more is too: halve the range. 2 + p log10(2) digits always are.
-  let [few, enough] = [1, Math.floor(2 + (fmt.mantissa_bits + 1) * Math.LOG10E * Math.LN2)];
+  let [few, enough] = [least, Math.max(least, Math.floor(2 + (fmt.mantissa_bits + 1) * Math.LOG10E * Math.LN2))];
   let best = readsBack(number, exponent, enough, code, fmt);
   while (few < enough) {
     const count = (few + enough) >> 1;
