@@ -200,8 +200,8 @@ def test_overflow_follows_ieee_754_2019_clause_7_4(fmt, rule, positive, negative
 def test_saturation_gives_the_largest_value_for_overflow_and_for_infinity(fmt, rule):
     x = np.array([np.inf, 1e308 if fmt is not FLOAT64 else np.inf])
     assert (quantize(x, fmt, rounding=rule, saturate=True) == fmt.max).all()
-    if fmt.signed:
-        assert (quantize(-x, fmt, rounding=rule, saturate=True) == -fmt.max).all()
+    negative = quantize(-x, fmt, rounding=rule, saturate=True)
+    assert (negative == -fmt.max).all() if fmt.signed else np.isnan(negative).all()
     assert np.isnan(quantize(np.nan, fmt, rounding=rule, saturate=True))
 
 
@@ -210,6 +210,9 @@ def test_without_saturation_overflow_is_infinity_or_nan_or_in_mx_formats_the_lar
     got = quantize([np.inf, -np.inf], fmt)
     if fmt.name in SATURATING:
         assert got.tolist() == [fmt.max, -fmt.max]
+        with np.errstate(over="ignore"):
+            theirs = np.float32([np.inf, -np.inf, 1e9]).astype(oracle_dtype(fmt)).astype(np.float64)
+        assert theirs.tolist() == [fmt.max, -fmt.max, fmt.max]
     elif fmt.has_inf:
         assert got.tolist() == [np.inf, -np.inf]
     else:
@@ -387,10 +390,23 @@ def test_stochastic_overflow_happens_only_past_the_largest_value():
     assert (quantize(np.full(1000, 1e9), FLOAT16, rounding=rule, saturate=True) == 65504.0).all()
 
 
-def test_a_draw_has_53_bits():
-    draw = np.random.default_rng(seed=11).random(10_000) * 2.0**53
-    np.testing.assert_array_equal(draw, np.floor(draw))
-    assert (draw % 2 == 1).any()
+class Scripted(np.random.Generator):
+    """A generator that gives the draws it was told to, and keeps what it was asked."""
+
+    def __init__(self, draws):
+        super().__init__(np.random.PCG64(0))
+        self.draws, self.asked = np.asarray(draws), []
+
+    def random(self, *args, **options):
+        self.asked.append((args, options))
+        return self.draws
+
+
+def test_stochastic_asks_once_for_a_float64_draw_of_each_element_and_goes_up_where_it_is_below_the_fraction():
+    rng = Scripted([[0.0, 0.0, 0.25], [np.nextafter(0.25, 0), 0.25, np.nextafter(1.0, 0)]])
+    got = stochastic(rng)(np.array([[3.0, 3.25, 3.25], [-2.75, -2.75, np.nextafter(1.0, 0)]]))
+    assert got.tolist() == [[3.0, 4.0, 3.0], [-2.0, -3.0, 0.0]]  # a draw that equals the fraction stays below
+    assert rng.asked in ([(((2, 3),), {})], [(((2, 3),), {"dtype": np.float64})])
 
 
 def test_stochastic_wants_a_generator():
@@ -409,10 +425,57 @@ def test_any_shape_and_any_real_dtype_come_back_as_float64():
     assert quantize(ml_dtypes.bfloat16(3.0), FLOAT6_E3M2FN) == 3.0
 
 
-def test_no_finite_input_warns():
+def test_no_input_warns():
     with np.errstate(all="raise", under="ignore"):
         for fmt in ALL:
-            quantize([1e308, -1e308, 2.0**-1074, 0.0, np.inf, np.nan], fmt)
+            quantize([1.7e308, -1.7e308, 2.0**-1074, 0.0, np.inf, -np.inf, np.nan], fmt)
+            assert np.isnan(quantize(np.uint32(0x7F800001).view(np.float32), fmt))  # a signalling NaN
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float8_e4m3fn], ids=str)
+def test_a_torch_tensor_is_taken_whatever_float_it_holds(dtype):
+    assert quantize(torch.tensor([[1.25, -3.5]]).to(dtype), FLOAT4_E2M1FN).tolist() == [[1.0, -4.0]]
+    assert quantize(torch.tensor([3]), FLOAT16).tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        1j,
+        np.array([1 + 2j]),
+        torch.tensor([1j]),
+        None,
+        [1.0, None],
+        np.datetime64("2024-01-01"),
+        np.timedelta64(3, "s"),
+        "1.5",
+        ["float16"],
+        b"1",
+        {},
+    ],
+    ids=repr,
+)
+def test_what_is_not_a_real_number_is_refused_with_the_remedy(x):
+    for function in (quantize, ulp):
+        with pytest.raises(TypeError, match="x holds real numbers, not .*; convert"):
+            function(x, FLOAT16)
+
+
+@pytest.mark.parametrize("fmt", ["float16", np.float16, torch.float16, None], ids=repr)
+def test_what_is_not_a_format_is_refused_with_the_remedy(fmt):
+    for function in (quantize, ulp):
+        with pytest.raises(TypeError, match=r"fmt is a FloatFormat, not .*; by name: .*FORMATS\['float16'\]"):
+            function(1.0, fmt)
+
+
+def test_python_numbers_without_a_numpy_dtype_are_taken_as_the_nearest_float64():
+    assert quantize([Fraction(1, 3), 2**70, True], FLOAT64).tolist() == [1 / 3, 2.0**70, 1.0]
+
+
+def test_integers_past_two_to_the_53_are_rounded_to_float64_first_as_the_docstring_says():
+    x = 2**60 + 2**36 + 1  # just above a tie of float32, and in float64 the tie itself
+    assert float(x) == 2**60 + 2**36
+    assert quantize(x, FLOAT32) == quantize(np.int64(x), FLOAT32) == 2.0**60
 
 
 def test_the_grid_of_the_oracle_ends_one_step_past_the_largest_value():

@@ -8,6 +8,7 @@ there is one rounding and never two. A rounding rule is a function from ulps to 
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,38 +67,76 @@ def stochastic(rng: np.random.Generator) -> Rounding:
 def ulp(x, fmt: FloatFormat) -> np.ndarray:
     """Give the format's spacing at x: the gap between neighbours in the binade of x.
 
-    `x`: real numbers of any shape. Returns float64 of that shape; below the smallest normal the spacing is that of
+    `x`: as in `quantize`. Returns float64 of that shape; below the smallest normal the spacing is that of
     the subnormals, beyond `fmt.max` that of the last binade; NaN at NaN and at the infinities.
     """
-    x = np.asarray(x, dtype=np.float64)
+    check_format(fmt)
+    x = as_float64(x)
     finite = np.isfinite(x)
     _, e = np.frexp(np.where(finite, x, 1.0))  # |x| = f * 2**e with 1/2 <= f < 1; frexp(0) gives e = 0
     e = np.where(x == 0, fmt.emin, np.clip(e - 1, fmt.emin, fmt.emax)).astype(np.int32)
     return np.where(finite, np.ldexp(1.0, e - fmt.mantissa_bits), np.nan)[()]
 
 
-def quantize(x, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate: bool = False) -> np.ndarray:
-    """Round x to the values of a format.
+def round_to_grid(x, fmt: FloatFormat, rounding: Rounding = ties_to_even) -> np.ndarray:
+    """Round x on the format's grid continued by one point past `fmt.max`, which shows what overflows.
 
-    `x`: real numbers of any shape, taken as float64. Returns float64 of that shape; every finite result is a value
-    of `fmt`, and the sign of zero is kept where the format has one. NaN stays NaN in every format.
-
-    Overflow is decided by the rule, as in IEEE 754-2019 (7.4): what it rounds past `fmt.max` overflows, so toward
-    zero nothing finite does. Overflow gives an infinity where the format has one, else NaN; with `saturate` (the
-    OFP8 saturating mode) it gives `fmt.max` with the sign of x, for infinities too. Formats with neither (FP6, FP4)
-    always saturate (OCP MX 1.0). E8M0 has neither zero nor sign: zero and what is negative become NaN, and what is
-    positive but below its smallest value becomes that value (as in ml_dtypes).
+    `x`: as in `quantize`. Returns float64 of that shape, in magnitude at most `fmt.max` or that one point; infinities
+    and NaN stay.
     """
-    x = np.asarray(x, dtype=np.float64)
+    x = as_float64(x)
     step = ulp(x, fmt)
     last_step = float(ulp(fmt.max, fmt))
     end = fmt.max / last_step + 1.0  # the first point past the grid, in ulps
     limit = np.nextafter(end, 0.0) * last_step  # what lies beyond rounds as this does: up is overflow, down is max
-    y = rounding(np.clip(x, -limit, limit) / step) * step  # the quotient is exact: a power of two, and no underflow
-    over = np.isinf(x) | (np.abs(y) > fmt.max)
+    with np.errstate(over="ignore"):  # with float64's largest exponent the point past the grid is infinite
+        y = rounding(np.clip(x, -limit, limit) / step) * step  # the quotient is exact: a power of two, no underflow
+    return np.where(np.isinf(x), x, y)[()]
+
+
+def quantize(x, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate: bool = False) -> np.ndarray:
+    """Round x to the values of a format.
+
+    `x`: real numbers of any shape (array, list, number, torch tensor), taken as float64: integers past 2**53 and long
+    doubles are rounded to float64 first. Returns float64 of that shape; every finite result is a value of `fmt`, and
+    the sign of zero is kept where the format has one. NaN stays NaN in every format.
+
+    Overflow is decided by the rule, as in IEEE 754-2019 (7.4): what it rounds past `fmt.max` overflows, so toward
+    zero nothing finite does. Overflow gives an infinity where the format has one, else NaN; with `saturate` (the
+    OFP8 saturating mode) it gives `fmt.max` with the sign of x, and so do the infinities. The default shows an
+    overflow, as IEEE 754 does; that of `utils.fake_quantize` saturates, as training does. Formats with neither
+    infinity nor NaN (FP6, FP4) always saturate, as in ml_dtypes. E8M0 has neither zero nor sign: zero and what is
+    negative, -Inf too, become NaN in both modes, and what is positive but below its smallest value becomes that value.
+
+    Raises TypeError for an x that is not real numbers and for an `fmt` that is not a FloatFormat.
+    """
+    x = as_float64(x)
+    y = round_to_grid(x, fmt, rounding=rounding)
     past = fmt.max if saturate or not fmt.has_nan else np.inf if fmt.has_inf else np.nan
-    y = np.copysign(np.where(over, past, y), x)  # a negative that rounds to zero gives -0
+    y = np.copysign(np.where(np.abs(y) > fmt.max, past, y), x)  # a negative that rounds to zero gives -0
     if not fmt.has_zero:
         y = np.where(x > 0, np.maximum(y, fmt.smallest_normal), np.nan)
     y = np.where(np.isnan(x), np.nan, y)
     return (y if fmt.has_negative_zero else y + 0.0)[()]  # -0 + 0 = +0; [()] makes a scalar of a 0-d array
+
+
+def as_float64(x) -> np.ndarray:
+    """Take real numbers of any shape as a float64 array.
+
+    `x`: an array, a list, a number or a torch tensor. Raises TypeError where NumPy would drop an imaginary part, make
+    NaN of None, or read a number out of a text or a date.
+    """
+    if hasattr(x, "is_floating_point") and x.is_floating_point():
+        x = x.double()  # NumPy cannot read torch's bfloat16
+    x = np.asarray(x)
+    numbers = x.dtype == object and all(isinstance(value, Real) for value in x.flat)  # fractions, long integers
+    if not (numbers or np.can_cast(x.dtype, np.float64, casting="same_kind")):
+        raise TypeError(f"x holds real numbers, not {x.dtype}; convert it first, for example with float(x) or x.real")
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return x.astype(np.float64, copy=False)
+
+
+def check_format(fmt) -> None:
+    """Raise TypeError for a name or a dtype in place of a format."""
+    if not hasattr(fmt, "mantissa_bits"):
+        raise TypeError(f"fmt is a FloatFormat, not {fmt!r}; by name: utils.formats.FORMATS['float16']")
