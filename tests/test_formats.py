@@ -25,7 +25,7 @@ from utils.formats import (
     encode,
     fields,
 )
-from utils.rounding import toward_zero
+from utils.rounding import quantize, toward_zero
 
 ALL = list(FORMATS.values())
 STORED = [fmt for fmt in ALL if oracle_dtype(fmt) is not None]
@@ -63,6 +63,12 @@ def test_every_code_has_the_value_that_ml_dtypes_or_numpy_gives_it(fmt):
 
 
 @pytest.mark.parametrize("fmt", ALL, ids=str)
+def test_decoding_raises_no_floating_point_exception(fmt):
+    with np.errstate(all="raise", under="ignore"):
+        decode(codes_of(fmt), fmt)
+
+
+@pytest.mark.parametrize("fmt", ALL, ids=str)
 def test_encode_inverts_decode_on_every_code_that_is_not_nan(fmt):
     code = codes_of(fmt)
     code = code[~np.isnan(decode(code, fmt))]
@@ -85,6 +91,18 @@ def test_torch_dtypes_are_those_with_one_value_an_element():
         if fmt.name not in without:
             assert fmt.torch_dtype is getattr(torch, fmt.name)
             assert fmt.torch_dtype.itemsize * 8 == fmt.bits
+
+
+@pytest.mark.parametrize(
+    "fmt",
+    [
+        pytest.param(FloatFormat("float16", 4, 3, bias=7), id="float16's name, another layout"),
+        pytest.param(FloatFormat("nn", 5, 10, bias=15), id="a module of torch"),
+        pytest.param(FloatFormat("int8", 4, 3, bias=7), id="a dtype of torch that is no float"),
+    ],
+)
+def test_a_format_of_ones_own_has_no_torch_dtype_whatever_its_name(fmt):
+    assert fmt.torch_dtype is None
 
 
 @pytest.mark.parametrize("fmt", STORED, ids=str)
@@ -179,6 +197,7 @@ def test_scalars_lists_and_arrays_keep_their_shape():
     assert decode([[0x3C00], [0x4000]], FLOAT16).tolist() == [[1.0], [2.0]]
     assert encode(np.ones((2, 0, 3)), FLOAT16).shape == (2, 0, 3)
     assert decode([0x7FF0000000000000, 1], FLOAT64).tolist() == [np.inf, 2.0**-1074]
+    assert decode([1, 2**63 + 1], FLOAT64).tolist() == [2.0**-1074, -(2.0**-1074)]  # NumPy makes floats of this list
     assert decode(2**63, FLOAT64) == 0.0
     assert encode(7, FLOAT4_E2M1FN) == encode(6.0, FLOAT4_E2M1FN)
 
@@ -190,10 +209,16 @@ def test_a_code_out_of_range_is_named(code):
         decode(code, FLOAT8_E4M3FN)
 
 
-@pytest.mark.parametrize("code", [1.0, [1.5], "0x3c", None])
+@pytest.mark.parametrize("code", [1.0, [1.5], "0x3c", None, True, [True, False], [1, True], np.array([True])])
 def test_a_code_that_is_not_an_integer_is_refused_with_the_remedy(code):
     with pytest.raises(TypeError, match=r"a code is an unsigned integer.*use encode\(\)"):
         decode(code, FLOAT16)
+
+
+@pytest.mark.parametrize("function", [decode, encode, fields])
+def test_a_name_in_place_of_a_format_is_refused_with_the_remedy(function):
+    with pytest.raises(TypeError, match=r"fmt is a FloatFormat, not 'float16'; by name: .*FORMATS\['float16'\]"):
+        function(1, "float16")
 
 
 def test_inf_and_nan_codes_that_do_not_exist_say_so():
@@ -214,11 +239,52 @@ def test_inf_and_nan_codes_that_do_not_exist_say_so():
         (dict(exponent_bits=4, mantissa_bits=3, bias=7, signed=False), "a sign and a zero come together"),
         (dict(exponent_bits=4, mantissa_bits=0, bias=7, specials="none"), "a sign and a zero come together"),
         (dict(exponent_bits=1, mantissa_bits=3, bias=0), "at least 2 exponent bits"),
+        (dict(exponent_bits=8, mantissa_bits=0, bias=127, signed=False), "1 fraction bit"),
+        (dict(exponent_bits=8, mantissa_bits=52, bias=127), "52 fraction bits .*; use at most 50"),
+        (dict(exponent_bits=8, mantissa_bits=51, bias=127), "51 fraction bits .*; use at most 50"),
+        (dict(exponent_bits=8, mantissa_bits=0, bias=127, specials="negative_zero", signed=False), "needs a sign"),
     ],
 )
 def test_a_layout_that_cannot_be_treated_exactly_is_refused(layout, message):
     with pytest.raises(ValueError, match=message):
         FloatFormat("mine", **layout)
+
+
+@pytest.mark.parametrize("width", [5.0, True, "5", None, np.int64(5)], ids=repr)
+@pytest.mark.parametrize("field", ["exponent_bits", "mantissa_bits", "bias"])
+def test_a_width_that_is_not_an_int_is_refused(field, width):
+    with pytest.raises(TypeError, match=f"mine: {field} is an int, not "):
+        FloatFormat("mine", **(dict(exponent_bits=5, mantissa_bits=10, bias=15) | {field: width}))
+
+
+def test_the_range_of_float64_is_used_to_its_ends():
+    low = FloatFormat("low", exponent_bits=2, mantissa_bits=3, bias=1072)  # its smallest subnormal is 2**(1 - 1072 - 3)
+    assert low.smallest_subnormal == decode(1, low) == 2.0**-1074
+    assert encode(2.0**-1074, low) == 1
+    high = FloatFormat("high", exponent_bits=2, mantissa_bits=3, bias=-1021)  # its largest exponent is 2 + 1021
+    assert high.max == decode(high.max_code, high) == 1.875 * 2.0**1023
+    with np.errstate(all="raise"):
+        assert quantize([1.9 * 2.0**1023, 1.95 * 2.0**1023], high).tolist() == [high.max, np.inf]
+    for bias in (1073, -1022):
+        with pytest.raises(ValueError, match="leaves the range of float64"):
+            FloatFormat("mine", exponent_bits=2, mantissa_bits=3, bias=bias)
+
+
+@pytest.mark.parametrize("specials", ["ieee", "all_ones", "negative_zero"])
+@pytest.mark.parametrize("mantissa_bits", [49, 50])
+def test_the_widest_fractions_overflow_half_a_step_past_the_largest_value(mantissa_bits, specials):
+    wide = FloatFormat("wide", exponent_bits=8, mantissa_bits=mantissa_bits, bias=127, specials=specials)
+    step = 2.0 ** (wide.emax - mantissa_bits)
+    tie_is_in = wide.max_code % 2 == 0
+    x = wide.max + np.array([0.25, 0.5, 0.75, 1.0, 2.0]) * step
+    assert np.isfinite(quantize(x, wide)).tolist() == [True, tie_is_in, False, False, False]
+    assert not np.isfinite(quantize(1e300, wide))
+    assert quantize(1e300, wide, rounding=toward_zero) == wide.max
+
+
+def test_fifty_two_fraction_bits_are_for_the_exponents_of_float64():
+    mine = FloatFormat("mine", exponent_bits=11, mantissa_bits=52, bias=1023)
+    assert quantize(FLOAT64.max, mine) == FLOAT64.max
 
 
 def test_a_format_of_ones_own_needs_one_line():

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from utils.rounding import Rounding, quantize, ties_to_even
+from utils.rounding import Rounding, check_format, quantize, ties_to_even
 
 IEEE = "ieee"  # the top exponent holds the infinities (fraction 0) and the NaNs (IEEE 754-2019, 3.4)
 ALL_ONES = "all_ones"  # only exponent and fraction all ones is NaN; no infinity (OFP8 E4M3, OCP MX E8M0)
@@ -32,7 +32,7 @@ class FloatFormat:
     `mantissa_bits` is the M of ExMy, the width of the stored fraction, without the hidden bit. A format with
     `mantissa_bits == 0` is a pure power of two and has neither zero nor subnormals (E8M0).
 
-    Raises ValueError for widths that float64 arithmetic could not treat exactly.
+    Raises TypeError for widths that are not ints, ValueError for those that float64 arithmetic could not treat exactly.
     """
 
     name: str
@@ -43,6 +43,9 @@ class FloatFormat:
     signed: bool = True
 
     def __post_init__(self) -> None:
+        for field in ("exponent_bits", "mantissa_bits", "bias"):
+            if type(getattr(self, field)) is not int:
+                raise TypeError(f"{self.name}: {field} is an int, not {getattr(self, field)!r}")
         if self.specials not in _SPECIALS:
             raise ValueError(f"specials {self.specials!r} is not one of {', '.join(_SPECIALS)}")
         if not (1 <= self.exponent_bits <= 11 and 0 <= self.mantissa_bits <= 52):
@@ -54,11 +57,18 @@ class FloatFormat:
             raise ValueError(
                 f"{self.name}: a sign and a zero come together; only a pure power of two (mantissa_bits=0) has neither"
             )
+        if self.specials == NEGATIVE_ZERO and not self.signed:
+            raise ValueError(f"{self.name}: the NaN of negative_zero is the code of -0, which needs a sign")
         if self.specials == IEEE and (self.exponent_bits < 2 or self.mantissa_bits < 1):
             raise ValueError(f"{self.name}: ieee specials need at least 2 exponent bits and 1 fraction bit")
         if self.emin - self.mantissa_bits < -1074 or self.emax > 1023:
             raise ValueError(
                 f"{self.name}: bias {self.bias} leaves the range of float64; use one nearer to 2**(e-1) - 1"
+            )
+        if self.mantissa_bits > 50 and self.emax < 1023:
+            raise ValueError(
+                f"{self.name}: {self.mantissa_bits} fraction bits leave float64 no value between the tie past max and"
+                " the next point; use at most 50, or the largest exponent of float64"
             )
 
     def __str__(self) -> str:
@@ -82,17 +92,13 @@ class FloatFormat:
     @property
     def emax(self) -> int:
         """Exponent of the largest finite value."""
-        top = 2**self.exponent_bits - 1
-        # IEEE gives the whole top exponent to Inf and NaN; ALL_ONES gives one fraction, which is all of it when M = 0.
-        reserved = self.specials == IEEE or (self.specials == ALL_ONES and self.mantissa_bits == 0)
-        return top - int(reserved) - self.bias
+        return (self.max_code >> self.mantissa_bits) - self.bias
 
     @property
     def max(self) -> float:
         """Largest finite value."""
-        shared = self.specials == ALL_ONES and self.mantissa_bits > 0  # the NaN takes the last fraction of emax
-        fraction = (2**self.mantissa_bits - 1 - int(shared)) / 2**self.mantissa_bits
-        return math.ldexp(1.0 + fraction, self.emax)
+        significand = 2**self.mantissa_bits + self.max_code % 2**self.mantissa_bits
+        return math.ldexp(significand, self.emax - self.mantissa_bits)
 
     @property
     def smallest_normal(self) -> float:
@@ -141,9 +147,10 @@ class FloatFormat:
 
     @property
     def max_code(self) -> int:
-        """Code of `max`."""
-        fraction = 2**self.mantissa_bits - 1 - int(self.specials == ALL_ONES and self.mantissa_bits > 0)
-        return (self.emax + self.bias << self.mantissa_bits) + fraction
+        """Code of `max`: the last one before the special codes."""
+        if self.specials == IEEE:
+            return self.inf_code - 1
+        return 2 ** (self.exponent_bits + self.mantissa_bits) - 1 - int(self.specials == ALL_ONES)
 
     @property
     def nan_code(self) -> int:
@@ -168,10 +175,11 @@ class FloatFormat:
 
     @property
     def torch_dtype(self):
-        """The torch dtype with this layout, or None (TF32, FP6; torch's FP4 is a packed pair, not one value)."""
+        """The torch dtype of this row of `FORMATS`, or None (TF32, FP6; torch's FP4 is a packed pair, not one value)."""
         import torch
 
-        return getattr(torch, self.name, None)
+        dtype = getattr(torch, self.name, None) if FORMATS.get(self.name) == self else None
+        return dtype if isinstance(dtype, torch.dtype) else None
 
 
 FLOAT64 = FloatFormat("float64", exponent_bits=11, mantissa_bits=52, bias=1023)
@@ -264,9 +272,7 @@ def encode(value, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate:
     magnitude = np.abs(np.where(np.isfinite(value), value, fmt.smallest_normal))
     _, e = np.frexp(magnitude)  # magnitude = f * 2**e with 1/2 <= f < 1
     e = np.maximum(e.astype(np.int64) - 1, fmt.emin)
-    significand = np.ldexp(magnitude, (fmt.mantissa_bits - e).astype(np.int32)).astype(
-        np.uint64
-    )  # whole: it was rounded
+    significand = np.ldexp(magnitude, (fmt.mantissa_bits - e).astype(np.int32)).astype(np.uint64)  # whole: was rounded
     hidden = np.uint64(2**fmt.mantissa_bits)
     exponent = np.where(significand >= hidden, e + fmt.bias, 0).astype(np.uint64)
     code = (exponent << np.uint64(fmt.mantissa_bits)) | (significand & (hidden - np.uint64(1)))
@@ -280,12 +286,17 @@ def encode(value, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate:
 
 
 def _check_codes(code, fmt: FloatFormat) -> np.ndarray:
+    check_format(fmt)
     if isinstance(code, (list, tuple)):
         code = np.array(code, dtype=object)  # np.asarray([1, 2**63]) would be floats
     code = np.asarray(code)
-    if code.dtype.kind not in "ui" and not (code.dtype == object and all(isinstance(c, Integral) for c in code.flat)):
+    if code.dtype.kind not in "ui" and not (code.dtype == object and all(map(_is_whole, code.flat))):
         raise TypeError(f"a code is an unsigned integer, not {code.dtype}; to turn values into codes use encode()")
     if code.size and (int(code.min()) < 0 or int(code.max()) >= 2**fmt.bits):
         bad = int(code.min()) if int(code.min()) < 0 else int(code.max())
         raise ValueError(f"code {bad} is not in 0 ... {2**fmt.bits - 1}: {fmt.name} has {fmt.bits} bits")
     return code.astype(fmt.code_dtype)
+
+
+def _is_whole(code) -> bool:
+    return isinstance(code, Integral) and not isinstance(code, bool)
