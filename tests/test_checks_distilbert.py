@@ -20,7 +20,7 @@ def test_a_blank_is_not_attempted_and_junk_is_not_yet(check):
         assert check(junk).status == NOT_YET
 
 
-@pytest.mark.parametrize("answer", [0.27, 0.2713, "100 * 0.0027"])
+@pytest.mark.parametrize("answer", [0.88, 0.877, "100 * 0.0088"])
 def test_standard_error_takes_a_rounded_answer(answer):
     assert checks.check_standard_error(answer)
 
@@ -28,11 +28,11 @@ def test_standard_error_takes_a_rounded_answer(answer):
 @pytest.mark.parametrize(
     ("answer", "hint"),
     [
-        (0.0027, "percentage points"),
-        (100 * 0.0736 / 1e4, "variance"),
-        (27.1, "single answer"),
-        (0.532, "95 %"),
-        (1, "sqrt"),
+        (0.0088, "percentage points"),
+        (100 * 0.1539 / 2e3, "variance"),
+        (39.2, "single answer"),
+        (1.72, "95 %"),
+        (3, "sqrt"),
     ],
 )
 def test_standard_error_names_the_misconception(answer, hint):

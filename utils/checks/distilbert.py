@@ -10,12 +10,14 @@ from utils.measure import mean_interval
 
 @exercise
 def check_standard_error(answer) -> Outcome:
-    """The standard error, in percentage points, of an accuracy of 92 % on 10,000 test reviews."""
+    """The standard error, in percentage points, of an accuracy of 81 % on 2,000 test reviews."""
     value = as_number(answer)
-    share, n = 0.92, 10_000
+    share, n = 0.81, 2_000
     wanted = 100 * math.sqrt(share * (1 - share) / n)
     if math.isclose(value, wanted, rel_tol=0.03):
-        return correct("About 0.27 points: two runs that differ by less than that say nothing by it.")
+        return correct(
+            "About 0.88 points for one network. A difference of two such networks errs by the root of 2 times that."
+        )
     if math.isclose(value, wanted / 100, rel_tol=0.03):
         return not_yet("Right as a share. The question asks for percentage points: multiply by 100.")
     if math.isclose(value, 100 * share * (1 - share) / n, rel_tol=0.03):
@@ -24,7 +26,7 @@ def check_standard_error(answer) -> Outcome:
         return not_yet("That is the spread of a single answer. The mean of n answers varies less, by the root of n.")
     if math.isclose(value, 1.96 * wanted, rel_tol=0.03):
         return not_yet("That is half of a 95 % interval, 1.96 standard errors. Give one standard error.")
-    return not_yet(f"{value:g} is not it. Take sqrt(p (1 - p) / n) with p = 0.92 and n = 10,000, then times 100.")
+    return not_yet(f"{value:g} is not it. Take sqrt(p (1 - p) / n) with p = 0.81 and n = 2,000, then times 100.")
 
 
 @exercise
@@ -51,8 +53,8 @@ def check_wrong_bar(answer) -> Outcome:
     if text in ("float32", "32-true", "fp32"):
         return correct("TF32 stores float32, so both need the same memory: 5.37 GB in the logs. 10.42 is float64's.")
     hints = {
-        "tf32": "5.37 GB is what the log says. TF32 changes the products, not what is stored: who must equal it?",
-        "float64": "Twice the bytes for everything: 10.42 GB is right for float64. Who else claims it?",
+        "tf32": "5.37 GB is what the log says. TF32 changes how products are computed, and nothing about what is stored.",
+        "float64": "10.42 GB is right for float64. Count the bytes of one weight in each of the five recipes.",
         "16-mixed": "Mixed keeps float32 weights and states, and saves on activations only: 4.31 GB is right.",
         "bf16-true": "All tensors in half the bytes of float32, and nearly half the memory of the right float32 bar.",
     }
@@ -89,4 +91,4 @@ def check_paired_interval(answer) -> Outcome:
                     f"1.96 is for many runs. With {n} seeds take Student's t for {n - 1} degrees of freedom."
                 )
             return not_yet(f"For {n} seeds the half-width should be {wanted_half:.4f}, yours is {half:.4f}.")
-    return correct("Pairing removes what the two runs of a seed share, and that is most of the noise.")
+    return correct("Pairing removes what the two runs of a seed share, as far as they share anything.")

@@ -152,7 +152,7 @@ def check_multiplies_bfloat16(answer) -> Outcome:
                 f" nor how it ran. Its flags: {', '.join(facts['flags'])}."
             )
         if facts["capability"] == "10.0":
-            return not_yet(f"It says that {name} does not: as text, '10.0' comes before '8.0'. Compare numbers.")
+            return not_yet(f"It says {got} for {name}, whose capability is '10.0'. How does Python order two texts?")
         told = facts["capability"] or ", ".join(facts["flags"])
         return not_yet(f"It says {got} for {name} ({told}); it should say {native}.")
     return correct(f"All {len(MACHINES)} machines, by what they report and not by what happened to run.")
