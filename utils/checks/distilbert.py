@@ -16,7 +16,7 @@ def check_standard_error(answer) -> Outcome:
     wanted = 100 * math.sqrt(share * (1 - share) / n)
     if math.isclose(value, wanted, rel_tol=0.03):
         return correct(
-            "About 0.88 points for one network. A difference of two such networks errs by the root of 2 times that."
+            "About 0.88 points for one network. A difference of two errs by the root of 2 times that."
         )
     if math.isclose(value, wanted / 100, rel_tol=0.03):
         return not_yet("Right as a share. The question asks for percentage points: multiply by 100.")
@@ -53,7 +53,7 @@ def check_wrong_bar(answer) -> Outcome:
     if text in ("float32", "32-true", "fp32"):
         return correct("TF32 stores float32, so both need the same memory: 5.37 GB in the logs. 10.42 is float64's.")
     hints = {
-        "tf32": "5.37 GB is what the log says. TF32 changes how products are computed, and nothing about what is stored.",
+        "tf32": "5.37 GB is what the log says. TF32 changes how products are computed, not what is stored.",
         "float64": "10.42 GB is right for float64. Count the bytes of one weight in each of the five recipes.",
         "16-mixed": "Mixed keeps float32 weights and states, and saves on activations only: 4.31 GB is right.",
         "bf16-true": "All tensors in half the bytes of float32, and nearly half the memory of the right float32 bar.",
