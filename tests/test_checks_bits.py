@@ -238,6 +238,21 @@ def test_as_code_refuses_what_is_not_whole():
             as_code(answer)
 
 
+@pytest.mark.parametrize(
+    "text", ["0x3g", "0x", "0b", "", "0x-3", "0b-1", "-1", "0b2", "0b0b1", "0x0x1", "3c00", "1.0", "0x\u0663"]
+)
+def test_as_code_refuses_a_misspelt_code_and_says_how_to_write_one(text):
+    with pytest.raises(Unreadable, match="is not a code; write it like 0x1234 or 0b1001"):
+        as_code(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [(" 0X3C ", 0x3C), ("0x1_2", 0x12), ("0b1001", 9), ("1 001", 9), ("0B1", 1), ("0", 0)]
+)
+def test_as_code_reads_every_notation(text, code):
+    assert as_code(text) == code
+
+
 def test_the_time_limit_restores_the_old_alarm():
     with time_limit(0.5):
         pass

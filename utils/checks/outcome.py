@@ -5,6 +5,7 @@ import functools
 import html
 import math
 import operator
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -107,10 +108,10 @@ def as_code(answer) -> int:
         return int(answer.code)
     if isinstance(answer, str):
         text = answer.strip().lower().replace(" ", "").replace("_", "")
-        if text.startswith("0x"):
+        if re.fullmatch("0x[0-9a-f]+", text):
             return int(text, 16)
-        if text and set(text.removeprefix("0b")) <= {"0", "1"}:
-            return int(text.removeprefix("0b"), 2)
+        if re.fullmatch("(0b)?[01]+", text):
+            return int(text, 2)
         raise Unreadable(f"{answer!r} is not a code; write it like 0x1234 or 0b1001.")
     if isinstance(answer, bool) or not hasattr(answer, "__index__"):
         raise Unreadable(f"{answer!r} is not a code: a code is a whole number such as 0x1234.")
