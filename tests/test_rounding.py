@@ -457,7 +457,7 @@ def test_a_torch_tensor_is_taken_whatever_float_it_holds(dtype):
 )
 def test_what_is_not_a_real_number_is_refused_with_the_remedy(x):
     for function in (quantize, ulp):
-        with pytest.raises(TypeError, match="x holds real numbers, not .*; convert"):
+        with pytest.raises(TypeError, match=r"x holds real numbers, not .*; convert"):
             function(x, FLOAT16)
 
 

@@ -52,8 +52,9 @@ def fake_quantize(
     has one. The result is cast to the dtype of x, which is exact unless x is narrower than the format: 65504 of
     float16 is 65536 in a bfloat16 tensor, and bfloat16's 65536 is infinite in a float16 tensor.
 
-    `saturate`: what lies beyond `fmt.max`, infinities included, becomes `fmt.max` with its sign (the default here,
-    as in training); otherwise it becomes infinity or NaN, as in `quantize`.
+    `saturate`: what lies beyond `fmt.max`, infinities included, becomes `fmt.max` with its sign; otherwise it becomes
+    infinity or NaN. It is the default here, because one infinity would spoil a training step; `quantize` has the
+    opposite default, that of IEEE 754, because there an overflow is what one wants to see.
     `out`: a tensor like x, or x itself; only where no gradient is recorded.
     `compiled`: fuse all steps into one loop with torch.compile. The first call for a format takes seconds. Where
     compilation is not possible (on a CPU it needs a C++ compiler), warns and computes the same values without it.

@@ -175,7 +175,7 @@ class FloatFormat:
 
     @property
     def torch_dtype(self):
-        """The torch dtype of this row of `FORMATS`, or None (TF32, FP6; torch's FP4 is a packed pair, not one value)."""
+        """The torch dtype of this row of `FORMATS`, or None (TF32, FP6; torch's FP4 is a pair, not one value)."""
         import torch
 
         dtype = getattr(torch, self.name, None) if FORMATS.get(self.name) == self else None

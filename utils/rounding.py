@@ -104,9 +104,10 @@ def quantize(x, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate: b
     Overflow is decided by the rule, as in IEEE 754-2019 (7.4): what it rounds past `fmt.max` overflows, so toward
     zero nothing finite does. Overflow gives an infinity where the format has one, else NaN; with `saturate` (the
     OFP8 saturating mode) it gives `fmt.max` with the sign of x, and so do the infinities. The default shows an
-    overflow, as IEEE 754 does; that of `utils.fake_quantize` saturates, as training does. Formats with neither
-    infinity nor NaN (FP6, FP4) always saturate, as in ml_dtypes. E8M0 has neither zero nor sign: zero and what is
-    negative, -Inf too, become NaN in both modes, and what is positive but below its smallest value becomes that value.
+    overflow, as IEEE 754 does; `fake_quantize` saturates by default, as one infinity would spoil a training step.
+    Formats with neither infinity nor NaN (FP6, FP4) always saturate, as in ml_dtypes. E8M0 has neither zero nor sign:
+    zero and what is negative, -Inf too, become NaN in both modes, and what is positive but below its smallest value
+    becomes that value.
 
     Raises TypeError for an x that is not real numbers and for an `fmt` that is not a FloatFormat.
     """
