@@ -98,29 +98,44 @@ class Tiny(torch.nn.Linear):
         return self(ids.to(self.weight.dtype))
 
 
-@pytest.mark.parametrize(("task", "recipe"), [(task, recipe) for task in CODE for recipe in CODE[task]])
-def test_the_lines_to_copy_run_and_do_what_the_recipe_says(task, recipe):
+LINES = [(task, recipe) for task in CODE for recipe in CODE[task]]
+
+
+def run_lines(task, recipe, *, old_gradient=None):
+    """Run the lines to copy on a seeded model; return their names and the dtypes that the model computed in."""
     torch.manual_seed(0)
-    lines = CODE[task][recipe].replace("{device}", "cpu").replace("{dtype}", facts.DTYPES[recipe])
-    assert len(lines.splitlines()) <= 7, lines
-    model = Tiny()
-    before = model.weight.detach().clone()
+    model, used = Tiny(), []
+    model.weight.grad = None if old_gradient is None else torch.full_like(model.weight, old_gradient)
 
     def loss_of(model, batch):
-        used.append(model(batch.to(model.weight.dtype)).dtype)
-        return model(batch.to(model.weight.dtype)).float().square().mean()
+        out = model(batch.to(model.weight.dtype))
+        used.append(out.dtype)
+        return out.float().square().mean()
 
-    used = []
     names = {"torch": torch, "model": model, "loss_of": loss_of, "batch": torch.ones(2, 4), "ids": torch.ones(2, 4)}
     names["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.5)
-    exec(lines, names)
+    names["before"] = model.weight.detach().clone()
+    exec(CODE[task][recipe].replace("{device}", "cpu").replace("{dtype}", facts.DTYPES[recipe]), names)
+    return names, used
+
+
+@pytest.mark.parametrize(("task", "recipe"), LINES)
+def test_the_lines_to_copy_run_and_do_what_the_recipe_says(task, recipe):
+    assert len(CODE[task][recipe].splitlines()) <= 8, CODE[task][recipe]
+    names, used = run_lines(task, recipe)
     expected = recipes.recipe(recipe)
     assert names["model"].weight.dtype is expected.weights
     if task == "generate":
         assert names["text"].dtype is expected.weights
     else:
-        assert used[0] is expected.arithmetic
-        assert not torch.equal(names["model"].weight.float(), before), "the step changed nothing"
+        assert used == [expected.arithmetic]
+        assert not torch.equal(names["model"].weight.float(), names["before"]), "the step changed nothing"
+
+
+@pytest.mark.parametrize(("task", "recipe"), [line for line in LINES if line[0] != "generate"])
+def test_the_gradient_of_the_step_before_does_not_enter(task, recipe):
+    fresh, again = (run_lines(task, recipe, old_gradient=old)[0]["model"].weight for old in (None, 1e6))
+    assert torch.equal(fresh, again)
 
 
 @pytest.mark.parametrize(("card", "task"), ALL)

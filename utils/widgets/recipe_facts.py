@@ -165,9 +165,10 @@ LEFT_OUT = {
     "generate": "Not counted: the keys and values of the text so far, and what the driver takes.",
 }
 
-_STEP = 'with torch.autocast("{device}", dtype=torch.{dtype}):\n    loss = loss_of(model, batch)\n'
+_ZERO = "optimizer.zero_grad()\n"
+_STEP = _ZERO + 'with torch.autocast("{device}", dtype=torch.{dtype}):\n    loss = loss_of(model, batch)\n'
 _KEEP = "model = model.float()  # a checkpoint saved in bfloat16 is loaded as bfloat16\n"
-_PLAIN = "loss = loss_of(model, batch)\nloss.backward()\noptimizer.step()"
+_PLAIN = _ZERO + "loss = loss_of(model, batch)\nloss.backward()\noptimizer.step()"
 _SCALED = (
     'scaler = torch.amp.GradScaler("{device}")  # once, before the loop\n'
     + _STEP
