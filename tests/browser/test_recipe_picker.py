@@ -53,17 +53,71 @@ def test_the_page_decides_as_python_does(module, card):
         (" 70 b ", 70_000_000_000),
         ("0.5k", 500),
         ("124_439_808", 124_439_808),
-        ("seven", None),
-        ("", None),
-        ("-5", None),
-        ("0", None),
-        ("1e99", None),
-        ("3 parsecs", None),
-        ("1.2.3", None),
+        ("7.5e9", 7_500_000_000),
+        ("7.5B", 7_500_000_000),
+        (".5B", 500_000_000),
+        ("7 500 000 000", 7_500_000_000),
+        ("7\u202f500\u202f000\u202f000", 7_500_000_000),
+        ("7,500,000,000", 7_500_000_000),
+        ("1,300.5k", 1_300_500),
+        ("1", 1),
     ],
 )
 def test_a_number_of_parameters_is_read_as_people_write_it(module, text, count):
-    assert module("parseCount", text) == count
+    assert module("parseCount", text) == {"count": count}
+
+
+NO_THOUSANDS = "has a comma that separates no thousands: write decimals with a point, like 7.5B."
+NO_NUMBER = "is not a number of parameters: write it like 66M, 1.3 billion or 124439808."
+NO_WHOLE = "is not a whole number of parameters: is a unit missing, as in 7.5B?"
+TOO_FEW = "is less than one parameter: is a unit missing, as in 0.5B?"
+TOO_MANY = "is more than 10 trillion parameters."
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("7,5", NO_THOUSANDS),
+        ("7,5B", NO_THOUSANDS),
+        ("0,500B", NO_THOUSANDS),  # a group of thousands never starts with 0
+        ("7,50,000", NO_THOUSANDS),
+        ("7500,000", NO_THOUSANDS),
+        ("7,500 000", NO_THOUSANDS),
+        ("7.5,000", NO_THOUSANDS),
+        ("0.5", TOO_FEW),
+        ("0", TOO_FEW),
+        ("0.0001k", TOO_FEW),
+        ("7.5", NO_WHOLE),
+        ("7 5", NO_NUMBER),
+        ("seven", NO_NUMBER),
+        ("", NO_NUMBER),
+        (".", NO_NUMBER),
+        ("-5", NO_NUMBER),
+        ("3 parsecs", NO_NUMBER),
+        ("1 constructor", NO_NUMBER),
+        ("1.2.3", NO_NUMBER),
+        ("1e99", TOO_MANY),
+        ("1e999", TOO_MANY),
+    ],
+)
+def test_what_is_no_number_of_parameters_gets_one_sentence(module, text, why):
+    assert module("parseCount", text) == {"wrong": f"“{text}” {why}"}
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("80 GB", 80), ("80GB", 80), ("80gb", 80), ("24", 24), ("0.5", 0.5), (" 1,000 GB ", 1000), ("1e6", 1e6)],
+)
+def test_memory_is_read_with_and_without_its_unit(module, text, amount):
+    assert module("parseMemory", text) == {"amount": amount}
+
+
+@pytest.mark.parametrize("text", ["", "0", "-3", "80 GiB", "80 kg", "1e7", "0x10", "1,5", "80 GB GB"])
+def test_what_is_no_memory_gets_one_sentence(module, text):
+    got = module("parseMemory", text)
+    assert list(got) == ["wrong"]
+    assert got["wrong"].startswith(f"“{text}” ")
+    assert (NO_THOUSANDS.replace("7.5B", "7.5") in got["wrong"]) == ("," in text)
 
 
 @pytest.mark.parametrize(
@@ -142,10 +196,53 @@ def test_junk_gets_a_message_and_changes_nothing(picker):
         field.press("Enter")
         assert junk in widget.locator(".mp-rp-wrong").inner_text()
         assert field.get_attribute("aria-invalid") == "true"
+        assert field.input_value() == junk
         field.fill(good)
         field.press("Enter")
         assert widget.locator(".mp-rp-wrong").is_hidden()
     assert widget.locator(".mp-rp-fit").inner_text() == before
+
+
+DIM = "(node) => Number(getComputedStyle(node).opacity) < 1"
+
+
+@pytest.mark.parametrize(
+    "mend",
+    [
+        lambda widget: widget.get_by_label("Parameters").fill("7.5B") or widget.page.keyboard.press("Enter"),
+        lambda widget: widget.get_by_label("Memory (GB)").fill("80 GB") or widget.page.keyboard.press("Enter"),
+        lambda widget: widget.get_by_label("Card").select_option("H200"),
+        lambda widget: widget.get_by_role("button", name="GPT-2").click(),
+        lambda widget: widget.get_by_role("button", name="generate").click(),
+    ],
+    ids=["parameters", "memory", "card", "model", "task"],
+)
+def test_after_an_error_the_old_answer_is_dimmed_and_says_whose_it_is(picker, mend):
+    widget = picker
+    result, wrong = widget.locator(".mp-rp-result"), widget.locator(".mp-rp-wrong")
+    assert result.get_attribute("aria-label") == "Answer"
+    assert not result.evaluate(DIM)
+    fit = widget.locator(".mp-rp-fit").inner_text()
+    widget.get_by_label("Parameters").fill("7,5")
+    widget.page.keyboard.press("Enter")
+    assert widget.locator(".mp-rp-fit").inner_text() == fit
+    assert result.evaluate(DIM)
+    assert widget.get_by_role("group", name="Answer to the last valid input").count() == 1
+    assert widget.get_by_role("alert").inner_text().endswith("Below stands the answer to the last valid input.")
+    mend(widget)
+    assert wrong.is_hidden()
+    assert not result.evaluate(DIM)
+    assert result.get_attribute("aria-label") == "Answer"
+    assert widget.locator("[aria-invalid=true]").count() == 0
+    assert widget.get_by_role("status").inner_text() != ""
+
+
+def test_memory_may_be_typed_with_its_unit(picker):
+    field = picker.get_by_label("Memory (GB)")
+    field.fill("80 GB")
+    field.press("Enter")
+    assert field.input_value() == "80"
+    assert "of 80 GB" in picker.locator(".mp-rp-fit").inner_text()
 
 
 def test_it_fits_a_phone(site, page_watch):

@@ -2,6 +2,7 @@
 
 const GIGABYTE = 1e9;
 const MOST_PARAMETERS = 1e13;
+const MOST_MEMORY = 1e6; // GB
 const UNITS = { "": 1, k: 1e3, thousand: 1e3, m: 1e6, million: 1e6, b: 1e9, g: 1e9, billion: 1e9, t: 1e12, trillion: 1e12 };
 const MARKS = { tensor: "●", native: "●", emulated: "◐", none: "○" };
 const KINDS_OF_BYTES = {
@@ -47,13 +48,42 @@ export function advise(facts, { card: name, task, parameters, memory }) {
   };
 }
 
-/** Read "66M", "1.3 billion", "7e9" or "124,439,808" as a number of parameters; null where it is none. */
+/** Split "7,500.5 GB" into { value, unit }; { comma: true } where a comma cannot separate thousands; null for junk. */
+export function readNumber(text) {
+  const found = /^([\d.,_\s]*[\d.])(e\+?\d+)?\s*([a-z]*)$/i.exec(text.trim());
+  if (!found) return null;
+  const [, digits, power = "", unit] = found;
+  const grouped = /^[1-9]\d{0,2}(?:([,_\s])\d{3}(?:\1\d{3})*)?(?:\.\d*)?$/.test(digits);
+  if (!grouped && digits.includes(",")) return { comma: true };
+  if (!grouped && !/^(?:\d+\.?\d*|\.\d+)$/.test(digits)) return null;
+  return { value: Number(digits.replace(/[,_\s]/g, "") + power), unit: unit.toLowerCase() };
+}
+
+const COMMA = "has a comma that separates no thousands: write decimals with a point, like";
+
+/** Read "66M", "1.3 billion", "7e9" or "124,439,808" as { count } of parameters; { wrong } says why it is none. */
 export function parseCount(text) {
-  const found = /^([\d.,\s]*\d\.?(?:e[+]?\d+)?)\s*([a-z]*)$/i.exec(text.trim().replaceAll("_", ""));
-  const unit = UNITS[found?.[2].toLowerCase()];
-  if (!found || unit === undefined) return null;
-  const count = Math.round(Number(found[1].replace(/[,\s]/g, "")) * unit);
-  return count >= 1 && count <= MOST_PARAMETERS ? count : null;
+  const read = readNumber(text);
+  if (read?.comma) return { wrong: `“${text}” ${COMMA} 7.5B.` };
+  const amount = read ? read.value * UNITS[read.unit] : NaN;
+  if (Number.isNaN(amount)) {
+    return { wrong: `“${text}” is not a number of parameters: write it like 66M, 1.3 billion or 124439808.` };
+  }
+  if (amount < 1) return { wrong: `“${text}” is less than one parameter: is a unit missing, as in 0.5B?` };
+  if (amount > MOST_PARAMETERS) return { wrong: `“${text}” is more than ${countText(MOST_PARAMETERS)} parameters.` };
+  if (read.unit === "" && !Number.isInteger(amount)) {
+    return { wrong: `“${text}” is not a whole number of parameters: is a unit missing, as in 7.5B?` };
+  }
+  return { count: Math.round(amount) };
+}
+
+/** Read "24", "0.5" or "80 GB" as { amount } in GB; { wrong } says why it is none. */
+export function parseMemory(text) {
+  const read = readNumber(text);
+  if (read?.comma) return { wrong: `“${text}” ${COMMA} 7.5.` };
+  const good = read && ["", "g", "gb"].includes(read.unit) && read.value > 0 && read.value <= MOST_MEMORY;
+  if (!good) return { wrong: `“${text}” is not an amount of memory: write the gigabytes, like 24.` };
+  return { amount: read.value };
 }
 
 /** A count as people say it: 67.0 million, 6.74 billion. */
@@ -78,6 +108,9 @@ export function fitText(facts, state, advice) {
   return `${bytesText(advice.total)} of ${room}: it fits, and leaves ${bytesText(advice.spare)}. ${facts.left_out[state.task]}`;
 }
 
+const STALE = "Below stands the answer to the last valid input.";
+const ANSWER = { fresh: "Answer", stale: "Answer to the last valid input" };
+
 function controls(h, facts, actions) {
   const cards = inOrder(facts, "cards").map(([value, { label }]) => h("option", { value }, label));
   const card = h("select", { class: "mp-input", on: { change: () => actions.set({ card: card.value, memory: 0 }) } }, cards);
@@ -89,26 +122,25 @@ function controls(h, facts, actions) {
     return { input, node: h("label", { class: "mp-field" }, h("span", {}, label), input) };
   };
   const size = text("Parameters", (typed) => {
-    const count = parseCount(typed);
-    say(size, count ? "" : `“${typed}” is not a number of parameters. Write it like 66M, 1.3 billion or 124439808.`);
-    if (count) actions.set({ parameters: count });
+    const { count, wrong: message } = parseCount(typed);
+    if (message) complain(size, message);
+    else actions.set({ parameters: count });
   }, {});
   const memory = text("Memory (GB)", (typed) => {
-    const amount = Number(typed);
-    const good = amount > 0 && amount <= 1e6;
-    say(memory, good ? "" : `“${typed}” is not an amount of memory. Write the gigabytes as a number, like 24.`);
-    if (good) actions.set({ memory: amount });
+    const { amount, wrong: message } = parseMemory(typed);
+    if (message) complain(memory, message);
+    else actions.set({ memory: amount });
   }, { inputmode: "decimal" });
   const models = inOrder(facts, "models").map(([name, count]) =>
-    h("button", { class: "mp-link", type: "button", on: { click: () => { say(size, ""); actions.set({ parameters: count }); } } }, name));
+    h("button", { class: "mp-link", type: "button", on: { click: () => actions.set({ parameters: count }) } }, name));
 
-  function say({ input }, message) {
-    setText(wrong, message);
-    wrong.hidden = message === "";
-    input.setAttribute("aria-invalid", String(message !== ""));
+  function complain({ input }, message) {
+    setText(wrong, `${message} ${STALE}`);
+    wrong.hidden = false;
+    input.setAttribute("aria-invalid", "true");
+    actions.stale(true);
   }
 
-  say(size, "");
   const group = h("div", { class: "mp-rp-tasks", role: "group", "aria-label": "Task" }, tasks);
   return {
     node: h("div", { class: "mp-rp-form" },
@@ -120,6 +152,9 @@ function controls(h, facts, actions) {
       for (const button of tasks) button.setAttribute("aria-pressed", String(button.dataset.task === state.task));
       size.input.value = state.parameters.toLocaleString("en");
       memory.input.value = String(roomOf(facts, state) / GIGABYTE);
+      setText(wrong, ""); // both fields show what holds again
+      wrong.hidden = true;
+      for (const { input } of [size, memory]) input.setAttribute("aria-invalid", "false");
     },
   };
 }
@@ -200,7 +235,13 @@ function render({ model, el }) {
   const names = ["card", "task", "parameters", "memory"];
   const read = () => Object.fromEntries(names.map((name) => [name, model.get(name)]));
   const status = h("p", { class: "mp-unseen", role: "status" });
+  const result = h("div", { class: "mp-rp-result", role: "group", "aria-label": ANSWER.fresh });
   const actions = {
+    stale(on) {
+      result.toggleAttribute("data-stale", on);
+      result.setAttribute("aria-label", on ? ANSWER.stale : ANSWER.fresh);
+      if (on) setText(status, ""); // the next answer is said even if it is the same
+    },
     set(change) {
       for (const [name, value] of Object.entries(change)) model.set(name, value);
       model.save_changes();
@@ -216,12 +257,14 @@ function render({ model, el }) {
     const state = read();
     const advice = advise(facts, state);
     for (const panel of panels) panel.draw(state, advice);
+    actions.stale(false);
   }
 
   const [form, reply, types, sums, lines] = panels.map(({ node }) => node);
-  const columns = h("div", { class: "mp-rp-columns" }, types, sums);
+  result.append(reply, h("div", { class: "mp-rp-columns" }, types, sums), lines);
   el.classList.add("mp-widget", "mp-recipe-picker");
-  el.replaceChildren(h("div", { class: "mp-panel" }, form, reply, columns, lines, h("p", { class: "mp-rp-source" }, facts.source), status));
+  const source = h("p", { class: "mp-rp-source" }, facts.source);
+  el.replaceChildren(h("div", { class: "mp-panel" }, form, result, source, status));
   draw();
   for (const name of names) model.on(`change:${name}`, draw);
   return () => {
