@@ -29,7 +29,8 @@ def build(source, output, *options):
 
 def main():
     """Build the book and say which page to open."""
-    code = build(ROOT, ROOT, "-W", "-n", "--keep-going")
+    # --all: Sphinx would not write the sidebar of an unchanged page anew when a chapter is added
+    code = build(ROOT, ROOT, "--all", "-W", "-n", "--keep-going")
     if code == 0:
         print(f"The book is built. Open {START}")
     return code
