@@ -10,7 +10,7 @@ import pytest
 UTILS = Path(__file__).resolve().parents[1] / "utils"
 # Each floor from below; within a floor a module may import those named before it.
 FLOORS = (
-    ("cache", "grammar", "rounding", "formats", "errors", "records"),
+    ("cache", "grammar", "questions", "rounding", "formats", "errors", "records"),
     ("scaling", "accumulation", "refinement"),
     (
         "measure",

@@ -1,0 +1,181 @@
+"""Questions with a known answer: what a page and a notebook ask, and what both say to every foreseen answer.
+
+A question is data, so that one text serves two readers: `utils.checks` answers in a notebook, the quiz widget answers
+in a page without Python. `judge` is the one rule; `quiz.js` holds its twin, and a test holds the two together.
+
+A text may hold `code` in backticks and nothing else. Progress is kept under `id`, `<chapter>/<name>`, which belongs to
+one question in the whole book.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+NOT_ATTEMPTED, NOT_YET, CORRECT = "not attempted", "not yet", "correct"
+ID = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)?/[a-z0-9-]+")
+
+
+class Option(NamedTuple):
+    """One of the answers to choose from, and what is said to whoever chooses it."""
+
+    text: str
+    says: str
+    right: bool = False
+
+
+class Judgement(NamedTuple):
+    """The status of an answer, one of the three above, and the sentence that helps."""
+
+    status: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A question with a few answers to choose from, exactly one of them right.
+
+    With `predict` the page notes the choice first, and compares it only when the reader has seen what happens.
+    Raises ValueError for an id of the wrong form, fewer than two options, or not exactly one right one.
+    """
+
+    id: str
+    text: str
+    options: tuple[Option, ...]
+    predict: bool = False
+
+    def __post_init__(self) -> None:
+        _check_id(self.id)
+        if len(self.options) < 2 or sum(option.right for option in self.options) != 1:
+            raise ValueError(f"question {self.id!r} needs two options or more, of which one is right")
+        for option in self.options:
+            _check_said(self.id, option.says)
+
+    def as_json(self) -> dict:
+        """Give the question as the page reads it."""
+        options = [{"text": o.text, "says": o.says} | ({"right": True} if o.right else {}) for o in self.options]
+        return {"kind": "choice", "id": self.id, "text": self.text, "options": options} | (
+            {"predict": True} if self.predict else {}
+        )
+
+
+@dataclass(frozen=True)
+class Number:
+    """A question whose answer is a number.
+
+    `answer` and the keys of `wrong` are numbers as text: "2049", "2^-24", "1/3", "0x2A". `says` is said when it is
+    right, `wrong` holds a hint for each foreseen wrong answer, `otherwise` the one for all others; `hints` are given
+    one at a time to whoever asks. An answer is right if it is within `tolerance` (relative) of `answer`; one within
+
+
+    `near` of it is told that it was rounded. `unit` stands behind the field: "%", "bytes".
+    Raises ValueError for an id of the wrong form, an empty hint, or a foreseen wrong answer that counts as right.
+    """
+
+    id: str
+    text: str
+    answer: str
+    says: str
+    wrong: Mapping[str, str] = field(default_factory=dict)
+    otherwise: str = ""
+    hints: tuple[str, ...] = ()
+    tolerance: float = 0.0
+    near: float = 0.005
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        _check_id(self.id)
+        for text in (self.says, self.otherwise, *self.wrong.values(), *self.hints):
+            _check_said(self.id, text)
+        for text in self.wrong:
+            if self.is_right(number(text)):
+                raise ValueError(f"question {self.id!r}: the wrong answer {text} counts as right")
+
+    def is_right(self, value: float) -> bool:
+        """Whether a number counts as the answer."""
+        return _same(value, number(self.answer), self.tolerance)
+
+    def as_json(self) -> dict:
+        """Give the question as the page reads it."""
+        said = {"kind": "number", "id": self.id, "text": self.text, "answer": self.answer, "says": self.says}
+        said |= {"wrong": dict(self.wrong), "otherwise": self.otherwise, "hints": list(self.hints)}
+        said |= {"tolerance": self.tolerance, "near": self.near, "unit": self.unit}
+        return {key: value for key, value in said.items() if value}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Work that Python checks: the page can only tick it off. `text` says what is to be done."""
+
+    id: str
+    text: str
+
+    def __post_init__(self) -> None:
+        _check_id(self.id)
+
+    def as_json(self) -> dict:
+        """Give the task as the page reads it."""
+        return {"kind": "task", "id": self.id, "text": self.text}
+
+
+Question = Choice | Number | Task
+ROUNDED = "Right, but rounded: the exact value can be written down, for example as a power of two or as a fraction."
+
+
+def judge(question: Choice | Number, answer: float | int) -> Judgement:
+    """Judge a number, or the place of a chosen option counted from 0."""
+    if isinstance(question, Choice):
+        option = question.options[answer]
+        return Judgement(CORRECT if option.right else NOT_YET, option.says)
+    if question.is_right(answer):
+        return Judgement(CORRECT, question.says)
+    for text, hint in question.wrong.items():
+        if _same(answer, number(text), question.tolerance):
+            return Judgement(NOT_YET, hint)
+    if _same(answer, number(question.answer), question.near):
+        return Judgement(NOT_YET, ROUNDED)
+    return Judgement(NOT_YET, question.otherwise)
+
+
+def number(text: str) -> float:
+    """Read a number of a question: decimal, hexadecimal, a power (2^-24), a product or a quotient of those.
+
+    Raises ValueError for anything else.
+    """
+    plain = text.replace(" ", "").replace("**", "^")
+    if plain in ("inf", "-inf", "nan"):
+        return float(plain)
+    value = 1.0
+    for divide, factor in re.findall(r"(^|[*/])([^*/]+)", plain):
+        base, _, power = factor.partition("^")
+        one = float(int(base, 16)) if base.lower().startswith("0x") else float(base)
+        one = one ** int(power) if power else one
+        value = value / one if divide == "/" else value * one
+    return value
+
+
+def _same(value: float, wanted: float, tolerance: float) -> bool:
+    if math.isnan(value) or math.isnan(wanted):
+        return math.isnan(value) and math.isnan(wanted)
+    return value == wanted or (math.isfinite(wanted) and abs(value - wanted) <= tolerance * abs(wanted))
+
+
+def placeholder(questions: list[Question], fallback: str) -> str:
+    """Give the HTML in whose place a page without Python mounts the questions; `fallback` is HTML shown elsewhere."""
+    state = html.escape(json.dumps({"questions": [question.as_json() for question in questions]}))
+    return f'<div class="mp-widget" data-mp-widget="quiz" data-mp-state="{state}">{fallback}</div>'
+
+
+def _check_id(name: str) -> None:
+    if not ID.fullmatch(name):
+        raise ValueError(f"question id {name!r} is not like numbers/rounding/first-gap")
+
+
+def _check_said(name: str, text: str) -> None:
+    if not text.strip():
+        raise ValueError(f"question {name!r} leaves an answer without a word")
