@@ -71,8 +71,6 @@ class Number:
     `answer` and the keys of `wrong` are numbers as text: "2049", "2^-24", "1/3", "0x2A". `says` is said when it is
     right, `wrong` holds a hint for each foreseen wrong answer, `otherwise` the one for all others; `hints` are given
     one at a time to whoever asks. An answer is right if it is within `tolerance` (relative) of `answer`; one within
-
-
     `near` of it is told that it was rounded. `unit` stands behind the field: "%", "bytes".
     Raises ValueError for an id of the wrong form, an empty hint, or a foreseen wrong answer that counts as right.
     """
