@@ -3,8 +3,9 @@
 A question is data, so that one text serves two readers: `utils.checks` answers in a notebook, the quiz widget answers
 in a page without Python. `judge` is the one rule; `quiz.js` holds its twin, and a test holds the two together.
 
-A text may hold `code` in backticks and nothing else. Progress is kept under `id`, `<chapter>/<name>`, which belongs to
-one question in the whole book.
+A text may hold `code` in backticks, and lines of code between two fences of three backticks, each on a line of its
+own; nothing else is markup, and a newline elsewhere is a blank. Progress is kept under `id`, `<chapter>/<name>`, which
+belongs to one question in the whole book.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NamedTuple
 
 NOT_ATTEMPTED, NOT_YET, CORRECT = "not attempted", "not yet", "correct"
 ID = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)?/[a-z0-9-]+")
+MARKUP = re.compile(r"\s*^```\n(?P<lines>.*?)\n```$\s*|`(?P<code>[^`\n]+)`", re.MULTILINE | re.DOTALL)
+FACTOR = r"(?:0x[0-9a-f]+|0b[01]+|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?:\^-?\d+)?"
+NUMBER = re.compile(rf"-?{FACTOR}(?:[*/]{FACTOR})*")
 
 
 class Option(NamedTuple):
@@ -41,7 +46,8 @@ class Choice:
     """A question with a few answers to choose from, exactly one of them right.
 
     With `predict` the page notes the choice first, and compares it only when the reader has seen what happens.
-    Raises ValueError for an id of the wrong form, fewer than two options, or not exactly one right one.
+    Raises ValueError for an id of the wrong form, fewer than two options, not exactly one right one, or a text that is
+    empty or leaves a backtick open.
     """
 
     id: str
@@ -51,9 +57,11 @@ class Choice:
 
     def __post_init__(self) -> None:
         _check_id(self.id)
+        _check_said(self.id, self.text)
         if len(self.options) < 2 or sum(option.right for option in self.options) != 1:
             raise ValueError(f"question {self.id!r} needs two options or more, of which one is right")
         for option in self.options:
+            _check_said(self.id, option.text)
             _check_said(self.id, option.says)
 
     def as_json(self) -> dict:
@@ -68,11 +76,13 @@ class Choice:
 class Number:
     """A question whose answer is a number.
 
-    `answer` and the keys of `wrong` are numbers as text: "2049", "2^-24", "1/3", "0x2A". `says` is said when it is
-    right, `wrong` holds a hint for each foreseen wrong answer, `otherwise` the one for all others; `hints` are given
-    one at a time to whoever asks. An answer is right if it is within `tolerance` (relative) of `answer`; one within
-    `near` of it is told that it was rounded. `unit` stands behind the field: "%", "bytes".
-    Raises ValueError for an id of the wrong form, an empty hint, or a foreseen wrong answer that counts as right.
+    `answer` and the keys of `wrong` are numbers as text: "2049", "2^-24", "1/3", "0x2A"; an answer that begins with 0x
+    or 0b is a code, and bits are read too. `says` is said when it is right, `wrong` holds a hint for each foreseen
+    wrong answer, `otherwise` the one for all others; `hints` are given one at a time to whoever asks. An answer is
+    right if it is within `tolerance` (relative) of `answer`; one within `near` of it is told that it was rounded, where
+    that can be: 450 is a rounded 448, 449 is not, and no code is rounded. `unit` stands behind the field: "%", "bytes".
+    Raises ValueError for an id of the wrong form, a number that cannot be read, a text that is empty or leaves a
+    backtick open, and a foreseen wrong answer that counts as right or as another one.
     """
 
     id: str
@@ -88,11 +98,19 @@ class Number:
 
     def __post_init__(self) -> None:
         _check_id(self.id)
-        for text in (self.says, self.otherwise, *self.wrong.values(), *self.hints):
+        number(self.answer)
+        for text in (self.text, self.says, self.otherwise, *self.wrong.values(), *self.hints):
             _check_said(self.id, text)
-        for text in self.wrong:
+        for text, hint in self.wrong.items():
             if self.is_right(number(text)):
                 raise ValueError(f"question {self.id!r}: the wrong answer {text} counts as right")
+            if judge(self, number(text)).message != hint:
+                raise ValueError(f"question {self.id!r}: the wrong answer {text} counts as one before it")
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the answer is a pattern of bits, which is also read as bits."""
+        return self.answer[:2].lower() in ("0x", "0b")
 
     def is_right(self, value: float) -> bool:
         """Whether a number counts as the answer."""
@@ -108,17 +126,22 @@ class Number:
 
 @dataclass(frozen=True)
 class Task:
-    """Work that Python checks: the page can only tick it off. `text` says what is to be done."""
+    """Work that Python checks: the page can only tick it off.
+
+    `text` says what is to be done, `said` what the check said when the page was made: utils.checks fills it in.
+    """
 
     id: str
     text: str
+    said: str = ""
 
     def __post_init__(self) -> None:
         _check_id(self.id)
+        _check_said(self.id, self.text)
 
     def as_json(self) -> dict:
         """Give the task as the page reads it."""
-        return {"kind": "task", "id": self.id, "text": self.text}
+        return {"kind": "task", "id": self.id, "text": self.text} | ({"said": self.said} if self.said else {})
 
 
 Question = Choice | Number | Task
@@ -135,7 +158,7 @@ def judge(question: Choice | Number, answer: float | int) -> Judgement:
     for text, hint in question.wrong.items():
         if _same(answer, number(text), question.tolerance):
             return Judgement(NOT_YET, hint)
-    if _same(answer, number(question.answer), question.near):
+    if not question.is_code and _is_rounded(answer, number(question.answer), question.near):
         return Judgement(NOT_YET, ROUNDED)
     return Judgement(NOT_YET, question.otherwise)
 
@@ -143,18 +166,19 @@ def judge(question: Choice | Number, answer: float | int) -> Judgement:
 def number(text: str) -> float:
     """Read a number of a question: decimal, hexadecimal, a power (2^-24), a product or a quotient of those.
 
-    Raises ValueError for anything else.
+    It is rounded once, to float64, as the page does it. Raises ValueError for anything else.
     """
-    plain = text.replace(" ", "").replace("**", "^")
+    plain = text.replace(" ", "").replace("**", "^").lower()
     if plain in ("inf", "-inf", "nan"):
         return float(plain)
-    value = 1.0
-    for divide, factor in re.findall(r"(^|[*/])([^*/]+)", plain):
+    if not NUMBER.fullmatch(plain):
+        raise ValueError(f"{text!r} is not a number of a question; write it like 2049, 2^-24, 1/3 or 0x2A")
+    value = Fraction(1)
+    for divide, factor in re.findall(r"(^|[*/])([^*/]+)", plain.removeprefix("-")):
         base, _, power = factor.partition("^")
-        one = float(int(base, 16)) if base.lower().startswith("0x") else float(base)
-        one = one ** int(power) if power else one
+        one = Fraction(int(base, 0) if base[:2] in ("0x", "0b") else base) ** int(power or 1)
         value = value / one if divide == "/" else value * one
-    return value
+    return float(-value if plain.startswith("-") else value)
 
 
 def _same(value: float, wanted: float, tolerance: float) -> bool:
@@ -163,10 +187,30 @@ def _same(value: float, wanted: float, tolerance: float) -> bool:
     return value == wanted or (math.isfinite(wanted) and abs(value - wanted) <= tolerance * abs(wanted))
 
 
+def _is_rounded(value: float, wanted: float, near: float) -> bool:
+    """Whether somebody may have rounded `wanted` to `value`; a whole number is rounded to tens or more."""
+    whole = wanted % 1 == 0
+    return _same(value, wanted, near) and (not whole or (value % 10 == 0 and wanted % 10 != 0))
+
+
+def to_html(text: str) -> str:
+    """Give a text of a question as HTML: its code as <code>, everything else escaped."""
+    parts, at = [], 0
+    for found in MARKUP.finditer(text):
+        parts.append(html.escape(text[at : found.start()]))
+        lines, code = found["lines"], found["code"]
+        kind = "" if lines is None else ' class="mp-quiz-lines"'
+        parts.append(f"<code{kind}>{html.escape(code if lines is None else lines)}</code>")
+        at = found.end()
+    return "".join(parts) + html.escape(text[at:])
+
+
 def placeholder(questions: list[Question], fallback: str) -> str:
     """Give the HTML in whose place a page without Python mounts the questions; `fallback` is HTML shown elsewhere."""
-    state = html.escape(json.dumps({"questions": [question.as_json() for question in questions]}))
-    return f'<div class="mp-widget" data-mp-widget="quiz" data-mp-state="{state}">{fallback}</div>'
+    asked = {"questions": [question.as_json() for question in questions]}
+    state = html.escape(json.dumps(asked, sort_keys=True, ensure_ascii=False))
+    room = f' style="--mp-questions: {len(questions)}"' if len(questions) > 1 else ""
+    return f'<div class="mp-widget" data-mp-widget="quiz" data-mp-state="{state}"{room}>{fallback}</div>'
 
 
 def _check_id(name: str) -> None:
@@ -177,3 +221,5 @@ def _check_id(name: str) -> None:
 def _check_said(name: str, text: str) -> None:
     if not text.strip():
         raise ValueError(f"question {name!r} leaves an answer without a word")
+    if "`" in MARKUP.sub("", text):
+        raise ValueError(f"question {name!r} leaves a backtick open: {text!r}")
