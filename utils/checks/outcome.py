@@ -1,18 +1,24 @@
-"""What a check says: not attempted, not yet (with a hint that names the misconception), or correct."""
+"""What a check says: not attempted, not yet (with a hint that names the misconception), or correct.
+
+A check is made in one of three ways. `paper` and `paper_table` make one of questions whose answers are numbers, and
+`exercise` guards a function. In the built page, which runs no Python, the line "Not attempted" of a check that has
+questions gives way to fields that say the same hints; in JupyterLab it stays.
+"""
 
 import ast
+import dataclasses
 import functools
-import html
 import math
 import operator
 import re
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-NOT_ATTEMPTED, NOT_YET, CORRECT = "not attempted", "not yet", "correct"
+from utils.questions import CORRECT, NOT_ATTEMPTED, NOT_YET, Choice, Number, Question, Task, judge, placeholder, to_html
+
 _OPERATORS = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -31,10 +37,14 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The answer of a check: its `status`, and a sentence that helps. True in a condition only when correct."""
+    """The answer of a check: its `status`, and a sentence that helps. True in a condition only when correct.
+
+    `asks`: what a page without Python puts in its place.
+    """
 
     status: str
     message: str
+    asks: tuple[Question, ...] = dataclasses.field(default=(), repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.status == CORRECT
@@ -44,7 +54,8 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         kind, lead = self.status.replace(" ", "-"), f"{_SIGNS[self.status]} {self.status.capitalize()}."
-        return f'<p class="mp-outcome mp-outcome-{kind}"><strong>{lead}</strong> {html.escape(self.message)}</p>'
+        said = f'<p class="mp-outcome mp-outcome-{kind}"><strong>{lead}</strong> {to_html(self.message)}</p>'
+        return placeholder(list(self.asks), fallback=said) if self.asks else said
 
 
 def correct(message: str) -> Outcome:
@@ -57,27 +68,96 @@ def not_yet(message: str) -> Outcome:
     return Outcome(NOT_YET, message)
 
 
-def exercise(check: Callable[[object], Outcome]) -> Callable[..., Outcome]:
+def exercise(check: Callable | None = None, *, asks: Question | Iterable[Question] = ()) -> Callable:
     """Make a check that never raises on a learner's error.
 
     `...`, None and blanks that are still there count as not attempted; an exception inside becomes *not yet* with its
-    text. The wrapped check sees only real answers.
+    text. The wrapped check sees only real answers. With `@exercise(asks=Task(id, text))` the page without Python shows
+    the task to tick off; with a `Number`, a `Choice` or several of them it asks those.
     """
+    if check is None:
+        return functools.partial(exercise, asks=asks)
+    questions = (asks,) if isinstance(asks, Choice | Number | Task) else tuple(asks)
 
     @functools.wraps(check)
     def guarded(answer=...) -> Outcome:
-        if _is_blank(answer):
-            return Outcome(NOT_ATTEMPTED, "Put your answer where the dots are, then run the cell again.")
-        if isinstance(answer, dict) and (left := [str(key) for key, value in answer.items() if value is ...]):
-            return Outcome(NOT_ATTEMPTED, f"No answer yet for {', '.join(left)}.")
-        try:
-            return check(answer)
-        except Unreadable as error:
-            return not_yet(str(error))
-        except Exception as error:  # a learner's mistake ends here, whatever it is
-            return not_yet(f"Your answer made the check stop with {type(error).__name__}: {error}")
+        outcome = _guarded(check, answer)
+        return outcome if outcome else dataclasses.replace(outcome, asks=_asked_of(questions, outcome))
 
+    guarded.asks = questions
     return guarded
+
+
+def paper(question: Number) -> Callable[..., Outcome]:
+    """Make the check of an exercise whose answer is one number, or one code; the page asks for it too."""
+    return exercise(_named(question, lambda answer: judged(question, _read(question, answer))), asks=question)
+
+
+def paper_table(questions: Mapping[object, Number], *, says: str, name: str = "{}") -> Callable[..., Outcome]:
+    """Make the check of an exercise whose answer is a dict of numbers; the first wrong one gets its hint.
+
+    `says` is said when all are right, `name` how to call a key: "bit {}".
+    """
+
+    def check(answer) -> Outcome:
+        if not isinstance(answer, Mapping):
+            return not_yet(f"Give a dict with a number for each of {', '.join(map(name.format, questions))}.")
+        if missing := [name.format(key) for key in questions if key not in answer]:
+            return not_yet(f"No answer yet for {', '.join(missing)}.")
+        for key, question in questions.items():
+            called = name.format(key)
+            if name != "{}":
+                called = called[0].upper() + called[1:]
+            try:
+                outcome = judged(question, _read(question, answer[key]))
+            except Unreadable as error:
+                return not_yet(f"{called}: {error}")
+            if not outcome:
+                return not_yet(f"{called}: {outcome.message}")
+        return correct(says)
+
+    return exercise(_named(next(iter(questions.values())), check), asks=questions.values())
+
+
+def judged(question: Choice | Number, answer: float) -> Outcome:
+    """Judge a number, or the place of a chosen option, as the question does."""
+    return Outcome(*judge(question, answer))
+
+
+def foreseen(question: Number, answer: float) -> Outcome | None:
+    """Judge a number like `judged` if the question has words for it, else give None: the check finds its own."""
+    outcome = judged(question, answer)
+    return None if outcome.message == question.otherwise else outcome
+
+
+def _named(question: Number, check: Callable[[object], Outcome]) -> Callable[[object], Outcome]:
+    check.__name__ = f"check_{question.id.rpartition('/')[2].replace('-', '_')}"
+    check.__doc__ = question.text
+    return check
+
+
+def _read(question: Number, answer) -> float:
+    return as_code(answer) if question.is_code else as_number(answer)
+
+
+def _asked_of(questions: tuple[Question, ...], outcome: Outcome) -> tuple[Question, ...]:
+    """Give what the page asks: all if nothing was attempted; else tasks only, with what was said of code that waits."""
+    if outcome.status == NOT_ATTEMPTED:
+        return questions
+    return tuple(dataclasses.replace(q, said=repr(outcome)) for q in questions if isinstance(q, Task))
+
+
+def _guarded(check: Callable[[object], Outcome], answer) -> Outcome:
+    if _is_blank(answer):
+        return Outcome(NOT_ATTEMPTED, "Put your answer where the dots are, then run the cell again.")
+    if isinstance(answer, dict) and (left := [str(key) for key, value in answer.items() if value is ...]):
+        return Outcome(NOT_ATTEMPTED, f"No answer yet for {', '.join(left)}.")
+    try:
+        return check(answer)
+    except Unreadable as error:
+        return not_yet(str(error))
+    except Exception as error:  # a learner's mistake ends here, whatever it is
+        return not_yet(f"Your answer made the check stop with {type(error).__name__}: {error}")
 
 
 def as_number(answer) -> float:
