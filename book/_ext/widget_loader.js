@@ -1,20 +1,22 @@
 // Mounts the book's widgets in a page without a kernel: a classic script, so that it also runs from file://.
-// book_widgets.py writes two tables above this line: PARTS (name of a part -> its text) and WIDGETS (name of a widget
-// -> names of the parts that make up its ES module).
+// It comes after the files of parts, which book_widgets.py writes: each adds [parts, modules] to the list mpParts.
 (() => {
   "use strict";
 
-  const modules = new Map();
+  const files = globalThis.mpParts ?? [];
+  const parts = Object.assign({}, ...files.map(([held]) => held)); // name of a part -> its text
+  const modules = Object.assign({}, ...files.map(([, held]) => held)); // name of a widget -> names of its parts
+  const widgets = new Map();
 
   function load(name) {
-    if (!modules.has(name)) modules.set(name, importSource(name));
-    return modules.get(name);
+    if (!widgets.has(name)) widgets.set(name, importSource(name));
+    return widgets.get(name);
   }
 
   // A Blob URL, because a browser refuses to import a module from a file:// address.
   async function importSource(name) {
-    if (!Object.hasOwn(WIDGETS, name)) throw new Error(`no widget is called "${name}"`);
-    const source = WIDGETS[name].map((part) => PARTS[part]).join("\n");
+    if (!Object.hasOwn(modules, name)) throw new Error(`no widget is called "${name}"`);
+    const source = modules[name].map((part) => parts[part]).join("\n");
     const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
     try {
       const { default: widget } = await import(url);
