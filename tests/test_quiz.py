@@ -1,0 +1,118 @@
+"""Quiz: what it takes, what it shows without JavaScript, and the questions of the whole book."""
+
+import html
+import importlib
+import json
+import pkgutil
+import re
+
+import pytest
+
+import utils.checks
+from utils.questions import ROUNDED, Choice, Number, Option, Task, judge, number
+from utils.widgets.book_widget import FOLDER
+from utils.widgets.quiz import Quiz
+
+TIE = Choice(
+    "test/tie",
+    "Where does `2049` go in <float16>?",
+    (Option("to 2048", "The even one.", right=True), Option("to 2050", "Its last bit is 1.")),
+    predict=True,
+)
+SHARE = Number("test/share", "What share?", "49.2", "Half.", {"50": "Nearly."}, "No.", tolerance=0.01, unit="%")
+TASK = Task("test/task", "`decode16` is right.")
+
+
+def state_of(widget):
+    """The state that the page gets."""
+    shown = widget._repr_mimebundle_()[0]["text/html"]
+    return json.loads(html.unescape(re.search(r'data-mp-state="([^"]*)"', shown)[1]))
+
+
+def test_a_quiz_hands_its_questions_to_the_page():
+    assert state_of(Quiz(TIE, SHARE, TASK)) == {"questions": [TIE.as_json(), SHARE.as_json(), TASK.as_json()]}
+    assert repr(Quiz(TIE, SHARE)) == "Quiz(test/tie, test/share)"
+
+
+@pytest.mark.parametrize(
+    ("questions", "error", "says"),
+    [
+        ((), ValueError, "needs a question"),
+        ((TIE, TIE), ValueError, "two questions have one id"),
+        (({"kind": "choice"},), TypeError, "is not a Choice, a Number or a Task"),
+    ],
+)
+def test_a_quiz_refuses_what_it_cannot_ask(questions, error, says):
+    with pytest.raises(error, match=says):
+        Quiz(*questions)
+
+
+def test_without_javascript_a_choice_is_a_list_with_its_answer_folded_away():
+    shown = Quiz(TIE).static_html()
+    assert "<p>Where does <code>2049</code> go in &lt;float16&gt;?</p>" in shown
+    assert "<ul><li>to 2048</li><li>to 2050</li></ul>" in shown
+    assert "<details><summary>The answer</summary><p>to 2048: The even one.</p></details>" in shown
+
+
+def test_without_javascript_a_number_says_why_it_cannot_be_checked():
+    shown = Quiz(SHARE).static_html()
+    assert "The page needs JavaScript to check an answer." in shown
+    assert "<details><summary>The answer</summary><p><code>49.2</code> %: Half.</p></details>" in shown
+
+
+def test_without_javascript_a_task_says_what_checks_it():
+    assert "Python checks this one" in Quiz(TASK).static_html()
+
+
+def test_the_page_says_the_same_of_a_rounded_answer():
+    assert f'"{ROUNDED}"' in (FOLDER / "quiz_judge.js").read_text("utf8")
+
+
+def book_questions():
+    """Every question that a module of `utils.checks` defines, alone or in a dict or sequence, once, sorted by id."""
+    found = {}
+
+    def collect(value):
+        if isinstance(value, Choice | Number | Task):
+            found.setdefault(id(value), value)
+        elif isinstance(value, dict):
+            collect(list(value.values()))
+        elif isinstance(value, list | tuple):
+            for one in value:
+                collect(one)
+        else:
+            collect(list(getattr(value, "asks", ()))) if callable(value) else None
+
+    for info in pkgutil.iter_modules(utils.checks.__path__):
+        for value in vars(importlib.import_module(f"utils.checks.{info.name}")).values():
+            collect(value)
+    return sorted(found.values(), key=lambda question: question.id)
+
+
+QUESTIONS = book_questions()
+NUMBERS = [question for question in QUESTIONS if isinstance(question, Number)]
+
+
+def test_an_id_belongs_to_one_question_of_the_book():
+    names = [question.id for question in QUESTIONS]
+    assert names
+    assert [name for name in set(names) if names.count(name) > 1] == []
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
+def test_every_answer_has_words_of_its_own(question):
+    if isinstance(question, Choice):
+        said = [option.says for option in question.options]
+    elif isinstance(question, Number):
+        said = [question.says, *question.wrong.values(), question.otherwise, *question.hints]
+    else:
+        said = [question.text]
+    assert all(text.strip() for text in said)
+    assert [text for text in set(said) if said.count(text) > 1] == []
+
+
+@pytest.mark.parametrize("question", NUMBERS, ids=lambda question: question.id)
+def test_every_foreseen_answer_gets_its_own_words(question):
+    assert judge(question, number(question.answer)).message == question.says
+    for text, hint in question.wrong.items():
+        assert judge(question, number(text)).message == hint

@@ -1,0 +1,58 @@
+// What is said to an answer: the page's twin of `judge` in utils/questions.py. Numbers are compared as float64, as there.
+
+export const QUIZ_ROUNDED =
+  "Right, but rounded: the exact value can be written down, for example as a power of two or as a fraction.";
+
+/** The float64 nearest to a number as parseNumber gives it. */
+export function nearestDouble(number) {
+  if (number.kind === "nan") return NaN;
+  const bits = new BigUint64Array([encode(number, FORMATS.float64)]);
+  return new Float64Array(bits.buffer)[0];
+}
+
+/** Whether a question asks for a code, which may also be written as bits: its answer begins with 0x or 0b. */
+const asksForCode = ({ answer }) => /^0[xb]/i.test(answer);
+
+/** Read what was typed: a number, or bits with blanks between them where a code is asked for. Throws NumberTextError. */
+export function readQuizNumber(text, question) {
+  const bits = text.replace(/\s+/g, "");
+  const spaced = asksForCode(question) && /^[01]{2,}$/.test(bits);
+  return nearestDouble(parseNumber(spaced ? `0b${bits}` : text));
+}
+
+/** Judge a float64: { right, says }, with the sentence that belongs to it. */
+export function judgeNumber(question, value) {
+  const read = (text) => nearestDouble(parseNumber(text));
+  const { answer, wrong = {}, tolerance = 0, near = 0 } = question;
+  const wanted = read(answer);
+  if (sameDouble(value, wanted, tolerance)) return { right: true, says: question.says };
+  const known = Object.keys(wrong).find((text) => sameDouble(value, read(text), tolerance));
+  if (known !== undefined) return { right: false, says: wrong[known] };
+  const rounded = !asksForCode(question) && mayBeRounded(value, wanted, near);
+  return { right: false, says: rounded ? QUIZ_ROUNDED : question.otherwise };
+}
+
+function sameDouble(value, wanted, tolerance) {
+  if (Number.isNaN(value) || Number.isNaN(wanted)) return Number.isNaN(value) && Number.isNaN(wanted);
+  return value === wanted || (Number.isFinite(wanted) && Math.abs(value - wanted) <= tolerance * Math.abs(wanted));
+}
+
+// A whole number is rounded to tens or more.
+function mayBeRounded(value, wanted, near) {
+  return sameDouble(value, wanted, near) && (wanted % 1 !== 0 || (value % 10 === 0 && wanted % 10 !== 0));
+}
+
+const QUIZ_MARKUP = /\s*^```\n([\s\S]*?)\n```$\s*|`([^`\n]+)`/gm;
+
+/** The nodes of a text: its code in <code>, lines of code in <code class="mp-quiz-lines">, everything else as text. */
+export function textNodes(h, text) {
+  const nodes = [];
+  let at = 0;
+  for (const found of text.matchAll(QUIZ_MARKUP)) {
+    const [all, lines, code] = found;
+    nodes.push(text.slice(at, found.index));
+    nodes.push(lines === undefined ? h("code", {}, code) : h("code", { class: "mp-quiz-lines" }, lines));
+    at = found.index + all.length;
+  }
+  return [...nodes, text.slice(at)].filter((node) => node !== "");
+}
