@@ -1,14 +1,12 @@
 """Quiz: what it takes, what it shows without JavaScript, and the questions of the whole book."""
 
 import html
-import importlib
 import json
-import pkgutil
 import re
 
 import pytest
 
-import utils.checks
+from tests.book_questions import book_questions
 from utils.questions import ROUNDED, Choice, Number, Option, Task, judge, number
 from utils.widgets.book_widget import FOLDER
 from utils.widgets.quiz import Quiz
@@ -66,27 +64,6 @@ def test_without_javascript_a_task_says_what_checks_it():
 
 def test_the_page_says_the_same_of_a_rounded_answer():
     assert f'"{ROUNDED}"' in (FOLDER / "quiz_judge.js").read_text("utf8")
-
-
-def book_questions():
-    """Every question that a module of `utils.checks` defines, alone or in a dict or sequence, once, sorted by id."""
-    found = {}
-
-    def collect(value):
-        if isinstance(value, Choice | Number | Task):
-            found.setdefault(id(value), value)
-        elif isinstance(value, dict):
-            collect(list(value.values()))
-        elif isinstance(value, list | tuple):
-            for one in value:
-                collect(one)
-        else:
-            collect(list(getattr(value, "asks", ()))) if callable(value) else None
-
-    for info in pkgutil.iter_modules(utils.checks.__path__):
-        for value in vars(importlib.import_module(f"utils.checks.{info.name}")).values():
-            collect(value)
-    return sorted(found.values(), key=lambda question: question.id)
 
 
 QUESTIONS = book_questions()
