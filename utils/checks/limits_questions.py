@@ -6,20 +6,20 @@ from utils.questions import Choice, Number, Option, Task
 
 P_UNDER = Choice(
     "numbers/limits/predict-underflow",
-    "The smallest positive float16 is 2^-24, about 6e-8. What does 1e-10 become in float16?",
+    "The smallest positive float16 is 2**-24, about 6e-8. What does 1e-10 become in float16?",
     (
+        Option(
+            "2**-24, the smallest subnormal",
+            "Rounding goes to the nearest number. Above 2**-25 that is the smallest subnormal; 1e-10 is far below.",
+        ),
         Option(
             "0", "It lies below half of the smallest subnormal, so 0 is the nearest number. No NaN, no warning.", True
         ),
         Option(
-            "2^-24, the smallest subnormal",
-            "Rounding goes to the nearest number. Above 2^-25 that is the smallest subnormal; 1e-10 is far below.",
+            "2**-14, the smallest normal number",
+            "2**-14 is where the hidden 1 ends. Subnormals fill the gap down to 2**-24, and below its half comes 0.",
         ),
         Option("NaN", "Underflow never makes a NaN. A NaN needs an operation without an answer, such as 0/0."),
-        Option(
-            "2^-14, the smallest normal number",
-            "2^-14 is where the hidden 1 ends. Subnormals fill the gap down to 2^-24, and below its half comes 0.",
-        ),
     ),
     predict=True,
 )
@@ -28,17 +28,17 @@ P_SOFTMAX = Choice(
     "In float16, `e = exp(x)` and then `e / sum(e)`, for x = 12, 11, 10. What comes out?",
     (
         Option(
-            "NaN, 0, 0",
-            "exp(12) is 162,755, beyond 65504: inf. So the sum is inf; inf/inf is NaN, and the others over inf are 0.",
-            True,
-        ),
-        Option(
             "0.665, 0.245, 0.090",
             "The true answer, and float16 holds all three numbers. The way there leads through exp(12) = 162,755.",
         ),
         Option(
             "1, 0, 0",
-            "That would need the largest float16 in place of exp(12). Float16 overflows to inf, and inf/inf is NaN.",
+            "exp(11) is more than a third of exp(12), so the truth is far from that. And exp(12) is not finite here.",
+        ),
+        Option(
+            "NaN, 0, 0",
+            "exp(12) is 162,755, beyond 65504: inf. So the sum is inf; inf/inf is NaN, and the others over inf are 0.",
+            True,
         ),
         Option("inf, 0, 0", "The first exponential is inf, but so is the sum, and inf/inf has no answer: NaN."),
     ),
@@ -46,26 +46,27 @@ P_SOFTMAX = Choice(
 )
 P_MASK = Choice(
     "numbers/limits/predict-mask",
-    "The attention of DistilBERT, in float16: -1e9 is added to the score of every padding token. "
-    "One review of the batch is empty, so all of its tokens are padding. Which reviews come out as NaN?",
+    "The attention of DistilBERT, in float16: -1e9 is added to the score of every padding token. Some rows of the "
+    "batch have padding, and one only fills the batch up: it is all padding. Which rows come out as NaN?",
     (
         Option(
-            "The empty one",
-            "-1e9 becomes -inf. Among finite scores that gives the weight 0, as it should. "
-            "In a row of nothing else the maximum is -inf too, and -inf - (-inf) is NaN.",
-            True,
+            "None",
+            "-1e9 does not fit: it becomes -inf. That is harmless as long as each row keeps one finite score.",
         ),
         Option(
-            "All of them",
-            "Adding -inf harms no unmasked score. It would be all of them if the mask were a product: 0 * -inf is NaN.",
+            "The one that is all padding",
+            "-1e9 becomes -inf. Beside finite scores that gives the weight 0, as it should. "
+            "In a row of nothing else the maximum is -inf too, and -inf - (-inf) is NaN.",
+            True,
         ),
         Option(
             "All that have padding",
             "Their masked scores are -inf, and exp(-inf) is 0, as the mask wants. NaN needs a row with no score left.",
         ),
         Option(
-            "None",
-            "-1e9 does not fit: it becomes -inf. That is harmless as long as each row keeps one finite score.",
+            "All of them",
+            "Adding -inf harms no other score. All would be NaN if a float16 mask of 0 and 1 were multiplied by it: "
+            "0 * -inf is NaN.",
         ),
     ),
     predict=True,
@@ -74,14 +75,14 @@ P_E4M3 = Choice(
     "numbers/limits/predict-e4m3",
     "The largest E4M3 number is 448. What does a cast of 1000 to E4M3 give?",
     (
+        Option("448", "One of the two modes. The other gives NaN, and some libraries do that."),
+        Option("inf", "E4M3 has no infinity. Its codes are numbers, all but one of each sign, and that one is NaN."),
+        Option("NaN", "One of the two modes. The other saturates to 448, and some libraries do that."),
         Option(
             "It depends on the library and its version",
             "The specification knows both: saturate to 448, or overflow to NaN. Libraries differ, and have changed.",
             True,
         ),
-        Option("448", "One of the two modes. The other gives NaN, and some libraries do that."),
-        Option("NaN", "One of the two modes. The other saturates to 448, and some libraries do that."),
-        Option("inf", "E4M3 has no infinity: it spends a single code on NaN and none on inf."),
     ),
     predict=True,
 )
@@ -90,17 +91,17 @@ P_VAR = Choice(
     "1,000 numbers between 198.4 and 201.8; their variance is 0.97. What is `(x * x).mean() - x.mean()**2` in float16?",
     (
         Option(
-            "-32",
-            "Both terms are near 40,040, where float16 numbers are 32 apart. They landed on neighbours, in the wrong "
-            "order. A negative variance has no root: the next line is NaN.",
-            True,
-        ),
-        Option(
             "0.97", "Both terms are near 40,040, where float16 numbers are 32 apart. 0.97 is lost before the minus."
         ),
         Option(
             "0",
             "Plausible: a difference of 0.97 vanishes in a grid of 32. Here the two terms fell on different numbers.",
+        ),
+        Option(
+            "-32",
+            "Both terms are near 40,040, where float16 numbers are 32 apart. They landed on neighbours, in the wrong "
+            "order. A negative variance has no root: the next line is NaN.",
+            True,
         ),
         Option("inf", "40,040 fits below 65504. For numbers near 300 both terms would be inf, and inf - inf is NaN."),
     ),
@@ -131,7 +132,7 @@ LARGEST_ROW = Number(
 CASTS = {
     "70000 to float16": Number(
         "numbers/limits/cast-70000",
-        "70000 in float16",
+        "70000 cast to float16",
         answer="inf",
         says="Beyond 65520, halfway to the next power of two, a cast to float16 gives inf.",
         wrong={
@@ -139,55 +140,55 @@ CASTS = {
             "nan": "Overflow gives inf. A NaN comes later, for example from inf - inf.",
             "4464": "That wraps round, as integers do. Floating-point numbers never wrap.",
             "70016": "The grid of 64 would go on there, with one exponent more. Float16 has no such exponent.",
-            "65536": "65536 is 2^16, and float16's largest power is 2^15.",
+            "65536": "65536 is 2**16, and float16's largest power is 2**15.",
         },
         otherwise="The largest float16 number is 65504. What comes after it?",
     ),
     "65519 to float16": Number(
         "numbers/limits/cast-65519",
-        "65519 in float16",
+        "65519 cast to float16",
         answer="65504",
         says="65519 is nearer to 65504 than to 65536. From 65520, the middle, on it is inf.",
         wrong={
             "inf": "Overflow begins at 65520, halfway between 65504 and 65536. 65519 is below it and rounds down.",
             "65519": "Float16 numbers are 32 apart here: 65472, 65504.",
             "65520": "Float16 numbers are 32 apart here: 65472, 65504. 65520 is the middle of the last gap.",
-            "65536": "65536 is 2^16, which float16 does not have. And 65519 is nearer to 65504.",
+            "65536": "65536 is 2**16, which float16 does not have. And 65519 is nearer to 65504.",
             "nan": "A cast of a number never gives NaN in float16.",
         },
         otherwise="Float16 numbers are 32 apart here, and the last is 65504.",
     ),
     "1e-8 to float16": Number(
         "numbers/limits/cast-1e-8",
-        "1e-8 in float16",
+        "1e-8 cast to float16",
         answer="0",
-        says="The smallest subnormal is 2^-24 = 5.96e-8, and 1e-8 is below half of it. So an eps of 1e-8 is no eps.",
+        says="The smallest subnormal is 2**-24 = 5.96e-8, and 1e-8 is below half of it. So an eps of 1e-8 is no eps.",
         wrong={
             "2^-24": "5.96e-8 is the smallest positive number. 1e-8 is below half of it, so 0 is nearer.",
-            "2^-25": "2^-25 is half of the smallest positive number: a border, and not a float16 number.",
-            "1e-8": "Float16 ends at 2^-24 = 5.96e-8. Nothing smaller is stored, except 0.",
-            "2^-14": "That is the smallest normal number. Subnormals go on below it, down to 2^-24.",
+            "2^-25": "2**-25 is half of the smallest positive number: a border, and not a float16 number.",
+            "1e-8": "Float16 ends at 2**-24 = 5.96e-8. Nothing smaller is stored, except 0.",
+            "2^-14": "That is the smallest normal number. Subnormals go on below it, down to 2**-24.",
             "nan": "Underflow never gives NaN.",
         },
-        otherwise="The smallest positive float16 number is 2^-24 = 5.96e-8. Is 1e-8 nearer to it or to 0?",
+        otherwise="The smallest positive float16 number is 2**-24 = 5.96e-8. Is 1e-8 nearer to it or to 0?",
     ),
     "3e-8 to float16": Number(
         "numbers/limits/cast-3e-8",
-        "3e-8 in float16",
+        "3e-8 cast to float16",
         answer="2^-24",
-        says="3e-8 is a little above 2^-25 = 2.98e-8, the middle, and so it is rounded up: it doubles.",
+        says="3e-8 is a little above 2**-25 = 2.98e-8, the middle, and so it is rounded up: it doubles.",
         wrong={
-            "0": "The middle between 0 and 2^-24 is 2^-25 = 2.98e-8. On which side of it is 3e-8?",
-            "3e-8": "Below 2^-24 = 5.96e-8 float16 has nothing but 0.",
-            "2^-14": "That is the smallest normal number. Subnormals go on below it, down to 2^-24.",
+            "0": "The middle between 0 and 2**-24 is 2**-25 = 2.98e-8. On which side of it is 3e-8?",
+            "3e-8": "Below 2**-24 = 5.96e-8 float16 has nothing but 0.",
+            "2^-14": "That is the smallest normal number. Subnormals go on below it, down to 2**-24.",
             "nan": "Underflow never gives NaN.",
         },
-        otherwise="The two nearest float16 numbers are 0 and 2^-24.",
+        otherwise="The two nearest float16 numbers are 0 and 2**-24.",
         tolerance=0.005,
     ),
     "1e39 to bfloat16": Number(
         "numbers/limits/cast-1e39",
-        "1e39 in bfloat16",
+        "1e39 cast to bfloat16",
         answer="inf",
         says="bfloat16 has the exponents of float32, so it ends near 3.4e38, as float32 does.",
         wrong={
@@ -202,19 +203,19 @@ CASTS = {
     ),
     "57345 to E5M2": Number(
         "numbers/limits/cast-57345",
-        "57345 in E5M2",
+        "57345 cast to E5M2",
         answer="57344",
         says="57344 is the largest E5M2 number; only from 61440, the middle to 65536, on it would overflow.",
         wrong={
             "inf": "57345 is above the largest number, 57344, but nearer to it than to 65536. From 61440 on it is inf.",
             "57345": "E5M2 has two fraction bits: its numbers are 8192 apart here.",
             "61440": "61440 is the middle between 57344 and 65536, where overflow begins. It is not an E5M2 number.",
-            "65536": "65536 is 2^16, and E5M2, like float16, ends at 2^15.",
+            "65536": "65536 is 2**16, and E5M2, like float16, ends at 2**15.",
             "448": "That is E4M3's largest number.",
             "65504": "That is float16's largest number. E5M2 has float16's exponents, but two fraction bits.",
             "nan": "E5M2 has infinities, so it overflows to them. And 57345 does not overflow yet.",
         },
-        otherwise="The largest E5M2 number is 2^15 * 1.75 = 57344.",
+        otherwise="The largest E5M2 number is 2**15 * 1.75 = 57344.",
     ),
 }
 
