@@ -3,6 +3,7 @@
 import inspect
 import math
 import random
+import time
 
 import numpy as np
 import pytest
@@ -455,6 +456,7 @@ def test_the_function_of_the_chapter_has_each_of_the_bugs():
         (lambda x: mended(x) if abs(x) >= 2**-6 or x != x else 0.0 * x, "all are 2**-9", ""),
         (lambda x: mended(x, largest=math.inf) if abs(x) < math.inf else mended(x), "saturates: 448", ""),
         (lambda x: math.nan if abs(x) > 464 else mended(x), "saturates: 448", "infinities"),
+        (lambda x: x if x < -448 else mended(x), "-600.0 gives -600.0, but it should give -448.0", "infinities"),
         (lambda x: x if math.isinf(x) else mended(x), "E4M3 has no infinity", ""),
         (lambda x: 0.0 if math.isnan(x) else mended(x), "NaN stays NaN", ""),
         (lambda x: mended(x, signed=False), "-1e-05 gives 0.0, but it should give -0.0", ""),
@@ -490,6 +492,20 @@ def test_an_endless_loop_ends_with_a_sentence(check, monkeypatch):
             pass
 
     assert "never ends" in check(endless).message
+
+
+def test_a_loop_that_ends_for_some_inputs_only_is_stopped_too(monkeypatch):
+    monkeypatch.setattr(checks, "time_limit", lambda seconds: time_limit(0.3))
+
+    def slow(x):
+        end = time.perf_counter() + (10 if x == 1.25 else 0)
+        while time.perf_counter() < end:
+            pass
+        return mended(x)
+
+    outcome = checks.check_to_e4m3(slow)
+    assert "never ends" in outcome.message
+    assert "Also wrong" not in outcome.message
 
 
 # What is predicted

@@ -234,7 +234,7 @@ STOCHASTIC_ROUND = Task(
 )
 TO_E4M3 = Task(
     "numbers/rounding/find-the-bug",
-    text="Find what is wrong with `to_e4m3`, four kinds of mistakes at least, and mend it.",
+    text="Find every mistake of `to_e4m3`, and mend it.",
 )
 
 P_COUNTER = Choice(
