@@ -56,7 +56,7 @@ E3M4 = {
     ),
     "smallest_subnormal": Number(
         "numbers/rounding/e3m4-smallest-subnormal",
-        text="the smallest positive E3M4 number, which `torch.finfo` does not tell",
+        text="The smallest positive E3M4 number, which `torch.finfo` does not tell",
         answer="2^-6",
         says="0 000 0001: 2**(1 - 3) * 1/16 = 2**-6. `tiny` is 16 times as large.",
         wrong={
@@ -95,7 +95,7 @@ E3M4 = {
     ),
     "unit roundoff": Number(
         "numbers/rounding/e3m4-unit-roundoff",
-        text="the unit roundoff u of E3M4, the bound on the relative error of rounding to nearest",
+        text="The unit roundoff u of E3M4, the bound on the relative error of rounding to nearest",
         answer="2^-5",
         says="Half of `eps`: the nearest number is at most half a gap away. u = 2**-5, about 3 %.",
         wrong={
@@ -111,7 +111,7 @@ E3M4 = {
     ),
     "resolution": Number(
         "numbers/rounding/e3m4-resolution",
-        text="`resolution` of E3M4: torch takes 10**-floor(fraction bits * log10(2)), and log10(2) is 0.301",
+        text="`resolution` of E3M4, in torch `10**-floor(M * log10(2))` with M fraction bits; log10(2) is 0.301",
         answer="0.1",
         tolerance=1e-9,  # 10**-1 and 0.1 in any arithmetic
         says="4 * 0.301 = 1.2, so one decimal digit is safe: 10**-1. It is no gap between any two numbers.",
@@ -287,7 +287,7 @@ P_EPS = Choice(
     text="`torch.finfo(torch.float16).eps` is 0.000977. Add 0.0006 to 1, then round to float16. What comes out?",
     options=(
         Option(
-            "1, because 0.0006 is smaller than eps",
+            "1, because 0.0006 is smaller than `eps`",
             "`eps` is the gap above 1, not the smallest addend that counts. More than half of the gap rounds up.",
         ),
         Option(
@@ -302,7 +302,7 @@ P_EPS = Choice(
 P_SMALL = Choice(
     "numbers/rounding/predict-where-fine",
     predict=True,
-    text="A tutorial says: between -1 and 1, float16 has a precision of 0.0001; digits after it mean nothing. True?",
+    text="A tutorial says: between −1 and 1, float16 has a precision of 0.0001; digits after it mean nothing. True?",
     options=(
         Option(
             "True: four decimal digits behind the point",
