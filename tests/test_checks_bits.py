@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from utils.checks import bits
+from utils.checks import bits_questions as questions
 from utils.checks.outcome import CORRECT, NOT_ATTEMPTED, NOT_YET, Unreadable, as_code, as_number, exercise, time_limit
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16, decode
 from utils.widgets.bit_flip import BitFlip
@@ -272,3 +273,26 @@ def test_a_check_keeps_its_name_and_docstring():
 
     assert check_something.__name__ == "check_something"
     assert check_something.__doc__ == "What it asks for."
+
+
+def right_option(question):
+    """What the page says to whoever chooses rightly."""
+    (option,) = (option for option in question.options if option.right)
+    return option
+
+
+def test_the_predictions_of_the_chapter_are_true():
+    values = np.array(VALUES)
+    positive = values[(values > 0) & np.isfinite(values)]
+    assert right_option(questions.SHARE_BELOW_ONE).text == "about a half"
+    assert 0.45 < np.mean(positive < 1) < 0.55
+    assert int(right_option(questions.NAN_CODES).text) == np.isnan(values).sum()
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [("0xBE40", -1.5625), ("0x3E00", 1.5), ("0x3E04", 1.5 + 1 / 256), ("0x3F20", 1 + 1 / 2 + 1 / 4 + 1 / 32)],
+)
+def test_the_wrong_codes_are_what_their_hints_say(code, value):
+    assert code in questions.CODE_1_5625.wrong
+    assert VALUES[int(code, 16)] == value

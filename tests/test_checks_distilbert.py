@@ -5,7 +5,9 @@ import statistics
 
 import pytest
 
+from utils import records
 from utils.checks import distilbert as checks
+from utils.checks.distilbert_questions import SEED_SPREAD
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.measure import mean_interval
 
@@ -96,3 +98,10 @@ def test_paired_interval_names_the_misconception(function, hint):
 
 def test_a_function_that_returns_nothing_is_not_attempted():
     assert checks.check_paired_interval(lambda a, b: None).status == NOT_ATTEMPTED
+
+
+def test_the_prediction_about_the_seeds_is_what_was_recorded():
+    runs = [r for r in records.load_all(experiment="distilbert") if r.size == "small" and r.data_name == "imdb"]
+    percent = [100 * r.results["accuracy"] for r in runs if r.recipe == "32-true"]
+    assert [option.text for option in SEED_SPREAD.options if option.right] == ["about 1 point"]
+    assert 0.5 < max(percent) - min(percent) < 2

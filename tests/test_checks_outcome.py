@@ -1,11 +1,14 @@
 """What makes a check: papers, tables and guarded functions, in a notebook and in a page without Python."""
 
 import html
+import importlib
 import json
+import pkgutil
 import re
 
 import pytest
 
+import utils.checks
 from utils.checks.outcome import (
     CORRECT,
     NOT_ATTEMPTED,
@@ -167,3 +170,19 @@ def test_a_check_has_a_name_and_says_what_it_asks():
     assert check_paper.__name__ == "check_largest"
     assert check_paper.__doc__ == "The largest E4M3:"
     assert check_function.__doc__ == "A function that doubles."
+
+
+def all_checks():
+    """Every check of the book's modules, by module and name, so that later chapters are covered by themselves."""
+    for found in pkgutil.iter_modules(utils.checks.__path__):
+        module = importlib.import_module(f"utils.checks.{found.name}")
+        for name, check in vars(module).items():
+            if name.startswith("check_") and hasattr(check, "asks"):
+                yield pytest.param(check, id=f"{found.name}.{name}")
+
+
+@pytest.mark.parametrize("check", list(all_checks()))
+def test_every_exercise_of_the_book_has_something_for_the_page(check):
+    outcome = check(...)
+    assert outcome.status == NOT_ATTEMPTED
+    assert asked(outcome) != [], "give @exercise a Task or the questions that the page shall ask"

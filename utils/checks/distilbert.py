@@ -4,64 +4,41 @@ import math
 
 import numpy as np
 
-from utils.checks.outcome import NOT_ATTEMPTED, Outcome, as_number, correct, exercise, not_yet, time_limit
+from utils.checks.distilbert_questions import PAIRED_INTERVAL, STANDARD_ERROR, WRONG_BAR, Z_OF_DIFFERENCE
+from utils.checks.outcome import (
+    NOT_ATTEMPTED,
+    Outcome,
+    as_number,
+    correct,
+    exercise,
+    judged,
+    not_yet,
+    paper,
+    time_limit,
+)
 from utils.measure import mean_interval
 
-
-@exercise
-def check_standard_error(answer) -> Outcome:
-    """The standard error, in percentage points, of an accuracy of 81 % on 2,000 test reviews."""
-    value = as_number(answer)
-    share, n = 0.81, 2_000
-    wanted = 100 * math.sqrt(share * (1 - share) / n)
-    if math.isclose(value, wanted, rel_tol=0.03):
-        return correct(
-            "About 0.88 points for one network. A difference of two errs by the root of 2 times that."
-        )
-    if math.isclose(value, wanted / 100, rel_tol=0.03):
-        return not_yet("Right as a share. The question asks for percentage points: multiply by 100.")
-    if math.isclose(value, 100 * share * (1 - share) / n, rel_tol=0.03):
-        return not_yet("That is the variance, p (1 - p) / n. The standard error is its root.")
-    if math.isclose(value, 100 * math.sqrt(share * (1 - share)), rel_tol=0.03):
-        return not_yet("That is the spread of a single answer. The mean of n answers varies less, by the root of n.")
-    if math.isclose(value, 1.96 * wanted, rel_tol=0.03):
-        return not_yet("That is half of a 95 % interval, 1.96 standard errors. Give one standard error.")
-    return not_yet(f"{value:g} is not it. Take sqrt(p (1 - p) / n) with p = 0.81 and n = 2,000, then times 100.")
+check_standard_error = paper(STANDARD_ERROR)
 
 
-@exercise
+@exercise(asks=Z_OF_DIFFERENCE)
 def check_z_of_difference(answer) -> Outcome:
-    """How many standard errors lie between 92.61 % and 92.15 %, each measured once on 10,000 reviews."""
-    value = as_number(answer)
-    p, q, n = 0.9261, 0.9215, 10_000
-    wanted = (p - q) / math.sqrt(p * (1 - p) / n + q * (1 - q) / n)
-    if math.isclose(abs(value), wanted, rel_tol=0.05):
-        return correct("About 1.2 standard errors. Less than 2, so chance alone produces such a gap often.")
-    if math.isclose(abs(value), (p - q) / math.sqrt(p * (1 - p) / n), rel_tol=0.06):
-        return not_yet("Both accuracies were measured, so both err: add the two variances before you take the root.")
-    if math.isclose(abs(value), 100 * wanted, rel_tol=0.05):
-        return not_yet("You divided points by shares. Use one unit for both: 0.46 points and 0.37 points, say.")
-    return not_yet(
-        f"{value:g} is not it. The difference is 0.46 points; divide it by the root of the two variances' sum."
-    )
+    """How many standard errors lie between 92.61 % and 92.15 %, each measured once on 10,000 reviews; either sign."""
+    return judged(Z_OF_DIFFERENCE, abs(as_number(answer)))
 
 
-@exercise
+@exercise(asks=WRONG_BAR)
 def check_wrong_bar(answer) -> Outcome:
     """Which bar of the published memory chart cannot be right: a recipe's name."""
     text = str(answer).strip().lower()
-    if text in ("float32", "32-true", "fp32"):
-        return correct("TF32 stores float32, so both need the same memory: 5.37 GB in the logs. 10.42 is float64's.")
-    hints = {
-        "tf32": "5.37 GB is what the log says. TF32 changes how products are computed, not what is stored.",
-        "float64": "10.42 GB is right for float64. Count the bytes of one weight in each of the five recipes.",
-        "16-mixed": "Mixed keeps float32 weights and states, and saves on activations only: 4.31 GB is right.",
-        "bf16-true": "All tensors in half the bytes of float32, and nearly half the memory of the right float32 bar.",
-    }
-    return not_yet(hints.get(text, f"{answer!r} is not a bar of the chart; name one of its five."))
+    text = "float32" if text in ("32-true", "fp32") else text
+    bars = [option.text.lower() for option in WRONG_BAR.options]
+    if text not in bars:
+        return not_yet(f"{answer!r} is not a bar of the chart; name one of its five.")
+    return judged(WRONG_BAR, bars.index(text))
 
 
-@exercise
+@exercise(asks=PAIRED_INTERVAL)
 def check_paired_interval(answer) -> Outcome:
     """A function (a, b) -> (mean, half-width of the 95 % Student interval) of the differences a - b, seed by seed."""
     if not callable(answer):

@@ -3,6 +3,7 @@
 import functools
 
 from utils.checks.outcome import Outcome, as_number, correct, exercise, not_yet
+from utils.checks.your_machine_questions import BFLOAT16_NATIVE, NOT_SCALED, PICKS, RATE, THREE_CELLS, TRUE_WEIGHTS
 from utils.recipes import RECIPES
 
 STATUSES = ("native", "emulated", "runs", "error")
@@ -16,7 +17,7 @@ def _live_grid() -> dict[tuple[str, str], tuple[str, str]]:
     return {(cell.dtype, cell.operation): (cell.status, cell.how) for cell in machine.capabilities()}
 
 
-@exercise
+@exercise(asks=THREE_CELLS)
 def check_three_cells(answer) -> Outcome:
     """A dict from (dtype, operation) to a status, held against the grid of this machine."""
     grid = _live_grid()
@@ -47,7 +48,7 @@ def _cell_hint(said: str, status: str, *, operation: str) -> str:
     return "it runs, and nothing tells how."
 
 
-@exercise
+@exercise(asks=PICKS.values())
 def check_pick_recipes(answer) -> Outcome:
     """A dict with a recipe for "T4", "A100", "H200" and "CPU", and under "loss scaler" the cards that need one."""
     wanted = {"T4": "16-mixed", "A100": "bf16-mixed", "H200": "bf16-mixed", "CPU": "32-true"}
@@ -62,9 +63,7 @@ def check_pick_recipes(answer) -> Outcome:
             return not_yet(f"{name}: {_recipe_hint(name, said)}")
     scaled = {answer["loss scaler"]} if isinstance(answer["loss scaler"], str) else set(answer["loss scaler"])
     if scaled & {"A100", "H200"}:
-        return not_yet(
-            "bfloat16 has the exponents of float32: its gradients do not underflow, so there is nothing to scale."
-        )
+        return not_yet(NOT_SCALED)
     if "CPU" in scaled:
         return not_yet("In float32 the gradients do not underflow. A loss scaler is for float16.")
     if "T4" not in scaled:
@@ -79,22 +78,11 @@ def check_pick_recipes(answer) -> Outcome:
 def _recipe_hint(card: str, said: str) -> str:
     if said == "64-true":
         return "float64 is for what float32 cannot resolve. A fine-tuning does not need it."
-    if said.endswith("-true") and said != "32-true":
-        return "with 16-bit weights small updates are rounded away. Keep float32 weights: that is what mixed means."
-    if card == "T4":
-        if said == "bf16-mixed":
-            return "a T4 runs bfloat16 emulated (compute capability 7.5). Which 16-bit format do its tensor cores take?"
-        return "it works, and leaves the tensor cores idle. Which 16-bit format do they take?"
-    if card == "CPU":
-        return "this CPU has f16c, which converts float16 and does not multiply it. What does it multiply natively?"
-    if said == "16-mixed":
-        return "it works, and costs a loss scaler. Its tensor cores also take a format that needs none."
-    return (
-        "it works, and leaves most of the card idle. Its tensor cores take a 16-bit format with the range of float32."
-    )
+    options = PICKS["A100" if card == "H200" else card].options
+    return next((option.says for option in options if option.text == said), TRUE_WEIGHTS)
 
 
-@exercise
+@exercise(asks=RATE)
 def check_gigaflops(answer) -> Outcome:
     """A dict with the side "n" of the matrices, the time in "milliseconds" and the reader's "gigaflops" a second."""
     n, milliseconds = as_number(answer["n"]), as_number(answer["milliseconds"])
@@ -137,7 +125,7 @@ MACHINES = {  # what `machine.facts()` says of them, and whether they multiply b
 }
 
 
-@exercise
+@exercise(asks=BFLOAT16_NATIVE)
 def check_multiplies_bfloat16(answer) -> Outcome:
     """A function from what `machine.facts()` says of a machine to whether it multiplies bfloat16 natively."""
     if not callable(answer):
