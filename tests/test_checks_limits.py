@@ -565,6 +565,7 @@ def test_bce16_takes_a_loss_from_the_logits(right):
         (lambda z, y: bce16(z, y).mean(), "not their mean"),
         (lambda z, y: bce16(z, y)[:3], "shape [3]"),
         (lambda z, y: bce16(z, y) + 1, "no exponent is positive"),
+        (lambda z, y: 1.05 * bce16(z, y), "For z = 0 and y = 1 the loss is 0.6931"),
         (lambda z, y: bce16(z, y).tolist(), "list"),
     ],
 )

@@ -134,7 +134,7 @@ CASTS = {
         "numbers/limits/cast-70000",
         "70000 cast to float16",
         answer="inf",
-        says="Beyond 65520, halfway to the next power of two, a cast to float16 gives inf.",
+        says="From 65520 on, halfway to the next power of two, a cast to float16 gives inf.",
         wrong={
             "65504": "That would be saturation. A cast to float16 does not saturate: it overflows to inf.",
             "nan": "Overflow gives inf. A NaN comes later, for example from inf - inf.",
