@@ -1,0 +1,202 @@
+// EveryFormat: the state and its controls. The table is in every_format_rows.js, the bars in every_format_axis.js.
+
+const EF_TRAITS = ["value", "rounding", "saturate", "order"];
+const EF_RULES = {
+  ties_to_even: "to the nearest, ties to even", ties_away: "to the nearest, ties away from 0", toward_zero: "toward 0",
+  toward_positive: "toward +∞", toward_negative: "toward −∞",
+};
+const EF_HINT = "Any number, read exactly: 0.1, 1/3, 2^-24, 1 + 2^-11, 6.02e23, 0x1.8p-3, inf, nan.";
+const EF_ORDERS = { error: "error", width: "width", range: "range" };
+const SATURATE_NOTE =
+  "Saturate: what is too large becomes the largest value. The FP8 standard (OFP8) has this mode and the one that overflows; which of them a conversion uses depends on the library, its version and the device.";
+
+/** A number as base * 2**shift, in text that parseNumber reads: "2^-14", "0.1 × 2^-10", "(1 + 2^-11) × 2^3". */
+export function shiftedText(base, number, shift) {
+  if (isPowerOfTwo(number)) return `${number.sign ? "-" : ""}2^${floorLog2(number.num, number.den) + shift}`;
+  if (shift === 0) return base;
+  return `${/^[+-]?[\w.]+$/.test(base) ? base : `(${base})`} × 2^${shift}`;
+}
+
+// A preset as it is printed: 2⁻²⁴ for 2^-24, and a true minus.
+const presetText = (value) => value.replace(/\^(-?\d+)/, (all, power) => superscript(power)).replace(/-/g, "−");
+
+function slidePanel(h, actions) {
+  const input = h("input", { class: "mp-ef-slider", type: "range", min: "0", max: String(AXIS_STOPS.length - 1), step: "1",
+    on: { input: () => actions.slideTo(AXIS_STOPS[Number(input.value)]), change: () => actions.settle() } });
+  return {
+    node: h("label", { class: "mp-ef-slide" }, h("span", {}, "Magnitude"), input),
+    draw({ number }) {
+      const stands = number.kind === "finite" && number.num !== 0n;
+      const power = stands ? log2Of(number) : 0;
+      if (stands) input.value = String(nearestStop(power));
+      input.setAttribute("aria-valuetext", stands ? `about 2 to the ${Math.round(power)}` : "no magnitude");
+    },
+  };
+}
+
+function valuePanel(h, actions, presets) {
+  const field = h("input", { class: "mp-input", type: "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off",
+    on: { input: () => actions.type(field.value), change: () => actions.enter(field.value), keydown } });
+  const hint = h("p", { class: "mp-ef-hint" });
+  field.ariaDescribedByElements = [hint]; // without an id
+  const shift = (by, text, name) => h("button", { class: "mp-button", type: "button", "aria-label": name, on: { click: () => actions.shift(by) } }, text);
+  const buttons = presets.map(({ value, label }) =>
+    h("button", { class: "mp-button mp-ef-preset", type: "button", "data-value": value, on: { click: () => actions.take(value) } },
+      h("span", { class: "mp-ef-number" }, presetText(value)), label ? h("span", { class: "mp-ef-label" }, label) : null));
+
+  function keydown(event) {
+    if (event.key === "Enter") actions.enter(field.value);
+  }
+
+  return {
+    node: h("div", { class: "mp-ef-value" },
+      h("div", { class: "mp-ef-entry" }, h("label", { class: "mp-field mp-grow" }, h("span", {}, "Value"), field), shift(-1, "÷ 2", "Divide by 2"), shift(1, "× 2", "Multiply by 2")),
+      hint, buttons.length ? h("div", { class: "mp-ef-presets", role: "group", "aria-label": "Values to try" }, buttons) : null),
+    draw({ text, message }) {
+      if (field.value !== text) field.value = text;
+      setText(hint, message || EF_HINT);
+      hint.classList.toggle("mp-ef-wrong", message !== "");
+      field.setAttribute("aria-invalid", String(message !== ""));
+      for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.value === text));
+    },
+  };
+}
+
+function choicePanel(h, actions) {
+  const rule = h("select", { class: "mp-input", on: { change: () => actions.set({ rounding: rule.value }) } },
+    Object.entries(EF_RULES).map(([value, label]) => h("option", { value }, label)));
+  const saturate = h("input", { type: "checkbox", on: { change: () => actions.set({ saturate: saturate.checked }) } });
+  const orders = Object.entries(EF_ORDERS).map(([name, label]) =>
+    h("button", { class: "mp-button", type: "button", "data-order": name, on: { click: () => actions.set({ order: name }) } }, label));
+  return {
+    node: h("div", { class: "mp-ef-choices" },
+      h("label", { class: "mp-field" }, h("span", {}, "Rounding"), rule),
+      h("div", { class: "mp-field" }, h("span", {}, "Sort by"), h("div", { class: "mp-ef-orders", role: "group", "aria-label": "Sort by" }, orders)),
+      h("label", { class: "mp-ef-check" }, saturate, h("span", {}, "Saturate"))),
+    draw({ rounding, saturate: on, order }) {
+      rule.value = rounding;
+      saturate.checked = on;
+      for (const button of orders) button.setAttribute("aria-pressed", String(button.dataset.order === order));
+    },
+  };
+}
+
+function keyPanel(h) {
+  const sample = (name) => h("span", { class: `mp-ef-sample ${name}`, "aria-hidden": "true" });
+  return h("p", { class: "mp-ef-key" },
+    h("span", {}, sample("mp-ef-normals"), "what the format reaches, above 0"), h("span", {}, sample("mp-ef-subnormals"), "its subnormals"),
+    h("span", {}, sample("mp-ef-line"), "your value"), h("span", {}, sample("mp-ef-dot"), "what is stored"),
+    h("span", {}, sample("mp-ef-squeezed"), "here the axis is squeezed"));
+}
+
+function render({ model, el }) {
+  const stop = new AbortController();
+  const h = elements(stop.signal);
+  const formats = model.get("formats").map((name) => FORMATS[name]);
+  // `text` stands in the field and may be unfinished; `number` is the last one read; `base` and `shift` make it.
+  const state = { text: "", base: "1", root: finite(0, 1n), shift: 0, number: finite(0, 1n), message: "", still: false };
+  let writing = false;
+
+  function accept(text, number, origin = { base: text.trim(), root: number, shift: 0 }) {
+    Object.assign(state, origin, { text, number, message: "" });
+    store({ value: text });
+  }
+
+  function store(change) {
+    writing = true;
+    for (const [name, setting] of Object.entries(change)) model.set(name, setting);
+    model.save_changes();
+    writing = false;
+    draw();
+  }
+
+  function read(text, { refuse }) {
+    try {
+      accept(text, parseNumber(text));
+    } catch (error) {
+      if (!(error instanceof NumberTextError)) throw error;
+      state.text = text;
+      if (refuse) state.message = `${error.message} Below: ${typedText()}.`;
+      panels[0].draw(state);
+    }
+  }
+
+  const typedText = () => (state.shift === 0 ? state.base : shiftedText(state.base, state.root, state.shift)).replace(/^-/, "−");
+
+  const actions = {
+    type(text) {
+      if (text !== state.text) read(text, { refuse: false });
+    },
+    enter(text) {
+      read(text, { refuse: true });
+      announce();
+    },
+    take(text) {
+      read(text, { refuse: true });
+      announce();
+    },
+    set(change) {
+      store(change);
+      announce();
+    },
+    slideTo(power) {
+      state.still = true;
+      moveTo((root) => power - Math.round(log2Of(root)));
+    },
+    settle() {
+      state.still = false;
+      draw();
+      announce();
+    },
+    shift(by) {
+      moveTo(() => state.shift + by);
+      announce();
+    },
+  };
+
+  // Multiply what was typed by a power of two; an infinity, NaN or 0 has no magnitude to change, so 1 stands in.
+  function moveTo(shiftOf) {
+    const stands = state.root.kind === "finite" && state.root.num !== 0n;
+    const [base, root] = stands ? [state.base, state.root] : ["1", finite(0, 1n)];
+    const shift = shiftOf(root);
+    const [up, down] = pow2(shift);
+    accept(shiftedText(base, root, shift), finite(root.sign, root.num * up, root.den * down), { base, root, shift });
+  }
+
+  const fatesNow = () => formats.map((fmt) => fateOf(state.number, fmt, { rounding: model.get("rounding"), saturate: model.get("saturate") }));
+  const summary = h("p", { class: "mp-ef-summary" });
+  const status = h("p", { class: "mp-unseen", role: "status" });
+  const slide = slidePanel(h, actions);
+  const panels = [valuePanel(h, actions, model.get("presets")), slide, choicePanel(h, actions), rowsPanel(h, formats, summary, slide.node)];
+
+  function announce() {
+    setText(status, state.message || summary.textContent);
+  }
+
+  function draw() {
+    const view = { ...state, fates: fatesNow() };
+    for (const name of ["rounding", "saturate", "order"]) view[name] = model.get(name);
+    for (const panel of panels) panel.draw(view);
+    setText(summary, fatesInShort(typedText(), view.fates));
+  }
+
+  function followModel() {
+    if (writing) return;
+    const text = model.get("value");
+    const number = parseNumber(text);
+    Object.assign(state, { text, number, base: text.trim(), root: number, shift: 0, message: "" });
+    draw();
+  }
+
+  const [value, , choices, rows] = panels.map(({ node }) => node);
+  followModel();
+  el.classList.add("mp-widget", "mp-every-format");
+  el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-ef" }, value, choices, h("p", { class: "mp-ef-note" }, SATURATE_NOTE), rows, keyPanel(h), status)));
+  for (const name of EF_TRAITS) model.on(`change:${name}`, followModel);
+  return () => {
+    stop.abort();
+    for (const name of EF_TRAITS) model.off(`change:${name}`, followModel);
+  };
+}
+
+export default { render };
