@@ -4,6 +4,30 @@ from utils.questions import Choice, Number, Option, Task
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
+P_SILENT = Choice(
+    "numbers/limits/predict-silent",
+    "Some reviews have no answer in float16. What do most of those have in common?",
+    (
+        Option(
+            "They are long",
+            "They are, somewhat: a verdict adds words. But long reviews without one were read.",
+        ),
+        Option(
+            "They are hard to read: irony, negations, rare words",
+            "It is the other way round. Most of them say in so many words what their author thinks.",
+        ),
+        Option(
+            "They end in a verdict, such as \u201ci want my money back\u201d",
+            "Nearly all of them do. Something that the network does with plain words is too large for float16.",
+            True,
+        ),
+        Option(
+            "Nothing: float16 loses digits at random",
+            "Rounding is the same every time, and it makes numbers a little wrong. It does not make NaN.",
+        ),
+    ),
+    predict=True,
+)
 P_UNDER = Choice(
     "numbers/limits/predict-underflow",
     "The smallest positive float16 is 2**-24, about 6e-8. What does 1e-10 become in float16?",
