@@ -15,6 +15,7 @@ function exponentOfDouble(x) {
 
 /** The exact number (codec.js) that a double is. */
 export function exactNumber(x) {
+  if (x === 0) return finite(0, 0n); // which float64 would write over 2**1074
   doubleView.setFloat64(0, x);
   return valueOf(doubleView.getBigUint64(0), FORMATS.float64);
 }

@@ -38,7 +38,14 @@ export function readTerm(text, fmt, { zero = false } = {}) {
 /** The number as text that Python's Fraction reads too: what was typed, if it is of that kind, else a quotient. */
 export function plainNumberText(text, number) {
   if (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text.trim()) || /^[+-]?\d+\/\d+$/.test(text.trim())) return text.trim();
-  return `${number.sign ? "-" : ""}${number.num}${number.den === 1n ? "" : `/${number.den}`}`;
+  const factor = commonFactor(number.num, number.den);
+  const [num, den] = [number.num / factor, number.den / factor];
+  return `${number.sign ? "-" : ""}${num}${den === 1n ? "" : `/${den}`}`;
+}
+
+function commonFactor(a, b) {
+  while (b !== 0n) [a, b] = [b, a % b];
+  return a;
 }
 
 /**

@@ -1,0 +1,566 @@
+"""Swamping in a real browser: its sums against utils.accumulation, its bits, its run, and what a reader does."""
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+import book_widgets
+from utils.accumulation import kahan_sum, running_sum, stall
+from utils.formats import FORMATS
+from utils.rounding import quantize
+from utils.widgets.book_widget import BookWidget, read_part
+from utils.widgets.swamping import SUMMABLE, USUAL, Swamping
+
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1280, "height": 900}
+CALM = {"reduced_motion": "reduce"}
+
+
+@pytest.fixture
+def show(page_watch, tmp_path):
+    """Open a page that holds the given widgets, with the assets that the Sphinx extension writes."""
+
+    def open_page(*widgets, theme="light", **options):
+        (tmp_path / "widgets.js").write_text(book_widgets.script(BookWidget.registry()), "utf8")
+        (tmp_path / "widgets.css").write_text(book_widgets.style(BookWidget.registry()), "utf8")
+        body = "\n".join(widget._repr_mimebundle_()[0]["text/html"] for widget in widgets)
+        (tmp_path / "page.html").write_text(
+            f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8"><title>Sums</title>'
+            '<meta name="viewport" content="width=device-width,initial-scale=1">'
+            '<link rel="stylesheet" href="widgets.css"><script defer src="widgets.js"></script>'
+            f"<style>body {{ margin: 0 auto; max-width: 760px; padding: 16px; font-family: system-ui; "
+            f"{'background: #14181e; color: #e6e9ee' if theme == 'dark' else ''} }}</style></head>"
+            f"<body><main><h1>Sums</h1>{body}</main></body></html>",
+            "utf8",
+        )
+        watched = page_watch(**{"viewport": DESK, **CALM, **options})
+        if options.get("java_script_enabled", True):
+            watched.open((tmp_path / "page.html").as_uri())
+        else:
+            watched.page.goto((tmp_path / "page.html").as_uri())
+        open_page.watched = watched
+        return watched.page
+
+    yield open_page
+    assert open_page.watched.problems == []
+
+
+def press(page, name):
+    page.get_by_role("button", name=name).first.click()
+
+
+def type_into(page, label, text):
+    field = page.get_by_label(label, exact=True)
+    field.fill(text)
+    field.press("Enter")
+
+
+def said(page):
+    return page.locator(".mp-swamp-said").inner_text()
+
+
+def message(page):
+    return page.locator(".mp-swamp-message").inner_text()
+
+
+def spoken(page):
+    return page.locator("[role=status]").inner_text()
+
+
+def lanes(page):
+    """{name: (sum, lost)} of the table."""
+    rows = page.locator(".mp-swamp-lanes tbody tr:visible").all()
+    return {cells[0]: tuple(cells[1:]) for cells in (row.locator("th, td").all_inner_texts() for row in rows)}
+
+
+# Twins: the page's arithmetic against Python's
+
+HARNESS = """
+window.calls = {
+  near: (name, texts) => texts.map((text) => String(words.doubleRounders(words.FORMATS[name]).near(Number(text)))),
+  random: (name, texts, dice) => texts.map((text) => words.doubleRounders(words.FORMATS[name]).random(Number(text), () => dice)),
+  totals: (name, increment, start, n) => {
+    const sum = words.newSum({ fmt: words.FORMATS[name], increment, start });
+    return Array.from({ length: n }, () => { words.addMore(sum, 1); return [sum.plain, sum.kahan, sum.c].map(String); });
+  },
+  after: (name, increment, start, n, options) => {
+    const sum = words.newSum({ fmt: words.FORMATS[name], increment, start });
+    for (const count of n) words.addMore(sum, count, options ?? {});
+    const exact = words.exactSum(sum);
+    return { n: sum.n, plain: String(sum.plain), kahan: String(sum.kahan), c: String(sum.c), lucky: sum.lucky,
+      stalledAt: sum.stalledAt, before: sum.before, samples: sum.samples.length, exact: `${exact.num}/${exact.den}` };
+  },
+  aligned: (name, a, b) => {
+    const { rows, top, low, end, more } = words.alignedAddition(words.exactNumber(a), words.exactNumber(b), words.FORMATS[name]);
+    return { top, low, end, more, rows: rows.map(({ label, number, bits }) => [label, words.asDouble(number), bits.map((bit) => bit || " ").join("")]) };
+  },
+  explain: (name, a, b) => words.explainAddition(words.exactNumber(a), words.exactNumber(b), words.FORMATS[name]),
+  read: (name, text, zero) => {
+    try { return words.readTerm(text, words.FORMATS[name], { zero }).value; } catch (error) { return error.message; }
+  },
+  plainText: (text) => words.plainNumberText(text, words.parseNumber(text)),
+};
+"""  # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def call(browser):
+    """Call one of the functions above: call("near", "float16", ["0.1"])."""
+    page = browser.new_page()
+    page.evaluate(
+        """async (source) => {
+          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+          window.words = await import(url);
+        }""",
+        "\n".join(map(read_part, Swamping.part_names())),
+    )
+    page.evaluate(HARNESS)
+    yield lambda name, *arguments: page.evaluate("([name, ...more]) => calls[name](...more)", [name, *arguments])
+    page.close()
+
+
+def as_float(text):
+    return float(text.replace("Infinity", "inf"))
+
+
+def sums_of_values(fmt, count=4000):
+    """Sums of two values of a format, ties and overflows among them."""
+    rng = np.random.default_rng(seed=fmt.bits)
+    a, b = quantize(
+        rng.choice([-1, 1], (2, count)) * np.exp2(rng.uniform(fmt.emin - fmt.mantissa_bits, fmt.emax + 1, (2, count))),
+        fmt,
+        saturate=True,
+    )
+    near = quantize(a * np.exp2(rng.integers(-fmt.precision - 2, 3, count)), fmt, saturate=True)
+    return np.concatenate([a + b, a + near, [0.0, fmt.max * 2, -fmt.max * 2, np.inf, -np.inf, np.nan]])
+
+
+@pytest.mark.parametrize("name", SUMMABLE)
+def test_the_page_rounds_a_sum_of_two_values_as_python_does(call, name):
+    fmt = FORMATS[name]
+    x = sums_of_values(fmt)
+    ours = [
+        as_float(text) for text in call("near", name, [repr(float(value)).replace("inf", "Infinity") for value in x])
+    ]
+    np.testing.assert_array_equal(ours, quantize(x, fmt))
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_stochastic_rounding_goes_up_where_the_dice_fall_below_the_fraction(call, name):
+    fmt = FORMATS[name]
+    x = 1 + fmt.eps * np.array([0.0, 0.25, 0.5, 0.75])
+    for dice, ups in [(0.0, [0, 1, 1, 1]), (0.3, [0, 0, 1, 1]), (0.5, [0, 0, 0, 1]), (0.9, [0, 0, 0, 0])]:
+        got = call("random", name, [repr(float(value)) for value in x], dice)
+        assert got == [1 + fmt.eps * up for up in ups]
+    assert call("random", name, [repr(-1 - fmt.eps / 4)], 0.7) == [-1.0]  # up is toward plus infinity
+    assert call("random", name, [repr(-1 - fmt.eps / 4)], 0.8) == [-1 - fmt.eps]
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0, -3.0])
+@pytest.mark.parametrize("increment", [1.0, 0.1, -1e-2, 1 / 3, 7.0])
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float32", "float4_e2m1fn"])
+def test_every_sum_of_the_page_is_that_of_python(call, name, increment, start):
+    fmt, n = FORMATS[name], 40
+    increment, start = float(quantize(increment, fmt)), float(quantize(start, fmt))
+    values = np.full(n, increment)
+    kahan = kahan_sum(values, fmt, start=start)
+    ours = np.array([[as_float(text) for text in row] for row in call("totals", name, increment, start, n)]).T
+    np.testing.assert_array_equal(ours[0], running_sum(values, fmt, start=start))
+    np.testing.assert_array_equal(ours[1], kahan.totals)
+    np.testing.assert_array_equal(ours[2], kahan.compensations)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "tf32"])
+def test_the_page_stalls_where_the_theory_says(call, name):
+    fmt = FORMATS[name]
+    for increment in (1.0, 0.1, 0.75, 1.5, -3.0, 1e-3, 40.0):
+        increment = float(quantize(increment, fmt))
+        for start in (0.0, 0.5, -2.0):
+            if increment == 0:
+                continue
+            got = call("after", name, increment, start, [10**7], {"untilStall": True})
+            if got["stalledAt"] == got["n"] and as_float(got["plain"]) == stall(increment, fmt, start=start):
+                got = call("after", name, increment, start, [got["n"], 1], {"untilStall": True})  # reached by a leap
+            np.testing.assert_equal(as_float(got["plain"]), stall(increment, fmt, start=start))
+            if np.isfinite(as_float(got["plain"])):
+                assert got["n"] == got["stalledAt"] + 1  # the last addition is the first that changes nothing
+                assert got["before"]["plain"] == as_float(got["plain"])
+
+
+def test_ones_in_float32_are_one_leap_to_two_to_the_24(call):
+    got = call("after", "float32", 1.0, 0.0, [2**24 + 3])
+    assert (got["plain"], got["kahan"], got["stalledAt"]) == ("16777216", "16777220", 2**24)
+    assert got["c"] == str(int(kahan_sum([1.0] * 3, FORMATS["float32"], start=2.0**24).compensations[-1]))
+    assert Fraction(got["exact"]) == 2**24 + 3
+    assert got["samples"] <= 6
+
+
+@pytest.mark.parametrize("pieces", [[1000], [1] * 1000, [255, 1, 2, 742], [999, 1]])
+def test_it_does_not_matter_in_which_portions_one_adds(call, pieces):
+    for name, increment, start in [("bfloat16", 1.0, 0.0), ("float16", 0.0999755859375, 1.0), ("float32", 3.0, 0.5)]:
+        got, once = (call("after", name, increment, start, portions) for portions in (pieces, [1000]))
+        assert {**got, "samples": 0} == {**once, "samples": 0}
+        assert got["samples"] <= 512
+
+
+def test_the_stochastic_lane_repeats_and_its_mean_is_right(call):
+    ends = [call("after", "bfloat16", 1.0, 0.0, [n])["lucky"] for n in (2000, 2000)]
+    assert ends[0] == ends[1]
+    assert abs(ends[0] - 2000) <= 5 * 8 * 2000**0.5 / 2  # a gap is at most 8 below 2048
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_the_bits_of_every_row_are_its_number(call, name):
+    fmt = FORMATS[name]
+    rng = np.random.default_rng(seed=3)
+    for _ in range(60):
+        a = float(quantize(rng.normal(), fmt))
+        b = float(quantize(rng.normal() * 2.0 ** rng.integers(-8, 3), fmt))
+        if b == 0:
+            continue
+        got = call("aligned", name, a, b)
+        assert got["rows"][2][1] == a + b
+        np.testing.assert_equal(got["rows"][3][1], float(quantize(a + b, fmt)))
+        for label, number, bits in got["rows"]:
+            assert len(bits) == got["top"] - got["low"] + 1
+            value = sum(2.0 ** (got["top"] - i) for i, bit in enumerate(bits) if bit == "1")
+            if got["more"] == 0:
+                assert value == abs(number), (a, b, label)
+            else:
+                assert 0 <= abs(number) - value < 2.0 ** got["low"]
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b", "says"),
+    [
+        ("bfloat16", 256.0, 1.0, "half of the gap 2: a tie. It goes to the neighbour whose last bit is 0, 256."),
+        ("bfloat16", 258.0, 1.0, "whose last bit is 0, 260."),
+        ("bfloat16", 254.0, 1.0, "The exact sum has a place of its own: nothing is rounded."),
+        (
+            "bfloat16",
+            512.0,
+            1.0,
+            "What falls off is 0.25 of the gap 4, less than half: it is dropped, and 512 is stored.",
+        ),
+        ("bfloat16", 512.0, 3.0, "0.75 of the gap 4, more than half: the last bit grows by one, and 516 is stored."),
+        ("float8_e4m3fn", 448.0, 32.0, "480 is beyond 448, the largest value of E4M3: the sum overflows to NaN."),
+        ("float16", -65504.0, -32.0, "the sum overflows to −∞."),
+        ("float16", 1.0, 2.0**-20, "of the gap 2⁻¹⁰, less than half: it is dropped, and 1 is stored."),
+    ],
+)
+def test_an_addition_is_explained(call, name, a, b, says):
+    assert says in call("explain", name, a, b)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "zero", "value"),
+    [
+        ("bfloat16", "1/3", False, 0.333984375),
+        ("float16", "-2^-7", False, -(2.0**-7)),
+        ("float16", "0", True, 0.0),
+        ("float16", "0", False, "Adding 0 changes no sum. Add a larger number."),
+        ("float16", "inf", False, "inf is no number to count with. Try 1, 0.1, 1/3 or -2^-7."),
+        ("float8_e4m3fn", "1000", False, "1000 is beyond 448, the largest value of E4M3."),
+        ("float16", "1e-9", False,
+         "1e-9 is 0 in float16, whose smallest value is ≈\u00a05.96 × 10⁻⁸. Add a larger number."),
+    ],
+)  # fmt: skip
+def test_a_number_is_read_or_refused_with_a_sentence(call, name, text, zero, value):
+    assert call("read", name, text, zero) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"), [("0.1", "0.1"), (" 1e-3 ", "1e-3"), ("1/3", "1/3"), ("2^-7", "1/128"), ("-0x1.8p1", "-3")]
+)
+def test_python_gets_a_text_that_it_can_read(call, text, plain):
+    assert call("plainText", text) == plain
+    Swamping(increment=plain)
+
+
+# What a reader does
+
+
+def test_adding_one_shows_the_bits_and_the_sums(show):
+    page = show(Swamping())
+    assert page.locator(".mp-swamp-title").first.inner_text() == "The first addition"
+    press(page, "add one")
+    press(page, "add 10")
+    assert page.locator(".mp-swamp-title").first.inner_text() == "Addition 11"
+    assert lanes(page) == {"exactly": ("11", ""), "in bfloat16": ("11", "0 %"), "with Kahan": ("11", "0 %")}
+    assert said(page) == "The exact sum has a place of its own: nothing is rounded."
+    assert spoken(page) == "11 additions: bfloat16 11, exact 11."
+
+
+def test_the_stall_is_the_picture_of_a_tie(show):
+    page = show(Swamping())
+    press(page, "to the stall")
+    rows = page.locator(".mp-swamp-row").all()[1:]
+    bits = [row.locator(".mp-swamp-bits").get_attribute("aria-label") for row in rows]
+    assert bits == ["bits 10000000", "bits none, falling off 10000000", "bits 10000000, falling off 1", "bits 10000000"]
+    values = [row.locator(".mp-swamp-value").inner_text() for row in rows]
+    assert values == ["256", "1", "257", "256"]
+    assert page.locator(".mp-swamp-ulp").inner_text() == "ulp here 2, increment 1 = 0.5 ulp"
+    assert said(page) == (
+        "The sum has stalled at 256: the increment is half of the gap 2, and a tie goes to the even neighbour, "
+        "which is the sum itself."
+    )
+    assert "stalls at 256" in page.locator("svg").text_content()
+    press(page, "add 10")
+    assert lanes(page) == {"exactly": ("267", ""), "in bfloat16": ("256", "4.12 %"), "with Kahan": ("268", "−0.375 %")}
+
+
+def test_kahans_step_shows_what_it_keeps(show):
+    page = show(Swamping())
+    press(page, "to the stall")
+    step = page.locator(".mp-swamp-kahan-step")
+    assert [re.sub(r"\s+", " ", text) for text in step.locator(".mp-swamp-sum").all_inner_texts()] == [
+        "1 − 0 = 1", "256 + 1 = 256", "(256 − 256) − 1 = −1",
+    ]  # fmt: skip
+    assert "The sum took 1 too little. c keeps it, and the next y is larger by that much" in step.inner_text()
+    press(page, "add one")
+    assert step.locator(".mp-swamp-sum").first.inner_text() == "1 − (−1) = 2"
+    assert "c = 0: the sum took all of y" in step.inner_text()
+
+
+def test_float32_stalls_at_once(show):
+    page = show(Swamping("float32"))
+    press(page, "to the stall")
+    assert page.locator(".mp-swamp-title").first.inner_text() == "Addition 16\u202f777\u202f217"
+    assert "stalled at 16777216: the increment is half of the gap 2" in said(page)
+    press(page, "add one")
+    assert lanes(page)["with Kahan"] == ("16777218", "0 %")
+
+
+def test_a_sum_that_overflows_says_so(show):
+    page = show(Swamping("float8_e4m3fn", "32"))
+    press(page, "to the stall")
+    assert said(page).startswith("The sum has left the range of E4M3 and is NaN from now on")
+    assert lanes(page)["in E4M3"] == ("NaN", "–")
+    press(page, "add one")
+    assert said(page) == "NaN + 32 = NaN: from here no addition leads back."
+
+
+def test_those_who_want_no_motion_get_the_end_of_a_run(show):
+    page = show(Swamping(steps=4096, stochastic=True))
+    press(page, "run to 4")
+    page.get_by_role("button", name="more").wait_for()
+    got = lanes(page)
+    assert got["in bfloat16"] == ("256", "93.8 %")
+    assert got["with Kahan"] == ("4096", "0 %")
+    assert 3000 < float(got["stochastically"][0]) < 5200
+    press(page, "run 4")
+    page.wait_for_function("() => document.querySelector('caption').textContent.includes('8\u202f192')")
+
+
+def test_a_run_moves_can_be_paused_and_goes_on(show):
+    page = show(Swamping(steps=1000), reduced_motion="no-preference")
+    press(page, "run to 1")
+    count = "() => Number(document.querySelector('caption').textContent.replace(/\\D/g, ''))"
+    page.wait_for_function(f"() => ({count})() > 20")
+    press(page, "pause")
+    paused = page.evaluate(count)
+    assert 20 < paused < 1000
+    page.wait_for_timeout(100)
+    assert page.evaluate(count) == paused
+    assert spoken(page).startswith(f"{paused} additions")
+    press(page, "run to 1")
+    page.wait_for_function(f"() => ({count})() > {paused}")
+    press(page, "reset")
+    assert page.evaluate(count) == 0
+    page.wait_for_timeout(100)
+    assert page.evaluate(count) == 0
+
+
+def test_numbers_are_typed_and_what_becomes_of_them_is_said(show):
+    page = show(Swamping())
+    type_into(page, "Increment", "0.1")
+    assert message(page) == "In bfloat16 0.1 is stored as 0.10009765625; the exact sum adds that."
+    press(page, "to the stall")
+    assert "stalled at 32:" in said(page)
+    type_into(page, "Start at", "1")
+    type_into(page, "Increment", "-1e-3")
+    press(page, "add 10")
+    assert lanes(page)["in bfloat16"] == ("1", "100 %")
+    assert page.locator(".mp-swamp-label").nth(1).inner_text() == "− increment"
+    page.get_by_label("Format").select_option("float16")
+    press(page, "add one")
+    assert float(lanes(page)["in float16"][0]) < 1
+
+
+def test_bad_input_gets_one_sentence_and_loses_nothing(show):
+    page = show(Swamping("float16", "1e3"))
+    press(page, "add 10")
+    before = lanes(page)
+    for text, says in [("abc", "“abc” is not a number"), ("1e-9", "1e-9 is 0 in float16"), ("1,5", "decimal point")]:
+        type_into(page, "Increment", text)
+        assert says in message(page)
+        assert spoken(page) == message(page)
+        assert page.get_by_label("Increment").get_attribute("aria-invalid") == "true"
+        assert page.get_by_label("Start at").get_attribute("aria-invalid") == "false"
+        assert page.get_by_label("Increment").input_value() == text
+        assert lanes(page) == before
+    type_into(page, "Increment", "1000")
+    assert page.get_by_label("Increment").get_attribute("aria-invalid") == "false"
+    page.get_by_label("Format").select_option("float8_e4m3fn")  # 1000 is too large for it
+    assert "1000 is beyond 448" in message(page)
+    assert page.get_by_label("Format").input_value() == "float16"
+    assert page.get_by_label("Increment").input_value() == "1000"
+
+
+def test_the_stochastic_lane_comes_and_goes(show):
+    page = show(Swamping())
+    assert "stochastically" not in lanes(page)
+    page.get_by_label("stochastic rounding too").check()
+    press(page, "add 10")
+    assert lanes(page)["stochastically"] == ("10", "0 %")
+    page.get_by_label("stochastic rounding too").uncheck()
+    assert "stochastically" not in lanes(page)
+
+
+def test_a_page_may_open_at_any_point(show):
+    page = show(Swamping(count=257))
+    assert "stalled at 256" in said(page)
+    assert spoken(page) == ""
+    press(page, "reset")
+    assert page.locator(".mp-swamp-title").first.inner_text() == "The first addition"
+
+
+def test_everything_works_with_the_keyboard_alone(show):
+    page = show(Swamping())
+    page.get_by_label("Format").focus()
+    for _ in range(4):  # start, increment, the check box, then the buttons
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert lanes(page)["exactly"][0] == "1"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    assert lanes(page)["exactly"][0] == "11"
+
+
+def test_two_widgets_on_one_page_are_independent(show):
+    page = show(Swamping(), Swamping("float16"))
+    first, second = page.locator(".mp-swamping").all()
+    first.get_by_role("button", name="add 10").click()
+    assert first.locator("caption").inner_text() == "After 10 additions"
+    assert second.locator("caption").inner_text() == "After 0 additions"
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_targets_are_large_enough_and_nothing_overflows_or_is_too_small(show, viewport):
+    page = show(Swamping(stochastic=True), viewport=viewport)
+    for name in USUAL:
+        page.get_by_label("Format").select_option(name)
+        type_into(page, "Increment", "1/3")
+        press(page, "add 10")
+        assert page.evaluate("() => document.documentElement.scrollWidth") == viewport["width"]
+        small = page.evaluate(
+            """() => [...document.querySelectorAll("button, input, select")].filter((node) => node.offsetParent)
+                 .map((node) => [node.textContent, node.getBoundingClientRect()])
+                 .filter(([, box]) => box.width < 24 || box.height < 24 || box.right > innerWidth)
+                 .map(([text]) => text)"""
+        )
+        assert small == [], name
+        fonts = page.evaluate(
+            """() => [...document.querySelectorAll(".mp-panel *")].filter((node) => node.childElementCount === 0
+                 && node.textContent.trim() && !node.closest(".mp-unseen"))
+                 .map((node) => [node.textContent, parseFloat(getComputedStyle(node).fontSize)
+                    * (node.ownerSVGElement ? node.ownerSVGElement.getBoundingClientRect().width / 440 : 1)])
+                 .filter(([, size]) => size < 12.7)"""
+        )
+        assert fonts == [], name
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_nothing_moves_while_ones_are_added(show, viewport):
+    page = show(Swamping(), viewport=viewport)
+    height = "() => document.querySelector('.mp-panel').offsetHeight"
+    before = page.evaluate(height)
+    for name in ["add one", "add 10", "to the stall", "add one", "add one", "run"]:
+        press(page, name)
+        assert page.evaluate(height) == before, name
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_page_keeps_about_the_height_free_that_the_widget_takes(show, viewport):
+    page = show(Swamping(), viewport=viewport)
+    kept, taken = page.evaluate(
+        """() => [document.querySelector("[data-mp-widget]"), document.querySelector(".mp-panel").offsetHeight / 16]
+             .map((part) => part.style ? parseFloat(getComputedStyle(part).getPropertyValue("--mp-height")) : part)"""
+    )
+    assert abs(kept - taken) <= 4, (kept, taken)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_barrier(show, theme):
+    page = show(Swamping(stochastic=True), theme=theme, color_scheme=theme)
+    for action in (lambda: None, lambda: press(page, "to the stall"), lambda: type_into(page, "Increment", "junk")):
+        action()
+        results = Axe().run(page, context="main", options={"preload": False})
+        found = [(rule["id"], rule["impact"], rule["nodes"][0]["html"]) for rule in results.response["violations"]]
+        assert found == []
+
+
+def test_there_are_no_ids_and_no_globals(show):
+    page = show(Swamping())
+    press(page, "add one")
+    assert page.locator(".mp-widget [id]").count() == 0
+    assert page.evaluate("() => ['newSum', 'addMore', 'LANES', 'render'].filter((name) => name in window)") == []
+
+
+def test_without_javascript_the_page_says_where_sums_stop(show):
+    page = show(Swamping(), java_script_enabled=False)
+    assert "it stops at 256" in page.locator("[data-mp-widget]").inner_text()
+
+
+HOST = """
+async ([source, state]) => {
+  const listeners = [];
+  const model = {
+    sent: [], state: { ...state },
+    get: (key) => model.state[key],
+    set: (key, value) => { model.state[key] = value; },
+    save_changes: () => model.sent.push({ ...model.state }),
+    on: (name, call) => listeners.push([name, call]),
+    off: (name, call) => listeners.splice(listeners.findIndex(([at, known]) => at === name && known === call), 1),
+    fire: (name) => listeners.filter(([at]) => at === name).forEach(([, call]) => call()),
+  };
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const widget = (await import(url)).default;
+  const el = document.body.appendChild(document.createElement("div"));
+  const cleanup = await widget.render({ model, el });
+  Object.assign(window, { model, el, cleanup, listeners });
+}
+"""
+
+
+def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(browser):
+    page = browser.new_page()
+    page.evaluate(HOST, [Swamping.esm_source(), Swamping().book_state()])
+    press(page, "add 10")
+    assert page.evaluate("() => model.sent.at(-1).count") == 10
+    type_into(page, "Increment", "2^-3")
+    assert page.evaluate("() => [model.sent.at(-1).increment, model.sent.at(-1).count]") == ["1/8", 0]
+    page.evaluate("() => void Object.assign(model.state, { format: 'float16', increment: '1', count: 2049 })")
+    page.evaluate("() => model.fire('change:count')")
+    assert "stalled at 2048" in said(page)
+    page.close()
+
+
+def test_cleanup_removes_every_listener_and_ends_a_run(browser):
+    page = browser.new_page()
+    page.evaluate(HOST, [Swamping.esm_source(), Swamping().book_state()])
+    press(page, "run")
+    page.evaluate("() => cleanup()")
+    text = page.locator(".mp-panel").inner_text()
+    sent = page.evaluate("() => model.sent.length")
+    for control in page.locator("button").all():
+        control.dispatch_event("click")
+    page.get_by_label("Increment").dispatch_event("change")
+    page.wait_for_timeout(100)
+    assert page.locator(".mp-panel").inner_text() == text
+    assert page.evaluate("() => model.sent.length") == sent
+    assert page.evaluate("() => listeners.length") == 0
+    page.close()
