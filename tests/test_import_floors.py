@@ -10,7 +10,7 @@ import pytest
 UTILS = Path(__file__).resolve().parents[1] / "utils"
 # Each floor from below; within a floor a module may import those named before it.
 FLOORS = (
-    ("cache", "grammar", "questions", "rounding", "formats", "errors", "records"),
+    ("cache", "grammar", "questions", "rounding", "formats", "format_table", "errors", "records"),
     ("scaling", "accumulation", "refinement"),
     (
         "measure",
@@ -27,7 +27,7 @@ FLOORS = (
         "fine_tuning",
         "command",
     ),
-    ("data", "vocabulary", "models", "review_task", "distilbert", "llama"),
+    ("data", "vocabulary", "models", "review_task", "language_task", "experiment", "distilbert", "llama"),
 )
 SIDE = ("plots", "checks", "notebooks", "widgets")  # nobody imports them
 OUTSIDE = ({"numpy"}, {"numpy"}, {"numpy", "torch", "tqdm"}, None)  # what a floor may import at its top; None: anything
