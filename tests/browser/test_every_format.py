@@ -244,7 +244,7 @@ def test_the_two_modes_and_the_rules_are_switches(show):
     page.get_by_label("Saturate").uncheck()
     page.get_by_label("Rounding").select_option("toward_zero")
     assert shown(page, "E4M3")[2] == "too large: stops at 448"
-    assert "depends on the library" in page.locator(".mp-ef-note").inner_text()
+    assert "the library and its version decide" in page.locator(".mp-ef-note").inner_text()
 
 
 def test_a_row_opens_to_every_digit_and_every_bit(show):

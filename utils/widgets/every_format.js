@@ -8,7 +8,7 @@ const EF_RULES = {
 const EF_HINT = "Any number, read exactly: 0.1, 1/3, 2^-24, 1 + 2^-11, 6.02e23, 0x1.8p-3, inf, nan.";
 const EF_ORDERS = { error: "error", width: "width", range: "range" };
 const SATURATE_NOTE =
-  "Saturate: what is too large becomes the largest value. The FP8 standard (OFP8) has this mode and the one that overflows; which of them a conversion uses depends on the library, its version and the device.";
+  "Saturating, what is too large becomes the largest value. The FP8 standard OFP8 has both modes; the library and its version decide which you get.";
 
 /** A number as base * 2**shift, in text that parseNumber reads: "2^-14", "0.1 × 2^-10", "(1 + 2^-11) × 2^3". */
 export function shiftedText(base, number, shift) {
