@@ -13,7 +13,8 @@ function finiteNumber(text) {
 function readView(model, fmt, x) {
   const [low, high] = [model.get("low"), model.get("high")];
   if (!low || !high) return namedView("x", { fmt, x });
-  return { low: finiteNumber(low), high: finiteNumber(high) };
+  const view = { low: finiteNumber(low), high: finiteNumber(high) };
+  return compareNumbers(view.low, view.high) < 0 ? view : namedView("x", { fmt, x }); // a kernel sets one, then the other
 }
 
 function readLine(model) {
@@ -67,7 +68,8 @@ function render({ model, el }) {
         setText(status, now());
       } catch (error) {
         if (!(error instanceof NumberTextError || error instanceof RangeError)) throw error;
-        update({ message: error.message, wrong: true, typed: text }, { keep: false, said: error.message });
+        const said = lineRefusal(error.message);
+        update({ message: said, wrong: true, typed: text }, { keep: false, said });
       }
     },
     setRule(rule) {

@@ -38,6 +38,15 @@ export function valueAtPlace(place, fmt) {
 export const codeAtPlace = (place, fmt) =>
   (place < 0n ? -place | (1n << BigInt(fmt.bits - 1)) : place);
 
+/** The place of a finite code, null for an infinity or NaN. */
+export function placeOfCode(code, fmt) {
+  const kind = classify(code, fmt);
+  if (kind === "nan" || kind === "infinity") return null;
+  const { sign } = fields(code, fmt);
+  const size = fmt.signed ? code & ((1n << BigInt(fmt.bits - 1)) - 1n) : code;
+  return sign ? -size : size;
+}
+
 /**
  * Where a finite number lies: { place, exact, share }: the place at or below it, whether it is that value, and how far
  * it is on the way to the next place, as { num, den } from 0 up to but not at 1.

@@ -24,8 +24,8 @@ export function linePickers(h, actions, names) {
   const always = h("span", {});
   const node = h("div", { class: "mp-nl-pickers" },
     h("label", { class: "mp-field mp-nl-format" }, h("span", {}, "Format"), select),
-    h("label", { class: "mp-field mp-grow" }, h("span", {}, "x, any number: 3.1415, 1/3, 2^-24"), input),
-    h("button", { class: "mp-button", type: "button", on: { click: take } }, "Set x"),
+    h("label", { class: "mp-field mp-grow mp-nl-x-field" }, h("span", {}, "x, any number: 3.1415, 1/3, 2^-24"), input),
+    h("button", { class: "mp-button mp-nl-set", type: "button", on: { click: take } }, "Set x"),
     h("label", { class: "mp-nl-check" }, saturate, h("span", {}, "saturate", always)));
   return {
     node,
@@ -46,7 +46,7 @@ export function linePickers(h, actions, names) {
 export function viewButtons(h, actions) {
   const button = (text, label, click) => h("button", { class: "mp-button mp-nl-icon", type: "button", "aria-label": label, title: label, on: { click } }, text);
   const named = VIEW_NAMES.map(([name, text]) => [name, h("button", { class: "mp-button", type: "button", on: { click: () => actions.show(name) } }, text)]);
-  const hole = h("button", { class: "mp-button", type: "button", "aria-pressed": "false", on: { click: actions.toggleHole } }, "without subnormals");
+  const hole = h("button", { class: "mp-button", type: "button", "aria-pressed": "false", on: { click: actions.toggleHole } }, "no subnormals");
   return {
     node: h("div", { class: "mp-nl-views" },
       h("div", { class: "mp-nl-group", role: "group", "aria-label": "Move the line" },
@@ -77,6 +77,7 @@ export function lessonPanel(h, actions) {
     draw({ x, rule, fmt, shown, saturate, message, wrong, sample, view }) {
       const said = explainRule(x, rule, fmt, { shown, saturate });
       setText(text, message || said.text);
+      node.dataset.rule = rule;
       text.classList.toggle("mp-wrong", wrong);
       const small = isInView(x, view) && isTooSmallToSee(x, view, fmt) ? ["The gap here is too narrow to be seen: choose “around x”."] : [];
       bits.replaceChildren(...(said.tie && !message ? tieNodes(h, said.tie, rule, fmt) : small));
@@ -145,7 +146,7 @@ export function rulesTable(h, actions) {
 }
 
 const storedText = (x, { code, chance }, fmt, several) =>
-  `${wayText(x, code, fmt)} ${resultText(code, fmt)}${several ? `, ${chanceText(chance)}` : ""}`.trim();
+  `${wayText(x, code, fmt)}\u00a0${resultText(code, fmt)}${several ? `, ${chanceText(chance)}` : ""}`.trim();
 
 function fillLines(h, cell, texts) {
   while (cell.children.length > texts.length) cell.lastChild.remove();
@@ -160,7 +161,7 @@ export function captionPanel(h) {
   const count = h("span", { class: "mp-nl-count" });
   const bins = h("span", {});
   return {
-    node: h("p", { class: "mp-nl-legend" }, h("span", {}, count), " ", bins),
+    node: h("p", { class: "mp-nl-legend" }, count, " ", bins),
     draw({ view, fmt, rule }) {
       setText(count, countText(view, fmt));
       setText(bins, binsText(rule, fmt));

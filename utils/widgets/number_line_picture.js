@@ -29,6 +29,7 @@ export function stagePanel(h, actions) {
   let em = 13.6;
   let measure = (text) => text.length * em * 0.56;
   let drag = null;
+  let knob = 0; // the pixel of x
 
   function keydown(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -46,7 +47,7 @@ export function stagePanel(h, actions) {
     if (event.button !== 0 || drag) return;
     const onHandle = event.target === handle;
     drag = { id: event.pointerId, kind: onHandle ? "x" : "pan", start: at(event), last: at(event), moved: false };
-    drag.offset = onHandle ? drag.start - handle.offsetLeft : 0;
+    drag.offset = onHandle ? drag.start - knob : 0; // where in the handle it was taken
     node.setPointerCapture(event.pointerId);
     if (onHandle) handle.focus({ preventScroll: true });
     if (onHandle) event.preventDefault(); // no selection of text
@@ -115,11 +116,11 @@ export function stagePanel(h, actions) {
     drawPoint(state) {
       const rows = rowsInPixels(em, state.withoutSubnormals && state.fmt.has_zero);
       const scale = pixelScale(state.view, pixels);
-      const place = Math.min(Math.max(scale(state.x), 0), pixels);
-      handle.style.left = `${place}px`;
+      knob = Math.min(Math.max(scale(state.x), 0), pixels);
+      handle.style.left = `${knob}px`;
       handle.style.top = `${rows.handle}px`;
       handle.classList.toggle("mp-nl-away", !isInView(state.x, state.view));
-      handle.setAttribute("aria-valuenow", (100 * place / pixels).toFixed(1));
+      handle.setAttribute("aria-valuenow", (100 * knob / pixels).toFixed(1));
       handle.setAttribute("aria-valuetext", placeSentence(state.x, state.fmt, state.shown));
       point.replaceChildren(...pointShapes(state, { rows, pixels, measure, scale, em }));
     },
@@ -256,13 +257,16 @@ function pointShapes({ x, fmt, view, rule, saturate, shown }, { rows, pixels, me
     const to = place === null ? at : scale(valueAtPlace(place, fmt));
     return { code, chance, place, to, text: place === null ? resultText(code, fmt) : placeText(place, fmt), won: true };
   }
-  const others = [below, above].filter((place) => place !== null && !places.includes(place))
+  const onLine = fmt.has_zero || !(x.sign || x.num === 0n);
+  const others = [below, above].filter((place) => onLine && place !== null && !places.includes(place))
     .map((place) => ({ place, to: scale(valueAtPlace(place, fmt)), text: placeText(place, fmt), won: false }));
   const labels = [...targets, ...others].sort((a, b) => a.to - b.to || Number(b.won) - Number(a.won)).slice(0, 2);
   for (const label of labels) {
     if (label.to < 0) label.text = `← ${label.text}`;
     if (label.to > pixels) label.text = `${label.text} →`;
   }
+  // many digits in a narrow picture: their ends tell them apart
+  if (labels.reduce((sum, { text }) => sum + measure(text) + 10, 0) > pixels) for (const label of labels) label.text = `…${label.text.slice(-7)}`;
   const middles = placePair(labels.map(({ to }) => to), labels.map(({ text }) => measure(text)), pixels);
   labels.forEach((label, i) => {
     const middle = middles[i];
@@ -292,15 +296,6 @@ function arrowShapes({ from, to, chance, rows, em, alone, measure, pixels }) {
     if (room >= measure(text)) nodes.push(textAt(left ? to - head - 4 : to + head + 4, tip - 0.35 * em, text, "chance", left ? "end" : "start"));
   }
   return nodes;
-}
-
-/** The place of a finite code, null for an infinity or NaN. */
-export function placeOfCode(code, fmt) {
-  const kind = classify(code, fmt);
-  if (kind === "nan" || kind === "infinity") return null;
-  const { sign } = fields(code, fmt);
-  const size = fmt.signed ? code & ((1n << BigInt(fmt.bits - 1)) - 1n) : code;
-  return sign ? -size : size;
 }
 
 /** The places of the values next to a number: { below, above }, both its own where it is a value, null where none is. */

@@ -109,7 +109,8 @@ export function namedView(name, { fmt, x }) {
   }
   if (name === "one") {
     const view = aroundPoint(finite(0, 1n), powerOfTwo(2 - fmt.mantissa_bits));
-    return tidyView(view.low.sign ? { ...view, low: finite(0, 0n) } : view);
+    const least = finite(0, 3n, 8n); // where the gap is wide, the binade below 1 and a little more
+    return tidyView(compareNumbers(view.low, least) < 0 ? { ...view, low: least } : view);
   }
   if (name === "subnormals") {
     const border = powerOfTwo(fmt.emin);

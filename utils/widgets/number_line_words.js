@@ -10,12 +10,26 @@ export const powerName = (power) => `2${superscript(power)}`;
 
 const shortly = (text) => text.replace("about ", "≈\u00a0");
 
-/** The value at a place as short text; one past the end too, though no code stands for it. */
+// Texts of values that were asked for lately: while x is dragged the same few return, and those of float64 are costly.
+const placeTexts = new Map();
+const MOST_TEXTS = 500;
+
+/** The value at a place as text: exact if `most` digits do, else with so many that no other value has the same. */
 export function placeText(place, fmt, most = 12) {
-  const size = place < 0n ? -place : place;
-  if (size <= lastPlace(fmt)) return briefText(codeAtPlace(place, fmt), fmt, most);
-  return shortly(aboutText(valueAtPlace(place, fmt), most));
+  const key = `${fmt.name} ${place} ${most}`;
+  if (!placeTexts.has(key)) {
+    const enough = Math.ceil((fmt.mantissa_bits + 1) * Math.LOG10E * Math.LN2) + 1;
+    if (placeTexts.size >= MOST_TEXTS) placeTexts.clear();
+    placeTexts.set(key, shortly(aboutText(valueAtPlace(place, fmt), most, enough)));
+  }
+  return placeTexts.get(key);
 }
+
+/** "= 0.25", or "≈ 0.333". */
+const equalsText = (number, most, few = 3) => {
+  const text = aboutText(number, most, few);
+  return text.startsWith("about ") ? shortly(text) : `= ${text}`;
+};
 
 /** x as the reader wrote it, where that is short. */
 export function xText(x, shown = null) {
@@ -64,7 +78,10 @@ export function explainRule(x, rule, fmt, { shown = null, saturate = false } = {
 }
 
 /** The value of a code for a sentence and for the table. */
-export const resultText = (code, fmt) => briefText(code, fmt, 12);
+export function resultText(code, fmt) {
+  const place = placeOfCode(code, fmt);
+  return place === null || place === 0n ? briefText(code, fmt) : placeText(place, fmt); // −0 has no place of its own
+}
 
 function explainInside(name, { x, rule, fmt, where, tie }) {
   const [below, above] = [where.place, where.place + 1n].map((place) => placeText(place, fmt));
@@ -101,7 +118,7 @@ function explainPastEnd(name, { x, rule, fmt, saturate, tie }) {
     return `${opening} ${RULE_NAMES[rule][0].toUpperCase()}${RULE_NAMES[rule].slice(1)}, no finite number overflows on this side: ${largest}.`;
   }
   if (rule === "stochastic") return explainChancesPastEnd(opening, { x, fmt, past, largest });
-  if (!nearest) return `${opening} This rule leads further out: ${past}.`;
+  if (!nearest) return `${opening} This rule leads outward: ${past}.`;
   const next = placeText(x.sign ? end - 1n : end + 1n, fmt);
   const middle = halfwayAfter(x.sign ? end - 1n : end, fmt);
   const border = shortly(aboutText(middle, 12));
@@ -126,12 +143,14 @@ function explainChancesPastEnd(opening, { x, fmt, past, largest }) {
 export function factsAbout(x, fmt) {
   const power = ulpPower(x, fmt);
   const gap = powerOfTwo(power);
-  const plain = shortly(aboutText(gap, 8));
   const { value, place, distance } = nearestValue(x, fmt);
-  const gaps = shortly(aboutText(timesFraction(distance, gap.den, gap.num), 4));
-  const away = distance.num === 0n ? "x itself" : `${placeText(place, fmt)}, ${shortly(aboutText(distance))} away = ${gaps} ulp`;
+  const gaps = equalsText(timesFraction(distance, gap.den, gap.num), 4);
+  const away = distance.num === 0n ? "x itself" : `${placeText(place, fmt)}, ${shortly(aboutText(distance))} away ${gaps} ulp`;
+  if (!fmt.has_zero && (x.sign || x.num === 0n)) {
+    return [["Gap here, ulp(x)", `none: ${fmt.label} holds positive numbers only`], ["Nearest value", "none"], ["Relative error", "none"]];
+  }
   return [
-    ["Gap here, ulp(x)", `${powerName(power)} = ${plain}`],
+    ["Gap here, ulp(x)", `${powerName(power)} ${equalsText(gap, 8)}`],
     ["Nearest value", away],
     ["Relative error", relativeText(x, { value, distance }, fmt)],
   ];
@@ -141,7 +160,6 @@ function relativeText(x, { distance }, fmt) {
   const size = { ...x, sign: 0 };
   const u = powerOfTwo(-fmt.mantissa_bits - 1);
   const unit = powerName(-fmt.mantissa_bits - 1);
-  if (!fmt.has_zero && (x.sign || x.num === 0n)) return `none: ${fmt.label} holds positive numbers only`;
   if (distance.num === 0n) return "0";
   if (compareNumbers(size, valueOf(lastPlace(fmt), fmt)) > 0) return "no bound: x is beyond the largest value";
   const error = timesFraction(distance, size.den, size.num);
@@ -171,15 +189,15 @@ export function wayText(x, code, fmt) {
 
 /** What the bins of a rule mean, for the line under the picture. */
 export function binsText(rule, fmt) {
-  const all = "A bin holds all numbers that go to its value.";
-  if (rule === "ties_away") return `${all} ◂ ▸ A tie, exactly on a border, goes away from zero.`;
-  if (rule === "ties_to_even") {
-    const winner = fmt.mantissa_bits ? "the value whose last bit is 0 (the darker bin)" : "the larger value: 1.5 gaps become 2, the even number";
-    return `${all} ◂ ▸ A tie, exactly on a border, goes to ${winner}.`;
-  }
+  const all = "A bin is all that goes to its value";
   if (rule === "stochastic") return "At each x, the height of a shade is the chance of its value.";
+  if (rule === "ties_away") return `${all}; ◂ ▸ a tie on its border goes away from zero.`;
+  if (rule === "ties_to_even") {
+    const winner = fmt.mantissa_bits ? "where the last bit is 0 (darker)" : "up: 1.5 gaps become 2, the even number";
+    return `${all}; ◂ ▸ a tie on its border goes ${winner}.`;
+  }
   const side = { toward_zero: "away from zero", toward_positive: "to its left", toward_negative: "to its right" }[rule];
-  return `${all.replace(".", ":")} the value itself and the gap ${side}.`;
+  return `${all}: the value itself and the gap ${side}.`;
 }
 
 /** How many values are in view: "57 values of E4M3 from 0 to 1."; and the smallest above 0 where that part is in view. */
@@ -211,6 +229,10 @@ export function rollText(x, outcomes, counts, fmt, shown = null) {
   const mean = shortly(aboutText(timesFraction(total, 1n, 100n), 8, 5));
   return `100 draws: ${parts}. Their mean is ${mean}; x is ${name}.`;
 }
+
+/** The refusal of a text, without the offers of infinities and NaN that the line has no place for. */
+export const lineRefusal = (message) =>
+  message.replace(", 0x1.8p-3, inf or nan.", " or 0x1.8p-3.").replace(/ For [^.]* type inf\.$/, "");
 
 /** For those who do not see the line: where x is. */
 export function placeSentence(x, fmt, shown = null) {
