@@ -250,6 +250,17 @@ def test_hints_come_one_at_a_time_and_the_answer_after_a_try(show):
     assert not button(page, "Show the answer").is_visible()
 
 
+def test_a_try_alone_does_not_give_the_answer_away(show):
+    page = show(LARGEST)
+    answer(page, "1")
+    answer(page, "2")
+    button(page, "Hint (3 left)").click()
+    assert not button(page, "Show the answer").is_visible()
+    button(page, "Hint (2 left)").click()
+    button(page, "Hint (1 left)").click()
+    assert button(page, "Show the answer").is_visible()
+
+
 def test_without_hints_the_answer_comes_after_two_tries(show):
     page = show(CODE)
     assert page.get_by_role("button", name="Hint").count() == 0
