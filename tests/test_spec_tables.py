@@ -1,5 +1,7 @@
 """The rows of the standards' tables, each with the table that it comes from."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from utils.formats import (
     FLOAT64,
     FORMATS,
     TF32,
+    FloatFormat,
     decode,
     encode,
 )
@@ -45,11 +48,24 @@ def rows(fmt, source, **fields):
         *rows(FLOAT32, IEEE, bits=32, precision=24, emax=127, bias=127, exponent_bits=8, mantissa_bits=23, emin=-126),
         *rows(FLOAT64, IEEE, bits=64, precision=53, emax=1023, bias=1023, exponent_bits=11, mantissa_bits=52),
         *rows(FLOAT64, IEEE, emin=-1022),
+        # 3.3: the largest value is b**emax * (b - b**(1 - p)), the smallest normal b**emin, the smallest of all
+        # b**emin * b**(1 - p)
+        *rows(FLOAT16, f"{IEEE}, 3.3", max=65504.0, smallest_normal=2.0**-14, smallest_subnormal=2.0**-24),
+        *rows(FLOAT32, f"{IEEE}, 3.3", max=(2 - 2.0**-23) * 2.0**127, smallest_normal=2.0**-126),
+        *rows(FLOAT32, f"{IEEE}, 3.3", smallest_subnormal=2.0**-149, eps=2.0**-23),
+        *rows(FLOAT64, f"{IEEE}, 3.3", max=(2 - 2.0**-52) * 2.0**1023, smallest_normal=2.0**-1022),
+        *rows(FLOAT64, f"{IEEE}, 3.3", smallest_subnormal=2.0**-1074, eps=2.0**-52),
         # table 1: exponent parameters; table 2: value encodings
-        *rows(FLOAT8_E4M3FN, f"{OFP8} table 1", bias=7, emax=8, emin=-6),
+        *rows(FLOAT8_E4M3FN, f"{OFP8} table 1", bits=8, exponent_bits=4, mantissa_bits=3, bias=7, emax=8, emin=-6),
         *rows(FLOAT8_E4M3FN, f"{OFP8} table 2", has_inf=False, has_nan=True, max=448.0, smallest_subnormal=2.0**-9),
-        *rows(FLOAT8_E5M2, f"{OFP8} table 1", bias=15, emax=15, emin=-14),
+        *rows(FLOAT8_E4M3FN, f"{OFP8} table 2", smallest_normal=2.0**-6, has_negative_zero=True),
+        *rows(FLOAT8_E5M2, f"{OFP8} table 1", bits=8, exponent_bits=5, mantissa_bits=2, bias=15, emax=15, emin=-14),
         *rows(FLOAT8_E5M2, f"{OFP8} table 2", has_inf=True, has_nan=True, max=57344.0, smallest_subnormal=2.0**-16),
+        *rows(FLOAT8_E5M2, f"{OFP8} table 2", smallest_normal=2.0**-14, has_negative_zero=True, inf_code=0x7C),
+        *rows(FLOAT6_E2M3FN, f"{MX} FP6", bits=6, exponent_bits=2, mantissa_bits=3, emin=0, has_negative_zero=True),
+        *rows(FLOAT6_E3M2FN, f"{MX} FP6", bits=6, exponent_bits=3, mantissa_bits=2, emin=-2, has_negative_zero=True),
+        *rows(FLOAT4_E2M1FN, f"{MX} FP4", bits=4, exponent_bits=2, mantissa_bits=1, emin=0, has_negative_zero=True),
+        *rows(FLOAT4_E2M1FN, README, eps=0.5),
         *rows(FLOAT6_E2M3FN, f"{MX} FP6", bias=1, emax=2, max=7.5, smallest_normal=1.0, smallest_subnormal=0.125),
         *rows(FLOAT6_E3M2FN, f"{MX} FP6", bias=3, emax=4, max=28.0, smallest_normal=0.25, smallest_subnormal=0.0625),
         *rows(FLOAT4_E2M1FN, f"{MX} FP4", bias=1, emax=2, max=6.0, smallest_normal=1.0, smallest_subnormal=0.5),
@@ -57,13 +73,16 @@ def rows(fmt, source, **fields):
         *rows(FLOAT6_E3M2FN, f"{MX} FP6", has_nan=False, has_inf=False),
         *rows(FLOAT4_E2M1FN, f"{MX} FP4", has_nan=False, has_inf=False),
         *rows(FLOAT8_E8M0FNU, f"{MX} E8M0", bias=127, emax=127, emin=-127, signed=False, has_zero=False, has_inf=False),
-        *rows(FLOAT8_E8M0FNU, f"{MX} E8M0", nan_code=0xFF, bits=8),
+        *rows(FLOAT8_E8M0FNU, f"{MX} E8M0", nan_code=0xFF, bits=8, exponent_bits=8, mantissa_bits=0),
+        *rows(FLOAT8_E8M0FNU, f"{MX} E8M0", max=2.0**127, smallest_normal=2.0**-127, has_nan=True),
         # one bias higher, one NaN, no negative zero
         *rows(FLOAT8_E4M3FNUZ, FNUZ, bias=8, max=240.0, nan_code=0x80, has_negative_zero=False),
         *rows(FLOAT8_E5M2FNUZ, FNUZ, bias=16, max=57344.0, nan_code=0x80, has_negative_zero=False),
         *rows(FLOAT8_E4M3FNUZ, README, emax=7),
         *rows(FLOAT8_E5M2FNUZ, README, emax=15),
-        *rows(BFLOAT16, README, exponent_bits=8, mantissa_bits=7, bias=127),
+        *rows(BFLOAT16, README, bits=16, exponent_bits=8, mantissa_bits=7, bias=127, precision=8),
+        *rows(BFLOAT16, f"{IEEE} with its widths", emax=127, emin=-126, max=(2 - 2.0**-7) * 2.0**127, eps=2.0**-7),
+        *rows(BFLOAT16, f"{IEEE} with its widths", smallest_normal=2.0**-126, smallest_subnormal=2.0**-133),
         # the exponent of float32 and the fraction of float16
         *rows(TF32, "NVIDIA A100 white paper", bits=19, exponent_bits=8, mantissa_bits=10),
     ],
@@ -83,11 +102,18 @@ def code_row(fmt, bits, value, source):
         code_row(FLOAT8_E4M3FN, "0.1111.111", NAN, f"{OFP8} table 2"),
         code_row(FLOAT8_E4M3FN, "1.1111.111", NAN, f"{OFP8} table 2"),
         code_row(FLOAT8_E4M3FN, "0.0000.000", 0.0, f"{OFP8} table 2"),
+        code_row(FLOAT8_E4M3FN, "1.0000.000", "-0.0", f"{OFP8} table 2"),
         code_row(FLOAT8_E4M3FN, "0.1111.110", 1.75 * 2**8, f"{OFP8} table 2, max normal"),
         code_row(FLOAT8_E4M3FN, "0.0001.000", 2.0**-6, f"{OFP8} table 2, min normal"),
         code_row(FLOAT8_E4M3FN, "0.0000.111", 0.875 * 2.0**-6, f"{OFP8} table 2, max subnormal"),
         code_row(FLOAT8_E4M3FN, "0.0000.001", 2.0**-9, f"{OFP8} table 2, min subnormal"),
         code_row(FLOAT8_E5M2, "0.11111.00", INF, f"{OFP8} table 2"),
+        code_row(FLOAT8_E5M2, "1.11111.00", "-inf", f"{OFP8} table 2"),
+        code_row(FLOAT8_E5M2, "0.00000.00", 0.0, f"{OFP8} table 2"),
+        code_row(FLOAT8_E5M2, "1.00000.00", "-0.0", f"{OFP8} table 2"),
+        code_row(FLOAT8_E5M2, "1.11111.01", NAN, f"{OFP8} table 2"),
+        code_row(FLOAT8_E5M2, "1.11111.10", NAN, f"{OFP8} table 2"),
+        code_row(FLOAT8_E5M2, "1.11111.11", NAN, f"{OFP8} table 2"),
         code_row(FLOAT8_E5M2, "0.11111.01", NAN, f"{OFP8} table 2"),
         code_row(FLOAT8_E5M2, "0.11111.10", NAN, f"{OFP8} table 2"),
         code_row(FLOAT8_E5M2, "0.11111.11", NAN, f"{OFP8} table 2"),
@@ -107,6 +133,14 @@ def code_row(fmt, bits, value, source):
         code_row(FLOAT4_E2M1FN, "0.11.1", 6.0, f"{MX} FP4, max normal"),
         code_row(FLOAT4_E2M1FN, "0.01.0", 1.0, f"{MX} FP4, min normal"),
         code_row(FLOAT4_E2M1FN, "0.00.1", 0.5, f"{MX} FP4, subnormal"),
+        code_row(FLOAT6_E2M3FN, "0.00.000", 0.0, f"{MX} FP6, zero"),
+        code_row(FLOAT6_E2M3FN, "1.00.000", "-0.0", f"{MX} FP6, zero"),
+        code_row(FLOAT6_E2M3FN, "1.11.111", -7.5, f"{MX} FP6, max normal"),
+        code_row(FLOAT6_E3M2FN, "0.000.00", 0.0, f"{MX} FP6, zero"),
+        code_row(FLOAT6_E3M2FN, "1.000.00", "-0.0", f"{MX} FP6, zero"),
+        code_row(FLOAT6_E3M2FN, "1.111.11", -28.0, f"{MX} FP6, max normal"),
+        code_row(FLOAT4_E2M1FN, "1.00.0", "-0.0", f"{MX} FP4, zero"),
+        code_row(FLOAT4_E2M1FN, "1.11.1", -6.0, f"{MX} FP4, max normal"),
         code_row(FLOAT8_E8M0FNU, "00000000", 2.0**-127, f"{MX} E8M0, smallest"),
         code_row(FLOAT8_E8M0FNU, "01111111", 1.0, f"{MX} E8M0"),
         code_row(FLOAT8_E8M0FNU, "11111110", 2.0**127, f"{MX} E8M0, largest"),
@@ -160,6 +194,32 @@ def test_so_many_codes_are_finite_nan_or_infinite(fmt, finite, nans, infinities)
     values = decode(list(range(2**fmt.bits)), fmt)
     counted = (np.isfinite(values).sum(), np.isnan(values).sum(), np.isinf(values).sum())
     assert counted == (finite, nans, infinities)
+
+
+class Block(NamedTuple):
+    """A block of `size` elements that share one scale."""
+
+    element: FloatFormat
+    size: int
+    scale: FloatFormat
+
+
+@pytest.mark.parametrize(
+    ("block", "bits_per_value", "reach"),
+    [
+        # MX table 1: element formats, k = 32, E8M0 scales; the largest value is the element's times the scale's
+        pytest.param(Block(FLOAT8_E5M2, 32, FLOAT8_E8M0FNU), 8.25, 57344 * 2.0**127, id=f"MXFP8 E5M2, {MX} table 1"),
+        pytest.param(Block(FLOAT8_E4M3FN, 32, FLOAT8_E8M0FNU), 8.25, 448 * 2.0**127, id=f"MXFP8 E4M3, {MX} table 1"),
+        pytest.param(Block(FLOAT6_E3M2FN, 32, FLOAT8_E8M0FNU), 6.25, 28 * 2.0**127, id=f"MXFP6 E3M2, {MX} table 1"),
+        pytest.param(Block(FLOAT6_E2M3FN, 32, FLOAT8_E8M0FNU), 6.25, 7.5 * 2.0**127, id=f"MXFP6 E2M3, {MX} table 1"),
+        pytest.param(Block(FLOAT4_E2M1FN, 32, FLOAT8_E8M0FNU), 4.25, 6 * 2.0**127, id=f"MXFP4 E2M1, {MX} table 1"),
+        # besides, a tensor of NVFP4 has one float32 factor
+        pytest.param(Block(FLOAT4_E2M1FN, 16, FLOAT8_E4M3FN), 4.5, 6 * 448.0, id="NVFP4, Transformer Engine's page"),
+    ],
+)
+def test_a_block_takes_so_many_bits_and_reaches_so_far(block, bits_per_value, reach):
+    assert (block.size * block.element.bits + block.scale.bits) / block.size == bits_per_value
+    assert block.element.max * block.scale.max == reach
 
 
 def test_the_values_of_e2m1_are_these_eight_with_a_sign():
