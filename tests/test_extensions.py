@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,9 @@ import book_pages
 import book_widgets
 import icon_font
 import lean_text
+import math_fonts
 import page_images
+import used_styles
 from utils.widgets.book_widget import read_part
 
 SHEET = '.a{x:y}.fa-bars:before,.fa-navicon:before{content:"\\f0c9"}.fa-sun:before{content:"\\f185"}.b{x:y}'
@@ -61,6 +64,21 @@ def test_thebe_and_repeated_scripts_are_dropped():
     book_pages.tidy_head(None, "page", "page.html", context, None)
     assert context["script_files"] == scripts[:2]
     assert context["css_files"] == ["book.css"]
+
+
+def test_a_page_without_mathematics_or_tabs_does_not_load_what_sets_them():
+    def loaded(body):
+        sheets = ["book.css", SimpleNamespace(filename="_static/vendor/katex/katex.min.css"), "katex-math.css"]
+        context = {"script_files": ["design-tabs.js", "doctools.js"], "css_files": list(sheets), "body": body}
+        book_pages.tidy_head(None, "page", "page.html", context, None)
+        assert all(sheet in sheets for sheet in context["css_files"])
+        return context["script_files"], len(context["css_files"])
+
+    assert loaded("<p>text</p>") == (["doctools.js"], 1)
+    assert loaded('<span class="katex">x</span>') == (["doctools.js"], 3)
+    assert loaded('<div class="sd-tab-set"><input/><label class="sd-tab-label">') == (
+        ["design-tabs.js", "doctools.js"], 1
+    )  # fmt: skip
 
 
 def page_modules(scripts):
@@ -201,6 +219,73 @@ def test_a_lean_style_sheet_keeps_its_selectors_and_values():
     assert lean_text.lean_style(source) == (
         '.a :hover,\n.a:hover { \ncontent: "/* kept */  ";\nmargin: calc(1px + 2px) -1px;\n}\n'
         "@media (min-width: 3px) {\n.b > .c { --x: ; }\n}\n"
+    )
+
+
+PAGE = """<div class="used here" id="place"><script>node.className = "later"; name = "bs-" + kind;</script></div>"""
+SOURCE = """@charset "UTF-8"; /* gone */
+.used, .unused { color: red; /* gone */ }
+#place .used.here:hover { a: url("x;}.y") }
+.used:not(.unused) { b: 1 }
+.used.unused { gone: 1 }
+#elsewhere { gone: 1 }
+.later > p { c: 1 }
+.bs-tooltip { d: 1 }
+h1[data-x=".unused"] { e: 1 }
+@media (min-width: 1px) { .unused { gone: 1 } .here { f: 1 } }
+@media print { .unused { gone: 1 } }
+@font-face { font-family: unused }
+"""
+
+
+def test_rules_that_no_page_and_no_script_needs_leave_the_style_sheet():
+    used = used_styles.Used([PAGE], ["const more = `${thing}`;"])
+    assert used_styles.lean_sheet(SOURCE, used).splitlines() == [
+        '@charset "UTF-8";',
+        ".used{color: red;}",
+        '#place .used.here:hover{a: url("x;}.y")}',
+        ".used:not(.unused){b: 1}",
+        ".later > p{c: 1}",
+        ".bs-tooltip{d: 1}",
+        'h1[data-x=".unused"]{e: 1}',
+        "@media (min-width: 1px) {.here{f: 1}",
+        "}",
+        "@font-face { font-family: unused }",
+    ]
+
+
+def test_shorter_style_sheets_get_new_checksums_and_own_ones_keep_their_rules(tmp_path):
+    static = tmp_path / "_static"
+    (static / "widgets").mkdir(parents=True)
+    for name in ("theme.css", "book.css", "widgets/dial.css"):
+        (static / name).write_text(".used{x:y} .unused{x:y} /* gone */")
+    links = '<link href="../_static/theme.css?v=1234abcd"/><link href="../_static/book.css"/><a href="_static/no.css">'
+    page = tmp_path / "page.html"
+    page.write_text(f'<p class="used">{links}</p>')
+    used_styles.write(static)
+    assert (static / "theme.css").read_text() == ".used{x:y}\n"
+    for name in ("book.css", "widgets/dial.css"):
+        assert (static / name).read_text() == ".used{x:y} .unused{x:y}\n"
+    theme, book = (used_styles.checksum(static / name) for name in ("theme.css", "book.css"))
+    assert f'"../_static/theme.css?v={theme}"' in page.read_text()
+    assert f'"../_static/book.css?v={book}"' in page.read_text()
+    assert '"_static/no.css"' in page.read_text()
+    before = page.read_text()
+    used_styles.write(static)
+    assert page.read_text() == before
+
+
+def test_the_fonts_of_formulas_hold_the_characters_that_formulas_show(tmp_path):
+    static = tmp_path / "_static"
+    vendor = static / math_fonts.FOLDER
+    shutil.copytree(Path(__file__).parents[1] / "book" / "_static" / math_fonts.FOLDER, vendor)
+    formula = '<span class="katex"><math>y</math><span class="katex-html">2<sup>x</sup></span></span>'
+    (tmp_path / "page.html").write_text(f"<p>text {formula}</p>")
+    math_fonts.write(static)
+    font = vendor / "fonts" / "KaTeX_Main-Regular.woff2"
+    assert set(TTFont(font).getBestCmap()) == {ord("2"), ord("x")}
+    assert (
+        f"url(fonts/KaTeX_Main-Regular.woff2?v={used_styles.checksum(font)})" in (vendor / "katex.min.css").read_text()
     )
 
 

@@ -6,13 +6,16 @@ from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
 import icon_font
+import math_fonts
 import page_images
+import used_styles
 
 logger = logging.getLogger(__name__)
+SIGNS = {"design-tabs": "sd-tab-", "katex": 'class="katex'}  # part of a file's name -> what it works on
 
 
 def tidy_head(app, pagename, templatename, context, doctree):
-    """Drop sphinx-thebe, which Jupyter Book always loads and this book never uses, and repeated scripts.
+    """Drop sphinx-thebe, which Jupyter Book always loads and this book never uses, repeated scripts, and idle files.
 
     Its inline script comes once with the file name None and once with "", which Sphinx takes for two scripts; the
     second `const THEBE_JS_URL` is an error on every page.
@@ -25,8 +28,15 @@ def tidy_head(app, pagename, templatename, context, doctree):
             continue
         seen.add((name, body))
         kept.append(script)
-    context["script_files"] = kept
-    context["css_files"] = [sheet for sheet in context.get("css_files", []) if "thebe" not in str(sheet)]
+    context["script_files"] = [script for script in kept if not is_idle(script, context)]
+    sheets = [sheet for sheet in context.get("css_files", []) if "thebe" not in str(sheet)]
+    context["css_files"] = [sheet for sheet in sheets if not is_idle(sheet, context)]
+
+
+def is_idle(file, context):
+    """Whether a script or a style sheet has nothing to do on a page: tabs or mathematics that it does not hold."""
+    name = str(getattr(file, "filename", file) or "")
+    return any(part in name and sign not in context.get("body", "") for part, sign in SIGNS.items())
 
 
 def mend_body(app, pagename, templatename, context, doctree):
@@ -60,11 +70,14 @@ def prepare_katex(app):
 
 
 def lighten(app, exception):
-    """Cut the icon font down and shrink the plots once all pages are written."""
+    """Cut fonts and style sheets down to what is used, and shrink the plots, once all pages are written."""
     if exception is not None or app.builder.format != "html":
         return
+    static = Path(app.outdir, "_static")
     try:
-        icon_font.write(Path(app.outdir, "_static"))
+        icon_font.write(static)
+        math_fonts.write(static)
+        used_styles.write(static)
         page_images.write(app.outdir)
     except ValueError as error:
         raise ExtensionError(str(error)) from error
