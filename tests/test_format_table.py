@@ -125,6 +125,7 @@ def test_finfo_of_numpy_and_ml_dtypes_agrees(name):
     if name != "float64":  # NumPy counts one more for the wide formats, ml_dtypes for all
         assert info.maxexp == numbers["emax"] + 1
     assert float(info.tiny) == numbers["smallest_normal"]
+    assert float(info.epsneg) == 1 - numbers["largest_below_one"]  # u, except where subnormals come before 1
     assert float(info.min) == numbers.get("lowest", numbers["smallest_normal"])  # E8M0 has no sign
 
 
