@@ -157,6 +157,21 @@ def test_the_shared_style_sheet_holds_no_rules_of_one_widget():
     assert "--mp-ink:" not in files["widgets/bit_flip.css"]
 
 
+def test_a_widget_needs_no_rule_from_the_style_sheet_of_another():
+    """Else it would look different on a page that does not hold the other one."""
+
+    def named(css):
+        return set(re.findall(r"\.(mp-[\w-]+)", css))
+
+    widgets = book_widgets.widget_classes()
+    shared, *own = book_widgets.styles(widgets).values()
+    rules = dict(zip(widgets, map(named, own), strict=True))
+    for name, widget in widgets.items():
+        words = set(re.findall(r"mp-[\w-]+", widget.esm_source()))
+        others = set().union(*(found for other, found in rules.items() if other != name))
+        assert (words & others) - rules[name] - named(shared) == set(), name
+
+
 SYNTAX = """
 const { parse } = require("internal/deps/acorn/acorn/dist/acorn");
 const place = (key, value) => ["start", "end"].includes(key) ? undefined

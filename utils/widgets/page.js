@@ -53,10 +53,12 @@ export function writeProgress(id, progress) {
   try {
     localStorage.setItem(progressKey(id), JSON.stringify(progress));
   } catch { /* as above */ }
+  dispatchEvent(new Event("mp-progress")); // for what counts it on this page; other tabs get "storage"
 }
 
 export function forgetProgress(id) {
   try {
     localStorage.removeItem(progressKey(id));
   } catch { /* as above */ }
+  dispatchEvent(new Event("mp-progress"));
 }
