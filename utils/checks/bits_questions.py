@@ -143,6 +143,7 @@ FLIPS_OF_6 = {
         says="The sign bit mirrors the number.",
         wrong={"6": "The size is right, the sign is not. It is 0 now, and becomes 1."},
         otherwise=f"It is the sign. {READ_AGAIN}",
+        hints=("Bit 15 is the first of the sixteen, bit 0 the last.",),
         tolerance=0.005,
     ),
     14: Number(
@@ -171,6 +172,7 @@ FLIPS_OF_6 = {
             "4": "Bit 10 lies left of the fraction, which has the bits 9 to 0. It is the last exponent bit.",
         },
         otherwise=f"It is the last exponent bit. {READ_AGAIN}",
+        hints=("The exponent field is 17, 10001 in binary, and bit 10 is its last bit.",),
         tolerance=0.005,
     ),
     9: Number(
@@ -186,6 +188,9 @@ FLIPS_OF_6 = {
             "-4": OPPOSITE,
         },
         otherwise=f"It is the first fraction bit. {READ_AGAIN}",
+        hints=(
+            "The fraction field is 1000000000, so the significand is 1 + 1/2. What is left of it without that bit?",
+        ),
         tolerance=0.005,
     ),
 }
