@@ -169,6 +169,7 @@ function render({ model, el }) {
 
 // What the format makes of the numbers that were typed, before anything else is to be said.
 function storedText({ fmt, terms, typed, sum }) {
+  if (sum.leapt > BLOCK) return `Up to the size ${sumText(exactNumber(sum.reach))} every sum is exact: the page made ${countText(sum.leapt)} of them at once.`;
   const changed = ["start", "increment"].filter((name) => !terms[name].exact)
     .map((name) => `${typed[name].trim()} is stored as ${numberText(exactNumber(sum[name]), 14)}`);
   if (changed.length) return `In ${fmt.label} ${changed.join(", and ")}; the exact sum adds that.`;

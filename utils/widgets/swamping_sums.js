@@ -75,12 +75,12 @@ export function seededDice(seed) {
  *
  * `plain` is the sum with ties to even, `kahan` and `c` Kahan's sum and compensation, `lucky` the one with stochastic
  * rounding; `before` holds all four as they were before the last addition, `stalledAt` the number of additions at
- * which the plain sum stopped changing, or null. `samples` are points [n, plain, kahan,
+ * which the plain sum stopped changing, or null; `leapt` is the longest leap. `samples` are points [n, plain, kahan,
  * lucky] for the plot, at most 512.
  */
 export function newSum({ fmt, increment, start = 0, seed = 1 }) {
   const sum = {
-    fmt, increment, start, n: 0, plain: start, kahan: start, c: 0, lucky: start, before: null, stalledAt: null,
+    fmt, increment, start, n: 0, plain: start, kahan: start, c: 0, lucky: start, before: null, stalledAt: null, leapt: 0,
     samples: [[0, start, start, start]], stride: 1, dice: seededDice(seed), ...doubleRounders(fmt),
   };
   return Object.assign(sum, { reach: exactReach(sum) });
@@ -124,6 +124,7 @@ function leapAhead(sum, count) {
   sum.before = { plain: last, kahan: last, c: 0, lucky: last };
   sum.plain = sum.kahan = sum.lucky = last + sum.increment;
   sum.n += count;
+  sum.leapt = Math.max(sum.leapt, count);
   sum.stride = Math.max(sum.stride, 2 ** Math.floor(Math.log2(sum.n / MOST_SAMPLES)));
 }
 
