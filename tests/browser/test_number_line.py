@@ -272,8 +272,10 @@ def test_the_page_rounds_as_utils_rounding_does(line, name, saturate):
 def test_the_chances_of_stochastic_rounding_are_those_of_python(line, name):
     fmt, values = FORMATS[name], samples(name)[:: 3 if FORMATS[name].bits == 8 else 1]
     texts = [as_text(value) for value in values] + ["1/3", "-1/3", "3.1415", "2/3 * 2^-9"]
+    widget = NumberLine(name)
     for text, result in zip(texts, line("results", name, texts, False), strict=True):
-        outcomes = NumberLine(name, x=text).results()["stochastic"]
+        widget.x = text
+        outcomes = widget.results()["stochastic"]
         codes = encode(np.array([value for value, _ in outcomes]), fmt)
         got = [(code, Fraction(chance)) for code, chance in result["stochastic"]]
         assert got == [(str(int(code)), chance) for code, (_, chance) in zip(codes, outcomes, strict=True)], text
@@ -292,8 +294,10 @@ def test_what_no_double_holds_is_rounded_once(line, name):
         "-1e400",
         "10/3 * 2^-24",
     ]
+    widget = NumberLine(name)
     for text, result in zip(texts, line("results", name, texts, False), strict=True):
-        for rule, outcomes in NumberLine(name, x=text).results().items():
+        widget.x = text
+        for rule, outcomes in widget.results().items():
             codes = encode(np.array([value for value, _ in outcomes]), fmt)
             assert [code for code, _ in result[rule]] == [str(int(code)) for code in codes], (rule, text)
 
@@ -351,11 +355,11 @@ VIEWS = [
     ("bfloat16", ["-3e38", "3e38"]), ("float32", ["0", "2^-148"]), ("float64", ["0", "1e308"]),
     ("float64", ["1", "1 + 2^-45"]),
     ("float4_e2m1fn", ["-7", "7"]), ("float8_e8m0fnu", ["-1", "2^120"]), ("float8_e5m2fnuz", ["2^-18", "2^-12"]),
-    ("tf32", ["0.9", "1.1"]),
+    ("tf32", ["0.9", "1.1"]), ("float16", ["1", "1.29"]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pixels", [300, 718])
+@pytest.mark.parametrize("pixels", [300, 718, 1400])
 @pytest.mark.parametrize(("name", "bounds"), VIEWS)
 def test_at_most_150_ticks_are_drawn_and_none_stand_close(line, name, bounds, pixels):
     ticks = line("ticks", name, bounds, pixels)
@@ -598,7 +602,7 @@ def test_it_opens_with_the_line_the_lesson_and_the_six_rules(show):
     assert page.locator(".mp-nl-count").inner_text() == "57 values of E4M3 from 0 to 1."
     assert cells(page, "ties_to_even") == ["→ 0.3125", "+0.4", "0x2A"]
     assert cells(page, "toward_zero") == ["← 0.28125", "−0.6", "0x29"]
-    assert cells(page, "stochastic") == ["← 0.28125, 40 %\n→ 0.3125, 60 %", "−0.6\n+0.4", "0x29\n0x2A"]
+    assert cells(page, "stochastic") == ["← 0.28125 (40 %)\n→ 0.3125 (60 %)", "−0.6\n+0.4", "0x29\n0x2A"]
     assert page.locator("[role=status]").inner_text() == ""  # nothing is read out when the page opens
     labels = page.locator(".mp-nl-picture text").all_text_contents()
     assert {"x = 0.3", "2⁻¹", "0.5", "gap 2⁻⁴"} <= set(labels)
@@ -697,7 +701,7 @@ def test_a_typed_number_is_kept_as_it_was_typed(show):
     type_x(page, "1/3")
     assert x_field(page).input_value() == "1/3"
     assert said(page).startswith("1/3 lies between 0.3125 and 0.34375.")
-    assert cells(page, "stochastic")[0] == "← 0.3125, 33.3 %\n→ 0.34375, 66.7 %"
+    assert cells(page, "stochastic")[0] == "← 0.3125 (33.3 %)\n→ 0.34375 (66.7 %)"
     type_x(page, "2^-24")
     page.get_by_label("Format").select_option("float16")
     assert x_field(page).input_value() == "2^-24"
@@ -805,6 +809,18 @@ def test_without_subnormals_there_is_a_hole(show):
     assert said(page).startswith("Without subnormal numbers nothing would lie between 0 and 2⁻⁶")
     button.click()
     assert page.locator(".mp-nl-hole").count() == 0
+
+
+def test_bounds_that_look_alike_are_said_once(show):
+    page = show(NumberLine("float64", "0.1"))
+    assert page.locator(".mp-nl-count").inner_text() == "7 values of float64, all ≈\u00a00.1."
+
+
+def test_where_there_is_one_way_a_roll_says_so(show):
+    page = show(e4m3(x="-500", rounding="stochastic"))
+    assert page.locator(".mp-nl-rolled").inner_text() == "Here there is one way to go."
+    page.get_by_role("button", name="roll 100 times").click()
+    assert page.locator(".mp-nl-rolled").inner_text() == "All 100 draws give NaN: there is one way to go."
 
 
 def test_e8m0_has_neither_zero_nor_subnormals(show):

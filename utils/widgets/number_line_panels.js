@@ -85,7 +85,7 @@ export function lessonPanel(h, actions) {
       dice.hidden = rule !== "stochastic";
       bar.hidden = !sample;
       if (sample) bar.replaceChildren(...sample.counts.map((count, i) => h("span", { class: i ? "mp-nl-up" : "mp-nl-down", style: `flex-grow:${count}` })));
-      setText(rolled, sample?.text ?? "Each draw goes up or down by chance.");
+      setText(rolled, sample?.text ?? (resultsOf(x, fmt, { saturate }).stochastic.length > 1 ? "Each draw goes up or down by chance." : "Here there is one way to go."));
     },
   };
 }
@@ -146,7 +146,7 @@ export function rulesTable(h, actions) {
 }
 
 const storedText = (x, { code, chance }, fmt, several) =>
-  `${wayText(x, code, fmt)}\u00a0${resultText(code, fmt)}${several ? `, ${chanceText(chance)}` : ""}`.trim();
+  `${wayText(x, code, fmt)}\u00a0${resultText(code, fmt)}${several ? ` (${chanceText(chance)})` : ""}`.trim();
 
 function fillLines(h, cell, texts) {
   while (cell.children.length > texts.length) cell.lastChild.remove();

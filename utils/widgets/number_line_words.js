@@ -207,7 +207,8 @@ export function countText(view, fmt) {
   const many = count === 0n ? "No value" : count === 1n ? "One value" : `${grouped(count)} values`;
   const small = fmt.has_zero && isInView(finite(0, 0n), view) && compareNumbers(timesFraction(powerOfTwo(fmt.emin), 20n), viewWidth(view)) > 0;
   const least = small ? ` The smallest above 0 is ${powerName(fmt.emin - fmt.mantissa_bits)}.` : "";
-  return `${many} of ${fmt.label} from ${low} to ${high}.${least}`;
+  const where = low === high ? `, all ${low}` : ` from ${low} to ${high}`;
+  return `${many} of ${fmt.label}${where}.${least}`;
 }
 
 /** A count with commas: 15,361; of long ones three digits. */
