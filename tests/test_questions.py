@@ -32,6 +32,7 @@ LARGEST = Number(
 )
 SMALLEST = Number("test/smallest", "The smallest float16:", "2^-24", "Yes.", {"2^-14": "Normal."}, "No.")
 SHARE = Number("test/share", "A third of it:", "33.3", "Yes.", {"0.333": "A share."}, "No.", tolerance=0.02, unit="%")
+BOTH = Number("test/both", "?", "9", "Yes.", {"2": "Two.", "1.8": "Less.", "1.9": "Between."}, "No.", tolerance=0.1)
 CODE = Number("test/code", "The code:", "0x3E40", "Yes.", {"0xBE40": "The sign."}, "No.")
 TIE = Choice("test/tie", "To which?", (Option("up", "No."), Option("to even", "Yes.", right=True)))
 
@@ -92,6 +93,8 @@ def test_what_is_no_number_is_refused(text):
         (SHARE, 33, CORRECT, "Yes."),
         (SHARE, 0.33, NOT_YET, "A share."),
         (SHARE, 32, NOT_YET, "No."),
+        (BOTH, 1.94, NOT_YET, "Between."),  # within a tenth of all three
+        (BOTH, 1.96, NOT_YET, "Two."),
         (CODE, 0x3E40, CORRECT, "Yes."),
         (CODE, 15930, NOT_YET, "No."),  # 0x3E3A; a code is never rounded
         (CODE, 0xBE40, NOT_YET, "The sign."),
@@ -129,7 +132,7 @@ def a_number(**changes):
         ({"wrong": {"4": ""}}, "without a word"),
         ({"wrong": {"8": "Eight."}}, "the wrong answer 8 counts as right"),
         ({"wrong": {"7.9": "Near."}, "tolerance": 0.05}, "the wrong answer 7.9 counts as right"),
-        ({"wrong": {"4": "Half.", "2^2": "A power."}}, r"2\^2 counts as one before it"),
+        ({"wrong": {"4": "Half.", "2^2": "A power."}}, r"2\^2 counts as another one"),
         ({"answer": "eight"}, "is not a number of a question"),
         ({"says": "an `open end"}, "leaves a backtick open"),
     ],

@@ -105,7 +105,7 @@ class Number:
             if self.is_right(number(text)):
                 raise ValueError(f"question {self.id!r}: the wrong answer {text} counts as right")
             if judge(self, number(text)).message != hint:
-                raise ValueError(f"question {self.id!r}: the wrong answer {text} counts as one before it")
+                raise ValueError(f"question {self.id!r}: the wrong answer {text} counts as another one")
 
     @property
     def is_code(self) -> bool:
@@ -149,15 +149,15 @@ ROUNDED = "Right, but rounded: the exact value can be written down, for example 
 
 
 def judge(question: Choice | Number, answer: float | int) -> Judgement:
-    """Judge a number, or the place of a chosen option counted from 0."""
+    """Judge a number, the nearest of the foreseen ones, or the place of a chosen option counted from 0."""
     if isinstance(question, Choice):
         option = question.options[answer]
         return Judgement(CORRECT if option.right else NOT_YET, option.says)
     if question.is_right(answer):
         return Judgement(CORRECT, question.says)
-    for text, hint in question.wrong.items():
-        if _same(answer, number(text), question.tolerance):
-            return Judgement(NOT_YET, hint)
+    known = [text for text in question.wrong if _same(answer, number(text), question.tolerance)]
+    if known:
+        return Judgement(NOT_YET, question.wrong[min(known, key=lambda text: abs(answer - number(text)))])
     if not question.is_code and _is_rounded(answer, number(question.answer), question.near):
         return Judgement(NOT_YET, ROUNDED)
     return Judgement(NOT_YET, question.otherwise)

@@ -483,6 +483,12 @@ def test_the_page_tells_a_rounded_answer_as_python_does(module, answer_text, nea
     assert expected in ("No.", ROUNDED)
 
 
+def test_of_several_foreseen_answers_the_nearest_counts(module):
+    question = Number("test/both", "?", "9", "Yes.", {"2": "Two.", "1.8": "Less.", "1.9": "Mid."}, "No.", tolerance=0.1)
+    for value in (1.7, 1.86, 1.94, 1.96, 2.1):
+        assert module("quiz.judgeNumber", question.as_json(), value)["says"] == judge(question, value).message
+
+
 def test_the_page_marks_code_as_python_does(module):
     texts = ["plain", "a `b` c", "`a`", "Which?\n```\nx = 1\n  y < 2\n```\nAnd `z`?", "two\nlines", "1 < 2 & 3"]
     shown = module(

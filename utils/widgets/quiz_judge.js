@@ -26,8 +26,9 @@ export function judgeNumber(question, value) {
   const { answer, wrong = {}, tolerance = 0, near = 0 } = question;
   const wanted = read(answer);
   if (sameDouble(value, wanted, tolerance)) return { right: true, says: question.says };
-  const known = Object.keys(wrong).find((text) => sameDouble(value, read(text), tolerance));
-  if (known !== undefined) return { right: false, says: wrong[known] };
+  const known = Object.keys(wrong).filter((text) => sameDouble(value, read(text), tolerance))
+    .sort((a, b) => Math.abs(value - read(a)) - Math.abs(value - read(b)));
+  if (known.length) return { right: false, says: wrong[known[0]] };
   const rounded = !asksForCode(question) && mayBeRounded(value, wanted, near);
   return { right: false, says: rounded ? QUIZ_ROUNDED : question.otherwise };
 }
