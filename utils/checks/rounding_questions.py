@@ -328,25 +328,45 @@ P_SMALL = Choice(
 P_SUM = Choice(
     "numbers/rounding/predict-perplexity",
     predict=True,
-    text="A loop sums 4,096 token losses of about 0.3 in bfloat16. Then `exp(total / 4096)`. The perplexity comes out",
+    text="Why is the perplexity lower with a bfloat16 total, and the lower the longer the text?",
     options=(
         Option(
-            "right, as the errors of so many additions cancel",
-            "They cancel while they go both ways. From 128 on each addend is less than half an ulp: all are lost.",
+            "The errors of thousands of additions pile up",
+            "If they went up and down by chance they would mostly cancel, and not lead to one side ever further.",
         ),
         Option(
-            "a little off, by about 0.4 %, the unit roundoff of bfloat16",
-            "That bounds the error of one addition. Here most of the additions do nothing at all.",
+            "The total overflows",
+            "bfloat16 reaches 3.4e38, and an overflow would show as infinity. This total is a few hundred.",
         ),
         Option(
-            "far too good",
-            "The sum stands still near 128, where 0.3 is less than half an ulp. 128 / 4,096 = 0.031: perplexity 1.03"
-            " instead of 1.35.",
+            "Once the total is large, most losses do not change it any more",
+            "A loss that is smaller than half the gap at the total is rounded away. The count of tokens goes on.",
             right=True,
         ),
         Option(
-            "NaN or infinity, as the sum overflows",
-            "bfloat16 reaches 3.4e38. This sum gets nowhere near it: it stands still at about 128.",
+            "Each loss is cut to three digits before it is added",
+            "The losses are float32. And rounded to bfloat16 each would be off by at most 0.4 %, up as often as down.",
+        ),
+    ),
+)
+P_WEIGHTS = Choice(
+    "numbers/rounding/predict-weights",
+    predict=True,
+    text="How few significant bits can all weights of the story writer have before its perplexity rises by 2 %?",
+    options=(
+        Option(
+            "11, as float16 has",
+            "bfloat16 has 8, and networks run in it. Rounding moves each weight by little, and not all to one side.",
+        ),
+        Option("8, as bfloat16 has", "Less will do: the errors of many weights in one sum go both ways, and cancel."),
+        Option(
+            "2 or 3: the hidden bit and one or two more",
+            "Each output is a sum over many weights, rounded up or down independently: most of the error cancels.",
+            right=True,
+        ),
+        Option(
+            "1: the power of two is enough",
+            "Nearly. But then a weight may be off by a third, which is too much for the errors to cancel.",
         ),
     ),
 )
