@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.book_questions import book_questions
+from utils import notebooks
 from utils.questions import ROUNDED, Choice, Number, Option, Task, judge, number
 from utils.widgets.book_widget import FOLDER
 from utils.widgets.quiz import Quiz
@@ -93,3 +94,35 @@ def test_every_foreseen_answer_gets_its_own_words(question):
     assert judge(question, number(question.answer)).message == question.says
     for text, hint in question.wrong.items():
         assert judge(question, number(text)).message == hint
+
+
+def committed_states():
+    """Yield (page, text, state) of each committed output with HTML, the state of the widget in it or None."""
+    for path in notebooks.book_notebooks():
+        for cell in notebooks.loads(path.read_text("utf8")).cells:
+            for output in cell.get("outputs", ()):
+                data = output.get("data", {})
+                for state in STATE.findall(data.get("text/html", "")) or [None]:
+                    yield path.stem, data.get("text/plain", ""), state and json.loads(html.unescape(state))
+
+
+STATE = re.compile(r'data-mp-state="([^"]*)"')
+COMMITTED = list(committed_states())
+
+
+def test_a_page_asks_whatever_its_checks_found_not_attempted():
+    waiting = [(page, state) for page, text, state in COMMITTED if text.startswith("○ Not attempted")]
+    assert len(waiting) >= 10
+    assert [page for page, state in waiting if not (state and state["questions"])] == []
+
+
+def test_an_id_is_asked_once_on_all_pages_and_as_the_checks_have_it():
+    shown = [
+        item for _, _, state in COMMITTED if state for item in [*state.get("questions", ()), *state.get("goals", ())]
+    ]
+    names = [item["id"] for item in shown]
+    assert [name for name in set(names) if names.count(name) > 1] == []
+    known = {question.id: question.as_json() for question in QUESTIONS}
+    for item in shown:
+        if item["id"] in known:
+            assert {key: value for key, value in item.items() if key != "said"} == known[item["id"]]
