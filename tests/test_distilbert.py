@@ -10,7 +10,19 @@ import pandas
 import pytest
 import torch
 
-from utils import batches, cache, command, data, distilbert, fine_tuning, machine, models, records, review_task
+from utils import (
+    batches,
+    cache,
+    command,
+    data,
+    distilbert,
+    experiment,
+    fine_tuning,
+    machine,
+    models,
+    records,
+    review_task,
+)
 from utils.recipes import RECIPES, recipe
 
 CPU = torch.device("cpu")
@@ -98,7 +110,7 @@ def test_half_precision_activations_take_less_than_float32_ones(task):
     for name in ("32-true", "bf16-mixed", "bf16-true"):
         chosen = recipe(name)
         trainer = fine_tuning.Trainer(task.new_model(0), recipe=chosen, device=CPU, schedule=TINY.schedule, steps=1)
-        totals[name] = distilbert.saved_bytes(trainer, task).total
+        totals[name] = experiment.saved_bytes(trainer, distilbert.full_batch(task)).total
     assert totals["bf16-true"] < totals["bf16-mixed"] < totals["32-true"]
 
 
@@ -107,7 +119,7 @@ def test_counting_saved_bytes_leaves_the_attention_as_it_was(task):
         model = task.new_model(0)
         model.set_attn_implementation(attention)
         trainer = fine_tuning.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1)
-        distilbert.saved_bytes(trainer, task)
+        experiment.saved_bytes(trainer, distilbert.full_batch(task))
         assert model.config._attn_implementation == attention
 
 

@@ -7,14 +7,15 @@ import torch
 
 BUCKET = 16  # batches that are sorted by length together: more pads less and mixes less
 MULTIPLE = 8  # padded lengths are multiples of 8, the granule of 16-bit tensor cores
+IGNORED = -100  # the label of padding: `torch.nn.functional.cross_entropy` leaves it out
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Token ids of each text, and the labels: int64 [N]."""
+    """Token ids of each text, and the labels: int64 [N]; None where every token is the label of those before it."""
 
     ids: list[list[int]]
-    labels: torch.Tensor
+    labels: torch.Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -22,7 +23,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Batch:
-    """Ids and attention mask, int64 [B, S], and labels, int64 [B]."""
+    """Ids and attention mask, int64 [B, S], and labels, int64 [B], or [B, S] with `IGNORED` where there is no token."""
 
     ids: torch.Tensor
     mask: torch.Tensor
@@ -34,22 +35,36 @@ class Batch:
 
 
 def pad(tokens: Tokens, indices: list[int], *, length: int | None = None) -> Batch:
-    """Return the texts at `indices` as one batch, padded with id 0 to `length` or to the longest of them."""
-    rows = [tokens.ids[index] for index in indices]
+    """Return the texts at `indices` as one batch, padded with id 0 to `length` or to the longest of them.
+
+    Without labels, the ids are those of every token but the last, and the labels are the tokens that follow them.
+    """
+    texts = [tokens.ids[index] for index in indices]
+    rows = texts if tokens.labels is not None else [text[:-1] for text in texts]
     longest = length or -(-max(map(len, rows)) // MULTIPLE) * MULTIPLE
-    ids = torch.tensor([row[:longest] + [0] * (longest - len(row)) for row in rows])
     lengths = torch.tensor([len(row) for row in rows])
     mask = (torch.arange(longest) < lengths[:, None]).long()
-    return Batch(ids, mask, tokens.labels[indices])
+    if tokens.labels is not None:
+        labels = tokens.labels[indices]
+    else:
+        labels = _padded([text[1:] for text in texts], longest, fill=IGNORED)
+    return Batch(_padded(rows, longest, fill=0), mask, labels)
 
 
-def shuffled(tokens: Tokens, size: int, *, generator: torch.Generator) -> Iterator[Batch]:
-    """Yield one epoch in batches of `size` texts of similar length; the last one of a bucket may be smaller."""
+def _padded(rows: list[list[int]], length: int, *, fill: int) -> torch.Tensor:
+    return torch.tensor([row[:length] + [fill] * (length - len(row)) for row in rows])
+
+
+def shuffled(tokens: Tokens, size: int, *, generator: torch.Generator, bucket: int = BUCKET) -> Iterator[Batch]:
+    """Yield one epoch in batches of `size` texts of similar length; the last one of a bucket may be smaller.
+
+    With a `bucket` of 1 the lengths do not matter: for texts that are all about as long as each other.
+    """
     order = torch.randperm(len(tokens), generator=generator).tolist()
     groups = []
-    for begin in range(0, len(order), BUCKET * size):
-        bucket = sorted(order[begin : begin + BUCKET * size], key=lambda index: len(tokens.ids[index]))
-        groups += [bucket[at : at + size] for at in range(0, len(bucket), size)]
+    for begin in range(0, len(order), bucket * size):
+        alike = sorted(order[begin : begin + bucket * size], key=lambda index: len(tokens.ids[index]))
+        groups += [alike[at : at + size] for at in range(0, len(alike), size)]
     for position in torch.randperm(len(groups), generator=generator).tolist():
         yield pad(tokens, groups[position])
 

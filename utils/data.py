@@ -21,6 +21,8 @@ from utils import grammar
 HUB_DATASET = "stanfordnlp/imdb"
 IMDB = "Large Movie Review Dataset"
 IMDB_FINGERPRINT = 0x49F45E8D  # of all 50,000 texts, in any order
+SHAKESPEARE = "tinyshakespeare"  # a name of files and folders
+SHAKESPEARE_FINGERPRINT = 0xDF613551  # of the 1,115,394 characters of tinyshakespeare
 GENERATED_SIZES = {"small": (6_000, 2_000), "full": (40_000, 10_000)}
 
 
@@ -54,6 +56,11 @@ class Reviews:
     def generated(self) -> bool:
         """Say whether the reviews come from `utils.grammar`."""
         return self.name == "generated"
+
+    @property
+    def all(self) -> list[str]:
+        """All texts, train and test."""
+        return self.train_texts + self.test_texts
 
 
 @functools.cache
@@ -231,22 +238,51 @@ class Prose:
 
     text: str
     source: str
+    name: str  # one word, for file names: "generated", "tinyshakespeare", "folder"
+
+    @property
+    def all(self) -> list[str]:
+        """The text, as the only one."""
+        return [self.text]
 
 
 def prose(folder: Path | str | None = None, *, characters: int = 200_000) -> Prose:
-    """Return the text file of `folder` (or of `MIXED_PRECISION_DATA`), else generated stories.
+    """Return the text of `folder`, else of `MIXED_PRECISION_DATA`, else generated stories: at most `characters` of it.
 
-    The file is input.txt in the folder, or in its folder tinyshakespeare.
-    Raises: ValueError when the file is not UTF-8 or has no text.
+    Raises: ValueError when a folder was named and has no text that can be used.
     """
     folder = folder or os.environ.get("MIXED_PRECISION_DATA")
-    for path in [] if not folder else [Path(folder) / "input.txt", Path(folder) / "tinyshakespeare" / "input.txt"]:
-        if path.is_file():
-            try:
-                text = path.read_text(encoding="utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
-            if not text.strip():
-                raise ValueError(f"{path} is empty")
-            return Prose(text[:characters], f"text of a local folder ({min(characters, len(text)):,} characters)")
-    return Prose(grammar.stories(characters, seed=0), f"generated stories ({characters:,} characters)")
+    return folder_prose(Path(folder), characters=characters) if folder else generated_prose(characters)
+
+
+def generated_prose(characters: int = 200_000) -> Prose:
+    """Return stories from the template grammar of `utils.grammar`, one a line."""
+    return Prose(grammar.stories(characters, seed=0), f"generated stories ({characters:,} characters)", "generated")
+
+
+def folder_prose(folder: Path, *, characters: int = 200_000) -> Prose:
+    """Return the text files of `folder` (or of `folder`/tinyshakespeare), *.txt in the order of their names.
+
+    Raises: ValueError that names the folder or the file and what is wrong with it.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"data folder {folder} is not there")
+    paths = sorted(folder.glob("*.txt")) or sorted((folder / SHAKESPEARE).glob("*.txt"))
+    if not paths:
+        raise ValueError(f"no text in {folder}: no .txt file there or in its folder {SHAKESPEARE}")
+    text = "".join(map(_read_text, paths))
+    known = fingerprint([text]) == SHAKESPEARE_FINGERPRINT
+    what, name = ("Tiny Shakespeare", SHAKESPEARE) if known else ("text", "folder")
+    return Prose(text[:characters], f"{what} ({min(characters, len(text)):,} characters), local folder", name)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not text.strip():
+        raise ValueError(f"{path} is empty")
+    return text

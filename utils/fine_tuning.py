@@ -1,4 +1,4 @@
-"""The training loop of the fine-tuning experiments: any classifier, any recipe.
+"""The training loop of the experiments: any classifier or language model, any recipe.
 
 The order inside a step is what matters: scale the loss, unscale the gradients, clip them, step, update the scale, and
 move the learning rate on only if the step was taken.
@@ -65,11 +65,14 @@ class Trainer:
         self.scaler = recipe.scaler(device)
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the mean cross-entropy of a batch, in float32 or wider whatever the recipe computes in."""
+        """Return the mean cross-entropy of a batch, in float32 or wider whatever the recipe computes in.
+
+        The mean over its texts for a classifier (logits [B, C]), over its tokens for a language model ([B, S, C]).
+        """
         with self.recipe.autocast(self.device):
             logits = self.model(input_ids=batch.ids, attention_mask=batch.mask).logits
         wide = torch.promote_types(logits.dtype, torch.float32)
-        return F.cross_entropy(logits.to(wide), batch.labels)
+        return F.cross_entropy(logits.to(wide).flatten(0, -2), batch.labels.flatten())
 
     def step(self, batch: Batch) -> tuple[torch.Tensor, bool]:
         """Train on one batch; return its loss and whether the weights were updated.

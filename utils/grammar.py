@@ -133,38 +133,73 @@ def _adverb(rng: random.Random, mix: Mix) -> str:
     return f"{rng.choice(ADVERB)} " if rng.random() < mix.adverb else ""
 
 
-PERSON = "miller baker sailor weaver shepherd gardener painter fiddler".split()
-OTHER = "old woman|young boy|tall stranger|quiet girl|tired soldier|merry cook".split("|")
-PLACE = "old bridge|market square|empty mill|harbour wall|forest path|stone well".split("|")
-HOUR = "One morning|One evening|Late in autumn|On the first day of spring|After the storm|Before sunrise".split("|")
-SKY = (
-    "It was late, and the moon was bright over the roofs.|The rain had stopped, and the road shone.|"
-    "A cold wind came from the hills.|The sun was warm on the stones.|Fog lay on the river."
+# A story: who, where, what is carried, a question, an answer, and an end that refers back to all of them. Each animal
+# has something of its own, each place its own weather: a reader who counts nothing sees what a damaged model forgets.
+WALKER = {
+    "fox": ("she", "silver key", "It opens a door that nobody has found."),
+    "owl": ("she", "small lamp", "It burns as long as someone tells a story."),
+    "goose": ("she", "green bottle", "There is a letter in it from the sea."),
+    "hare": ("he", "broken clock", "It is right twice a day, and that is enough."),
+    "mole": ("he", "blue stone", "It fell from the sky and is still warm."),
+    "frog": ("he", "wooden flute", "It knows only one song, but a good one."),
+}
+ASKER = {
+    "goat": ("she", "warm scarf"),
+    "heron": ("she", "pair of boots"),
+    "cat": ("she", "bowl of milk"),
+    "badger": ("he", "loaf of bread"),
+    "bear": ("he", "jar of honey"),
+    "wolf": ("he", "bag of nuts"),
+}
+FORM = {"she": ("her", "her"), "he": ("his", "him")}  # what belongs to her or him; given to her or him
+HOUR = (
+    "One morning in May|One windy evening|Late on a winter night|On the first day of autumn|After the long rain|"
+    "Before the sun was up"
 ).split("|")
-THING = "blue stone|silver key|loaf of bread|broken clock|small lamp|letter without a name".split("|")
-ASKS = (
-    "Tell me what you see|Will you walk with me|Who lost this|How far is the sea|What would you give for it|"
-    "Do you remember the song"
-).split("|")
-ANSWERS = (
-    "I see a road and nothing more|Only if we are home before dark|It was mine when I was young|"
-    "Two days on foot, and one in a cart|All that I have, which is little|I remember every word"
-).split("|")
-END = (
-    "They laughed, and the day was short.|Then they went home without another word.|"
-    "The bell rang, and the story was over.|From then on they met there every week.|Nobody in the town ever knew."
-).split("|")
+PLACE = {
+    "down to the old mill": "The wheel was turning, and nobody was at home.|Flour lay on the steps like snow.",
+    "to the harbour": "The boats were asleep, and the gulls were not.|Fog hid everything but one window.",
+    "up the hill": "The whole valley lay below in the sun.|The wind had swept all the clouds away.",
+    "into the forest": "It was dark there, and smelled of mushrooms.|A woodpecker was counting to a hundred.",
+    "along the river": "The water was high and in a hurry.|The moon was swimming between the reeds.",
+    "to the market": "The stalls were closed, but one apple was left.|Somebody had lost a single red glove.",
+}
+CARRIED = (
+    "Under {its} arm {it} carried a {thing}.",
+    "In {its} bag {it} had a {thing}.",
+    "As always, {it} had {its} {thing} with {itself}.",
+)
+ASKED = ("What have you got there", "What is that", "What do you carry about all day")
+THOUGHT = ("thought for a while", "laughed", "said nothing for a long time", "came a step closer")
+AGREED = ("Yes, if you are kind to it", "Yes, but only until tomorrow", "Take it, then")
+REFUSED = ("No, I would miss it too much", "No, not for all the world", "Ask me again next year")
+END = {
+    True: "So the {other} went home with a {thing}, and the {hero} with a {offer}.",
+    False: "So the {other} went home with {his} {offer}, and the {hero} with {its} {thing}.",
+}
 
 
 def story(rng: random.Random) -> str:
-    """Return one generated story of six sentences."""
-    person, other, thing = rng.choice(PERSON), rng.choice(OTHER), rng.choice(THING)
-    return (
-        f"{rng.choice(HOUR)} the {person} walked to the {rng.choice(PLACE)}. {rng.choice(SKY)} "
-        f"In one hand the {person} carried a {thing}. "
-        f'"{rng.choice(ASKS)}," said the {person} to the {other}. '
-        f'"{rng.choice(ANSWERS)}," said the {other}, and looked at the {thing}. {rng.choice(END)}'
+    """Return one generated story: two animals meet, and one of them would like to have what the other carries."""
+    hero, other, place = (rng.choice(tuple(words)) for words in (WALKER, ASKER, PLACE))
+    it, thing, tale = WALKER[hero]
+    he, offer = ASKER[other]
+    given = rng.random() < 0.5
+    words = {"hero": hero, "other": other, "thing": thing, "offer": offer, "it": it}
+    words |= {"its": FORM[it][0], "itself": FORM[it][1], "his": FORM[he][0]}
+    parts = (
+        f"{rng.choice(HOUR)} the {{hero}} went {place}.",
+        rng.choice(PLACE[place].split("|")),
+        rng.choice(CARRIED),
+        "There {it} met the {other}.",
+        f'"{rng.choice(ASKED)}?" asked the {{other}}.',
+        f'"A {{thing}}," said the {{hero}}. "{tale}"',
+        f"The {{other}} {rng.choice(THOUGHT)}.",
+        '"Will you give it to me for a {offer}?"',
+        f'"{rng.choice(AGREED if given else REFUSED)}," said the {{hero}}.',
+        END[given],
     )
+    return " ".join(parts).format(**words)
 
 
 def stories(characters: int, *, seed: int) -> str:

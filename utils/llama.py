@@ -1,27 +1,285 @@
-"""Generate text with a LLaMA and time it, in any recipe."""
+"""Train a LLaMA on prose, measure it, let it write, and round its weights to any format.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+    python -m utils.llama --recipe 32-true bf16-mixed 16-mixed --size small --seeds 2 --data DIR --record DIR
+
+`run` is the only place of the book that trains a LLaMA; `trained` hands a finished one to the chapters.
+"""
+
+import copy
+import itertools
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
-from utils import machine, measure, models, recipes
+from utils import batches, command, data, experiment, language_task, machine, measure, models, recipes, records
+from utils.experiment import Run
+from utils.fake_quantize import fake_quantize
+from utils.fine_tuning import Trainer
+from utils.formats import FLOAT8_E8M0FNU, FloatFormat
+from utils.language_task import Task
 from utils.recipes import RECIPES, Recipe
+
+NAME = "llama"
+DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
+FLOAT32 = RECIPES["32-true"]
+ROWS = 16  # pieces that are measured at a time
+WRITTEN, WRITINGS = 32, 5  # tokens that a run writes to be timed, and how often
+
+
+# Text
 
 
 @torch.no_grad()
-def generate(model: nn.Module, prompt: torch.Tensor, *, tokens: int, recipe: Recipe) -> torch.Tensor:
-    """Return the `tokens` tokens that greedy decoding puts after `prompt`: int64 [B, S] -> [B, tokens]."""
+def generate(
+    model: nn.Module,
+    prompt: torch.Tensor,
+    *,
+    tokens: int,
+    recipe: Recipe,
+    temperature: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """Return the `tokens` tokens that the model puts after `prompt`: int64 [B, S] -> [B, tokens].
+
+    Temperature 0 takes the most probable token each time (greedy decoding). Above 0, a token is drawn from
+    softmax(logits / temperature) with `generator`, which lives on the device of the prompt.
+    """
     from transformers import DynamicCache
 
     cache, ids, found = DynamicCache(config=model.config), prompt, []
     with recipe.on(prompt.device), recipe.autocast(prompt.device):
         for _ in range(tokens):
-            logits = model(input_ids=ids, past_key_values=cache, use_cache=True).logits
-            ids = logits[:, -1:].argmax(-1)
+            logits = model(input_ids=ids, past_key_values=cache, use_cache=True).logits[:, -1]
+            if temperature:
+                chances = (logits.float() / temperature).softmax(-1)
+                ids = torch.multinomial(chances, 1, generator=generator)
+            else:
+                ids = logits.argmax(-1, keepdim=True)
             found.append(ids)
     return torch.cat(found, dim=1)
+
+
+def write(
+    model: nn.Module,
+    tokenizer,
+    prompt: str,
+    *,
+    tokens: int = 60,
+    recipe: Recipe = FLOAT32,
+    temperature: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> str:
+    """Return how the model goes on after `prompt`: at most `tokens` tokens, fewer where it ends the piece by itself.
+
+    `temperature` and `generator` as in `generate`. A byte that is no UTF-8 shows as a replacement character.
+    """
+    begin = [tokenizer.bos_token_id, *tokenizer(prompt, add_special_tokens=False)["input_ids"]]
+    ids = torch.tensor([begin], device=model.device)
+    drawn = {"temperature": temperature, "generator": generator}
+    found = generate(model, ids, tokens=tokens, recipe=recipe, **drawn)[0].tolist()
+    if tokenizer.eos_token_id in found:
+        found = found[: found.index(tokenizer.eos_token_id)]
+    return tokenizer.decode(found, skip_special_tokens=True)
+
+
+# Measures
+
+
+@torch.no_grad()
+def token_losses(
+    model: nn.Module, ids: torch.Tensor, *, recipe: Recipe = FLOAT32, window: int | None = None
+) -> torch.Tensor:
+    """Return -ln p(token | the tokens before it), float32 [M], in the order of the text, on the device of `ids`.
+
+    `ids` is int64 [N]. A piece of text goes from one begin token to the next; of each piece every token has a loss but
+    the first, so M is N minus the number of pieces. The tokens before it: those of its piece, from the last multiple
+    of `window` on (None: the positions that the model was built for). The logarithm is taken in float32 whatever the
+    recipe computes in.
+    """
+    window = window or model.config.max_position_embeddings
+    rows = _windows(ids.tolist(), begin=model.config.bos_token_id, window=window)
+    losses, device, training = [], model.device, model.training
+    model.eval()
+    with recipe.on(device):
+        for start in range(0, len(rows), ROWS):
+            part = batches.Tokens(rows[start : start + ROWS])
+            batch = batches.pad(part, list(range(len(part)))).to(device)
+            with recipe.autocast(device):
+                logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
+            logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+            each = F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), reduction="none")
+            losses.append(each[batch.labels.flatten() != batches.IGNORED].float())
+    model.train(training)
+    return torch.cat(losses).to(ids.device) if losses else torch.zeros(0, device=ids.device)
+
+
+def _windows(ids: list[int], *, begin: int | None, window: int) -> list[list[int]]:
+    """Cut ids into rows of at most `window` + 1 tokens, each overlapping the next of its piece by one token."""
+    bounds = [0, *(at for at, token in enumerate(ids) if at and token == begin), len(ids)]
+    return [
+        ids[at : min(at + window + 1, stop)]
+        for start, stop in itertools.pairwise(bounds)
+        for at in range(start, stop - 1, window)
+    ]
+
+
+def perplexity(model: nn.Module, ids: torch.Tensor, *, recipe: Recipe = FLOAT32, window: int | None = None) -> float:
+    """Return exp of the mean of `token_losses`, per token: the mean is taken in float64.
+
+    1 for a model that is always right and sure, the size of the vocabulary for one that knows nothing; infinite or NaN
+    where a loss is.
+    """
+    return _exp(token_losses(model, ids, recipe=recipe, window=window).double().mean().item())
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else value * math.inf  # math.exp raises where the result is beyond float64
+
+
+# Rounded weights
+
+
+def rounded(model: nn.Module, fmt: FloatFormat, *, keep: tuple[str, ...] = ()) -> nn.Module:
+    """Return a copy of the model with every weight rounded to a format, to nearest, ties to even, saturating.
+
+    All weights: embeddings and norms too, unless a part of their name is in `keep` ("norm", "embed_tokens"). Buffers,
+    such as the frequencies of the positions, stay. The copy computes in the dtype of the model, so only the weights
+    have lost anything.
+    Raises: ValueError for a format without sign and zero, which no weights fit into.
+    """
+    if not fmt.signed:
+        raise ValueError(f"{fmt.name} has neither sign nor zero: it holds scales, not weights; see rounded_to_bits")
+    return _changed(model, lambda weight: fake_quantize(weight, fmt), keep=keep)
+
+
+def rounded_to_bits(model: nn.Module, precision: int, *, keep: tuple[str, ...] = ()) -> nn.Module:
+    """Return a copy of the model with weights of `precision` significant bits (1 to 24) and float32's 8 exponent bits.
+
+    So nothing underflows: 24 is float32, 11 TF32, 8 bfloat16, and 1 leaves a sign and a power of two (and zeros).
+    Otherwise as `rounded`.
+    Raises: ValueError for a precision outside 1 to 24.
+    """
+    if not 1 <= precision <= 24:
+        raise ValueError(f"precision {precision} is not in 1 ... 24, the significant bits of float32")
+    if precision == 1:
+        return _changed(model, _to_power_of_two, keep=keep)
+    return rounded(model, FloatFormat(f"e8m{precision - 1}", 8, precision - 1, bias=127), keep=keep)
+
+
+def _to_power_of_two(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x == 0, x, fake_quantize(x.abs(), FLOAT8_E8M0FNU).copysign(x))
+
+
+@torch.no_grad()
+def _changed(model: nn.Module, change: Callable[[torch.Tensor], torch.Tensor], *, keep: tuple[str, ...]) -> nn.Module:
+    model = copy.deepcopy(model)
+    for name, weight in model.named_parameters():  # tied weights once
+        if not any(part in name for part in keep):
+            weight.copy_(change(weight))
+    return model
+
+
+# The experiment
+
+
+def run(recipe: Recipe, *, task: Task, device: torch.device, seed: int = 0, provenance: dict | None = None) -> Run:
+    """Train a LLaMA in one recipe from one seed, measure it, and return its record and the model.
+
+    A loss that is not finite is a result: the run stops, the record names the step, and the perplexity is measured
+    all the same.
+    """
+    return experiment.run(plan(task), recipe, device=device, seed=seed, provenance=provenance)
+
+
+def plan(task: Task) -> experiment.Plan:
+    """Return what a run on this task draws and measures."""
+    settings = task.settings
+
+    def draw(trainer: Trainer, seed: int) -> Iterator[batches.Batch]:
+        generator = torch.Generator().manual_seed(seed)
+        left = settings.steps
+        while left > 0:
+            for batch in batches.shuffled(task.train, settings.batch, generator=generator, bucket=1):
+                yield batch
+                left -= 1
+                if left == 0:
+                    return
+
+    def evaluate(trainer: Trainer) -> dict:
+        losses = token_losses(trainer.model, task.held_out, recipe=trainer.recipe, window=settings.length)
+        loss = losses.double().mean().item()
+        prompt = task.held_out[None, : settings.length // 4].to(trainer.device)
+        trainer.model.eval()
+        written = writing_time(trainer.model, prompt, tokens=WRITTEN, recipe=trainer.recipe, repeats=WRITINGS)
+        return {
+            "held_out_tokens": len(losses),
+            "loss": loss,
+            "perplexity": _exp(loss),
+            "tokens_per_step": sum(map(len, task.train.ids)) / len(task.train) * settings.batch,
+            "written_tokens": WRITTEN,
+            "writing_ms": list(written.samples),
+        }
+
+    rows = list(range(min(settings.batch, len(task.train))))
+    full_batch = batches.pad(task.train, rows, length=settings.length)
+    return experiment.Plan(NAME, task, task.prose, settings.steps, full_batch, draw, evaluate)
+
+
+def summary(finished: list[records.Record]) -> list[dict[str, str]]:
+    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `RECIPES`.
+
+    Loss and perplexity carry the 95 % Student interval over the seeds; rates are means over the seeds.
+    """
+
+    def measured(runs: list[dict]) -> dict[str, str]:
+        read = [1e3 * result["tokens_per_step"] / result["step_ms"] for result in runs]
+        wrote = [1e3 * result["written_tokens"] / _median(result["writing_ms"]) for result in runs]
+        return {
+            "loss": experiment.interval((result["loss"] for result in runs), digits=4),
+            "perplexity": experiment.interval((result["perplexity"] for result in runs), digits=4),
+            "trained tok/s": f"{measure.mean_interval(read)[0]:,.0f}",
+            "written tok/s": f"{measure.mean_interval(wrote)[0]:,.0f}",
+        }
+
+    return experiment.summary(finished, measured=measured)
+
+
+def _median(samples: list[float]) -> float:
+    return measure.Timing(tuple(samples)).median
+
+
+def table(finished: list[records.Record]) -> str:
+    """Return `summary` as aligned text, with a line that says what the intervals are."""
+    result = finished[-1].results
+    about = (
+        f"{result['parameters'] / 1e6:,.1f} million parameters; loss and perplexity per token, on"
+        f" {result['held_out_tokens']:,} tokens held out; written one token after the other, batch 1"
+    )
+    return experiment.table(summary(finished), finished, about=about)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    return command.main(arguments, program=NAME, recipes=DEFAULT_RECIPES, prepare=_prepared)
+
+
+def _prepared(options: command.Options) -> command.Task:
+    settings = language_task.settings_for(options.size)
+    if options.batch:
+        settings = replace(settings, batch=options.batch)
+    prose = data.prose(options.data, characters=settings.characters)
+    task = language_task.prepare(prose, size=options.size, settings=settings, weights=options.weights)
+    known = records.provenance(options.command)  # once: a long comparison is one state of the code
+
+    def one(recipe: Recipe, seed: int) -> records.Record:
+        return run(recipe, task=task, device=options.device, seed=seed, provenance=known).record
+
+    return command.Task(prose.source, task.weights, settings.batch, one, table)
 
 
 @dataclass(frozen=True)
@@ -55,11 +313,66 @@ def token_times(
         recipe = recipes.recipe(name)
         model = recipe.prepare(models.llama(size, device=device), device)
         prompt = torch.arange(8, device=device)[None]
-
-        def ten_tokens(model=model, prompt=prompt, recipe=recipe):
-            return generate(model, prompt, tokens=tokens, recipe=recipe)
-
-        timing = measure.time_call(ten_tokens, device=device, warmup=1, repeats=repeats)
+        timing = writing_time(model, prompt, tokens=tokens, recipe=recipe, repeats=repeats)
         times.append(TokenTime(name, tokens, timing, recipe.emulated(device)))
-        del model, ten_tokens  # 27 GB at full size: free one before the next
+        del model  # 27 GB at full size: free one before the next
     return times
+
+
+def writing_time(
+    model: nn.Module, prompt: torch.Tensor, *, tokens: int, recipe: Recipe, repeats: int
+) -> measure.Timing:
+    """Return the times of greedy generation of `tokens` tokens after `prompt`, which one call warms up."""
+
+    def call() -> torch.Tensor:
+        return generate(model, prompt, tokens=tokens, recipe=recipe)
+
+    return measure.time_call(call, device=prompt.device, warmup=1, repeats=repeats)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model in evaluation mode, its tokeniser, the text held out from it, and the record of its run.
+
+    `ids` are the tokens of that text, int64 [N], as `token_losses` and `perplexity` take them.
+    """
+
+    model: nn.Module
+    tokenizer: object
+    ids: torch.Tensor
+    text: str
+    record: records.Record
+    cached: bool  # False: trained by this call
+
+
+def trained(
+    source: str | None = None,
+    *,
+    recipe: str = "32-true",
+    size: str = "small",
+    seed: int = 0,
+    device: torch.device | None = None,
+) -> Trained:
+    """Return a LLaMA trained by `run`, from the cache where the same run was made before.
+
+    `source` is "generated", a folder with text, or None for what `utils.data.prose` finds.
+    Raises: ValueError when the folder or the recipe is unknown.
+    """
+    device = device or machine.device()
+    chosen = recipes.recipe(recipe)
+    characters = language_task.settings_for(size).characters
+    prose = data.generated_prose(characters) if source == "generated" else data.prose(source, characters=characters)
+    task = language_task.prepare(prose, size=size)
+    kept = experiment.kept(
+        plan(task),
+        chosen,
+        seed=seed,
+        device=device,
+        load=models.saved_llama,
+        modules=("utils.language_task", "utils.llama"),
+    )
+    return Trained(kept.model, task.tokenizer, task.held_out, task.held_out_text, kept.record, kept.cached)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

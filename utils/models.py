@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from utils.data import hub_reachable
+from utils.vocabulary import BEGIN, END
 
 DISTILBERT = "distilbert-base-uncased"
 CPU = torch.device("cpu")
@@ -43,9 +44,38 @@ class Shape:
     spread: float = 0.02  # standard deviation of the random weights
 
 
-def weights_folder(kind: str, folder: Path | str | None = None) -> Path | None:
-    """Return the folder with weights of `kind` ("distilbert"): `folder`, else `MIXED_PRECISION_WEIGHTS`, else None.
+@dataclass(frozen=True)
+class LlamaShape:
+    """The sizes of a LLaMA; the defaults are those of LLaMA-7B with its 6,738,415,616 parameters.
 
+    Touvron et al. 2023, table 2.
+
+    `groups` counts the heads of keys and values, each shared by `heads // groups` heads of queries.
+    """
+
+    vocabulary: int = 32_000
+    width: int = 4_096
+    layers: int = 32
+    heads: int = 32
+    groups: int = 32
+    hidden: int = 11_008
+    positions: int = 2_048
+    tied: bool = False  # one matrix for the embeddings and the output
+    spread: float = 0.02  # standard deviation of the random weights
+
+
+LLAMAS = {
+    "small": LlamaShape(
+        vocabulary=512, width=256, layers=4, heads=8, groups=4, hidden=688, positions=512, tied=True
+    ),  # 3 million parameters
+    "full": LlamaShape(),
+}
+
+
+def weights_folder(kind: str, folder: Path | str | None = None) -> Path | None:
+    """Return the folder with weights of `kind` ("distilbert", "llama"), None where none is named.
+
+    That is `folder`, else `MIXED_PRECISION_WEIGHTS`.
     The folder holds what `save_pretrained` writes, itself or in a folder named after the kind.
     Raises: ValueError when a folder was named and has no such model.
     """
@@ -109,69 +139,94 @@ def pretrained_distilbert(folder: Path | str | None = None, *, seed: int = 0, hu
     if home is None and not hub:
         return None
     online = home is None and hub_reachable()
-    from transformers import AutoTokenizer, DistilBertForSequenceClassification
+    from transformers import DistilBertForSequenceClassification
 
-    name = str(home or DISTILBERT)
-    options = {"local_files_only": not online}
+    try:
+        return _pretrained(DistilBertForSequenceClassification, home, seed=seed, online=online, num_labels=2)
+    except ValueError:
+        if home is None:
+            return None
+        raise
+
+
+def pretrained_llama(folder: Path | str | None = None) -> Loaded | None:
+    """Return a LLaMA with trained weights and their tokeniser from a folder; None where no folder is named.
+
+    Raises: ValueError when a folder was named and cannot be loaded.
+    """
+    home = weights_folder("llama", folder)
+    if home is None:
+        return None
+    from transformers import LlamaForCausalLM
+
+    return _pretrained(LlamaForCausalLM, home)
+
+
+def _pretrained(kind: type, home: Path | None, *, seed: int = 0, online: bool = False, **options) -> Loaded:
+    from transformers import AutoTokenizer
+
+    name, source = (home, "trained weights, local folder") if home else (DISTILBERT, f"{DISTILBERT}, from the hub")
+    where = {"local_files_only": not online}
     try:
         with torch.random.fork_rng(devices=[]), quiet():
             torch.manual_seed(seed)
-            model = DistilBertForSequenceClassification.from_pretrained(
-                name, dtype=torch.float32, num_labels=2, attn_implementation="sdpa", **options
-            )
-        tokenizer = AutoTokenizer.from_pretrained(name, **options)
+            model = kind.from_pretrained(str(name), dtype=torch.float32, attn_implementation="sdpa", **options, **where)
+        tokenizer = AutoTokenizer.from_pretrained(str(name), **where)
     except Exception as error:  # a broken file fails in as many ways as there are libraries that read it
-        if home is None:
-            return None
-        raise ValueError(f"weights in {home} cannot be loaded: {str(error).splitlines()[0]}") from error
+        raise ValueError(f"weights in {name} cannot be loaded: {str(error).splitlines()[0]}") from error
     if len(tokenizer) > model.config.vocab_size:
         raise ValueError(
-            f"the tokeniser in {home} has {len(tokenizer)} entries, the model only {model.config.vocab_size}"
+            f"the tokeniser in {name} has {len(tokenizer)} entries, the model only {model.config.vocab_size}"
         )
-    return Loaded(model, tokenizer, f"{DISTILBERT}, from the hub" if home is None else "trained weights, local folder")
+    return Loaded(model, tokenizer, source)
 
 
 def saved_distilbert(folder: Path, *, dtype: torch.dtype) -> nn.Module:
     """Return the classifier that `save_pretrained` wrote to `folder`, in `dtype`."""
     from transformers import DistilBertForSequenceClassification
 
+    return _saved(DistilBertForSequenceClassification, folder, dtype=dtype)
+
+
+def saved_llama(folder: Path, *, dtype: torch.dtype) -> nn.Module:
+    """Return the LLaMA that `save_pretrained` wrote to `folder`, in `dtype`."""
+    from transformers import LlamaForCausalLM
+
+    return _saved(LlamaForCausalLM, folder, dtype=dtype)
+
+
+def _saved(kind: type, folder: Path, *, dtype: torch.dtype) -> nn.Module:
     with quiet():
-        return DistilBertForSequenceClassification.from_pretrained(
-            folder, dtype=dtype, attn_implementation="sdpa", local_files_only=True
-        )
+        return kind.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa", local_files_only=True)
 
 
 def llama(
-    size: str = "small", *, vocabulary: int | None = None, seed: int = 0, device: torch.device | str = "cpu"
+    shape: str | LlamaShape = "small",
+    *,
+    vocabulary: int | None = None,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
 ) -> nn.Module:
-    """Return a LLaMA with random weights: "small" has 3 million parameters, "full" the shape of LLaMA-7B.
+    """Return a LLaMA with random weights, of a shape or of one in `LLAMAS`: "small", or "full", that of LLaMA-7B.
 
     "full" takes 27 GB in float32, so it is drawn on the device it is meant for.
     """
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    if size == "small":
-        config = LlamaConfig(
-            vocab_size=vocabulary or 512,
-            hidden_size=256,
-            intermediate_size=688,
-            num_hidden_layers=4,
-            num_attention_heads=8,
-            num_key_value_heads=4,
-            max_position_embeddings=512,
-            tie_word_embeddings=True,
-        )
-    else:  # Touvron et al. 2023, table 2
-        config = LlamaConfig(
-            vocab_size=vocabulary or 32_000,
-            hidden_size=4_096,
-            intermediate_size=11_008,
-            num_hidden_layers=32,
-            num_attention_heads=32,
-            num_key_value_heads=32,
-            max_position_embeddings=2_048,
-            tie_word_embeddings=False,
-        )
+    shape = LLAMAS[shape] if isinstance(shape, str) else shape
+    config = LlamaConfig(
+        vocab_size=vocabulary or shape.vocabulary,
+        hidden_size=shape.width,
+        intermediate_size=shape.hidden,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.groups,
+        max_position_embeddings=shape.positions,
+        tie_word_embeddings=shape.tied,
+        initializer_range=shape.spread,
+        bos_token_id=BEGIN,
+        eos_token_id=END,
+    )
     return _seeded(LlamaForCausalLM, config, seed=seed, device=torch.device(device)).eval()
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CLS, SEP = SPECIAL.index("[CLS]"), SPECIAL.index("[SEP]")
+PROSE_SPECIAL = ("<s>", "</s>")  # LLaMA's names for the begin and the end of a piece of text
+BEGIN, END = range(2)
 
 
 def words(texts: Iterable[str], *, max_length: int):
@@ -79,9 +81,32 @@ def prose_pairs(text: str, *, entries: int = 512):
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=entries,
-        special_tokens=["<s>", "</s>"],
+        special_tokens=list(PROSE_SPECIAL),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     tokenizer.train_from_iterator([text], trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="</s>")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        pad_token="</s>",
+        clean_up_tokenization_spaces=False,  # " ," is what a damaged model wrote, and is to be seen
+    )
+
+
+def pieces(tokenizer, text: str, *, length: int) -> list[list[int]]:
+    """Return running text as pieces of at most `length` token ids, `<s>` first and `</s>` last.
+
+    A piece holds as many whole lines as fit; only a line that is longer is cut. So a generated story, which is one
+    line, is one piece, and a verse of a play goes with those around it.
+    """
+    begin, end, room = tokenizer.bos_token_id, tokenizer.eos_token_id, length - 2
+    lines = tokenizer(text.splitlines(keepends=True), add_special_tokens=False)["input_ids"]
+    found: list[list[int]] = [[]]
+    for line in lines:
+        for part in (line[at : at + room] for at in range(0, len(line), room)):
+            if len(found[-1]) + len(part) > room:
+                found.append([])
+            found[-1] += part
+    return [[begin, *piece, end] for piece in found if piece]

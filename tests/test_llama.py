@@ -1,0 +1,468 @@
+"""The LLaMA experiment: a few steps on a tiny model, measures against sums by hand, and what goes wrong on the way."""
+
+import dataclasses
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from utils import batches, data, fine_tuning, grammar, language_task, llama, machine, models, records, vocabulary
+from utils.formats import FORMATS, FloatFormat
+from utils.recipes import RECIPES, recipe
+from utils.rounding import quantize
+
+CPU = torch.device("cpu")
+SHAPE = models.LlamaShape(
+    vocabulary=40, width=16, layers=1, heads=2, groups=1, hidden=32, positions=24, tied=True, spread=0.3
+)
+TINY = language_task.Settings(
+    characters=6_000,
+    held_out=600,
+    steps=4,
+    batch=2,
+    length=32,
+    schedule=fine_tuning.Schedule(learning_rate=1e-2),
+    shape=dataclasses.replace(SHAPE, positions=32),
+    entries=300,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch):
+    for name in ("DATA", "WEIGHTS", "SIZE", "DEVICE", "CACHE"):
+        monkeypatch.delenv(f"MIXED_PRECISION_{name}", raising=False)
+
+
+@pytest.fixture(scope="module")
+def task() -> language_task.Task:
+    return language_task.prepare(data.generated_prose(TINY.characters), settings=TINY)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Make the command line and `trained` run the tiny settings, whatever size is asked for."""
+    monkeypatch.setattr(language_task, "settings_for", lambda size: TINY)
+
+
+def a_model(**changes) -> torch.nn.Module:
+    return models.llama(dataclasses.replace(SHAPE, **changes), seed=1)
+
+
+# Perplexity
+
+
+def losses_by_hand(model, pieces: list[list[int]], *, window: int) -> list[float]:
+    """Ask for one token at a time, in float64, and look its logarithm up."""
+    model, losses = model.double(), []
+    for piece in pieces:
+        for at in range(1, len(piece)):
+            first = (at - 1) // window * window
+            with torch.no_grad():
+                logits = model(torch.tensor([piece[first:at]])).logits[0, -1]
+            losses.append(-logits.log_softmax(-1)[piece[at]].item())
+    return losses
+
+
+@pytest.mark.parametrize("window", [24, 5], ids=["pieces shorter than the window", "pieces cut into windows"])
+def test_each_token_has_the_loss_that_a_hand_computation_gives(window):
+    generator = torch.Generator().manual_seed(0)
+    begin, end = vocabulary.BEGIN, vocabulary.END
+    drawn = [torch.randint(2, 40, (n,), generator=generator).tolist() for n in (3, 12, 1, 7, 11)]
+    pieces = [[begin, *words, end] for words in drawn]
+    ids = torch.tensor([token for piece in pieces for token in piece])
+    found = llama.token_losses(a_model(), ids, window=window)
+    assert found.dtype is torch.float32
+    assert len(found) == len(ids) - len(pieces)
+    assert found.tolist() == pytest.approx(losses_by_hand(a_model(), pieces, window=window), rel=1e-5, abs=1e-6)
+
+
+def test_text_without_a_begin_is_one_piece_and_its_first_token_has_no_loss():
+    ids = torch.tensor([5, 6, 7, 8])
+    found = llama.token_losses(a_model(), ids)
+    assert len(found) == 3
+    assert found.tolist() == pytest.approx(losses_by_hand(a_model(), [[5, 6, 7, 8]], window=24), rel=1e-5, abs=1e-6)
+    assert len(llama.token_losses(a_model(), torch.tensor([5]))) == 0
+
+
+def test_perplexity_is_the_exponential_of_the_mean_loss(task):
+    model = task.new_model(0)
+    losses = llama.token_losses(model, task.held_out)
+    assert llama.perplexity(model, task.held_out) == math.exp(losses.double().mean().item())
+
+
+def test_a_model_that_knows_nothing_has_the_perplexity_of_its_vocabulary():
+    model = a_model()
+    with torch.no_grad():
+        model.lm_head.weight.zero_()
+    assert llama.perplexity(model, torch.arange(20)) == pytest.approx(40, rel=1e-6)
+
+
+def test_measuring_leaves_the_mode_of_the_model_and_its_gradients_alone():
+    model = a_model().train()
+    llama.perplexity(model, torch.arange(9))
+    assert model.training
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_recipe_decides_what_the_losses_are_computed_in():
+    ids, model = torch.arange(20), a_model()
+    wide, mixed = (llama.token_losses(model, ids, recipe=RECIPES[name]) for name in ("32-true", "bf16-mixed"))
+    assert not torch.equal(wide, mixed)
+    torch.testing.assert_close(wide, mixed, rtol=0.1, atol=0.1)
+
+
+def test_a_loss_beyond_the_range_of_float64_makes_the_perplexity_infinite_not_an_error():
+    assert llama._exp(800.0) == math.inf
+    assert math.isnan(llama._exp(math.nan))
+
+
+# Text
+
+
+def test_cold_text_is_the_most_probable_one_and_warm_text_is_drawn_by_the_generator(task):
+    model = task.new_model(0)
+    prompt = task.held_out[None, :5]
+
+    def drawn(seed: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        return llama.generate(model, prompt, tokens=20, recipe=recipe("32-true"), temperature=1.0, generator=generator)
+
+    cold = llama.generate(model, prompt, tokens=20, recipe=recipe("32-true"))
+    assert torch.equal(drawn(0), drawn(0))
+    assert not torch.equal(drawn(0), drawn(1))
+    assert not torch.equal(drawn(0), cold)
+    freezing = llama.generate(
+        model, prompt, tokens=20, recipe=recipe("32-true"), temperature=1e-4, generator=torch.Generator()
+    )
+    assert torch.equal(freezing, cold)
+
+
+def test_what_is_written_is_what_is_generated_after_a_begin(task):
+    model, prompt = task.new_model(0), "One windy evening"
+    ids = torch.tensor([[vocabulary.BEGIN, *task.tokenizer(prompt)["input_ids"]]])
+    tokens = llama.generate(model, ids, tokens=9, recipe=recipe("32-true"))[0]
+    assert vocabulary.END not in tokens
+    assert llama.write(model, task.tokenizer, prompt, tokens=9) == task.tokenizer.decode(tokens)
+
+
+def test_writing_stops_where_the_model_ends_the_piece(task, monkeypatch):
+    ids = [*task.tokenizer("So they went home.")["input_ids"], vocabulary.END, 50, 51]
+    monkeypatch.setattr(llama, "generate", lambda *_, **__: torch.tensor([ids]))
+    assert llama.write(task.new_model(0), task.tokenizer, "x") == "So they went home."
+
+
+# Rounded weights
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS.values() if fmt.signed], ids=str)
+def test_a_rounded_model_holds_what_quantize_gives_for_each_weight(fmt):
+    model = a_model()
+    found = llama.rounded(model, fmt)
+    for (name, weight), rounded in zip(model.named_parameters(), found.parameters(), strict=True):
+        assert rounded.dtype is torch.float32
+        expected = quantize(weight.detach().numpy(), fmt, saturate=True).astype(np.float32)
+        assert np.array_equal(rounded.detach().numpy(), expected), name
+
+
+def test_rounding_leaves_the_model_itself_alone_and_tied_weights_tied():
+    model, same = a_model(), a_model()
+    found = llama.rounded(model, FORMATS["float4_e2m1fn"])
+    assert all(map(torch.equal, model.parameters(), same.parameters()))
+    assert found.lm_head.weight.data_ptr() == found.model.embed_tokens.weight.data_ptr()
+    assert found.lm_head.weight.data_ptr() != model.lm_head.weight.data_ptr()
+
+
+def test_weights_that_are_to_be_kept_are():
+    model = a_model()
+    found = llama.rounded(model, FORMATS["float4_e2m1fn"], keep=("embed_tokens", "norm"))
+    before = dict(model.named_parameters())
+    same = {name for name, weight in found.named_parameters() if torch.equal(weight, before[name])}
+    assert "model.embed_tokens.weight" in same
+    assert "model.layers.0.mlp.up_proj.weight" not in same
+
+
+@pytest.mark.parametrize("precision", range(1, 25))
+def test_rounded_to_bits_leaves_that_many_significant_bits(precision):
+    found = llama.rounded_to_bits(a_model(), precision)
+    for weight, kept in zip(a_model().parameters(), found.parameters(), strict=True):
+        x, y = weight.detach().double(), kept.detach().double()
+        significand, exponent = torch.frexp(y)
+        assert torch.equal(significand * 2**precision, (significand * 2**precision).round())
+        _, exponent = torch.frexp(x)
+        half = torch.ldexp(torch.full_like(x, 0.5), exponent - precision)  # of an ulp of x
+        assert ((y - x).abs() <= half).all()
+
+
+def test_one_bit_is_a_power_of_two_and_keeps_zero_and_the_sign():
+    model = a_model()
+    with torch.no_grad():
+        model.model.norm.weight[:8] = torch.tensor([0.0, -0.0, 1.0, 1.49, 1.5, -1.51, -3.0, -2.9])
+    found = llama.rounded_to_bits(model, 1).model.norm.weight[:8]
+    assert found.tolist() == [0.0, 0.0, 1.0, 1.0, 2.0, -2.0, -4.0, -2.0]
+    assert found.signbit().tolist() == [False, True, False, False, False, True, True, True]
+
+
+def test_some_precisions_have_names():
+    for precision, name in ((24, "float32"), (11, "tf32"), (8, "bfloat16")):
+        by_bits, by_name = llama.rounded_to_bits(a_model(), precision), llama.rounded(a_model(), FORMATS[name])
+        assert all(map(torch.equal, by_bits.parameters(), by_name.parameters()))
+
+
+def test_what_cannot_hold_weights_is_refused():
+    with pytest.raises(ValueError, match="float8_e8m0fnu has neither sign nor zero"):
+        llama.rounded(a_model(), FORMATS["float8_e8m0fnu"])
+    for precision in (0, 25):
+        with pytest.raises(ValueError, match=f"precision {precision} is not in 1 ... 24"):
+            llama.rounded_to_bits(a_model(), precision)
+
+
+# What a run is
+
+
+def test_the_same_seed_gives_the_same_losses_and_another_seed_others(task):
+    first, second, other = (llama.run(recipe("32-true"), task=task, device=CPU, seed=seed).record for seed in (0, 0, 1))
+    assert first.samples["loss"] == second.samples["loss"]
+    assert first.results["loss"] == second.results["loss"]
+    assert first.samples["loss"] != other.samples["loss"]
+
+
+@pytest.mark.parametrize("name", ["64-true", "32-true", "16-mixed", "bf16-mixed", "bf16-true"])
+def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
+    record = llama.run(recipe(name), task=task, device=CPU).record
+    result, memory = record.results, record.results["memory"]
+    assert result["steps"] == result["planned_steps"] == 4
+    assert result["nan_step"] is None
+    assert result["perplexity"] == math.exp(result["loss"])
+    assert result["held_out_tokens"] == (task.held_out != vocabulary.BEGIN).sum()
+    assert result["emulated"] == recipe(name).emulated(CPU)
+    assert len(result["writing_ms"]) == llama.WRITINGS
+    size = recipe(name).weights.itemsize
+    assert memory["weights"] == memory["gradients"] == size * result["parameters"]
+    assert memory["optimizer"] == 2 * size * result["parameters"]
+    assert memory["saved_activations"] == sum(memory["saved_by_dtype"].values()) > 0
+    assert (result["loss_scale"] is not None) == (name == "16-mixed")
+    assert [step for step, _ in record.samples["loss"]] == [1, 2, 3, 4]
+    assert record.settings["shape"]["vocabulary"] == len(task.tokenizer)
+    assert record.data == "generated stories (6,000 characters)"
+    assert record.weights == "random, LLaMA of 1 layers of width 16"
+    assert json.dumps(dataclasses.asdict(record))
+
+
+def test_the_loss_falls_and_the_model_learns(task):
+    settings = dataclasses.replace(
+        TINY, steps=60, batch=8, schedule=fine_tuning.Schedule(learning_rate=2e-2), shape=task.settings.shape
+    )
+    longer = dataclasses.replace(task, settings=settings)
+    before = llama.perplexity(task.new_model(0), task.held_out)
+    result = llama.run(recipe("32-true"), task=longer, device=CPU).record.results
+    assert result["perplexity"] < 0.1 * before, (before, result["perplexity"])
+
+
+def test_training_never_sees_the_held_out_text(task):
+    text, held_out = language_task.split(task.prose.text, held_out=TINY.held_out)
+    assert text + held_out == task.prose.text
+    assert held_out == task.held_out_text
+    assert text.endswith("\n")
+    begins = (task.held_out == vocabulary.BEGIN).nonzero().flatten().tolist()
+    read = task.tokenizer.decode(task.held_out.tolist(), skip_special_tokens=True)
+    assert read == held_out
+    assert len(begins) > 1
+    trained = "".join(task.tokenizer.decode(piece, skip_special_tokens=True) for piece in task.train.ids)
+    assert trained == text
+
+
+def test_an_epoch_of_pieces_is_in_a_random_order_and_the_next_one_in_another(task):
+    plan = llama.plan(dataclasses.replace(task, settings=dataclasses.replace(TINY, steps=2 * len(task.train))))
+    drawn = [batch.ids[0].tolist() for batch in plan.draw(None, 0)]
+    assert len(drawn) == 2 * len(task.train)
+    half = batches.count(len(task.train), TINY.batch)
+    assert sorted(drawn[:half]) != sorted(drawn[half : 2 * half])
+
+
+def test_the_labels_of_prose_are_the_next_tokens_and_padding_has_none():
+    batch = batches.pad(batches.Tokens([[0, 7, 8, 1], [0, 9, 1]]), [0, 1])
+    assert batch.ids.tolist() == [[0, 7, 8, 0, 0, 0, 0, 0], [0, 9, 0, 0, 0, 0, 0, 0]]
+    assert batch.mask.tolist() == [[1, 1, 1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0, 0]]
+    no = batches.IGNORED
+    assert batch.labels.tolist() == [[7, 8, 1, no, no, no, no, no], [9, 1, no, no, no, no, no, no]]
+
+
+def test_the_training_loss_is_the_mean_over_all_tokens_of_a_batch(task):
+    trainer = fine_tuning.Trainer(
+        task.new_model(0), recipe=recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1
+    )
+    batch = batches.pad(task.train, [0, 1, 2])
+    ids = torch.tensor([token for piece in task.train.ids[:3] for token in piece])
+    expected = llama.token_losses(trainer.model, ids, window=TINY.length).mean()
+    torch.testing.assert_close(trainer.loss(batch).detach(), expected, rtol=1e-5, atol=1e-6)
+
+
+# The command line
+
+
+def test_the_command_prints_what_it_uses_and_writes_one_record_a_run(tiny, tmp_path, capsys):
+    arguments = ["--recipe", "32-true", "16-mixed", "--seeds", "2", "--size", "small", "--record", str(tmp_path)]
+    assert llama.main([*arguments, "--device", "cpu"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("device   CPU ")
+    for line in (
+        "size     small",
+        "data     generated stories (6,000",
+        "weights  random, LLaMA of 1 layers of width 16",
+    ):
+        assert line in said
+    assert "trained tok/s" in said
+    assert "95 % Student interval of the mean over 2 seeds" in said
+    found = records.load_all(tmp_path)
+    assert [record.name for record in found] == [
+        f"llama-{name}-small-generated-cpu-seed{seed}" for name in ("16-mixed", "32-true") for seed in (0, 1)
+    ]
+    shown = "python -m utils.llama --recipe 32-true 16-mixed --seeds 2 --size small --record DIR --device cpu"
+    assert {record.command for record in found} == {shown}
+    assert all(str(tmp_path) not in json.dumps(dataclasses.asdict(record)) for record in found)
+    assert llama.table(found) in said  # also from the disk
+
+
+def test_a_run_that_ends_in_nan_is_a_row_of_the_table_also_from_the_disk(task, tmp_path):
+    short = dataclasses.replace(task, settings=dataclasses.replace(TINY, schedule=fine_tuning.Schedule(1e6)))
+    record = llama.run(recipe("16-true"), task=short, device=CPU).record
+    assert record.results["nan_step"] is not None
+    loaded = records.load(records.save(record, tmp_path))
+    assert loaded.results["loss"] is None
+    assert llama.summary([loaded])[0]["perplexity"] == llama.summary([record])[0]["perplexity"] == "nan"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--recipe", "fp17"], "unknown recipe 'fp17'; the known ones are 64-true", id="recipe"),
+        pytest.param(["--size", "huge"], "unknown size 'huge'", id="size"),
+        pytest.param(["--seeds", "0"], "--seeds 0 is below 1", id="no seed"),
+        pytest.param(["--frobnicate"], "unrecognized arguments: --frobnicate", id="unknown option"),
+        pytest.param(["--data", "/no/such/folder"], "data folder /no/such/folder is not there", id="data"),
+        pytest.param(["--weights", "/no/such/folder"], "weights folder /no/such/folder is not there", id="weights"),
+        pytest.param(["--record", "/proc/records"], "cannot write records into /proc/records", id="record"),
+    ],
+)
+def test_a_bad_argument_is_one_line_and_exit_code_2(tiny, arguments, message, capsys, monkeypatch):
+    monkeypatch.setattr(llama, "run", lambda *_, **__: pytest.fail("trained before the arguments were checked"))
+    assert llama.main(["--device", "cpu", "--size", "small", *arguments]) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.startswith("llama: ")
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(None, "no text in", id="no file"),
+        pytest.param(b"", "input.txt is empty", id="empty"),
+        pytest.param(b"\xff\xfe", "input.txt is not UTF-8 text", id="not UTF-8"),
+        pytest.param(b"\n\n  .", "5 characters of text are too few", id="next to nothing"),
+    ],
+)
+def test_bad_text_is_one_line_and_exit_code_2(tiny, tmp_path, capsys, text, message):
+    if text is not None:
+        (tmp_path / "input.txt").write_bytes(text)
+    assert llama.main(["--size", "small", "--device", "cpu", "--data", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_text_of_a_folder_and_trained_weights_are_used_and_named(tiny, tmp_path, capsys):
+    (tmp_path / "poem.txt").write_text("The rain it raineth every day.\n" * 40)
+    arguments = ["--recipe", "32-true", "--size", "small", "--device", "cpu", "--data", str(tmp_path)]
+    assert llama.main(arguments) == 0
+    assert "data     text (1,240 characters), local folder" in capsys.readouterr().out
+    tokenizer = vocabulary.prose_pairs("The rain", entries=300)
+    with models.quiet():
+        models.llama(dataclasses.replace(TINY.shape, vocabulary=len(tokenizer))).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert llama.main([*arguments, "--weights", str(tmp_path)]) == 0
+    assert "weights  trained weights, local folder" in capsys.readouterr().out
+
+
+def test_help_is_answered_from_a_shell():
+    done = subprocess.run(
+        [sys.executable, "-m", "utils.llama", "--help"], capture_output=True, text=True, check=True, cwd=records.ROOT
+    )
+    assert "--recipe NAME" in done.stdout
+
+
+# What other chapters use
+
+
+def test_a_trained_model_is_kept_and_found_again(tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("MIXED_PRECISION_CACHE", str(tmp_path / "cache"))
+    first = llama.trained("generated", device=CPU)
+    again = llama.trained("generated", device=CPU)
+    assert (first.cached, again.cached) == (False, True)
+    for name, value in first.model.state_dict().items():
+        assert torch.equal(value, again.model.state_dict()[name]), name
+    assert again.record.results == first.record.results
+    assert torch.equal(first.ids, again.ids)
+    assert again.tokenizer.get_vocab() == first.tokenizer.get_vocab()
+    assert llama.perplexity(again.model, again.ids) == pytest.approx(first.record.results["perplexity"], rel=1e-6)
+    assert not first.model.training
+    assert not again.model.training
+    assert not llama.trained("generated", device=CPU, seed=1).cached
+
+
+def test_a_folder_without_text_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"no text in .*: no .txt file there or in its folder tinyshakespeare"):
+        llama.trained(str(tmp_path))
+    monkeypatch.setenv("MIXED_PRECISION_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match="no text in"):
+        llama.trained()
+
+
+def test_the_settings_of_both_sizes_fit_together():
+    for settings in (language_task.SMALL, language_task.FULL):
+        assert settings.length <= settings.shape.positions
+        assert settings.shape.width % settings.shape.heads == 0
+        assert settings.shape.heads % settings.shape.groups == 0
+
+
+def test_a_small_piece_holds_a_whole_story_and_there_are_enough_held_out_tokens():
+    settings = dataclasses.replace(language_task.SMALL, characters=120_000)
+    task = language_task.prepare(data.generated_prose(settings.characters), settings=settings)
+    stories = task.prose.text.count("\n")
+    held_out = task.held_out_text.count("\n")
+    assert (task.held_out == vocabulary.BEGIN).sum() == held_out
+    assert len(task.train) == stories - held_out
+
+
+def test_stories_are_the_same_in_every_process_vary_and_refer_back():
+    text = grammar.stories(50_000, seed=0)
+    assert text == grammar.stories(50_000, seed=0)
+    assert text != grammar.stories(50_000, seed=1)
+    stories = text.splitlines()
+    assert len(set(stories)) > 0.98 * len(stories)
+    for story in stories:
+        (hero,) = (word for word in grammar.WALKER if f"the {word} went" in story)
+        (other,) = (word for word in grammar.ASKER if f"met the {word}." in story)
+        thing, offer = grammar.WALKER[hero][1], grammar.ASKER[other][1]
+        assert all(f" {word} " not in story for word in (*grammar.WALKER, *grammar.ASKER) if word not in (hero, other))
+        last = story.split(". ")[-1]
+        assert all(word in last for word in (hero, other, thing, offer)), story
+
+
+@pytest.mark.gpu
+def test_a_run_on_a_gpu_records_its_peaks(task):
+    device = torch.device("cuda")
+    record = llama.run(recipe("bf16-mixed"), task=task, device=device).record
+    assert record.results["memory"]["peak_reserved"] >= record.results["memory"]["peak_allocated"] > 0
+    assert record.device["name"] == machine.facts(device)["name"]
+
+
+def test_a_format_of_ones_own_rounds_a_model_too():
+    fmt = FloatFormat("e3m1", 3, 1, bias=3)
+    found = llama.rounded(a_model(), fmt)
+    assert set(found.lm_head.weight.abs().unique().tolist()) <= {0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0, 1.5}
