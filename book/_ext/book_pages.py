@@ -88,5 +88,5 @@ def setup(app):
     app.connect("builder-inited", prepare_katex)
     app.connect("html-page-context", tidy_head, priority=900)
     app.connect("html-page-context", mend_body)
-    app.connect("build-finished", lighten)
+    app.connect("build-finished", lighten, priority=900)  # the theme writes pygments.css at 500
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}
