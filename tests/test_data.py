@@ -208,7 +208,8 @@ def test_prose_is_a_text_file_or_generated_and_says_which(tmp_path, monkeypatch)
     (tmp_path / "input.txt").write_text("Once upon a time.")
     found = data.prose(tmp_path)
     assert found.text == "Once upon a time."
-    assert "local folder" in found.source
+    assert (found.source, found.name) == ("text (17 characters), local folder", "folder")
+    assert data.prose(tmp_path, characters=4).text == "Once"
     (tmp_path / "input.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="not UTF-8 text"):
         data.prose(tmp_path)
@@ -216,8 +217,45 @@ def test_prose_is_a_text_file_or_generated_and_says_which(tmp_path, monkeypatch)
     assert tokenizer.decode(tokenizer(found.text)["input_ids"]) == found.text
 
 
+def test_all_text_files_of_a_folder_are_read_in_the_order_of_their_names(tmp_path):
+    (tmp_path / "b.txt").write_text("two\n")
+    (tmp_path / "a.txt").write_text("one\n")
+    (tmp_path / "README.md").write_text("not this")
+    assert data.prose(tmp_path).text == "one\ntwo\n"
+    (tmp_path / "tinyshakespeare").mkdir()
+    assert data.prose(tmp_path).text == "one\ntwo\n"
+    for name in "ab":
+        (tmp_path / f"{name}.txt").rename(tmp_path / "tinyshakespeare" / f"{name}.txt")
+    assert data.prose(tmp_path).text == "one\ntwo\n"
+
+
+def test_a_folder_that_is_named_and_has_no_text_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"no text in .*: no .txt file there or in its folder tinyshakespeare"):
+        data.prose(tmp_path)
+    with pytest.raises(ValueError, match=r"data folder .* is not there"):
+        data.prose(tmp_path / "nowhere")
+
+
+def test_pieces_are_whole_lines_with_a_begin_and_an_end_and_give_the_text_back():
+    text = "a b c d.\n" * 3 + "x " * 40 + "\nend"
+    tokenizer = vocabulary.prose_pairs(text, entries=300)
+    pieces = vocabulary.pieces(tokenizer, text, length=12)
+    assert all(piece[0] == vocabulary.BEGIN and piece[-1] == vocabulary.END for piece in pieces)
+    assert max(map(len, pieces)) <= 12
+    assert "".join(tokenizer.decode(piece[1:-1]) for piece in pieces) == text
+    read = [tokenizer.decode(piece[1:-1]) for piece in vocabulary.pieces(tokenizer, "a b c d.\n" * 3, length=14)]
+    assert all(part.endswith("d.\n") for part in read)
+
+
 @pytest.mark.skipif(not REAL, reason="MIXED_PRECISION_DATA names no folder with real reviews")
 def test_the_real_reviews_are_recognised_by_their_texts():
     found = data.reviews(REAL)
     assert found.name == "imdb"
     assert found.source == "Large Movie Review Dataset (25,000 + 25,000 reviews), local folder"
+
+
+@pytest.mark.skipif(not REAL, reason="MIXED_PRECISION_DATA names no folder with real text")
+def test_tiny_shakespeare_is_recognised_by_its_text():
+    found = data.prose(REAL, characters=2_000_000)
+    assert found.name == "tinyshakespeare"
+    assert found.source == "Tiny Shakespeare (1,115,394 characters), local folder"

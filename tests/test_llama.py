@@ -115,6 +115,21 @@ def test_the_recipe_decides_what_the_losses_are_computed_in():
     torch.testing.assert_close(wide, mixed, rtol=0.1, atol=0.1)
 
 
+def test_agreement_with_another_model_is_what_a_hand_computation_gives():
+    ids = torch.tensor([vocabulary.BEGIN, 5, 6, 7, 8, vocabulary.BEGIN, 9, 10])
+    reference, model = a_model(), llama.rounded(a_model(), FORMATS["float4_e2m1fn"])
+    kl, same = [], []
+    for piece in ([vocabulary.BEGIN, 5, 6, 7], [vocabulary.BEGIN, 9]):
+        with torch.no_grad():
+            p, q = (one(torch.tensor([piece])).logits[0].double().softmax(-1) for one in (reference, model))
+        kl += (p * (p / q).log()).sum(-1).tolist()
+        same += (p.argmax(-1) == q.argmax(-1)).tolist()
+    found = llama.agreement(model, reference, ids)
+    assert found.kl == pytest.approx(sum(kl) / 6, rel=1e-4)
+    assert found.top1 == sum(same) / 6
+    assert llama.agreement(reference, reference, ids) == llama.Agreement(1.0, 0.0)
+
+
 def test_a_loss_beyond_the_range_of_float64_makes_the_perplexity_infinite_not_an_error():
     assert llama._exp(800.0) == math.inf
     assert math.isnan(llama._exp(math.nan))

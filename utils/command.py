@@ -45,6 +45,7 @@ class Task:
     batch: int
     run: Callable[[Recipe, int], records.Record]
     table: Callable[[list[records.Record]], str]
+    note: str = ""  # what is to be said beside device, size, data and weights
 
 
 class _Parser(argparse.ArgumentParser):
@@ -160,6 +161,8 @@ def header(options: Options, task: Task) -> str:
         f"data     {task.data}",
         f"weights  {task.weights}",
     ]
+    if task.note:
+        lines.append(f"note     {task.note}")
     emulated = [chosen.name for chosen in options.recipes if chosen.emulated(options.device)]
     if emulated:
         lines.append(f"emulated {', '.join(emulated)}: no such products here; float32 computes them, then rounds")

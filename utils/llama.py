@@ -90,7 +90,6 @@ def write(
 # Measures
 
 
-@torch.no_grad()
 def token_losses(
     model: nn.Module, ids: torch.Tensor, *, recipe: Recipe = FLOAT32, window: int | None = None
 ) -> torch.Tensor:
@@ -101,21 +100,31 @@ def token_losses(
     of `window` on (None: the positions that the model was built for). The logarithm is taken in float32 whatever the
     recipe computes in.
     """
-    window = window or model.config.max_position_embeddings
-    rows = _windows(ids.tolist(), begin=model.config.bos_token_id, window=window)
-    losses, device, training = [], model.device, model.training
-    model.eval()
-    with recipe.on(device):
-        for start in range(0, len(rows), ROWS):
-            part = batches.Tokens(rows[start : start + ROWS])
-            batch = batches.pad(part, list(range(len(part)))).to(device)
-            with recipe.autocast(device):
-                logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
-            logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-            each = F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), reduction="none")
-            losses.append(each[batch.labels.flatten() != batches.IGNORED].float())
-    model.train(training)
-    return torch.cat(losses).to(ids.device) if losses else torch.zeros(0, device=ids.device)
+    found = [
+        F.cross_entropy(logits, labels, reduction="none").float()
+        for logits, labels in _predictions(model, ids, recipe=recipe, window=window)
+    ]
+    return torch.cat(found).to(ids.device) if found else torch.zeros(0, device=ids.device)
+
+
+@torch.no_grad()
+def _predictions(
+    model: nn.Module, ids: torch.Tensor, *, recipe: Recipe, window: int | None
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield logits, float32 or wider [M, V], and the tokens that they predict, int64 [M], as `token_losses` says."""
+    device, training = model.device, model.training
+    rows = _windows(
+        ids.tolist(), begin=model.config.bos_token_id, window=window or model.config.max_position_embeddings
+    )
+    for start in range(0, len(rows), ROWS):
+        part = batches.Tokens(rows[start : start + ROWS])
+        batch = batches.pad(part, list(range(len(part)))).to(device)
+        model.eval()
+        with recipe.on(device), recipe.autocast(device):
+            logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
+        model.train(training)
+        real = batch.labels != batches.IGNORED
+        yield logits[real].to(torch.promote_types(logits.dtype, torch.float32)), batch.labels[real]
 
 
 def _windows(ids: list[int], *, begin: int | None, window: int) -> list[list[int]]:
@@ -135,6 +144,38 @@ def perplexity(model: nn.Module, ids: torch.Tensor, *, recipe: Recipe = FLOAT32,
     where a loss is.
     """
     return _exp(token_losses(model, ids, recipe=recipe, window=window).double().mean().item())
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How near the predictions of one model are to those of another.
+
+    `top1`: the share of tokens for which both would choose the same. `kl`: the mean over the tokens of the
+    Kullback-Leibler divergence sum p ln(p / q) in nats, p of the reference and q of the model.
+    """
+
+    top1: float
+    kl: float
+
+
+def agreement(
+    model: nn.Module,
+    reference: nn.Module,
+    ids: torch.Tensor,
+    *,
+    recipe: Recipe = FLOAT32,
+    window: int | None = None,
+) -> Agreement:
+    """Return how near `model` in `recipe` is to `reference` in float32, on the predictions of `token_losses`."""
+    same = count = 0
+    divergence = torch.zeros((), dtype=torch.float64, device=model.device)
+    pairs = (_predictions(one, ids, recipe=in_, window=window) for one, in_ in ((reference, FLOAT32), (model, recipe)))
+    for (p, _), (q, _) in zip(*pairs, strict=True):
+        same += int((p.argmax(-1) == q.argmax(-1)).sum())
+        count += len(p)
+        log_p, log_q = p.log_softmax(-1), q.log_softmax(-1)
+        divergence += (log_p.exp() * (log_p - log_q)).sum(dtype=torch.float64)
+    return Agreement(same / count, divergence.item() / count)
 
 
 def _exp(value: float) -> float:
@@ -279,7 +320,8 @@ def _prepared(options: command.Options) -> command.Task:
     def one(recipe: Recipe, seed: int) -> records.Record:
         return run(recipe, task=task, device=options.device, seed=seed, provenance=known).record
 
-    return command.Task(prose.source, task.weights, settings.batch, one, table)
+    note = "the shape of LLaMA-7B is timed (token_times), not trained" if options.size == "full" else ""
+    return command.Task(prose.source, task.weights, settings.batch, one, table, note)
 
 
 @dataclass(frozen=True)
