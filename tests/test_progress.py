@@ -37,7 +37,7 @@ PAGE = f"""<section id="bits"><h1>Bits</h1><p>Opening.</p>
 FOUND = [
     Exercise("numbers/bits/one", "Make 1.", "solve-one"),
     Exercise("numbers/bits/half", "Make one half.", "solve-one"),
-    Exercise("numbers/bits/largest", "The largest E4M3 number:", "solve-largest"),
+    Exercise("numbers/bits/largest", "The largest E4M3 number", "solve-largest"),
     Exercise("numbers/bits/decode", "My decode is right.", "solve-largest"),
 ]
 
@@ -66,6 +66,7 @@ def test_questions_of_a_page_without_a_kernel_are_found_too():
     ("text", "short"),
     [
         ("Make 1.", "Make 1."),
+        ("The code of `0.3`:", "The code of 0.3"),
         ("A line\nand `code`.", "A line and code."),
         ("Which line is wrong?\n```\nx\n```\nLook.", "Which line is wrong?"),
         ("What share of the positive float16 numbers is smaller than 1, and why is it so?",

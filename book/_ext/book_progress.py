@@ -74,7 +74,7 @@ def exercises(page):
 
 def short(text):
     """The beginning of a question as plain text, cut at a word."""
-    plain = " ".join(text.split("```")[0].replace("`", "").split())
+    plain = " ".join(text.split("```")[0].replace("`", "").split()).rstrip(":")
     if len(plain) <= LONGEST:
         return plain
     return plain[:LONGEST].rsplit(" ", 1)[0].rstrip(",;:. ") + " …"
