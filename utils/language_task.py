@@ -31,15 +31,15 @@ class Settings:
     entries: int
 
 
-# Two layers learn more in a second than four, and half of the steps would leave some animals mixed up.
+# Two layers learn more in a second than four. At higher rates, or with fewer heads, some seeds mix their animals up.
 SMALL = Settings(
     characters=400_000,
     held_out=20_000,
     steps=160,
     batch=8,
     length=152,
-    schedule=Schedule(learning_rate=8e-3),
-    shape=models.LlamaShape(width=128, layers=2, heads=4, groups=4, hidden=344, positions=152, tied=True, spread=0.05),
+    schedule=Schedule(learning_rate=5e-3),
+    shape=models.LlamaShape(width=128, layers=2, heads=8, groups=8, hidden=344, positions=152, tied=True, spread=0.05),
     entries=640,
 )
 # For a GPU: 25 million parameters, 13 million tokens.
