@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from utils import batches, data, fine_tuning, grammar, language_task, llama, machine, models, records, vocabulary
+from utils import batches, cache, data, fine_tuning, grammar, language_task, llama, machine, models, records, vocabulary
 from utils.formats import FORMATS, FloatFormat
 from utils.recipes import RECIPES, recipe
 from utils.rounding import quantize
@@ -428,6 +428,26 @@ def test_a_trained_model_is_kept_and_found_again(tiny, tmp_path, monkeypatch):
     assert not first.model.training
     assert not again.model.training
     assert not llama.trained("generated", device=CPU, seed=1).cached
+
+
+def test_the_cache_looks_at_the_source_of_all_that_decides_the_weights(tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("MIXED_PRECISION_CACHE", str(tmp_path))
+    asked = []
+    monkeypatch.setattr(cache, "key", lambda *parts, modules: asked.extend(modules) or "key")
+    llama.trained("generated", device=CPU)
+    deciding = [
+        "grammar",
+        "data",
+        "vocabulary",
+        "batches",
+        "models",
+        "recipes",
+        "fine_tuning",
+        "language_task",
+        "experiment",
+        "llama",
+    ]
+    assert {f"utils.{name}" for name in deciding} <= set(asked)
 
 
 def test_a_folder_without_text_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
