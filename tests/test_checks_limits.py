@@ -85,7 +85,7 @@ def questions():
 
 def test_each_question_has_an_id_of_its_own_in_this_chapter():
     ids = [question.id for question in questions()]
-    assert len(set(ids)) == len(ids) == 5 + 1 + 6 + 5
+    assert len(set(ids)) == len(ids) == 6 + 1 + 6 + 5
     assert all(name.startswith("numbers/limits/") for name in ids)
 
 

@@ -119,12 +119,12 @@ P_VAR = Choice(
         ),
         Option(
             "0",
-            "Plausible: a difference of 0.97 vanishes in a grid of 32. Here the two terms fell on different numbers.",
+            "So it would be if only the two terms were rounded. The mean was rounded too, before it was squared.",
         ),
         Option(
             "-32",
-            "Both terms are near 40,040, where float16 numbers are 32 apart. They landed on neighbours, in the wrong "
-            "order. A negative variance has no root: the next line is NaN.",
+            "The mean is stored as 200.125, a little too large, its square as 40064; the mean of the squares as 40032. "
+            "Near 40,040 float16 numbers are 32 apart. A negative variance has no root: the next line is NaN.",
             True,
         ),
         Option("inf", "40,040 fits below 65504. For numbers near 300 both terms would be inf, and inf - inf is NaN."),
@@ -149,17 +149,18 @@ LARGEST_ROW = Number(
         "2048": "2048 is where adding ones stalls. Here each term is 22032, and the sum runs out of range first.",
         "inf": "Each term is finite, but every sum of a row is stored in float16, and float16 ends at 65504.",
     },
-    otherwise="Add 22032 until the sum passes 65504.",
+    otherwise="Add 22032 until the sum reaches 65520, where rounding to inf begins.",
     tolerance=0.002,  # for the quotient 2.97 in its other lengths
-    hints=("The largest float16 number is 65504.", "One term is 22032, two are 44064."),
+    hints=("A sum of 65520 or more is stored as inf.", "One term is 22032, two are 44064. And three?"),
 )
 CASTS = {
     "70000 to float16": Number(
         "numbers/limits/cast-70000",
         "70000 cast to float16",
         answer="inf",
-        says="From 65520 on, halfway to the next power of two, a cast to float16 gives inf.",
+        says="From 65520 on, halfway from 65504 to 65536, a cast to float16 gives inf.",
         wrong={
+            "65520": "65520 is the border, not a float16 number. What lies at or beyond it does not go down any more.",
             "65504": "That would be saturation. A cast to float16 does not saturate: it overflows to inf.",
             "nan": "Overflow gives inf. A NaN comes later, for example from inf - inf.",
             "4464": "That wraps round, as integers do. Floating-point numbers never wrap.",
@@ -204,6 +205,8 @@ CASTS = {
         wrong={
             "0": "The middle between 0 and 2**-24 is 2**-25 = 2.98e-8. On which side of it is 3e-8?",
             "3e-8": "Below 2**-24 = 5.96e-8 float16 has nothing but 0.",
+            "6e-8": "That is it, rounded. Write it exactly: 2**-24.",
+            "2^-25": "2**-25 = 2.98e-8 is the middle, and 3e-8 lies above it.",
             "2^-14": "That is the smallest normal number. Subnormals go on below it, down to 2**-24.",
             "nan": "Underflow never gives NaN.",
         },
@@ -234,7 +237,7 @@ CASTS = {
             "inf": "57345 is above the largest number, 57344, but nearer to it than to 65536. From 61440 on it is inf.",
             "57345": "E5M2 has two fraction bits: its numbers are 8192 apart here.",
             "61440": "61440 is the middle between 57344 and 65536, where overflow begins. It is not an E5M2 number.",
-            "65536": "65536 is 2**16, and E5M2, like float16, ends at 2**15.",
+            "65536": "65536 is 2**16, and the largest exponent of E5M2, as of float16, is 15.",
             "448": "That is E4M3's largest number.",
             "65504": "That is float16's largest number. E5M2 has float16's exponents, but two fraction bits.",
             "nan": "E5M2 has infinities, so it overflows to them. And 57345 does not overflow yet.",

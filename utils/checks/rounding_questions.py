@@ -328,15 +328,15 @@ P_SMALL = Choice(
 P_SUM = Choice(
     "numbers/rounding/predict-perplexity",
     predict=True,
-    text="Why is the perplexity lower with a bfloat16 total, and the lower the longer the text?",
+    text="On a long text a bfloat16 total gives a perplexity that is far too low. Why?",
     options=(
         Option(
-            "The errors of thousands of additions pile up",
-            "If they went up and down by chance they would mostly cancel, and not lead to one side ever further.",
+            "Thousands of errors, up and down at random, pile up",
+            "Errors that go up and down at random lead to one side and back. These lead to one side, ever further.",
         ),
         Option(
             "The total overflows",
-            "bfloat16 reaches 3.4e38, and an overflow would show as infinity. This total is a few hundred.",
+            "bfloat16 reaches 3.4e38, and an overflow would show as infinity. This total is a few thousand at most.",
         ),
         Option(
             "Once the total is large, most losses do not change it any more",
