@@ -309,7 +309,11 @@ def test_the_stall_is_the_picture_of_a_tie(show):
     )
     assert "stalls at 256" in page.locator("svg").text_content()
     press(page, "add 10")
-    assert lanes(page) == {"exactly": ("267", ""), "in bfloat16": ("256", "4.12 %"), "with Kahan": ("268", "−0.375 %")}
+    assert lanes(page) == {
+        "exactly": ("267", ""),
+        "in bfloat16": ("256", "4.12 %"),
+        "with Kahan": ("268", "gained 0.375 %"),
+    }
 
 
 def test_kahans_step_shows_what_it_keeps(show):
@@ -319,10 +323,51 @@ def test_kahans_step_shows_what_it_keeps(show):
     assert [re.sub(r"\s+", " ", text) for text in step.locator(".mp-swamp-sum").all_inner_texts()] == [
         "1 − 0 = 1", "256 + 1 = 256", "(256 − 256) − 1 = −1",
     ]  # fmt: skip
-    assert "The sum took 1 too little. c keeps it, and the next y is larger by that much" in step.inner_text()
+    assert step.locator("dt").all_inner_texts() == ["wanted =", "grown =", "excess ="]
+    assert step.locator(".mp-swamp-meaning").all_inner_texts() == [
+        "the increment, less what the sum has in excess",
+        "the new sum, rounded",
+        "what was added, less what was wanted",
+    ]  # fmt: skip
+    assert "The sum took 1 too little. excess keeps it, and the next wanted is larger by that much" in step.inner_text()
     press(page, "add one")
     assert step.locator(".mp-swamp-sum").first.inner_text() == "1 − (−1) = 2"
-    assert "c = 0: the sum took all of y" in step.inner_text()
+    assert "excess = 0: the sum took all that was wanted" in step.inner_text()
+
+
+def test_a_kahan_sum_that_stops_too_says_why(show):
+    page = show(Swamping("float8_e4m3fn"))
+    step = page.locator(".mp-swamp-kahan-step")
+    press(page, "to the stall")
+    assert "stopped too" not in step.inner_text()  # the plain sum alone
+    press(page, "run to 4")
+    assert lanes(page)["with Kahan"][0] == "256"
+    sentence = "Kahan’s sum has stopped too, at 256: the remembered part is swamped in its turn."
+    assert sentence in step.inner_text()
+    press(page, "add 10")
+    assert lanes(page)["with Kahan"][0] == "256"
+    press(page, "reset")
+    assert "stopped too" not in step.inner_text()
+
+
+def test_a_sum_that_grew_too_much_has_gained(show):
+    page = show(Swamping(increment="0.3"))
+    for _ in range(4):
+        press(page, "add 10")
+    assert lanes(page)["in bfloat16"] == ("12.3125", "gained 2.34 %")
+    assert page.locator(".mp-swamp-gained").inner_text() == "Gained: more was rounded up than down."
+    press(page, "reset")
+    assert page.locator(".mp-swamp-gained").inner_text() == ""
+
+
+def test_a_sum_of_0_is_given_no_ulp(show):
+    page = show(Swamping())
+    ulp = page.locator(".mp-swamp-ulp")
+    assert ulp.inner_text() == ""
+    press(page, "add one")
+    assert ulp.inner_text() == ""
+    press(page, "add one")
+    assert ulp.inner_text().startswith("ulp here ")
 
 
 def test_float32_stalls_at_once(show):
@@ -405,12 +450,59 @@ def test_bad_input_gets_one_sentence_and_loses_nothing(show):
         assert page.get_by_label("Start at").get_attribute("aria-invalid") == "false"
         assert page.get_by_label("Increment").input_value() == text
         assert lanes(page) == before
+        assert message(page).endswith("Below: still the sum of 1e3.")
     type_into(page, "Increment", "1000")
     assert page.get_by_label("Increment").get_attribute("aria-invalid") == "false"
     page.get_by_label("Format").select_option("float8_e4m3fn")  # 1000 is too large for it
     assert "1000 is beyond 448" in message(page)
     assert page.get_by_label("Format").input_value() == "float16"
     assert page.get_by_label("Increment").input_value() == "1000"
+    assert message(page).endswith("The format stays float16.")
+    press(page, "add one")  # what the fields say is still a sum that can go on
+    assert lanes(page)["exactly"][0] == "1000"
+
+
+@pytest.mark.parametrize("button", ["add one", "add 10", "run", "to the stall", "reset"])
+def test_no_addition_is_made_while_a_field_is_faulty(show, button):
+    page = show(Swamping(increment="0.3"))
+    press(page, "add 10")
+    type_into(page, "Increment", "abc")
+    before, said_first = page.locator(".mp-swamping").inner_text(), message(page)
+    assert page.get_by_role("button", name=button).first.get_attribute("aria-disabled") == "true"
+    page.get_by_role("button", name=button).first.click(force=True)
+    assert page.locator(".mp-swamping").inner_text().replace("\u00a0", "") == before.replace("\u00a0", "")
+    assert message(page) == said_first
+    assert spoken(page).strip("\u00a0") == said_first
+    type_into(page, "Increment", "0.5")
+    assert page.get_by_role("button", name=button).first.get_attribute("aria-disabled") == "false"
+    press(page, "add one")
+    assert lanes(page)["exactly"][0] == "0.5"
+
+
+def test_a_faulty_text_outlives_a_change_of_format(show):
+    page = show(Swamping(increment="0.3"))
+    type_into(page, "Increment", "abc")
+    page.get_by_label("Format").select_option("float16")
+    assert page.get_by_label("Format").input_value() == "float16"
+    assert page.get_by_label("Increment").input_value() == "abc"
+    assert page.get_by_label("Increment").get_attribute("aria-invalid") == "true"
+    assert message(page).startswith("“abc” is not a number")
+    assert message(page).endswith("Below: still the sum of 0.3.")
+    assert "in float16" in lanes(page)
+    type_into(page, "Increment", "1e-9")  # 0 in float16, but not in bfloat16
+    page.get_by_label("Format").select_option("bfloat16")
+    assert page.get_by_label("Increment").get_attribute("aria-invalid") == "false"
+    assert message(page).startswith("In bfloat16 1e-9 is stored as")
+
+
+def test_the_sum_of_earlier_numbers_is_said_to_be_that(show):
+    page = show(Swamping(start="1"))
+    for label, text in [("Increment", "0"), ("Start at", "1e39"), ("Start at", "nan")]:
+        type_into(page, label, text)
+        assert message(page).endswith("Below: still the sum of 1, from 1 on.")
+        assert page.locator(".mp-swamp-earlier .mp-swamp-lanes").count() == 1
+        type_into(page, label, "1")
+        assert page.locator(".mp-swamp-earlier").count() == 0
 
 
 def test_the_stochastic_lane_comes_and_goes(show):

@@ -7,7 +7,10 @@ const BLOCK = 4096;
 function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
-  const state = { fmt: null, sum: null, typed: {}, terms: {}, message: "", wrong: "", job: null, end: 16, seed: 1 };
+  // `typed` stands in the fields and may be faulty: then `wrong` names the field; `good` are the texts of the sum below.
+  const state = {
+    fmt: null, sum: null, typed: {}, good: {}, terms: {}, message: "", wrong: "", refused: false, job: null, end: 16, seed: 1,
+  };
   let frame = 0;
   let writing = false;
 
@@ -20,36 +23,66 @@ function render({ model, el }) {
     writing = false;
   }
 
-  // The sum anew, from what the fields say; with `change` some of it is said differently. A bad input changes nothing.
-  function begin(change = {}, { say = "", count = 0 } = {}) {
-    const said = { format: state.fmt?.name, ...state.typed, ...change };
-    const fmt = FORMATS[said.format];
-    let reading = "start";
+  // The sum anew, from what the fields say; with `change` some of it is said differently. A bad input keeps the sum.
+  function begin(change = {}, { count = 0 } = {}) {
+    const { format, ...typed } = { format: state.fmt?.name, ...state.typed, ...change };
+    const fmt = FORMATS[format];
     try {
-      const start = readTerm(said.start, fmt, { zero: true });
-      reading = "increment";
-      const increment = readTerm(said.increment, fmt);
-      halt();
-      const typed = { increment: said.increment, start: said.start };
-      const sum = newSum({ fmt, increment: increment.value, start: start.value, seed: state.seed });
-      Object.assign(state, { fmt, typed, terms: { increment, start }, sum, wrong: "", end: 16, message: say });
+      newTerms(fmt, typed, count);
+      draw({ speak: "" });
     } catch (error) {
       if (!(error instanceof NumberTextError)) throw error;
-      const typed = { ...state.typed, ...("format" in change ? {} : change) };
-      Object.assign(state, { typed, wrong: reading, message: error.message });
-      return draw({ speak: error.message });
+      halt();
+      if (fmt !== state.fmt && state.wrong === "" && state.sum) refuseFormat(error);
+      else refuseText(error, fmt, typed);
+      draw({ speak: state.message });
     }
+  }
+
+  function newTerms(fmt, typed, count = 0) {
+    const terms = readTerms(typed, fmt);
+    halt();
+    const sum = newSum({ fmt, increment: terms.increment.value, start: terms.start.value, seed: state.seed });
+    Object.assign(state, { fmt, typed, good: typed, terms, sum, wrong: "", refused: false, end: 16, message: "" });
     store({
-      format: fmt.name, count, increment: plainNumberText(said.increment, state.terms.increment.number),
-      start: plainNumberText(said.start, state.terms.start.number),
+      format: fmt.name, count, increment: plainNumberText(typed.increment, terms.increment.number),
+      start: plainNumberText(typed.start, terms.start.number),
     });
-    addMore(state.sum, count);
-    draw({ speak: say });
+    addMore(sum, count);
+  }
+
+  // Good numbers that the chosen format cannot hold: the format stays, and so the sum goes on.
+  function refuseFormat(error) {
+    Object.assign(state, { refused: true, message: `${error.message} The format stays ${state.fmt.label}.` });
+  }
+
+  // A faulty text stays in its field; below stays the sum of the last good ones, in the format that is chosen now.
+  function refuseText(error, fmt, typed) {
+    if (fmt !== state.fmt) {
+      try {
+        newTerms(fmt, state.good);
+      } catch (unheld) {
+        if (!(unheld instanceof NumberTextError)) throw unheld;
+        newTerms(fmt, { increment: "1", start: "0" });
+      }
+    }
+    const { increment, start } = state.good;
+    const earlier = `Below: still the sum of ${increment.trim()}${sameAsZero(start) ? "" : `, from ${start.trim()} on`}.`;
+    Object.assign(state, { typed, wrong: error.field, refused: true, message: `${error.message} ${earlier}` });
+  }
+
+  const sameAsZero = (text) => parseNumber(text).num === 0n;
+
+  // While a field is faulty no addition is made: it would be one of another number than the field says.
+  function isRefused() {
+    if (state.wrong === "") return false;
+    setText(status, status.textContent === state.message ? `${state.message}\u00a0` : state.message); // said again
+    return true;
   }
 
   // A job is { to, from, begun }: additions up to `to`, spread over some seconds; or { stall: true }, as fast as can be.
   function startJob(job) {
-    Object.assign(state, { job: { from: state.sum.n, begun: null, ...job }, wrong: "", message: "" });
+    Object.assign(state, { job: { from: state.sum.n, begun: null, ...job }, refused: false, message: "" });
     if (job.to) state.end = axisEnd(job.to);
     if (job.stall || isCalm()) slice(); // what is done at once needs no frame
     if (state.job) frame = requestAnimationFrame(tick);
@@ -95,12 +128,14 @@ function render({ model, el }) {
 
   const actions = {
     add(count) {
+      if (isRefused()) return;
       halt();
       addMore(state.sum, count);
-      Object.assign(state, { message: "", wrong: "" });
+      Object.assign(state, { message: "", refused: false });
       draw({ speak: outcome() });
     },
     toggleRun() {
+      if (isRefused()) return;
       const { sum, job } = state;
       if (job) {
         halt();
@@ -110,12 +145,13 @@ function render({ model, el }) {
       startJob({ to: sum.n < steps ? steps : sum.n + steps });
     },
     toTheStall() {
-      if (state.job?.stall) return;
+      if (isRefused() || state.job?.stall) return;
       halt();
       if (hasStalled(state.sum)) return draw({ speak: stallSentence(state.sum) });
       startJob({ stall: true });
     },
     reset() {
+      if (isRefused()) return;
       state.seed += 1;
       begin();
     },
@@ -142,7 +178,8 @@ function render({ model, el }) {
     const view = { ...state, end, steps: model.get("steps"), stochastic: model.get("stochastic") };
     for (const part of parts) part.draw(view);
     setText(message, state.message || storedText(state));
-    message.classList.toggle("mp-wrong", state.wrong !== "");
+    message.classList.toggle("mp-wrong", state.refused);
+    results.classList.toggle("mp-swamp-earlier", state.wrong !== "");
     if (speak !== null) setText(status, speak);
     if (!state.job && model.get("count") !== sum.n) store({ count: sum.n });
   }
@@ -152,9 +189,10 @@ function render({ model, el }) {
     begin({ format: model.get("format"), increment: model.get("increment"), start: model.get("start") }, { count: model.get("count") });
   }
 
+  const results = h("div", { class: "mp-swamp-stack" }, addition.node,
+    h("div", { class: "mp-swamp-columns" }, plot.node, lanes.node), kahan.node);
   const panel = h("div", { class: "mp-panel" }, h("div", { class: "mp-swamp-stack" },
-    controls.node, message, buttons.node, addition.node,
-    h("div", { class: "mp-swamp-columns" }, plot.node, lanes.node), kahan.node, status));
+    controls.node, message, buttons.node, results, status));
   followModel();
   el.classList.add("mp-widget", "mp-swamping");
   el.replaceChildren(panel);
@@ -165,6 +203,19 @@ function render({ model, el }) {
     stop.abort();
     for (const name of followed) model.off(name, followModel);
   };
+}
+
+// Both numbers as the format reads them; a NumberTextError says with `field` which one it cannot.
+function readTerms(typed, fmt) {
+  const terms = {};
+  for (const field of ["start", "increment"]) {
+    try {
+      terms[field] = readTerm(typed[field], fmt, { zero: field === "start" });
+    } catch (error) {
+      throw Object.assign(error, { field });
+    }
+  }
+  return terms;
 }
 
 // What the format makes of the numbers that were typed, before anything else is to be said.

@@ -35,13 +35,15 @@ export function swampButtons(h, actions) {
   const button = (text, click, more = "") => h("button", { class: `mp-button ${more}`, type: "button", on: { click } }, text);
   const run = button("run", actions.toggleRun, "mp-primary mp-swamp-run");
   const stall = button("to the stall", actions.toTheStall);
+  const others = [button("add one", () => actions.add(1)), button("add 10", () => actions.add(10))];
+  const reset = button("reset", actions.reset);
   return {
     node: h("div", { class: "mp-swamp-buttons", role: "group", "aria-label": "Additions" },
-      button("add one", () => actions.add(1)), button("add 10", () => actions.add(10)), run, stall,
-      button("reset", actions.reset)),
-    draw({ job, steps, sum }) {
+      others, run, stall, reset),
+    draw({ job, steps, sum, wrong }) {
       setText(run, job ? "pause" : sum.n < steps ? `run to ${countText(steps)}` : `run ${countText(steps)} more`);
-      stall.setAttribute("aria-disabled", String(job === null && hasStalled(sum)));
+      for (const node of [...others, run, reset]) node.setAttribute("aria-disabled", String(wrong !== ""));
+      stall.setAttribute("aria-disabled", String(wrong !== "" || (job === null && hasStalled(sum))));
     },
   };
 }
@@ -66,7 +68,7 @@ export function additionPanel(h) {
         return;
       }
       const addition = alignedAddition(a, b, fmt);
-      setText(ulp, ulpText(b, addition.end));
+      setText(ulp, a.num === 0n ? "" : ulpText(b, addition.end)); // a sum of 0 has no ulp that would tell anything
       rows.style.setProperty("--columns", addition.top - addition.low + 1);
       rows.replaceChildren(placesRow(h, addition), ...addition.rows.map((row) => bitsRow(h, row, addition)));
       const more = addition.more > 0 ? ` (${addition.more} more bits to the right are not drawn.)` : "";
@@ -108,8 +110,9 @@ export function lanesPanel(h) {
   const head = ["added", "sum", "lost"].map((title) => h("th", { scope: "col" }, title));
   const table = h("table", { class: "mp-swamp-lanes" }, caption, h("thead", {}, h("tr", {}, head)),
     h("tbody", {}, LANES.map(({ key }) => rows[key].row)));
+  const note = h("p", { class: "mp-swamp-gained" });
   return {
-    node: table,
+    node: h("div", {}, table, note),
     draw({ fmt, sum, stochastic }) {
       setText(caption, `After ${countText(sum.n)} addition${sum.n === 1 ? "" : "s"}`);
       const exact = exactSum(sum);
@@ -120,6 +123,8 @@ export function lanesPanel(h) {
         setText(rows[key].lost, at ? lostText(number, exact, exactNumber(sum.start)) : "");
       }
       rows.lucky.row.hidden = !stochastic;
+      const gained = LANES.some(({ key }) => !rows[key].row.hidden && rows[key].lost.textContent.startsWith("gained"));
+      setText(note, gained ? "Gained: more was rounded up than down." : "");
     },
   };
 }
@@ -133,7 +138,7 @@ export function kahanPanel(h) {
       const step = kahanStep(sum);
       lines.replaceChildren(...step.lines.flatMap(([name, text, meaning]) =>
         [h("dt", {}, `${name} =`), h("dd", { class: "mp-swamp-sum" }, text), h("dd", { class: "mp-swamp-meaning" }, meaning)]));
-      setText(why, step.why);
+      setText(why, kahanStopSentence(sum) || step.why);
     },
   };
 }

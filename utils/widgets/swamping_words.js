@@ -136,45 +136,60 @@ export function stallSentence(sum) {
   return `The sum has stalled at ${sumText(a)}: ${reason}.`;
 }
 
-/** The share of all that was added that a lane has lost, as text; its sum, the exact one and the start are numbers. */
+/** The share of all that was added that a lane has lost or gained, as text; its sum, the exact one and the start are numbers. */
 export function lostText(lane, exact, start) {
   const added = subtract(exact, start);
   if (lane.kind !== "finite" || isZero(added)) return "–";
   const off = subtract(exact, lane);
   if (isZero(off)) return "0 %";
   const share = finite(off.sign ^ added.sign, off.num * added.den * 100n, off.den * added.num);
-  const tiny = share.num * 1000n < share.den;
-  if (tiny) return `${share.sign ? "−" : ""}< 0.001 %`;
-  return `${aboutText(share, 3, 3).replace("about ", "")} %`;
+  const gained = share.sign ? "gained " : "";
+  if (share.num * 1000n < share.den) return `${gained}< 0.001 %`;
+  return `${gained}${aboutText(sizeOf(share), 3, 3).replace("about ", "")} %`;
 }
 
-/** Kahan's last step as four lines of arithmetic, and what c means for the next one. */
+/** Kahan's last step as three lines of arithmetic, by the names of the chapter, and what the excess means for the next. */
 export function kahanStep(sum) {
-  const { fmt, increment, near } = sum;
-  const { kahan: total, c } = sum.before ?? { kahan: sum.start, c: 0 };
-  const y = near(increment - c);
-  const t = near(total + y);
-  const taken = near(t - total);
-  const next = near(taken - y);
+  const { increment } = sum;
+  const { kahan: total, c: excess } = sum.before ?? { kahan: sum.start, c: 0 };
+  const { wanted, grown, left } = kahanNumbers(sum, total, excess);
   const bare = (x) => aboutText(exactNumber(x), 9, 5).replace("about ", "");
   const bracket = (x) => (x < 0 ? `(${bare(x)})` : bare(x));
-  const line = (left, right, used) => {
+  const line = (text, right, used) => {
     const isExact = [...used, right].every((x) => !aboutText(exactNumber(x), 9, 5).startsWith("about"));
-    return `${left} ${isExact ? "=" : "≈"} ${bare(right)}`;
+    return `${text} ${isExact ? "=" : "≈"} ${bare(right)}`;
   };
   const lines = [
-    ["y", line(`${bare(increment)} − ${bracket(c)}`, y, [increment, c]), "the increment and what was lost"],
-    ["t", line(`${bare(total)} + ${bracket(y)}`, t, [total, y]), "the new sum, rounded"],
-    ["c", line(`(${bare(t)} − ${bracket(total)}) − ${bracket(y)}`, next, [t, total, y]), "taken less given"],
+    ["wanted", line(`${bare(increment)} − ${bracket(excess)}`, wanted, [increment, excess]), "the increment, less what the sum has in excess"],
+    ["grown", line(`${bare(total)} + ${bracket(wanted)}`, grown, [total, wanted]), "the new sum, rounded"],
+    ["excess", line(`(${bare(grown)} − ${bracket(total)}) − ${bracket(wanted)}`, left, [grown, total, wanted]), "what was added, less what was wanted"],
   ];
-  return { lines, why: compensationSentence(next, y, fmt) };
+  return { lines, why: excessSentence(left, wanted) };
 }
 
-function compensationSentence(c, y) {
-  if (!Number.isFinite(c)) return "After an overflow there is nothing left to compensate.";
-  if (c === 0) return "c = 0: the sum took all of y, and nothing is left over.";
-  const size = sumText(sizeOf(exactNumber(c)));
-  return (c < 0) === (y > 0)
-    ? `The sum took ${size} too little. c keeps it, and the next y is larger by that much: the lost part comes back.`
-    : `The sum took ${size} too much. c keeps it, and the next y is smaller by that much: the debt is paid back.`;
+function kahanNumbers({ increment, near }, total, excess) {
+  const wanted = near(increment - excess);
+  const grown = near(total + wanted);
+  return { wanted, grown, left: near(near(grown - total) - wanted) };
+}
+
+function excessSentence(excess, wanted) {
+  if (!Number.isFinite(excess)) return "After an overflow there is nothing left to compensate.";
+  if (excess === 0) return "excess = 0: the sum took all that was wanted, and nothing is left over.";
+  const size = sumText(sizeOf(exactNumber(excess)));
+  return (excess < 0) === (wanted > 0)
+    ? `The sum took ${size} too little. excess keeps it, and the next wanted is larger by that much: the lost part comes back.`
+    : `The sum took ${size} too much. excess keeps it, and the next wanted is smaller by that much: the debt is paid back.`;
+}
+
+/** Why Kahan's sum has stopped as well, in one sentence; "" while it goes on. */
+export function kahanStopSentence(sum) {
+  const { fmt, kahan, c } = sum;
+  const { grown, left } = kahanNumbers(sum, kahan, c);
+  if (!Number.isFinite(kahan) || !Object.is(grown, kahan) || left !== c) return "";
+  const here = `Kahan’s sum has stopped too, at ${sumText(exactNumber(kahan))}`;
+  if (!fmt.has_inf && !fmt.has_nan && sameNumber(sizeOf(exactNumber(kahan)), valueOf(namedCode("largest", fmt), fmt))) {
+    return `${here}, the largest value of ${fmt.label}.`;
+  }
+  return `${here}: the remembered part is swamped in its turn.`;
 }
