@@ -157,7 +157,7 @@ NAMED = [
     ("465", "float8_e4m3fn", {"saturate": True}, "saturated: to 448"),
     ("inf", "float8_e4m3fn", {}, "overflow: to NaN (no infinity)"),
     ("1e39", "float32", {"saturate": True}, "saturated: to its largest"),
-    ("1e9", "float4_e2m1fn", {}, "saturated: to 6"),
+    ("1e9", "float4_e2m1fn", {}, "saturated: to 6 (no ∞, no NaN)"),
     ("nan", "float4_e2m1fn", {}, "NaN lost: no code for it"),
     ("nan", "float8_e8m0fnu", {}, "kept"),
     ("-1", "float8_e8m0fnu", {}, "cannot hold a sign: NaN"),

@@ -3,6 +3,7 @@
 import math
 import random
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -166,7 +167,7 @@ def test_the_table_says_what_becomes_of_a_value(show):
     page = show(EveryFormat("65520"))
     assert shown(page, "float16") == ("∞", "∞", "overflow: to ∞")
     assert shown(page, "TF32") == ("65536", "0.0244 %", "rounded")
-    assert shown(page, "E2M1") == ("6", "> 99.9 %", "saturated: to 6")
+    assert shown(page, "E2M1") == ("6", "> 99.9 %", "saturated: to 6 (no ∞, no NaN)")
     assert summary(page) == "65520 in 13 formats: exact in 2, rounded in 3, overflow in 5, saturated in 3."
     assert row(page, "E4M3").locator(".mp-ef-head .mp-ef-bits span").all_inner_texts() == ["0", "1111", "111"]
 
@@ -214,10 +215,10 @@ def test_the_slider_multiplies_by_powers_of_two(show):
     slider = page.get_by_label("Magnitude")
     slider.focus()
     page.keyboard.press("ArrowLeft")
-    assert field(page).input_value() == "0.1 × 2^-1"
+    assert field(page).input_value() == "0.05"
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert field(page).input_value() == "0.1 × 2^1"
+    assert field(page).input_value() == "0.2"
     assert slider.get_attribute("aria-valuetext") == "about 2 to the -2"
     page.keyboard.press("End")
     assert shown(page, "float64")[2] == "overflow: to ∞"
@@ -225,9 +226,81 @@ def test_the_slider_multiplies_by_powers_of_two(show):
     assert shown(page, "float64")[2] == "underflow: to 0"
 
 
+@pytest.mark.parametrize("start", ["-1e9", "2^-200", "2^900", "1.5", "2^-31", "2^20"])
+def test_a_key_on_the_slider_is_one_power_of_two_wherever_it_stands(show, start):
+    page = show(EveryFormat(start))
+    slider = page.get_by_label("Magnitude")
+    slider.focus()
+    value = read_number(start)
+    for key, factor in [
+        ("ArrowLeft", Fraction(1, 2)),
+        ("ArrowLeft", Fraction(1, 2)),
+        ("ArrowRight", 2),
+        ("PageUp", 1024),
+    ]:
+        before = float(slider.input_value())
+        page.keyboard.press(key)
+        value *= factor
+        assert read_number(field(page).input_value()) == value
+        assert (float(slider.input_value()) > before) == (factor > 1)  # the thumb goes along
+    assert page.get_by_role("status").inner_text() == summary(page)
+
+
+def test_the_thumb_goes_to_the_ends_and_comes_back_from_them(show):
+    page = show(EveryFormat("0.1"))
+    slider = page.get_by_label("Magnitude")
+    for text, end, said in [
+        ("inf", slider.get_attribute("max"), "infinity"),
+        ("0", "0", "0"),
+        ("-inf", None, "infinity"),
+    ]:
+        field(page).fill(text)
+        assert slider.input_value() == (end or slider.get_attribute("max"))
+        assert slider.get_attribute("aria-valuetext") == said
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert field(page).input_value() == "-inf"
+    page.keyboard.press("ArrowLeft")
+    assert field(page).input_value() == "2^1030"
+    page.keyboard.press("ArrowRight")
+    assert field(page).input_value() == "2^1030"  # the axis ends here
+    field(page).fill("nan")
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    assert field(page).input_value() == "nan"
+
+
+@pytest.mark.parametrize("options", [{}, {"viewport": PHONE}], ids=["wide", "phone"])
+def test_the_labels_of_the_axis_stand_apart_and_over_what_they_name(show, options):
+    page = show(EveryFormat("1"), **options)
+    boxes = [tick.bounding_box() for tick in page.locator(".mp-ef-tick").all()]
+    assert all(a["x"] + a["width"] + 3 < b["x"] for a, b in pairwise(boxes))
+    one = boxes[page.locator(".mp-ef-tick").all_inner_texts().index("1")]
+    assert abs(one["x"] + one["width"] / 2 - middle(page, "float16", "line")) < 1
+
+
+def test_an_empty_box_is_not_filled_in_the_dark(show):
+    page = show(EveryFormat(), theme="dark", color_scheme="dark")
+    box = page.get_by_label("Saturate")
+    fill = "(node) => getComputedStyle(node).backgroundColor"
+    assert box.evaluate(fill) == "rgba(0, 0, 0, 0)"
+    box.check()
+    assert box.evaluate(fill) == "rgb(124, 196, 245)"
+
+
 @pytest.mark.parametrize(
     ("start", "halved"),
-    [("2^-24", "2^-25"), ("1 + 2^-11", "(1 + 2^-11) × 2^-1"), ("-1e9", "-1e9 × 2^-1"), ("inf", "2^-1"), ("0", "2^-1")],
+    [
+        ("2^-24", "2^-25"),
+        ("1 + 2^-11", "0.500244140625"),
+        ("-1e9", "-500000000"),
+        ("inf", "2^-1"),
+        ("0", "2^-1"),
+        ("1e-8", "5e-9"),
+        ("1/3", "(1/3)*2^-1"),
+        ("-1/3", "(-1/3)*2^-1"),
+        ("1 + 2^-52", "(1 + 2^-52)*2^-1"),
+    ],
 )
 def test_the_buttons_halve_and_double(show, start, halved):
     page = show(EveryFormat(start))
@@ -314,7 +387,7 @@ def test_the_bars_show_at_once_what_overflows_and_what_underflows(show, options)
     assert edges(page, "bfloat16", "normals")[0] < line < edges(page, "bfloat16", "normals")[1]
     assert middle(page, "float16", "dot") < line < middle(page, "bfloat16", "dot") + 1
     thumb = page.get_by_label("Magnitude").bounding_box()
-    value = int(page.get_by_label("Magnitude").input_value())
+    value = float(page.get_by_label("Magnitude").input_value())
     last = int(page.get_by_label("Magnitude").get_attribute("max"))
     assert abs(thumb["x"] + 12 + value / last * (thumb["width"] - 24) - line) < 3  # the thumb stands over the line
     field(page).fill("1e9")

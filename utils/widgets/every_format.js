@@ -10,26 +10,42 @@ const EF_ORDERS = { error: "error", width: "width", range: "range" };
 const SATURATE_NOTE =
   "Saturating, what is too large becomes the largest value. The FP8 standard OFP8 has both modes; the library and its version decide which you get.";
 
-/** A number as base * 2**shift, in text that parseNumber reads: "2^-14", "0.1 × 2^-10", "(1 + 2^-11) × 2^3". */
+const MOST_IN_FIELD = 24;
+
+/** A number as base * 2**shift, in text that parseNumber reads: "2^-14", in short decimals "5e-9", else "(1/3)*2^-1". */
 export function shiftedText(base, number, shift) {
   if (isPowerOfTwo(number)) return `${number.sign ? "-" : ""}2^${floorLog2(number.num, number.den) + shift}`;
   if (shift === 0) return base;
-  return `${/^[+-]?[\w.]+$/.test(base) ? base : `(${base})`} × 2^${shift}`;
+  const [up, down] = pow2(shift);
+  const digits = decimalDigits({ num: number.num * up, den: number.den * down }, MOST_IN_FIELD);
+  const text = digitsText(digits, { sign: number.sign, ascii: true });
+  return digits.exact && text.length <= MOST_IN_FIELD ? text : `(${base})*2^${shift}`;
 }
 
 // A preset as it is printed: 2⁻²⁴ for 2^-24, and a true minus.
 const presetText = (value) => value.replace(/\^(-?\d+)/, (all, power) => superscript(power)).replace(/-/g, "−");
 
 function slidePanel(h, actions) {
-  const input = h("input", { class: "mp-ef-slider", type: "range", min: "0", max: String(AXIS_STOPS.length - 1), step: "1",
-    on: { input: () => actions.slideTo(AXIS_STOPS[Number(input.value)]), change: () => actions.settle() } });
+  const last = AXIS_STOPS.length - 1;
+  const input = h("input", { class: "mp-ef-slider", type: "range", min: "0", max: String(last), step: "0.001",
+    on: { input: () => actions.slideTo(Math.round(axisPower(input.value / last))), change: () => actions.settle(), keydown } });
+  const ways = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 };
+
+  // A step of the slider's own would be many powers of two where the axis is squeezed; a key is one everywhere.
+  function keydown(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in ways)) return;
+    event.preventDefault();
+    actions.stepBy(ways[event.key]);
+  }
+
   return {
     node: h("label", { class: "mp-ef-slide" }, h("span", {}, "Magnitude"), input),
     draw({ number }) {
-      const stands = number.kind === "finite" && number.num !== 0n;
-      const power = stands ? log2Of(number) : 0;
-      if (stands) input.value = String(nearestStop(power));
-      input.setAttribute("aria-valuetext", stands ? `about 2 to the ${Math.round(power)}` : "no magnitude");
+      const { at, place } = standOf(number);
+      if (at !== "none") input.value = String(place * last);
+      input.dataset.at = at; // 0 and infinity have their places outside the axis
+      const said = { zero: "0", infinity: "infinity", none: "no magnitude" }[at];
+      input.setAttribute("aria-valuetext", said ?? `about 2 to the ${Math.round(log2Of(number))}`);
     },
   };
 }
@@ -142,6 +158,19 @@ function render({ model, el }) {
     slideTo(power) {
       state.still = true;
       moveTo((root) => power - Math.round(log2Of(root)));
+    },
+    // Powers of two, from where the number stands; the axis ends where the slider does.
+    stepBy(powers) {
+      const { at } = standOf(state.number);
+      if (at === "none") return;
+      const [least, most] = [AXIS_STOPS[0], AXIS_STOPS.at(-1)];
+      if (at === "finite") {
+        const power = Math.round(log2Of(state.number));
+        const next = Math.min(Math.max(power + powers, least), most);
+        if (Math.sign(next - power) !== Math.sign(powers)) return;
+        moveTo(() => state.shift + next - power);
+      } else if ((at === "zero") === (powers > 0)) moveTo(() => (powers > 0 ? least : most));
+      announce();
     },
     settle() {
       state.still = false;

@@ -1,6 +1,6 @@
 // EveryFormat: the axis that all bars share. Its stops are powers of two, evenly spaced: one a step where the 8- and
 // 16-bit formats live, further apart outside, so that even float64 fits, and
-// what is beyond it. The slider steps from stop to stop.
+// what is beyond it. The slider's keys go one power of two a step, wherever the thumb is.
 
 const AXIS_FINE = { from: -30, to: 20 };
 
@@ -20,8 +20,12 @@ export function axisPlace(power) {
   return (above - 1 + (power - low) / (high - low)) / last;
 }
 
-/** The stop of the slider nearest to a power. */
-export const nearestStop = (power) => Math.round(axisPlace(power) * (AXIS_STOPS.length - 1));
+/** The power at a place of the axis: axisPlace the other way. */
+export function axisPower(place) {
+  const last = AXIS_STOPS.length - 1;
+  const below = Math.min(Math.floor(place * last), last - 1);
+  return AXIS_STOPS[below] + (place * last - below) * (AXIS_STOPS[below + 1] - AXIS_STOPS[below]);
+}
 
 /** The ends of a format's bar: where its positive values begin, where the normal ones begin, where they end. */
 export function barOf(fmt) {
@@ -56,7 +60,7 @@ export function axisPanel(h) {
     node.style.left = leftOf(stand);
     return node;
   };
-  const powers = [-20, -10, 0, 10, 20].map((power) =>
+  const powers = [-20, 0, 20].map((power) =>
     label(power === 0 ? "1" : `2${superscript(power)}`, { at: "finite", place: axisPlace(power) }));
   return h("div", { class: "mp-ef-axis", "aria-hidden": "true" }, label("0", { at: "zero" }), powers, label("∞", { at: "infinity" }));
 }

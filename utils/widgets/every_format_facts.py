@@ -188,7 +188,7 @@ def fate(value: Number, fmt: FloatFormat, rounding: str = "ties_to_even", satura
     last_step = Fraction(2) ** (fmt.emax - fmt.mantissa_bits)
     if rounded == largest and size >= largest + last_step:
         kind, words = ("saturated", "saturated: to") if saturate or not fmt.has_nan else ("held", "too large: stops at")
-        return Fate(kind, stored, error, f"{words} {_short(stored, 'its largest')}")
+        return Fate(kind, stored, error, f"{words} {_short(stored, 'its largest')}{_why(fmt)}")
     if rounded == 0:
         minus = negative and fmt.has_negative_zero
         return Fate("underflow", -0.0 if minus else 0.0, 1, f"underflow: to {'−' if minus else ''}0")
@@ -205,11 +205,16 @@ def _too_large(value: Number, fmt: FloatFormat, negative: bool, saturate: bool) 
     if saturate or not fmt.has_nan:
         stored = Fraction(-fmt.max if negative else fmt.max)
         error = None if infinite else abs(stored - value) / abs(value)
-        return Fate("saturated", stored, error, f"saturated: to {_short(stored, 'its largest')}")
+        return Fate("saturated", stored, error, f"saturated: to {_short(stored, 'its largest')}{_why(fmt)}")
     if fmt.has_inf:
         stored = -math.inf if negative else math.inf
         return Fate("overflow", stored, math.inf, f"overflow: to {'−' if negative else ''}∞")
     return Fate("overflow", math.nan, None, "overflow: to NaN (no infinity)")
+
+
+def _why(fmt: FloatFormat) -> str:
+    """The reason why a format has no other choice than to saturate."""
+    return "" if fmt.has_nan else " (no ∞, no NaN)"
 
 
 def _short(value: Fraction, otherwise: str) -> str:

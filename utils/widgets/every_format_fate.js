@@ -52,7 +52,7 @@ function fateWords(kind, fmt, stored, bitsLeft) {
   switch (kind) {
     case "underflow": return `underflow: to ${stored.num === 0n ? numberText(stored) : "its smallest"}`;
     case "overflow": return `overflow: to ${stored.kind === "nan" ? "NaN (no infinity)" : numberText(stored)}`;
-    case "saturated": return `saturated: to ${largestInShort(stored)}`;
+    case "saturated": return `saturated: to ${largestInShort(stored)}${fmt.has_nan ? "" : " (no ∞, no NaN)"}`;
     case "held": return `too large: stops at ${largestInShort(stored)}`;
     case "subnormal": return `subnormal: ${bitsLeft} of ${fmt.mantissa_bits + 1} bits left`;
     case "sign_lost": return "sign of zero lost";
