@@ -456,7 +456,7 @@ def test_bounds_stay_small_however_far_the_view_wanders(line):
     assert len(low) < 60
     assert len(high) < 60
     deep = line("wander", "float16", ["0", "4"], "+" * 60)
-    assert line("count", "float16", deep[:2]) in {"0", "1"}  # zooming in ends where one gap fills the view
+    assert line("count", "float16", deep[:2]) in {"2", "3"}  # zooming in ends with two values in view
     wide = line("wander", "float4_e2m1fn", ["-1", "1"], "-" * 60)
     assert line("count", "float4_e2m1fn", wide[:2]) == "15"
 
@@ -720,7 +720,9 @@ def test_junk_gets_one_sentence_and_changes_nothing(show, junk):
     assert x_field(page).input_value() == junk
     assert x_field(page).get_attribute("aria-invalid") == "true"
     assert [cells(page, rule) for rule in RULES] == before
+    assert said(page).endswith("The table is still that of 0.3.")
     type_x(page, "0.5")
+    assert "still" not in said(page)
     assert page.locator(".mp-nl-said.mp-wrong").count() == 0
 
 
@@ -799,6 +801,55 @@ def test_zoom_and_pan_buttons(show):
     assert said(page) == "There is nothing finer to see."
 
 
+@pytest.mark.parametrize(
+    ("name", "x"),
+    [("float8_e4m3fn", x) for x in ("2.1", "2.19", "0.3", "0.01", "-440", "447", "1e9", "0")]
+    + [("float16", "2.1"), ("float16", "-65519"), ("float8_e8m0fnu", "0.3"), ("float8_e8m0fnu", "447")],
+)
+def test_zooming_in_never_ends_without_two_values(show, name, x):
+    page = show(NumberLine(name, x))
+    for _ in range(60):
+        before = page.locator(".mp-nl-count").inner_text()
+        page.get_by_role("button", name="zoom in").click()
+        count = page.locator(".mp-nl-count").inner_text()
+        assert not count.startswith(("No value", "One value")), count
+        if said(page) == "There is nothing finer to see.":
+            assert count == before
+            break
+    else:
+        raise AssertionError("zooming in does not end")
+    if x in ("2.1", "2.19", "0.3"):
+        assert handle(page).get_attribute("class") == "mp-nl-handle"  # x is still in view
+
+
+def test_an_x_outside_the_view_is_said_to_be_there(show):
+    page = show(e4m3(x="1.5", low="1", high="2"))
+    bits, texts = page.locator(".mp-nl-bits"), page.locator(".mp-nl-picture text")
+    assert bits.inner_text() == ""
+    page.get_by_role("button", name="subnormals", exact=True).click()
+    assert bits.inner_text() == "x = 1.5 is to the right of this view: choose “around x” to see it."
+    assert "x = 1.5 is to the right →" in texts.all_text_contents()
+    page.get_by_role("button", name="the end", exact=True).click()
+    assert "← x = 1.5 is to the left" in texts.all_text_contents()
+    page.get_by_role("button", name="around x", exact=True).click()
+    assert bits.inner_text() == ""
+    assert "x = 1.5" in texts.all_text_contents()
+
+
+def test_the_row_of_stochastic_rounding_offers_the_roll(show):
+    page = show(e4m3())
+    offer = page.get_by_text("choose it to roll")
+    assert offer.is_visible()
+    offer.click()
+    assert page.get_by_role("button", name="roll 100 times").is_visible()
+    assert not offer.is_visible()
+
+
+def test_the_legend_speaks_of_bands(show):
+    page = show(e4m3())
+    assert "A band holds all that goes to its value" in page.locator(".mp-nl-legend").inner_text()
+
+
 def test_without_subnormals_there_is_a_hole(show):
     page = show(e4m3())
     button = page.get_by_role("button", name="no subnormals")
@@ -807,6 +858,12 @@ def test_without_subnormals_there_is_a_hole(show):
     assert "Without subnormals: a hole 2³ gaps wide" in page.locator(".mp-nl-picture text").all_text_contents()
     assert page.locator(".mp-nl-hole").count() == 1
     assert said(page).startswith("Without subnormal numbers nothing would lie between 0 and 2⁻⁶")
+    tall = page.locator(".mp-nl-picture").bounding_box()["height"]
+    page.get_by_role("button", name="the end", exact=True).click()
+    assert page.locator(".mp-nl-hole, .mp-nl-hole-text").count() == 0
+    assert page.locator(".mp-nl-picture").bounding_box()["height"] < tall
+    page.get_by_role("button", name="subnormals", exact=True).click()
+    assert page.locator(".mp-nl-hole").count() == 1
     button.click()
     assert page.locator(".mp-nl-hole").count() == 0
 

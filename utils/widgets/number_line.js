@@ -68,7 +68,7 @@ function render({ model, el }) {
         setText(status, now());
       } catch (error) {
         if (!(error instanceof NumberTextError || error instanceof RangeError)) throw error;
-        const said = lineRefusal(error.message);
+        const said = `${lineRefusal(error.message)} The table is still that of ${xText(state.x, state.shown)}.`;
         update({ message: said, wrong: true, typed: text }, { keep: false, said });
       }
     },

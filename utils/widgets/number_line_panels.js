@@ -79,9 +79,11 @@ export function lessonPanel(h, actions) {
       setText(text, message || said.text);
       node.dataset.rule = rule;
       text.classList.toggle("mp-wrong", wrong);
-      const small = isInView(x, view) && isTooSmallToSee(x, view, fmt) ? ["The gap here is too narrow to be seen: choose “around x”."] : [];
-      bits.replaceChildren(...(said.tie && !message ? tieNodes(h, said.tie, rule, fmt) : small));
-      bits.hidden = rule === "stochastic";
+      const away = awayText(x, view, shown);
+      const small = isTooSmallToSee(x, view, fmt) ? ["The gap here is too narrow to be seen: choose “around x”."] : [];
+      if (away) bits.replaceChildren(`${away} of this view: choose “around x” to see it.`);
+      else bits.replaceChildren(...(said.tie && !message ? tieNodes(h, said.tie, rule, fmt) : small));
+      bits.hidden = rule === "stochastic" && !away;
       dice.hidden = rule !== "stochastic";
       bar.hidden = !sample;
       if (sample) bar.replaceChildren(...sample.counts.map((count, i) => h("span", { class: i ? "mp-nl-up" : "mp-nl-down", style: `flex-grow:${count}` })));
@@ -123,8 +125,9 @@ export function rulesTable(h, actions) {
   const rows = ROUNDINGS.map((rule) => {
     const radio = h("input", { type: "radio", name: group, value: rule, on: { change: () => radio.checked && actions.setRule(rule) } });
     const cells = [h("td", { class: "mp-nl-stored" }), h("td", {}), h("td", { class: "mp-nl-code" })];
+    const more = rule === "stochastic" ? h("span", { class: "mp-nl-offer" }, "choose it to roll") : null;
     const row = h("tr", { "data-rule": rule, on: { click: () => radio.checked || actions.setRule(rule) } },
-      h("th", { scope: "row" }, h("label", {}, radio, h("span", {}, RULE_NAMES[rule]))), cells);
+      h("th", { scope: "row" }, h("label", {}, radio, h("span", {}, RULE_NAMES[rule], more))), cells);
     return { rule, radio, cells, row };
   });
   const head = ["rounding rule", "stored", "error, ulp", "code"].map((text) => h("th", { scope: "col", class: text === "code" ? "mp-nl-code" : null }, text));

@@ -106,7 +106,7 @@ export function stagePanel(h, actions) {
       return true;
     },
     draw(state) {
-      const rows = rowsInPixels(em, state.withoutSubnormals && state.fmt.has_zero);
+      const rows = rowsInPixels(em, showsHole(state, pixels));
       picture.setAttribute("height", rows.height);
       node.style.height = `${rows.height}px`;
       const { nodes, marks: at } = lineShapes(state, { rows, pixels, measure });
@@ -114,7 +114,7 @@ export function stagePanel(h, actions) {
       marks.setAttribute("d", marksPath(at, (rows.strip + rows.axis) / 2, em * 0.36));
     },
     drawPoint(state) {
-      const rows = rowsInPixels(em, state.withoutSubnormals && state.fmt.has_zero);
+      const rows = rowsInPixels(em, showsHole(state, pixels));
       const scale = pixelScale(state.view, pixels);
       knob = Math.min(Math.max(scale(state.x), 0), pixels);
       handle.style.left = `${knob}px`;
@@ -127,6 +127,15 @@ export function stagePanel(h, actions) {
   };
 }
 
+// Whether the second line, without subnormal numbers, is drawn: only where a pixel of the hole at least is in view.
+function showsHole({ withoutSubnormals, fmt, view }, pixels) {
+  if (!withoutSubnormals || !fmt.has_zero) return false;
+  const scale = pixelScale(view, pixels);
+  const border = powerOfTwo(fmt.emin);
+  const [left, right] = [fmt.signed ? { ...border, sign: 1 } : finite(0, 0n), border].map((end) => Math.min(Math.max(scale(end), 0), pixels));
+  return right - left >= 1;
+}
+
 function rowsInPixels(em, ghost) {
   const rows = Object.fromEntries(Object.entries(LINE_ROWS).map(([name, value]) => [name, value * em]));
   return { ...rows, height: ghost ? rows.ghostEnd : rows.end };
@@ -134,6 +143,7 @@ function rowsInPixels(em, ghost) {
 
 // Everything but x.
 function lineShapes({ view, fmt, rule, saturate, withoutSubnormals }, { rows, pixels, measure }) {
+  const hasHole = showsHole({ withoutSubnormals, fmt, view }, pixels);
   const scale = pixelScale(view, pixels);
   const screen = { fmt, scale, pixels, saturate, rule, measure };
   const runs = runsInView(view, pixels, fmt);
@@ -160,7 +170,7 @@ function lineShapes({ view, fmt, rule, saturate, withoutSubnormals }, { rows, pi
     nodes.push(shape("path", { class: `mp-nl-bracket mp-nl-bracket-${kind}`, d: `M${left + 1} ${rows.bracket - 4}V${rows.bracket}H${right - 1}V${rows.bracket - 4}` }));
     if (text) nodes.push(textAt((left + right) / 2, rows.gap, text, kind === "subnormal" ? "subnormal-text" : "gap"));
   }
-  if (withoutSubnormals && fmt.has_zero) nodes.push(...ghostShapes(runs, { rows, fmt, scale, pixels, measure }));
+  if (hasHole) nodes.push(...ghostShapes(runs, { rows, fmt, scale, pixels, measure }));
   return { nodes, marks: tieMarks(places, rule, screen) };
 }
 
@@ -229,16 +239,13 @@ function ghostShapes(runs, { rows, fmt, scale, pixels, measure }) {
 // x, its neighbours and where the rule sends it.
 function pointShapes({ x, fmt, view, rule, saturate, shown }, { rows, pixels, measure, scale, em }) {
   const nodes = [];
-  const inside = isInView(x, view);
   const at = scale(x);
-  const name = `x = ${xText(x, shown)}`.replace("= ≈", "≈");
+  const away = awayText(x, view, shown);
+  const name = away ? (at < 0 ? `← ${away}` : `${away} →`) : xIs(x, shown);
   const half = measure(name) / 2;
   const clamped = Math.min(Math.max(at, 0), pixels);
   nodes.push(textAt(Math.min(Math.max(clamped, half), pixels - half), rows.label, name, "x"));
-  if (!inside) {
-    nodes.push(textAt(at < 0 ? 2 * em : pixels - 2 * em, rows.handle + 0.35 * em, at < 0 ? "← x is further left" : "x is further right →", "gap", at < 0 ? "start" : "end"));
-    return nodes;
-  }
+  if (away) return nodes;
   const outcomes = resultsOf(x, fmt, { saturate })[rule];
   const places = outcomes.map(({ code }) => placeOfCode(code, fmt));
   const single = outcomes.length === 1;

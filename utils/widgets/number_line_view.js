@@ -75,17 +75,30 @@ function shortestForm({ sign, num, den }) {
 /** Whether a number is in view. */
 export const isInView = (number, { low, high }) => compareNumbers(low, number) <= 0 && compareNumbers(number, high) <= 0;
 
-/** A view `num / den` times as wide; the point `about` keeps its place if it is in view, else the middle does. */
+/**
+ * A view `num / den` times as wide. The value nearest to `about` keeps its place, or where that is not in view, the one
+ * nearest to the middle. The view itself if there is nothing more to see: a closer one always holds two values.
+ */
 export function zoomView(view, { num, den, about, fmt }) {
   const width = viewWidth(view);
   const middle = timesFraction(sumOfNumbers(view.low, view.high), 1n, 2n);
-  const still = isInView(about, view) ? about : middle;
+  const point = isInView(about, view) ? about : middle;
+  const { value } = nearestValue(point, fmt);
+  const still = isInView(value, view) ? value : point;
   const least = powerOfTwo(ulpPower(still, fmt) - 3);
   const most = powerOfTwo(fmt.emax + 3);
   const wanted = timesFraction(width, num, den);
   if (compareNumbers(wanted, num > den ? most : least) === (num > den ? 1 : -1)) return view; // nothing more to see
   const low = subtract(still, timesFraction(subtract(still, view.low), num, den));
-  return tidyView({ low, high: sumOfNumbers(low, wanted) });
+  const zoomed = tidyView({ low, high: sumOfNumbers(low, wanted) });
+  if (num > den) return zoomed;
+  const isGood = (closer) => countBetween(closer.low, closer.high, fmt) >= 2n;
+  if (isInView(about, view) && !isInView(about, zoomed)) { // the value and `about` both, where there is room for them
+    const between = timesFraction(sumOfNumbers(still, about), 1n, 2n);
+    const both = tidyView(aroundPoint(between, timesFraction(wanted, 1n, 2n)));
+    if (isInView(about, both) && isInView(still, both) && isGood(both)) return both;
+  }
+  return isGood(zoomed) ? zoomed : view;
 }
 
 /** The view moved by a part of its width; positive: to larger numbers. It stays near the format's values. */

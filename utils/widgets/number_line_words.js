@@ -189,7 +189,7 @@ export function wayText(x, code, fmt) {
 
 /** What the bins of a rule mean, for the line under the picture. */
 export function binsText(rule, fmt) {
-  const all = "A bin is all that goes to its value";
+  const all = "A band holds all that goes to its value";
   if (rule === "stochastic") return "At each x, the height of a shade is the chance of its value.";
   if (rule === "ties_away") return `${all}; ◂ ▸ a tie on its border goes away from zero.`;
   if (rule === "ties_to_even") {
@@ -230,6 +230,15 @@ export function rollText(x, outcomes, counts, fmt, shown = null) {
   const mean = shortly(aboutText(timesFraction(total, 1n, 100n), 8, 5));
   return `100 draws: ${parts}. Their mean is ${mean}; x is ${name}.`;
 }
+
+/** Where an x outside the view is: "x = 1.5 is to the right"; "" for one inside. */
+export function awayText(x, view, shown = null) {
+  if (isInView(x, view)) return "";
+  return `${xIs(x, shown)} is to the ${compareNumbers(x, view.low) < 0 ? "left" : "right"}`;
+}
+
+/** "x = 1/3", or "x ≈ 0.333". */
+export const xIs = (x, shown) => `x = ${xText(x, shown)}`.replace("= ≈", "≈");
 
 /** The refusal of a text, without the offers of infinities and NaN that the line has no place for. */
 export const lineRefusal = (message) =>
