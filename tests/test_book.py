@@ -81,8 +81,11 @@ def tokens():
 @pytest.mark.parametrize(
     ("text", "ground"),
     [(field, f"{field}-tint") for field in ("sign", "exponent", "fraction")]
-    + [(color, ground) for color in ("ink", "ink-soft", "accent", "sign", "exponent", "fraction", "good", "bad")
-       for ground in ("paper", "surface")],
+    + [
+        (color, ground)
+        for color in ("ink", "ink-soft", "accent", "sign", "exponent", "fraction", "good", "bad")
+        for ground in ("paper", "surface")
+    ],
 )
 def test_text_stands_out_from_its_ground(mode, text, ground):
     colors = tokens()[mode]

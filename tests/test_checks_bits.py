@@ -230,7 +230,7 @@ def test_an_answer_is_shown_as_text_and_not_as_html():
 
 
 @pytest.mark.parametrize(
-    "text", ["abc", "__import__('os')", "9**9**9", "1/0", "2**3000", "(lambda: 1)()", "1 if 1 else 2"]
+    "text", ["abc", "__import__('os')", "9**9**9", "1/0", "(lambda: 1)()", "1 if 1 else 2"]
 )
 def test_as_number_works_out_arithmetic_and_nothing_else(text):
     with pytest.raises(Unreadable):

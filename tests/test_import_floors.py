@@ -10,7 +10,18 @@ import pytest
 UTILS = Path(__file__).resolve().parents[1] / "utils"
 # Each floor from below; within a floor a module may import those named before it.
 FLOORS = (
-    ("cache", "grammar", "questions", "rounding", "formats", "format_table", "errors", "records"),
+    (
+        "cache",
+        "grammar",
+        "number_text",
+        "questions",
+        "rounding",
+        "formats",
+        "exact_rounding",
+        "format_table",
+        "errors",
+        "records",
+    ),
     ("scaling", "accumulation", "refinement"),
     (
         "measure",

@@ -57,6 +57,8 @@ TIE = Choice("test/tie", "To which?", (Option("up", "No."), Option("to even", "Y
         ("0.1*3", 0.3),  # rounded once, from the exact product
         ("inf", math.inf),
         ("-inf", -math.inf),
+        ("1e400", math.inf),
+        ("1 + 2^-11", 1 + 2.0**-11),
     ],
 )
 def test_a_number_is_read_exactly_and_rounded_once(text, value):
@@ -68,7 +70,7 @@ def test_nan_is_a_number_of_a_question():
     assert math.isnan(number("nan"))
 
 
-@pytest.mark.parametrize("text", ["", "abc", "2^", "2//3", "*2", "1,5", "2^2^3", "0x", "1 + 1", "2^0.5", "--1", "1e"])
+@pytest.mark.parametrize("text", ["", "abc", "2^", "2//3", "*2", "1,5", "0x", "2^0.5", "(1", "1e"])
 def test_what_is_no_number_is_refused(text):
     with pytest.raises(ValueError, match="is not a number of a question"):
         number(text)

@@ -20,8 +20,7 @@ def find():
 def playwright_chromium():
     """The Chromium that Playwright installed earlier, or None."""
     code = (
-        "from playwright.sync_api import sync_playwright as p\n"
-        "with p() as play: print(play.chromium.executable_path)"
+        "from playwright.sync_api import sync_playwright as p\nwith p() as play: print(play.chromium.executable_path)"
     )
     done = subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True, check=False)
     return shutil.which(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None

@@ -16,14 +16,13 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import NamedTuple
+
+from utils.number_text import read_number
 
 NOT_ATTEMPTED, NOT_YET, CORRECT = "not attempted", "not yet", "correct"
 ID = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)?/[a-z0-9-]+")
 MARKUP = re.compile(r"\s*^```\n(?P<lines>.*?)\n```$\s*|`(?P<code>[^`\n]+)`", re.MULTILINE | re.DOTALL)
-FACTOR = r"(?:0x[0-9a-f]+|0b[01]+|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?:\^-?\d+)?"
-NUMBER = re.compile(rf"-?{FACTOR}(?:[*/]{FACTOR})*")
 
 
 class Option(NamedTuple):
@@ -164,21 +163,16 @@ def judge(question: Choice | Number, answer: float | int) -> Judgement:
 
 
 def number(text: str) -> float:
-    """Read a number of a question: decimal, hexadecimal, a power (2^-24), a product or a quotient of those.
+    """Read a number of a question as `utils.number_text` does, rounded once to float64.
 
-    It is rounded once, to float64, as the page does it. Raises ValueError for anything else.
+    Raises ValueError for anything else.
     """
-    plain = text.replace(" ", "").replace("**", "^").lower()
-    if plain in ("inf", "-inf", "nan"):
-        return float(plain)
-    if not NUMBER.fullmatch(plain):
-        raise ValueError(f"{text!r} is not a number of a question; write it like 2049, 2^-24, 1/3 or 0x2A")
-    value = Fraction(1)
-    for divide, factor in re.findall(r"(^|[*/])([^*/]+)", plain.removeprefix("-")):
-        base, _, power = factor.partition("^")
-        one = Fraction(int(base, 0) if base[:2] in ("0x", "0b") else base) ** int(power or 1)
-        value = value / one if divide == "/" else value * one
-    return float(-value if plain.startswith("-") else value)
+    try:
+        return float(read_number(text))
+    except OverflowError:
+        return math.inf if read_number(text) > 0 else -math.inf
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number of a question; write it like 2049, 2^-24, 1/3 or 0x2A") from None
 
 
 def _same(value: float, wanted: float, tolerance: float) -> bool:

@@ -46,6 +46,11 @@ def toward_negative(q: np.ndarray) -> np.ndarray:
     return np.floor(q)
 
 
+RULES: dict[str, Rounding] = {
+    rule.__name__: rule for rule in (ties_to_even, ties_away, toward_zero, toward_positive, toward_negative)
+}  # the deterministic ones, by name
+
+
 def stochastic(rng: np.random.Generator) -> Rounding:
     """Make a rule that rounds up with the probability of the fraction, so that the mean is q itself.
 

@@ -10,9 +10,11 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.browser.test_bit_flip import HOST, extension
 from utils.formats import FORMATS
+from utils.number_text import read_number
+from utils.rounding import RULES
 from utils.widgets.book_widget import BookWidget, format_label
 from utils.widgets.every_format import PRESETS, EveryFormat, error_text
-from utils.widgets.every_format_facts import RULES, fate, read_number
+from utils.widgets.every_format_facts import fate
 
 PHONE = {"width": 390, "height": 844}
 LABELS = [format_label(fmt) for fmt in FORMATS.values()]

@@ -4,12 +4,12 @@ import html
 import math
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
-from fractions import Fraction
 
 import traitlets
 
 import utils.formats as formats
 from utils.formats import FORMATS, FloatFormat
+from utils.number_text import read_number
 from utils.widgets.book_widget import BookWidget, format_label
 
 KINDS = (
@@ -69,8 +69,9 @@ class Goal:
 
 def _check_value_text(goal_id: str, text: str) -> None:
     try:
-        float.fromhex(text) if "x" in text.lower() else Fraction(text)
-    except (ValueError, ZeroDivisionError):
+        if isinstance(read_number(text), float):
+            raise ValueError("an infinity, NaN or -0")
+    except ValueError:
         raise ValueError(
             f'goal {goal_id!r}: value {text!r} is not a number like "1.5625", "1/3", "0x1.8p-3";'
             " for an infinity, NaN or -0 give a kind"

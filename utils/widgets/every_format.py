@@ -8,9 +8,11 @@ from fractions import Fraction
 import traitlets
 
 from utils.formats import FORMATS
+from utils.number_text import Number, read_number
+from utils.rounding import RULES
 from utils.widgets.bit_flip import value_text
 from utils.widgets.book_widget import BookWidget, format_label
-from utils.widgets.every_format_facts import RULES, Fate, Number, fate, read_number
+from utils.widgets.every_format_facts import Fate, fate
 
 PRESETS = (
     ("0.1", ""),

@@ -1,133 +1,22 @@
 """NumberLine: the values of a format as ticks on a line, and where each rounding rule sends a number x."""
 
-import ast
 import html
-import re
 from fractions import Fraction
 from math import inf
 
-import numpy as np
 import traitlets
 
 from utils import rounding as rules
+from utils.exact_rounding import gap, quantize_exact
 from utils.formats import FORMATS, FloatFormat
-from utils.rounding import Rounding, quantize
+from utils.number_text import Number, read_number
+from utils.rounding import Rounding
 from utils.widgets.bit_flip import value_text
 from utils.widgets.book_widget import BookWidget, format_label
 
-RULES: dict[str, Rounding | None] = {
-    "ties_to_even": rules.ties_to_even,
-    "ties_away": rules.ties_away,
-    "toward_zero": rules.toward_zero,
-    "toward_positive": rules.toward_positive,
-    "toward_negative": rules.toward_negative,
-    "stochastic": None,  # two results, each with a probability
-}
+RULES: dict[str, Rounding | None] = {**rules.RULES, "stochastic": None}  # two results, each with a probability
 RULE_NAMES = {name: name.replace("_", " ").replace("positive", "+∞").replace("negative", "−∞") for name in RULES}
 SHORT_LIST = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
-
-_MOST_EXPONENT = 5000
-_MOST_BITS = 20000
-_TOKEN = re.compile(
-    r"0x([\da-f]*)(?:\.([\da-f]*))?(?:p([+-]?\d+))?|0b([01]*)(?:\.([01]*))?|(?:\d+\.?\d*|\.\d+)(?:e([+-]?\d+))?"
-)
-
-
-def read_number(text: str) -> tuple[bool, Fraction]:
-    """Read a number exactly, as the page does: "3.1415", "1/3", "2^-24", "0x1.8p-3", "1 + 2^-11".
-
-    Returns its sign (True for minus, of zero too) and its magnitude. Raises ValueError for anything else, infinities
-    and NaN included: they have no place on the line.
-    """
-    refusal = ValueError(f'{text!r} is not a finite number like "3.1415", "1/3", "2^-24"')
-    numbers: list[Fraction] = []
-
-    def keep(token: re.Match) -> str:
-        numbers.append(_token_value(token, refusal))
-        return f"n{len(numbers) - 1}"
-
-    plain = text.lower().replace("−", "-").replace("×", "*").replace("**", "^")
-    if len(text) > 2000 or re.search(r"n|__|//|[^\da-fxp.+\-*/^()\s_]", plain):
-        raise refusal
-    plain = re.sub(r"(?<=\d)_(?=[\da-f])", "", plain)
-    try:
-        tree = ast.parse(_TOKEN.sub(keep, plain).strip().replace("^", "**"), mode="eval")
-        return _evaluate(tree.body, numbers)
-    except (SyntaxError, ZeroDivisionError, OverflowError, RecursionError, _NoNumber):
-        raise refusal from None
-
-
-class _NoNumber(Exception):
-    """Text that parses, but as no number."""
-
-
-def _token_value(token: re.Match, refusal: ValueError) -> Fraction:
-    text = token[0]
-    whole, part, power, bits, bit_part, ten = token.groups()
-    if any(abs(int(exponent)) > _MOST_EXPONENT for exponent in (power, ten) if exponent):
-        raise refusal
-    if not text.startswith(("0x", "0b")):
-        return Fraction(text)
-    digits, after, base = (whole, part or "", 16) if text[1] == "x" else (bits, bit_part or "", 2)
-    if not digits + after:
-        raise refusal
-    return Fraction(int(digits + after, base)) * Fraction(2) ** int(power or 0) / base ** len(after)
-
-
-def _evaluate(node: ast.AST, numbers: list[Fraction]) -> tuple[bool, Fraction]:
-    match node:
-        case ast.Name(id=name) if re.fullmatch(r"n\d+", name):
-            return False, numbers[int(name[1:])]
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=operand):
-            sign, size = _evaluate(operand, numbers)
-            return sign != isinstance(op, ast.USub), size
-        case ast.BinOp(left=left, op=op, right=right):
-            return _operation(op, _evaluate(left, numbers), _evaluate(right, numbers))
-    raise _NoNumber
-
-
-def _operation(op: ast.operator, left: tuple[bool, Fraction], right: tuple[bool, Fraction]) -> tuple[bool, Fraction]:
-    (sign, a), (other, b) = left, right
-    match op:
-        case ast.Mult():
-            return sign != other, a * b
-        case ast.Div():
-            return sign != other, a / b
-        case ast.Add() | ast.Sub():
-            y = (-a if sign else a) + (-b if other != isinstance(op, ast.Sub) else b)
-            return y < 0, abs(y)
-        case ast.Pow() if b.denominator == 1 and b * _bits(a) <= _MOST_BITS:
-            return sign and b % 2 == 1, a ** (-int(b) if other else int(b))
-    raise _NoNumber
-
-
-def _bits(x: Fraction) -> int:
-    return x.numerator.bit_length() + x.denominator.bit_length()
-
-
-def quantize_exact(sign: bool, size: Fraction, fmt: FloatFormat, rounding: Rounding, saturate: bool = False) -> float:
-    """Round a fraction that float64 may not hold, once, as `utils.rounding.quantize` rounds what it holds.
-
-    The rule sees the number of gaps, with its fraction replaced by one on the same side of the middle: 1/4, 1/2, 3/4.
-    """
-    e = min(max(_floor_log2(size), fmt.emin), fmt.emax) if size else fmt.emin
-    step = Fraction(2) ** (e - fmt.mantissa_bits)
-    end = Fraction(fmt.max) / (Fraction(2) ** (fmt.emax - fmt.mantissa_bits)) + 1
-    gaps = min(size / step, end - Fraction(1, 4)) if e == fmt.emax else size / step
-    whole = gaps.numerator // gaps.denominator
-    rest = gaps - whole
-    stand_in = whole % 2 + (0.0 if rest == 0 else 0.5 if 2 * rest == 1 else 0.25 if 2 * rest < 1 else 0.75)
-    rounded = abs(float(rounding(np.float64(-stand_in if sign else stand_in))))
-    y = (whole - whole % 2 + Fraction(rounded)) * step
-    if size and not fmt.has_zero:
-        y = max(y, Fraction(fmt.smallest_normal))
-    magnitude = inf if y > Fraction(fmt.max) else float(y)
-    return float(quantize(-magnitude if sign else magnitude, fmt, saturate=saturate))
-
-
-def _floor_log2(x: Fraction) -> int:
-    e = x.numerator.bit_length() - x.denominator.bit_length()
-    return e if Fraction(2) ** e <= x else e - 1
 
 
 class NumberLine(BookWidget):
@@ -167,18 +56,17 @@ class NumberLine(BookWidget):
 
     def results(self) -> dict[str, tuple[tuple[float, Fraction], ...]]:
         """Give what each rule makes of x: by its name the possible values, each with its probability."""
-        sign, size = read_number(self.x)
+        x = _finite(self.x)
 
         def stored(rule: Rounding) -> float:
-            return quantize_exact(sign, size, self.fmt, rule, saturate=self.saturate)
+            return quantize_exact(x, self.fmt, rule, saturate=self.saturate)
 
-        found = {name: ((stored(rule), Fraction(1)),) for name, rule in RULES.items() if rule}
-        return found | {"stochastic": self._chances(sign, size, stored)}
+        found = {name: ((stored(rule), Fraction(1)),) for name, rule in rules.RULES.items()}
+        return found | {"stochastic": self._chances(Fraction(x), stored)}
 
-    def _chances(self, sign: bool, size: Fraction, stored) -> tuple[tuple[float, Fraction], ...]:
-        fmt = self.fmt
-        e = min(max(_floor_log2(size), fmt.emin), fmt.emax) if size else fmt.emin
-        gaps = size / Fraction(2) ** (e - fmt.mantissa_bits)
+    def _chances(self, x: Fraction, stored) -> tuple[tuple[float, Fraction], ...]:
+        fmt, size, sign = self.fmt, abs(x), x < 0
+        gaps = size / gap(size, fmt)
         out = gaps - gaps.numerator // gaps.denominator  # away from zero
         far = size >= Fraction(fmt.max) + Fraction(2) ** (fmt.emax - fmt.mantissa_bits)
         small = not fmt.has_zero and (sign or size < Fraction(fmt.smallest_normal))
@@ -205,7 +93,7 @@ class NumberLine(BookWidget):
         name, text = proposal["trait"].name, proposal["value"]
         if text or name == "x":
             try:
-                read_number(text)
+                _finite(text)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
         return text
@@ -213,7 +101,7 @@ class NumberLine(BookWidget):
     def _check_bounds(self) -> None:
         if bool(self.low) != bool(self.high):
             raise ValueError(f"low and high come together, got {self.low!r} and {self.high!r}")
-        if self.low and _signed(self.low) >= _signed(self.high):
+        if self.low and _finite(self.low) >= _finite(self.high):
             raise ValueError(f"low {self.low!r} is not below high {self.high!r}")
 
     def __repr__(self) -> str:
@@ -235,9 +123,15 @@ class NumberLine(BookWidget):
         )
 
 
-def _signed(text: str) -> Fraction:
-    sign, size = read_number(text)
-    return -size if sign else size
+def _finite(text: str) -> Number:
+    """Read a number that has a place on the line: a Fraction, or -0.0."""
+    try:
+        value = read_number(text)
+    except ValueError:
+        value = inf
+    if isinstance(value, float) and value != 0:
+        raise ValueError(f'{text!r} is not a finite number like "3.1415", "1/3", "2^-24"')
+    return value
 
 
 def _outcomes_text(outcomes: tuple[tuple[float, Fraction], ...]) -> str:

@@ -7,8 +7,10 @@ from fractions import Fraction
 import traitlets
 
 from utils.accumulation import stall
+from utils.exact_rounding import quantize_exact
 from utils.formats import FORMATS, FloatFormat
-from utils.rounding import quantize, ulp
+from utils.number_text import read_number
+from utils.rounding import ulp
 from utils.widgets.book_widget import BookWidget, format_label
 
 SUMMABLE = tuple(name for name, fmt in FORMATS.items() if fmt.has_zero and fmt.precision <= 24)
@@ -75,8 +77,8 @@ class Swamping(BookWidget):
     def _valid_number(self, proposal) -> str:
         text = proposal["value"]
         try:
-            Fraction(text)
-        except (ValueError, ZeroDivisionError):
+            Fraction(read_number(text))
+        except (ValueError, OverflowError):  # no number; an infinity
             raise ValueError(
                 f'{proposal["trait"].name} {text!r} is not a finite number like "1", "0.1" or "1/3"'
             ) from None
@@ -138,16 +140,8 @@ def _summable(name: str) -> str:
 
 
 def _stored(text: str, fmt: FloatFormat) -> float:
-    """Round the exact number to the format: through float64 rounded to odd, as `utils.accumulation` does."""
-    exact = Fraction(text)
-    try:
-        near = float(exact)
-    except OverflowError:
-        near = math.inf if exact > 0 else -math.inf
-    if math.isfinite(near) and Fraction(near) != exact:
-        other = math.nextafter(near, math.inf if exact > Fraction(near) else -math.inf)
-        near = near if math.frexp(near)[0] * 2**53 % 2 else other
-    return float(quantize(near, fmt))
+    """Round the exact number to the format, once."""
+    return quantize_exact(Fraction(read_number(text)), fmt)
 
 
 def _number(value: float) -> str:
