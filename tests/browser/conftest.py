@@ -1,8 +1,10 @@
 """What the browser tests share: the built site, a server for it, a browser, and a page that is watched."""
 
+import importlib.util
 import os
 import shutil
 import socketserver
+import sys
 import threading
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +14,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from utils.widgets.book_widget import BookWidget
+
 SITE = Path(__file__).parents[2] / "_build" / "html"
+EXTENSIONS = Path(__file__).parents[2] / "book" / "_ext"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 QUIET = [
     "--no-sandbox",  # in a container Chromium runs as root
@@ -152,3 +157,101 @@ def page_watch(browser):
     yield new_page
     for context in contexts:
         context.close()
+
+
+def widget_assets():
+    """The Sphinx extension `book_widgets`, which writes the script and the style sheet of a page with widgets."""
+    sys.path.insert(0, str(EXTENSIONS))  # its own modules stand beside it
+    try:
+        spec = importlib.util.spec_from_file_location("book_widgets", EXTENSIONS / "book_widgets.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(EXTENSIONS))
+    return module
+
+
+def widget_html(widget):
+    """The place of a widget in a page; text is taken as HTML."""
+    return widget if isinstance(widget, str) else widget._repr_mimebundle_()[0]["text/html"]
+
+
+GROUND = {"light": "#ffffff", "dark": "#14181e"}
+INK = {"light": "#1c1f24", "dark": "#e6e9ee"}
+
+
+@pytest.fixture
+def show(page_watch, tmp_path):
+    """A function that opens a page with the given widgets and the assets that the Sphinx extension writes.
+
+    `show(*widgets, theme="light", scripts=(), **options)`: `scripts` run before the page's own, `options` go to the
+    browser context. The page's problems are `show.watched.problems`; there must be none when the test ends.
+    """
+    registry = BookWidget.registry()
+
+    def open_page(*widgets, theme="light", scripts=(), **options):
+        assets = widget_assets()
+        (tmp_path / "widgets.js").write_text(assets.script(registry), "utf8")
+        (tmp_path / "widgets.css").write_text(assets.style(registry), "utf8")
+        body = "\n".join(map(widget_html, widgets))
+        (tmp_path / "page.html").write_text(
+            f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8"><title>Widgets</title>'
+            '<meta name="viewport" content="width=device-width,initial-scale=1">'
+            '<link rel="stylesheet" href="widgets.css"><script defer src="widgets.js"></script>'
+            f"<style>body {{ margin: 0 auto; max-width: 760px; padding: 16px; font-family: system-ui;"
+            f" background: {GROUND[theme]}; color: {INK[theme]} }} a {{ color: var(--mp-accent) }}</style></head>"
+            f"<body><main><h1>Widgets</h1><h2>Play</h2>{body}</main></body></html>",
+            "utf8",
+        )
+        watched = open_page.watched = page_watch(**options)
+        for script in scripts:
+            watched.page.add_init_script(script)
+        url = (tmp_path / "page.html").as_uri()
+        if options.get("java_script_enabled", True):
+            return watched.open(url)
+        watched.page.goto(url)
+        return watched.page
+
+    yield open_page
+    assert open_page.watched.problems == []
+
+
+@pytest.fixture
+def hosted(browser):
+    """A function that gives a page in which a notebook's front end holds the widget: `hosted(widget)`.
+
+    The page has `model` (with `sent`, `state`, `set`, `fire`), `el`, `cleanup` and the `listeners` still there.
+    """
+    pages = []
+
+    def open_page(widget):
+        page = browser.new_page()
+        pages.append(page)
+        page.evaluate(HOST, [type(widget).esm_source(), widget.book_state()])
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+
+
+HOST = """
+async ([source, state]) => {
+  // An anywidget host in short: a model with events, and a count of the listeners that are still there.
+  const listeners = [];
+  const model = {
+    sent: [], state: { ...state },
+    get: (key) => model.state[key],
+    set: (key, value) => { model.state[key] = value; },
+    save_changes: () => model.sent.push({ ...model.state }),
+    on: (name, call) => listeners.push([name, call]),
+    off: (name, call) => listeners.splice(listeners.findIndex(([at, known]) => at === name && known === call), 1),
+    fire: (name) => listeners.filter(([at]) => at === name).forEach(([, call]) => call()),
+  };
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const widget = (await import(url)).default;
+  const el = document.body.appendChild(document.createElement("div"));
+  const cleanup = await widget.render({ model, el });
+  Object.assign(window, { model, el, cleanup, listeners });
+}
+"""

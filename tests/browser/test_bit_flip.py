@@ -1,18 +1,15 @@
 """BitFlip in a real browser: mouse, keyboard, numbers, junk, formats, goals, phone, no JavaScript, no barriers."""
 
-import importlib.util
 import json
 import re
-from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from utils.formats import FORMATS
 from utils.widgets.bit_flip import KINDS, BitFlip, Goal, formula_text
-from utils.widgets.book_widget import BookWidget, read_part
+from utils.widgets.book_widget import read_part
 
-LOADER = Path(__file__).parents[2] / "book" / "_ext" / "book_widgets.py"
 PHONE = {"width": 390, "height": 844}
 GOALS = [
     Goal("test/one-and-a-half", "Make 1.5625.", value="1.5625", hints=("It is 1 + 1/2 + 1/16.",)),
@@ -21,43 +18,6 @@ GOALS = [
     Goal("test/minus-zero", "Make the other zero.", kind="negative_zero"),
     Goal("test/nan", "Make a NaN.", kind="nan"),
 ]
-
-
-def extension():
-    spec = importlib.util.spec_from_file_location("book_widgets", LOADER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def show(page_watch, tmp_path):
-    """Open a page that holds the given widgets, with the assets that the Sphinx extension writes."""
-
-    def open_page(*widgets, theme="light", **options):
-        assets = extension()
-        (tmp_path / "widgets.js").write_text(assets.script(BookWidget.registry()), "utf8")
-        (tmp_path / "widgets.css").write_text(assets.style(BookWidget.registry()), "utf8")
-        body = "\n".join(widget._repr_mimebundle_()[0]["text/html"] for widget in widgets)
-        (tmp_path / "page.html").write_text(
-            f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8"><title>Bits</title>'
-            '<meta name="viewport" content="width=device-width,initial-scale=1">'
-            '<link rel="stylesheet" href="widgets.css"><script defer src="widgets.js"></script>'
-            f"<style>body {{ margin: 0 auto; max-width: 760px; padding: 16px; "
-            f"{'background: #14181e; color: #e6e9ee' if theme == 'dark' else ''} }}</style></head>"
-            f"<body><main><h1>Bits</h1><h2>Play</h2>{body}</main></body></html>",
-            "utf8",
-        )
-        watched = page_watch(**options)
-        if options.get("java_script_enabled", True):
-            watched.open((tmp_path / "page.html").as_uri())
-        else:
-            watched.page.goto((tmp_path / "page.html").as_uri())
-        open_page.watched = watched
-        return watched.page
-
-    yield open_page
-    assert open_page.watched.problems == []
 
 
 def bit(page, number):
@@ -661,31 +621,8 @@ def test_without_javascript_the_bits_the_value_and_the_formula_are_there(show):
     assert len(shades) >= 3
 
 
-HOST = """
-async ([source, state]) => {
-  // An anywidget host in short: a model with events, and a count of the listeners that are still there.
-  const listeners = [];
-  const model = {
-    sent: [], state: { ...state },
-    get: (key) => model.state[key],
-    set: (key, value) => { model.state[key] = value; },
-    save_changes: () => model.sent.push({ ...model.state }),
-    on: (name, call) => listeners.push([name, call]),
-    off: (name, call) => listeners.splice(listeners.findIndex(([at, known]) => at === name && known === call), 1),
-    fire: (name) => listeners.filter(([at]) => at === name).forEach(([, call]) => call()),
-  };
-  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  const widget = (await import(url)).default;
-  const el = document.body.appendChild(document.createElement("div"));
-  const cleanup = await widget.render({ model, el });
-  Object.assign(window, { model, el, cleanup, listeners });
-}
-"""
-
-
-def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(browser):
-    page = browser.new_page()
-    page.evaluate(HOST, [BitFlip.esm_source(), BitFlip(goals=GOALS).book_state()])
+def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
+    page = hosted(BitFlip(goals=GOALS))
     bit(page, 9).click()
     assert page.evaluate("() => model.sent.at(-1).code") == "0x3e00"
     bit(page, 6).click()
@@ -694,12 +631,10 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(browser):
     page.evaluate("() => model.fire('change:code')")
     assert value(page) == "0.3125"
     assert page.get_by_label("Format").input_value() == "float8_e4m3fn"
-    page.close()
 
 
-def test_cleanup_removes_every_listener(browser):
-    page = browser.new_page()
-    page.evaluate(HOST, [BitFlip.esm_source(), BitFlip(goals=GOALS).book_state()])
+def test_cleanup_removes_every_listener(hosted):
+    page = hosted(BitFlip(goals=GOALS))
     page.evaluate("() => cleanup()")
     sent = page.evaluate("() => model.sent.length")
     for control in page.locator("button").all():
@@ -708,4 +643,3 @@ def test_cleanup_removes_every_listener(browser):
     bit(page, 9).dispatch_event("keydown", {"key": "1"})
     assert page.evaluate("() => model.sent.length") == sent
     assert page.evaluate("() => listeners.length") == 0
-    page.close()

@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.browser.test_bit_flip import HOST, extension
 from utils.formats import FORMATS
 from utils.number_text import read_number
 from utils.rounding import RULES
@@ -18,34 +17,6 @@ from utils.widgets.every_format_facts import fate
 
 PHONE = {"width": 390, "height": 844}
 LABELS = [format_label(fmt) for fmt in FORMATS.values()]
-
-
-@pytest.fixture
-def show(page_watch, tmp_path):
-    """Open a page that holds an EveryFormat, with the assets that the Sphinx extension writes."""
-
-    def open_page(widget, theme="light", **options):
-        assets, registry = extension(), {"every_format": EveryFormat}
-        (tmp_path / "widgets.js").write_text(assets.script(registry), "utf8")
-        (tmp_path / "widgets.css").write_text(assets.style(registry), "utf8")
-        ground = "background: #14181e; color: #e6e9ee" if theme == "dark" else ""
-        (tmp_path / "page.html").write_text(
-            f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8"><title>Formats</title>'
-            '<meta name="viewport" content="width=device-width,initial-scale=1">'
-            '<link rel="stylesheet" href="widgets.css"><script defer src="widgets.js"></script>'
-            f"<style>body {{ margin: 0 auto; max-width: 690px; padding: 16px; {ground} }}</style></head>"
-            f"<body><main><h1>Formats</h1>{widget._repr_mimebundle_()[0]['text/html']}</main></body></html>",
-            "utf8",
-        )
-        watched = open_page.watched = page_watch(**options)
-        if options.get("java_script_enabled", True):
-            watched.open((tmp_path / "page.html").as_uri())
-        else:
-            watched.page.goto((tmp_path / "page.html").as_uri())
-        return watched.page
-
-    yield open_page
-    assert open_page.watched.problems == []
 
 
 def row(page, label):
@@ -474,9 +445,8 @@ def test_without_javascript_the_table_of_the_first_value_is_there(show):
     assert "float16\t∞\t∞\toverflow: to ∞" in page.locator("[data-mp-widget]").inner_text()
 
 
-def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(browser):
-    page = browser.new_page()
-    page.evaluate(HOST, [EveryFormat.esm_source(), EveryFormat(formats=["float16", "float32"]).book_state()])
+def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
+    page = hosted(EveryFormat(formats=["float16", "float32"]))
     assert order(page) == ["float32", "float16"]
     field(page).fill("65520")
     assert page.evaluate("() => model.sent.at(-1).value") == "65520"
@@ -489,12 +459,10 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(browser):
     )
     assert field(page).input_value() == "2^-24"
     assert shown(page, "float16")[2] == "subnormal: 1 of 11 bits left"
-    page.close()
 
 
-def test_python_reads_every_value_that_the_page_sends(browser):
-    page = browser.new_page()
-    page.evaluate(HOST, [EveryFormat.esm_source(), EveryFormat("1 + 2^-11").book_state()])
+def test_python_reads_every_value_that_the_page_sends(hosted):
+    page = hosted(EveryFormat("1 + 2^-11"))
     for name in ("Divide by 2", "Divide by 2", "Multiply by 2"):
         page.get_by_role("button", name=name).click()
     for text in ("2⁻²⁴", "−1.5 × 10⁻³", " 0x1.8p3 ", "∞", "-inf", "1e-8"):
@@ -505,19 +473,16 @@ def test_python_reads_every_value_that_the_page_sends(browser):
         widget.value = text
     assert [read_number(text) for text in sent[:3]] == [read_number(f"(1 + 2^-11) * 2^{k}") for k in (-1, -2, -1)]
     assert len(sent) == 9
-    page.close()
 
 
-def test_cleanup_removes_every_listener(browser):
-    page = browser.new_page()
-    page.evaluate(HOST, [EveryFormat.esm_source(), EveryFormat().book_state()])
+def test_cleanup_removes_every_listener(hosted):
+    page = hosted(EveryFormat())
     page.evaluate("() => cleanup()")
     for control in page.locator("button").all():
         control.dispatch_event("click")
     field(page).dispatch_event("input")
     page.get_by_label("Saturate").dispatch_event("change")
     assert page.evaluate("() => [model.sent.length, listeners.length]") == [0, 0]
-    page.close()
 
 
 def test_it_is_found_by_its_name():

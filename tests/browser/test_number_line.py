@@ -1,12 +1,9 @@
 """NumberLine in a real browser: its arithmetic against utils.rounding, its geometry, and what a reader does with it."""
 
-import importlib.util
 import json
 import re
-import sys
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +16,6 @@ from utils.rounding import quantize, ulp
 from utils.widgets.book_widget import BookWidget, read_part
 from utils.widgets.number_line import RULES, NumberLine
 
-EXTENSIONS = Path(__file__).parents[2] / "book" / "_ext"
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 900}
 SMALL = [name for name, fmt in FORMATS.items() if fmt.bits <= 8]
@@ -154,46 +150,18 @@ def line(browser):
     page.close()
 
 
-def extension():
-    sys.path.insert(0, str(EXTENSIONS))  # its own modules stand beside it
-    try:
-        spec = importlib.util.spec_from_file_location("book_widgets", EXTENSIONS / "book_widgets.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(EXTENSIONS))
-    return module
-
-
 @pytest.fixture
-def show(page_watch, tmp_path):
-    """Open a page that holds the given widgets, with the assets that the Sphinx extension writes."""
+def show(show):
+    """Open a page that holds the given widgets, and wait for their pictures."""
 
-    def open_page(*widgets, theme="light", **options):
-        assets, registry = extension(), {"number_line": NumberLine}
-        (tmp_path / "widgets.js").write_text(assets.script(registry), "utf8")
-        (tmp_path / "widgets.css").write_text(assets.style(registry), "utf8")
-        body = "\n".join(widget._repr_mimebundle_()[0]["text/html"] for widget in widgets)
-        (tmp_path / "page.html").write_text(
-            f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8"><title>Line</title>'
-            '<meta name="viewport" content="width=device-width,initial-scale=1">'
-            '<link rel="stylesheet" href="widgets.css"><script defer src="widgets.js"></script>'
-            f"<style>body {{ margin: 0 auto; max-width: 760px; padding: 16px; "
-            f"{'background: #14181e; color: #e6e9ee' if theme == 'dark' else ''} }}</style></head>"
-            f"<body><main><h1>Line</h1><h2>Play</h2>{body}</main></body></html>",
-            "utf8",
-        )
-        watched = page_watch(**options)
+    def open_page(*widgets, **options):
+        page = show(*widgets, **options)
         if options.get("java_script_enabled", True):
-            watched.open((tmp_path / "page.html").as_uri())
-            watched.page.wait_for_function("() => document.querySelector('.mp-nl-picture text')")
-        else:
-            watched.page.goto((tmp_path / "page.html").as_uri())
-        open_page.watched = watched
-        return watched.page
+            page.wait_for_function("() => document.querySelector('.mp-nl-picture text')")
+        open_page.watched = show.watched
+        return page
 
-    yield open_page
-    assert open_page.watched.problems == []
+    return open_page
 
 
 def e4m3(x="0.3", low="0", high="1", **kwargs):
@@ -439,9 +407,8 @@ def test_each_named_view_shows_what_its_name_says(line, name, which):
             assert bounds is None
             continue
         low, high = map(read_number, bounds)
-        sign, size = read_number(x)
         points = {
-            "x": [-size if sign else size],
+            "x": [read_number(x)],
             "one": [1],
             "subnormals": [0, Fraction(fmt.smallest_normal)],
             "end": [Fraction(fmt.max)],
@@ -988,32 +955,9 @@ def test_without_javascript_the_six_results_are_there(show):
     assert "0.28125 with 40 %, 0.3125 with 60 %" in text
 
 
-HOST = """
-async ([source, state]) => {
-  // An anywidget host in short: a model with events, and a count of the listeners that are still there.
-  const listeners = [];
-  const model = {
-    sent: [], state: { ...state },
-    get: (key) => model.state[key],
-    set: (key, value) => { model.state[key] = value; },
-    save_changes: () => model.sent.push({ ...model.state }),
-    on: (name, call) => listeners.push([name, call]),
-    off: (name, call) => listeners.splice(listeners.findIndex(([at, known]) => at === name && known === call), 1),
-    fire: (name) => listeners.filter(([at]) => at === name).forEach(([, call]) => call()),
-  };
-  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  const widget = (await import(url)).default;
-  const el = document.body.appendChild(document.createElement("div"));
-  const cleanup = await widget.render({ model, el });
-  Object.assign(window, { model, el, cleanup, listeners });
-}
-"""
-
-
-def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(browser):
-    page = browser.new_page()
+def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     widget = e4m3()
-    page.evaluate(HOST, [NumberLine.esm_source(), widget.book_state()])
+    page = hosted(widget)
     handle(page).focus()
     page.keyboard.press("Shift+ArrowRight")
     page.get_by_role("button", name="zoom in").click()
@@ -1032,12 +976,10 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(browser):
     page.evaluate("() => void Object.assign(model.state, { low: '3', high: '2' })")
     page.evaluate("() => model.fire('change:low')")  # half of a change: no view at all
     assert "values of E2M1" in page.locator(".mp-nl-count").inner_text()
-    page.close()
 
 
-def test_cleanup_removes_every_listener(browser):
-    page = browser.new_page()
-    page.evaluate(HOST, [NumberLine.esm_source(), e4m3().book_state()])
+def test_cleanup_removes_every_listener(hosted):
+    page = hosted(e4m3())
     page.evaluate("() => cleanup()")
     sent = page.evaluate("() => model.sent.length")
     for control in page.locator("button, input, select, [role=slider]").all():
@@ -1048,7 +990,6 @@ def test_cleanup_removes_every_listener(browser):
     page.locator(".mp-nl-stage").dispatch_event("pointerup")
     assert page.evaluate("() => model.sent.length") == sent
     assert page.evaluate("() => listeners.length") == 0
-    page.close()
 
 
 def test_the_module_stands_alone(line):

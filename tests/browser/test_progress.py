@@ -1,10 +1,8 @@
 """Progress in a real browser: counts, what is next, forgetting, taking it along, no storage, and the built pages."""
 
 import html
-import importlib.util
 import json
 import re
-from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -12,7 +10,6 @@ from axe_playwright_python.sync_playwright import Axe
 import book_progress
 from utils.widgets.progress import NOTE, Progress
 
-LOADER = Path(__file__).parents[2] / "book" / "_ext" / "book_widgets.py"
 PHONE = {"width": 390, "height": 844}
 
 
@@ -32,37 +29,20 @@ SOLVED, HINTED = {"solved": True, "hints": 0}, {"solved": False, "hints": 2}
 
 
 @pytest.fixture
-def show(page_watch, tmp_path):
+def show(show):
     """Open a page with the widget, after `stored` was put into the storage of the browser."""
 
-    def open_page(chapters=CHAPTERS, *, stored=(), script="", theme="light", **options):
-        spec = importlib.util.spec_from_file_location("book_widgets", LOADER)
-        assets = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(assets)
-        widgets = {"progress": Progress}
-        (tmp_path / "widgets.js").write_text(assets.script(widgets), "utf8")
-        (tmp_path / "widgets.css").write_text(assets.style(widgets), "utf8")
-        (tmp_path / "page.html").write_text(
-            f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8"><title>Progress</title>'
-            '<meta name="viewport" content="width=device-width,initial-scale=1">'
-            '<link rel="stylesheet" href="widgets.css"><script defer src="widgets.js"></script>'
-            "<style>body { margin: 0 auto; max-width: 760px; padding: 16px; background: var(--mp-paper);"
-            " color: var(--mp-ink) } a { color: var(--mp-accent) }</style></head>"
-            f"<body><main><h1>Book</h1><h2>Your progress</h2>{place(Progress(chapters=chapters))}</main></body></html>",
-            "utf8",
-        )
-        watched = open_page.watched = page_watch(**options)
-        for name, record in dict(stored).items():
-            watched.page.add_init_script(
-                f"sessionStorage.getItem({json.dumps(name)}) || (sessionStorage.setItem({json.dumps(name)}, 1),"
-                f" localStorage.setItem({json.dumps('mp-progress:' + name)}, {json.dumps(json.dumps(record))}))"
-            )
-        if script:
-            watched.page.add_init_script(script)
-        return watched.open((tmp_path / "page.html").as_uri())
+    def open_page(chapters=CHAPTERS, *, stored=(), script="", **options):
+        scripts = [
+            f"sessionStorage.getItem({json.dumps(name)}) || (sessionStorage.setItem({json.dumps(name)}, 1),"
+            f" localStorage.setItem({json.dumps('mp-progress:' + name)}, {json.dumps(json.dumps(record))}))"
+            for name, record in dict(stored).items()
+        ]
+        page = show(Progress(chapters=chapters), scripts=[*scripts, script], **options)
+        open_page.watched = show.watched
+        return page
 
-    yield open_page
-    assert open_page.watched.problems == []
+    return open_page
 
 
 def place(widget):

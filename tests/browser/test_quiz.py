@@ -1,8 +1,6 @@
 """Quiz in a real browser: choices, predictions, numbers, tasks, the keyboard, a phone, progress, no barriers."""
 
-import importlib.util
 import math
-from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -11,7 +9,6 @@ from tests.book_questions import book_questions
 from utils.questions import CORRECT, ROUNDED, Choice, Number, Option, Task, judge, number, placeholder, to_html
 from utils.widgets.quiz import Quiz
 
-LOADER = Path(__file__).parents[2] / "book" / "_ext" / "book_widgets.py"
 PHONE = {"width": 390, "height": 844}
 OPTIONS = (
     Option("It is cut off, so it goes down.", "A cut goes toward zero; this is the nearest."),
@@ -41,43 +38,16 @@ TASK = Task("test/decode16", "`decode16` is right.", said="→ Not yet. Code `0x
 EVERY = (TIE, GUESS, HALF, BUG, LARGEST, CODE, TASK)
 
 
-def extension():
-    spec = importlib.util.spec_from_file_location("book_widgets", LOADER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def show(page_watch, tmp_path):
+def show(show):
     """Open a page with one quiz for each argument, a question or the HTML of a place."""
 
-    def open_page(*quizzes, theme="light", **options):
-        assets = extension()
-        (tmp_path / "widgets.js").write_text(assets.script({"quiz": Quiz}), "utf8")
-        (tmp_path / "widgets.css").write_text(assets.style({"quiz": Quiz}), "utf8")
-        body = "\n".join(
-            quiz if isinstance(quiz, str) else Quiz(quiz)._repr_mimebundle_()[0]["text/html"] for quiz in quizzes
-        )
-        (tmp_path / "page.html").write_text(
-            f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8"><title>Quiz</title>'
-            '<meta name="viewport" content="width=device-width,initial-scale=1">'
-            '<link rel="stylesheet" href="widgets.css"><script defer src="widgets.js"></script>'
-            f"<style>body {{ margin: 0 auto; max-width: 760px; padding: 16px; "
-            f"{'background: #14181e; color: #e6e9ee' if theme == 'dark' else ''} }}</style></head>"
-            f"<body><main><h1>Quiz</h1>{body}</main></body></html>",
-            "utf8",
-        )
-        watched = page_watch(**options)
-        if options.get("java_script_enabled", True):
-            watched.open((tmp_path / "page.html").as_uri())
-        else:
-            watched.page.goto((tmp_path / "page.html").as_uri())
-        open_page.watched = watched
-        return watched.page
+    def open_page(*quizzes, **options):
+        page = show(*(quiz if isinstance(quiz, str) else Quiz(quiz) for quiz in quizzes), **options)
+        open_page.watched = show.watched
+        return page
 
-    yield open_page
-    assert open_page.watched.problems == []
+    return open_page
 
 
 def option(page, n):

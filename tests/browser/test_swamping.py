@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-import book_widgets
 from utils.accumulation import kahan_sum, running_sum, stall
 from utils.formats import FORMATS
 from utils.rounding import quantize
-from utils.widgets.book_widget import BookWidget, read_part
+from utils.widgets.book_widget import read_part
 from utils.widgets.swamping import SUMMABLE, USUAL, Swamping
 
 PHONE = {"width": 390, "height": 844}
@@ -20,32 +19,15 @@ CALM = {"reduced_motion": "reduce"}
 
 
 @pytest.fixture
-def show(page_watch, tmp_path):
-    """Open a page that holds the given widgets, with the assets that the Sphinx extension writes."""
+def show(show):
+    """Open a page that holds the given widgets, on a desk and without motion unless a test says otherwise."""
 
-    def open_page(*widgets, theme="light", **options):
-        (tmp_path / "widgets.js").write_text(book_widgets.script(BookWidget.registry()), "utf8")
-        (tmp_path / "widgets.css").write_text(book_widgets.style(BookWidget.registry()), "utf8")
-        body = "\n".join(widget._repr_mimebundle_()[0]["text/html"] for widget in widgets)
-        (tmp_path / "page.html").write_text(
-            f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8"><title>Sums</title>'
-            '<meta name="viewport" content="width=device-width,initial-scale=1">'
-            '<link rel="stylesheet" href="widgets.css"><script defer src="widgets.js"></script>'
-            f"<style>body {{ margin: 0 auto; max-width: 760px; padding: 16px; font-family: system-ui; "
-            f"{'background: #14181e; color: #e6e9ee' if theme == 'dark' else ''} }}</style></head>"
-            f"<body><main><h1>Sums</h1>{body}</main></body></html>",
-            "utf8",
-        )
-        watched = page_watch(**{"viewport": DESK, **CALM, **options})
-        if options.get("java_script_enabled", True):
-            watched.open((tmp_path / "page.html").as_uri())
-        else:
-            watched.page.goto((tmp_path / "page.html").as_uri())
-        open_page.watched = watched
-        return watched.page
+    def open_page(*widgets, **options):
+        page = show(*widgets, **{"viewport": DESK, **CALM, **options})
+        open_page.watched = show.watched
+        return page
 
-    yield open_page
-    assert open_page.watched.problems == []
+    return open_page
 
 
 def press(page, name):
@@ -610,30 +592,8 @@ def test_without_javascript_the_page_says_where_sums_stop(show):
     assert "it stops at 256" in page.locator("[data-mp-widget]").inner_text()
 
 
-HOST = """
-async ([source, state]) => {
-  const listeners = [];
-  const model = {
-    sent: [], state: { ...state },
-    get: (key) => model.state[key],
-    set: (key, value) => { model.state[key] = value; },
-    save_changes: () => model.sent.push({ ...model.state }),
-    on: (name, call) => listeners.push([name, call]),
-    off: (name, call) => listeners.splice(listeners.findIndex(([at, known]) => at === name && known === call), 1),
-    fire: (name) => listeners.filter(([at]) => at === name).forEach(([, call]) => call()),
-  };
-  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  const widget = (await import(url)).default;
-  const el = document.body.appendChild(document.createElement("div"));
-  const cleanup = await widget.render({ model, el });
-  Object.assign(window, { model, el, cleanup, listeners });
-}
-"""
-
-
-def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(browser):
-    page = browser.new_page()
-    page.evaluate(HOST, [Swamping.esm_source(), Swamping().book_state()])
+def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
+    page = hosted(Swamping())
     press(page, "add 10")
     assert page.evaluate("() => model.sent.at(-1).count") == 10
     type_into(page, "Increment", "2^-3")
@@ -641,12 +601,10 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(browser):
     page.evaluate("() => void Object.assign(model.state, { format: 'float16', increment: '1', count: 2049 })")
     page.evaluate("() => model.fire('change:count')")
     assert "stalled at 2048" in said(page)
-    page.close()
 
 
-def test_cleanup_removes_every_listener_and_ends_a_run(browser):
-    page = browser.new_page()
-    page.evaluate(HOST, [Swamping.esm_source(), Swamping().book_state()])
+def test_cleanup_removes_every_listener_and_ends_a_run(hosted):
+    page = hosted(Swamping())
     press(page, "run")
     page.evaluate("() => cleanup()")
     text = page.locator(".mp-panel").inner_text()
@@ -658,4 +616,3 @@ def test_cleanup_removes_every_listener_and_ends_a_run(browser):
     assert page.locator(".mp-panel").inner_text() == text
     assert page.evaluate("() => model.sent.length") == sent
     assert page.evaluate("() => listeners.length") == 0
-    page.close()

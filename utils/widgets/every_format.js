@@ -88,7 +88,7 @@ function choicePanel(h, actions) {
     node: h("div", { class: "mp-ef-choices" },
       h("label", { class: "mp-field" }, h("span", {}, "Rounding"), rule),
       h("div", { class: "mp-field" }, h("span", {}, "Sort by"), h("div", { class: "mp-ef-orders", role: "group", "aria-label": "Sort by" }, orders)),
-      h("label", { class: "mp-ef-check" }, saturate, h("span", {}, "Saturate"))),
+      h("label", { class: "mp-check" }, saturate, h("span", {}, "Saturate"))),
     draw({ rounding, saturate: on, order }) {
       rule.value = rounding;
       saturate.checked = on;

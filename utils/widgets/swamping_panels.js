@@ -16,7 +16,7 @@ export function swampControls(h, actions, names) {
   return {
     node: h("div", { class: "mp-swamp-controls" },
       h("label", { class: "mp-field" }, "Format", format), start.node, increment.node,
-      h("label", { class: "mp-swamp-check" }, lucky, " stochastic rounding too")),
+      h("label", { class: "mp-check" }, lucky, " stochastic rounding too")),
     describeBy(message) {
       for (const { input } of [increment, start]) input.ariaDescribedByElements = [message];
     },
