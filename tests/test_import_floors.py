@@ -30,6 +30,7 @@ FLOORS = (
         "rounding_kernels",
         "fake_quantize",
         "fast_half",
+        "exponents",
         "layers",
         "loss_scaling",
         "optimizers",
