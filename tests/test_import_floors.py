@@ -32,6 +32,7 @@ FLOORS = (
         "fast_half",
         "exponents",
         "layers",
+        "watch",
         "loss_scaling",
         "optimizers",
         "fp8",

@@ -16,6 +16,7 @@ import torch
 
 from utils import machine, records
 from utils.recipes import Recipe, recipe
+from utils.watch import MOST_STEPS
 
 INTERRUPTED = 130  # 128 + SIGINT, what a shell expects
 FOLDERS = ("--data", "--weights", "--record")
@@ -23,7 +24,10 @@ FOLDERS = ("--data", "--weights", "--record")
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments after they were checked; `batch` is None where the experiment's own is to be used."""
+    """The arguments after they were checked.
+
+    `batch` is None where the experiment's own is to be used, `watch` where no exponents are to be counted.
+    """
 
     recipes: list[Recipe]
     device: torch.device
@@ -33,6 +37,7 @@ class Options:
     weights: str | None
     batch: int | None
     record: Path | None
+    watch: int | None
     command: str
 
 
@@ -66,11 +71,14 @@ def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Op
     parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")
     parser.add_argument("--weights", metavar="DIR", help="folder with trained weights; default: see the first lines")
     parser.add_argument("--batch", type=int, metavar="N", help="texts in a step")
+    parser.add_argument("--watch", type=int, metavar="N", help="count the exponents of N steps of each run")
     parser.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help="write one record a run")
     found = parser.parse_args(arguments)
     for name in ("seeds", "batch"):
         if (value := getattr(found, name)) is not None and value < 1:
             raise ValueError(f"--{name} {value} is below 1")
+    if found.watch is not None and not 1 <= found.watch <= MOST_STEPS:
+        raise ValueError(f"--watch {found.watch} is not in 1 ... {MOST_STEPS}, the steps that a record has room for")
     device = machine.device(found.device)
     return Options(
         recipes=[recipe(name) for name in dict.fromkeys(found.recipe)],
@@ -81,6 +89,7 @@ def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Op
         weights=found.weights,
         batch=found.batch,
         record=records.check_folder(found.record) if found.record else None,
+        watch=found.watch,
         command=shown_command(arguments, program=program),
     )
 

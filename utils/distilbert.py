@@ -35,13 +35,21 @@ DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
 TIMED = replace(review_task.TINY, vocabulary=4_000, width=256, heads=4, hidden=1_024)  # the small shape of `step_times`
 
 
-def run(recipe: Recipe, *, task: Task, device: torch.device, seed: int = 0, provenance: dict | None = None) -> Run:
+def run(
+    recipe: Recipe,
+    *,
+    task: Task,
+    device: torch.device,
+    seed: int = 0,
+    provenance: dict | None = None,
+    watch_steps: int | None = None,
+) -> Run:
     """Fine-tune a DistilBERT in one recipe from one seed, measure it, and return its record and the model.
 
     A loss that is not finite is a result: the run stops, the record names the step, and the accuracy is measured
-    all the same.
+    all the same. `watch_steps` as in `experiment.run`.
     """
-    return experiment.run(plan(task), recipe, device=device, seed=seed, provenance=provenance)
+    return experiment.run(plan(task), recipe, device=device, seed=seed, provenance=provenance, watch_steps=watch_steps)
 
 
 def plan(task: Task) -> experiment.Plan:
@@ -110,7 +118,8 @@ def _prepared(options: command.Options) -> command.Task:
     known = records.provenance(options.command)  # once: a long comparison is one state of the code
 
     def one(recipe: Recipe, seed: int) -> records.Record:
-        return run(recipe, task=task, device=options.device, seed=seed, provenance=known).record
+        finished = run(recipe, task=task, device=options.device, seed=seed, provenance=known, watch_steps=options.watch)
+        return finished.record
 
     return command.Task(reviews.source, task.weights, settings.batch, one, table)
 

@@ -19,6 +19,7 @@ from utils.fine_tuning import Trainer
 from utils.language_task import Task as LanguageTask
 from utils.recipes import RECIPES, Recipe
 from utils.review_task import Task as ReviewTask
+from utils.watch import PREFIX, Watch, evenly
 
 CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the module of an experiment
     *("utils.grammar", "utils.data", "utils.vocabulary", "utils.batches", "utils.models", "utils.recipes"),
@@ -48,8 +49,19 @@ class Plan:
     evaluate: Callable[[Trainer], dict]  # plain JSON values, which join the results
 
 
-def run(plan: Plan, recipe: Recipe, *, device: torch.device, seed: int = 0, provenance: dict | None = None) -> Run:
+def run(
+    plan: Plan,
+    recipe: Recipe,
+    *,
+    device: torch.device,
+    seed: int = 0,
+    provenance: dict | None = None,
+    watch_steps: int | None = None,
+) -> Run:
     """Train the plan's model in one recipe from one seed, measure it, and return its record and the model.
+
+    `watch_steps` is the number of steps, evenly spaced, whose exponents are counted. The record is then one of another
+    experiment, "watched-..." (see `utils.watch`): its losses are the same, its times are not.
 
     A loss that is not finite is a result: the run stops, the record names the step, and the model is measured all the
     same.
@@ -64,8 +76,11 @@ def run(plan: Plan, recipe: Recipe, *, device: torch.device, seed: int = 0, prov
         saved = saved_bytes(trainer, plan.full_batch)
         measure.reset_peak(device)
         begin, cpu_begin = time.perf_counter(), time.process_time()
-        label = f"{recipe.name} seed {seed}"
-        history = fine_tuning.fine_tune(trainer, plan.draw(trainer, seed), steps=plan.steps, label=label)
+        label, watch = f"{recipe.name} seed {seed}", None
+        if watch_steps:
+            steps = evenly(plan.steps, count=watch_steps)
+            watch = Watch(trainer.model, trainer.optimizer, scaler=trainer.scaler, steps=steps)
+        history = fine_tuning.fine_tune(trainer, plan.draw(trainer, seed), steps=plan.steps, label=label, watch=watch)
         seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu_begin
     results = {
         "planned_steps": plan.steps,
@@ -77,13 +92,13 @@ def run(plan: Plan, recipe: Recipe, *, device: torch.device, seed: int = 0, prov
         **plan.evaluate(trainer),
     }
     record = records.Record(
-        experiment=plan.name,
+        experiment=f"{PREFIX if watch else ''}{plan.name}",
         recipe=recipe.name,
         size=task.size,
         seeds=(seed,),
         settings=asdict(task.settings),
         results=results,
-        samples=_samples(history),
+        samples=_samples(history) | ({"exponents": watch.as_json()} if watch else {}),
         data=plan.texts.source,
         data_name=plan.texts.name,
         weights=task.weights,

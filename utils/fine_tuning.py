@@ -4,6 +4,7 @@ The order inside a step is what matters: scale the loss, unscale the gradients, 
 move the learning rate on only if the step was taken.
 """
 
+import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from tqdm import tqdm
 from utils.batches import Batch
 from utils.measure import StepClock
 from utils.recipes import Recipe
+from utils.watch import Watch
 
 CHECK_EVERY = 25  # steps between two looks at the losses: each look makes a GPU wait
 
@@ -52,12 +54,12 @@ class Trainer:
     def __init__(self, model: nn.Module, *, recipe: Recipe, device: torch.device, schedule: Schedule, steps: int):
         self.model = recipe.prepare(model, device).train()
         self.recipe, self.device, self.clip = recipe, device, schedule.clip
-        self.optimizer = torch.optim.AdamW(
+        self.optimizer = recipe.adamw(
             self.model.parameters(),
+            device,
             lr=schedule.learning_rate,
             eps=schedule.epsilon,
             weight_decay=schedule.weight_decay,
-            fused=device.type == "cuda",
         )
         self.learning_rate = torch.optim.lr_scheduler.OneCycleLR(
             self.optimizer, schedule.learning_rate, total_steps=max(steps, 2), pct_start=schedule.warmup
@@ -93,13 +95,18 @@ class Trainer:
         return loss.detach(), taken
 
 
-def fine_tune(trainer: Trainer, batches: Iterator[Batch], *, steps: int, label: str = "") -> History:
-    """Train on `batches`, at most `steps` of them, with a progress bar; stop soon after the loss is not finite."""
+def fine_tune(
+    trainer: Trainer, batches: Iterator[Batch], *, steps: int, label: str = "", watch: Watch | None = None
+) -> History:
+    """Train on `batches`, at most `steps` of them, with a progress bar; stop soon after the loss is not finite.
+
+    `watch` looks at its own steps of these, counted from 1; the time of such a step includes that.
+    """
     history, clock = History(), StepClock(trainer.device)
     losses = torch.zeros(steps, dtype=torch.float64, device=trainer.device)
     with trainer.recipe.on(trainer.device), tqdm(total=steps, desc=label, disable=None, leave=False) as bar:
         for done, batch in enumerate(batches, 1):
-            with clock:
+            with clock, watch.step(done) if watch else contextlib.nullcontext():
                 losses[done - 1], taken = trainer.step(batch.to(trainer.device))
             history.steps = done
             history.skipped += not taken

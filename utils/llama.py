@@ -228,13 +228,21 @@ def _changed(model: nn.Module, change: Callable[[torch.Tensor], torch.Tensor], *
 # The experiment
 
 
-def run(recipe: Recipe, *, task: Task, device: torch.device, seed: int = 0, provenance: dict | None = None) -> Run:
+def run(
+    recipe: Recipe,
+    *,
+    task: Task,
+    device: torch.device,
+    seed: int = 0,
+    provenance: dict | None = None,
+    watch_steps: int | None = None,
+) -> Run:
     """Train a LLaMA in one recipe from one seed, measure it, and return its record and the model.
 
     A loss that is not finite is a result: the run stops, the record names the step, and the perplexity is measured
-    all the same.
+    all the same. `watch_steps` as in `experiment.run`.
     """
-    return experiment.run(plan(task), recipe, device=device, seed=seed, provenance=provenance)
+    return experiment.run(plan(task), recipe, device=device, seed=seed, provenance=provenance, watch_steps=watch_steps)
 
 
 def plan(task: Task) -> experiment.Plan:
@@ -318,7 +326,8 @@ def _prepared(options: command.Options) -> command.Task:
     known = records.provenance(options.command)  # once: a long comparison is one state of the code
 
     def one(recipe: Recipe, seed: int) -> records.Record:
-        return run(recipe, task=task, device=options.device, seed=seed, provenance=known).record
+        finished = run(recipe, task=task, device=options.device, seed=seed, provenance=known, watch_steps=options.watch)
+        return finished.record
 
     note = "the shape of LLaMA-7B is timed (token_times), not trained" if options.size == "full" else ""
     return command.Task(prose.source, task.weights, settings.batch, one, table, note)
