@@ -84,7 +84,7 @@ def test_the_four_recipes(scaled):
         ({"A100": "64-true"}, "does not need it"),
         ({"H200": "bf16-true"}, "Keep float32 weights"),
         ({"H200": "32-true"}, "leaves most of the card idle"),
-        ({"H200": "fp8"}, "'fp8' is no recipe of this book"),
+        ({"H200": "fp8"}, "'fp8' is none of these recipes"),
         ({"CPU": "16-mixed"}, "f16c, which converts"),
         ({"CPU": "bf16-mixed"}, "f16c, which converts"),
         ({"loss scaler": ["T4", "A100"]}, "nothing to scale"),

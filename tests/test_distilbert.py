@@ -23,7 +23,7 @@ from utils import (
     records,
     review_task,
 )
-from utils.recipes import RECIPES, recipe
+from utils.recipes import PLAIN, recipe
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05)
@@ -82,7 +82,9 @@ def test_a_run_leaves_the_global_generator_alone(task):
     assert torch.equal(torch.rand(2), expected)
 
 
-@pytest.mark.parametrize("name", ["64-true", "32-true", "16-mixed", "bf16-mixed", "bf16-true"])
+@pytest.mark.parametrize(
+    "name", ["64-true", "32-true", "16-mixed", "bf16-mixed", "bf16-true", "bf16-true-kahan", "16-true-master"]
+)
 def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
     record = distilbert.run(recipe(name), task=task, device=CPU).record
     result, memory = record.results, record.results["memory"]
@@ -96,7 +98,8 @@ def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
     assert result["emulated"] == recipe(name).emulated(CPU)
     size = recipe(name).weights.itemsize
     assert memory["weights"] == memory["gradients"] == size * result["parameters"]
-    assert memory["optimizer"] == 2 * size * result["parameters"]
+    moments = {"bf16-true-kahan": 6, "16-true-master": 12}.get(name, 2 * size)
+    assert memory["optimizer"] == moments * result["parameters"]
     assert memory["saved_activations"] == sum(memory["saved_by_dtype"].values())
     assert memory["peak_allocated"] is None
     assert (result["loss_scale"] is not None) == (name == "16-mixed")
@@ -158,6 +161,14 @@ def test_pure_float16_ends_in_nan_and_the_record_names_the_step(task):
     assert math.isfinite(losses[step - 1])
     assert not math.isfinite(losses[step])
     assert abs(record.results["accuracy"] - 0.5) < 0.3  # every answer is the same class
+
+
+def test_a_seed_of_its_own_decides_what_is_rounded_at_random(task):
+    losses = [
+        distilbert.run(recipe("bf16-true-stochastic"), task=task, device=CPU, seed=seed).record.samples["loss"]
+        for seed in (1, 1, 2)
+    ]
+    assert losses[0] == losses[1] != losses[2]
 
 
 def test_a_run_with_a_nan_loss_stops_soon(task, monkeypatch):
@@ -438,13 +449,13 @@ def test_the_cache_is_in_the_users_cache_folder(monkeypatch, tmp_path):
     assert cache.root() == tmp_path / "mixed-precision-book"
 
 
-def test_step_and_token_times_cover_every_recipe(monkeypatch):
+def test_step_and_token_times_cover_every_plain_recipe(monkeypatch):
     from utils import llama
 
     monkeypatch.setattr(distilbert, "TIMED", SHAPE)
     steps = distilbert.step_times(device=CPU, size="small", repeats=1)
     tokens = llama.token_times(device=CPU, size="small", tokens=2, repeats=1)
-    assert [row.recipe for row in steps] == [row.recipe for row in tokens] == list(RECIPES)
+    assert [row.recipe for row in steps] == [row.recipe for row in tokens] == list(PLAIN)
     for step, token in zip(steps, tokens, strict=True):
         assert step.timing.median > 0
         assert token.per_second > 0

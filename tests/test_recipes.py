@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from utils import batches, fine_tuning, machine, models, recipes
+from utils import batches, fine_tuning, machine, measure, models, recipes
 from utils.fast_half import FastHalf
-from utils.recipes import RECIPES
+from utils.optimizers import Kahan, Master, Stochastic
+from utils.recipes import PLAIN, RECIPES
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
@@ -52,6 +53,49 @@ def test_only_float16_under_autocast_scales_its_loss():
     assert [name for name, recipe in RECIPES.items() if recipe.scaler(CPU).is_enabled()] == ["16-mixed"]
 
 
+def test_the_plain_recipes_are_those_of_lightning_and_step_with_the_optimizer_of_torch():
+    assert PLAIN == ("64-true", "32-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true")
+    for name, recipe in RECIPES.items():
+        assert (type(trainer_for(recipe).optimizer) is torch.optim.AdamW) == (name in PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("name", "store", "bytes_each"),
+    [
+        ("16-true-master", Master, 12),
+        ("bf16-true-master", Master, 12),
+        ("bf16-true-kahan", Kahan, 6),
+        ("bf16-true-stochastic", Stochastic, 4),
+        ("bf16-true", None, 4),
+        ("32-true", None, 8),
+    ],
+)
+def test_the_optimizer_of_a_recipe_keeps_its_weights_in_its_store(name, store, bytes_each, batch):
+    recipe = recipes.recipe(name)
+    trainer = trainer_for(recipe)
+    with recipe.on(CPU):
+        trainer.step(batch)
+    assert store is None or type(trainer.optimizer.store) is store
+    tensors = measure.optimizer_tensors(trainer.optimizer)
+    assert measure.tensor_bytes(tensors) == bytes_each * models.parameters(trainer.model)
+
+
+def test_the_weights_of_a_float16_model_survive_their_first_steps_with_a_master_copy(batch):
+    finite = {}
+    for name in ("16-true", "16-true-master"):
+        trainer = trainer_for(recipes.recipe(name))
+        with trainer.recipe.on(CPU):
+            trainer.step(batch)
+        finite[name] = all(weight.isfinite().all() for weight in trainer.model.parameters())
+    assert finite == {"16-true": False, "16-true-master": True}
+
+
+def test_a_seed_reaches_what_is_rounded_at_random_and_nothing_else():
+    assert recipes.recipe("bf16-true-stochastic").seeded(5).store == Stochastic(5)
+    assert recipes.recipe("bf16-true-stochastic").seeded(0) == recipes.recipe("bf16-true-stochastic")
+    assert recipes.recipe("bf16-true-kahan").seeded(5) == recipes.recipe("bf16-true-kahan")
+
+
 def test_an_unknown_recipe_is_answered_with_the_known_ones():
     with pytest.raises(ValueError, match="unknown recipe 'fp17'; the known ones are 64-true, 32-true, 16-mixed"):
         recipes.recipe("fp17")
@@ -70,7 +114,11 @@ def test_a_recipe_pins_float32_products_and_restores_what_was_set():
 
 def test_a_recipe_is_emulated_where_the_processor_reports_no_such_product(monkeypatch):
     monkeypatch.setattr(machine, "_cpu_report", lambda: {"avx512_bf16": True, "avx512_fp16": False})
-    assert [name for name, recipe in RECIPES.items() if recipe.emulated(CPU)] == ["16-mixed", "16-true"]
+    assert [name for name, recipe in RECIPES.items() if recipe.emulated(CPU)] == [
+        "16-mixed",
+        "16-true",
+        "16-true-master",
+    ]
     monkeypatch.setattr(machine, "_cpu_report", lambda: {"avx512_bf16": True, "avx512_fp16": True})
     assert not any(recipe.emulated(CPU) for recipe in RECIPES.values())
 

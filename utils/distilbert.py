@@ -27,7 +27,7 @@ from utils import (
 )
 from utils.experiment import Run
 from utils.fine_tuning import Trainer
-from utils.recipes import RECIPES, Recipe
+from utils.recipes import PLAIN, Recipe
 from utils.review_task import Task
 
 NAME = "distilbert"
@@ -134,7 +134,7 @@ class StepTime:
 
 
 def step_times(
-    names: Iterable[str] = tuple(RECIPES),
+    names: Iterable[str] = PLAIN,
     *,
     device: torch.device | None = None,
     size: str | None = None,

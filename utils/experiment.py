@@ -24,6 +24,7 @@ from utils.watch import PREFIX, Watch, evenly
 CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the module of an experiment
     *("utils.grammar", "utils.data", "utils.vocabulary", "utils.batches", "utils.models", "utils.recipes"),
     *("utils.fast_half", "utils.fine_tuning", "utils.experiment", "utils.records"),
+    *("utils.optimizers", "utils.fake_quantize", "utils.rounding_kernels"),
 )
 CURVE, STEPS = 200, 500  # most points of the loss curve and of the step times that a record keeps
 
@@ -69,7 +70,7 @@ def run(
     task = plan.task
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)  # dropout draws from the global generator
-        model = task.new_model(seed)
+        model, recipe = task.new_model(seed), recipe.seeded(seed)
         attention = models.fit_attention(model, device)
         schedule = task.settings.schedule
         trainer = Trainer(model, recipe=recipe, device=device, schedule=schedule, steps=plan.steps)

@@ -22,7 +22,7 @@ from utils.fake_quantize import fake_quantize
 from utils.fine_tuning import Trainer
 from utils.formats import FLOAT8_E8M0FNU, FloatFormat
 from utils.language_task import Task
-from utils.recipes import RECIPES, Recipe
+from utils.recipes import PLAIN, RECIPES, Recipe
 
 NAME = "llama"
 DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
@@ -349,7 +349,7 @@ class TokenTime:
 
 
 def token_times(
-    names: Iterable[str] = tuple(RECIPES),
+    names: Iterable[str] = PLAIN,
     *,
     device: torch.device | None = None,
     size: str | None = None,

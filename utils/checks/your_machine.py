@@ -4,7 +4,7 @@ import functools
 
 from utils.checks.outcome import Outcome, as_number, correct, exercise, not_yet
 from utils.checks.your_machine_questions import BFLOAT16_NATIVE, NOT_SCALED, PICKS, RATE, THREE_CELLS, TRUE_WEIGHTS
-from utils.recipes import RECIPES
+from utils.recipes import PLAIN
 
 STATUSES = ("native", "emulated", "runs", "error")
 
@@ -57,8 +57,8 @@ def check_pick_recipes(answer) -> Outcome:
         return not_yet(f"No answer yet for {', '.join(missing)}.")
     for name, recipe in wanted.items():
         said = answer[name]
-        if said not in RECIPES:
-            return not_yet(f"{name}: {said!r} is no recipe of this book; there are {', '.join(RECIPES)}.")
+        if said not in PLAIN:
+            return not_yet(f"{name}: {said!r} is none of these recipes: {', '.join(PLAIN)}.")
         if said != recipe:
             return not_yet(f"{name}: {_recipe_hint(name, said)}")
     scaled = {answer["loss scaler"]} if isinstance(answer["loss scaler"], str) else set(answer["loss scaler"])
