@@ -1,4 +1,4 @@
-"""The numbers that Part I is held against: each row of the list of facts, as its id, and where the row is tested.
+"""The numbers that Parts I and II are held against: each row of the list of facts as its id, and where it is tested.
 
 A row of the form W1 is one of the errata, 3.6 and 3.7 are reference numbers, and "text 7" is something that the book
 has to cover. A row that another file tests is named in ELSEWHERE, and not tested again.
@@ -27,6 +27,7 @@ from utils.formats import (
     decode,
     encode,
 )
+from utils.loss_scaling import DynamicLossScaler, StaticLossScaler
 from utils.rounding import quantize, stochastic, ulp
 
 TESTS = Path(__file__).parent
@@ -61,6 +62,10 @@ ELSEWHERE = {
     "W26: the eight values of E2M1": (
         "test_spec_tables.py", "test_the_values_of_e2m1_are_these_eight_with_a_sign",
         "[0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]",
+    ),
+    "W31: under bfloat16 autocast a scale grows to 2^24 in 400 steps at interval 50": (
+        "test_loss_scaling.py", "test_under_bfloat16_autocast_the_scale_only_grows_to_2_24_in_400_steps",
+        "growth_interval=50", "range(400)", "(2.0**24, 0, 0.0)",
     ),
 }  # fmt: skip
 
@@ -158,9 +163,10 @@ def test_the_number_is_that_of_the_list(got, expected):
     assert got == expected or (isinstance(expected, float) and math.isnan(expected) and math.isnan(got)), got
 
 
-def test_every_row_of_part_one_is_here_or_in_the_list():
+def test_every_row_of_parts_one_and_two_is_here_or_in_the_list():
     rows = {f"w{n}" for n in (1, 3, 4, 5, 6, 8, 25, 26, 27, 28, 29, 38, 44)}
     rows |= {f"text {n}" for n in (*range(1, 11), *range(12, 16), 37, 38, 39, 47)} | {"3 6", "3 7"}
+    rows |= {f"w{n}" for n in (30, 31, 42)}  # Part II: loss scaling
     names = " ".join([*ELSEWHERE, *VALUES, *(name for name in globals() if name.startswith("test_"))])
     named = set(re.findall(r"\bw\d+|text \d+|\b3 [67]", re.sub(r"[_.]", " ", names.lower())))
     assert rows - named == set()
@@ -352,3 +358,57 @@ def test_3_7_a_thousand_ten_thousandths_added_to_1_in_float16():
     for _ in range(1000):
         total = total + np.float16(1e-4)
     assert total == 1.0
+
+
+# loss scaling
+
+
+def schedule_steps(dtype):
+    """Train 400 steps under autocast; count the steps of three learning rate schedules, and of the weights."""
+    weight = torch.nn.Parameter(torch.ones(8, 4))
+    optimizer = torch.optim.SGD([weight], lr=1e-3)
+    scaler = DynamicLossScaler(growth_interval=50)
+    steps = {"<": 0, ">=": 0, "not skipped": 0, "weights": 0}
+    for _ in range(400):
+        optimizer.zero_grad()
+        before, old_scale = weight.detach().clone(), scaler.get_scale()
+        with torch.autocast("cpu", dtype=dtype):
+            loss = (torch.full((3, 8), 0.1) @ weight).float().mean()
+        scaler.scale(loss).backward()  # scale / 12 enters `@`: 43691 at 2**19, and 87381 > 65504 at 2**20
+        scaler.step(optimizer)
+        scaler.update()
+        steps["<"] += scaler.get_scale() < old_scale
+        steps[">="] += scaler.get_scale() >= old_scale
+        steps["not skipped"] += not scaler.skipped
+        steps["weights"] += not torch.equal(weight, before)
+    return steps
+
+
+def test_w30_the_inverted_condition_steps_the_schedule_only_where_the_weights_do_not_step():
+    assert schedule_steps(torch.bfloat16) == {"<": 0, ">=": 400, "not skipped": 400, "weights": 400}
+    assert schedule_steps(torch.float16) == {"<": 4, ">=": 396, "not skipped": 396, "weights": 396}
+
+
+def test_w42_loss_scaling_multiplies_the_loss_and_changes_no_dtype():
+    dtypes, losses, weight_grads = [], [], []
+    for scale in (1.0, 1024.0):
+        torch.manual_seed(0)
+        weight = torch.nn.Parameter(torch.randn(8, 4))
+        optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
+        scaler = StaticLossScaler(scale)
+        with torch.autocast("cpu", dtype=torch.float16):
+            output = torch.randn(3, 8) @ weight
+        output.retain_grad()
+        loss = output.float().square().mean()
+        scaled = scaler.scale(loss)
+        scaled.backward()
+        scaler.step(optimizer)
+        losses.append((loss.item(), scaled.item()))
+        weight_grads.append(weight.grad)
+        kept = (loss, scaled, output, output.grad, weight, weight.grad, optimizer.state[weight]["momentum_buffer"])
+        dtypes.append([tensor.dtype for tensor in kept])
+    float16, float32 = torch.float16, torch.float32
+    assert dtypes == [[float32, float32, float16, float16, float32, float32, float32]] * 2
+    assert losses[0] == (losses[1][0], losses[1][1] / 1024)
+    assert weight_grads[0].abs().max() > 0
+    torch.testing.assert_close(*weight_grads, rtol=2.0**-10, atol=2.0**-20)
