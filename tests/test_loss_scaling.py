@@ -628,9 +628,11 @@ def test_errors_say_what_to_do(make):
     scaler.update(4.0)
     backward()
     scaler.unscale_(optimizer)
-    with pytest.raises(RuntimeError, match=r"divided these gradients already; call update\(\)"):
+    with pytest.raises(RuntimeError, match=r"divided these gradients already; call it once"):
         scaler.unscale_(optimizer)
     scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match=r"unscale_\(\) after step\(\): call it before"):
+        scaler.unscale_(optimizer)
     with pytest.raises(RuntimeError, match=r"already been called for this optimizer; call update\(\)"):
         scaler.step(optimizer)
     with pytest.raises(RuntimeError, match="closure"):

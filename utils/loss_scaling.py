@@ -1,8 +1,8 @@
 """Loss scaling: multiply the loss, so that small gradients survive float16, and divide the gradients again.
 
-By the chain rule d(scale * loss)/dw = scale * dloss/dw: one product lifts every gradient, before it is rounded. In
-float32 the optimizer's gradients are multiplied by 1/scale, and a step whose gradients overflowed is left out
-(Micikevicius et al., "Mixed Precision Training", ICLR 2018, sections 3.2 and 4).
+By the chain rule d(scale * loss)/dw = scale * dloss/dw: one product lifts every gradient, before it is rounded. The
+gradients that reach the optimizer are multiplied by 1/scale in float32, and a step whose gradients overflowed is left
+out (Micikevicius et al., "Mixed Precision Training", ICLR 2018, section 3.2).
 
     scaler.scale(loss).backward()
     scaler.unscale_(optimizer)  # only where the true gradients are needed before the step, as for clipping
@@ -75,8 +75,10 @@ class StaticLossScaler:
             return
         self._check_has_scaled("unscale_")
         iteration = self._iterations[id(optimizer)]
+        if iteration.stepped:
+            raise RuntimeError("unscale_() after step(): call it before, where the true gradients are still to be used")
         if iteration.unscaled:
-            raise RuntimeError("unscale_() or step() has divided these gradients already; call update() first")
+            raise RuntimeError("unscale_() has divided these gradients already; call it once before each update()")
         grads = _gradients(optimizer)
         if grads:
             # On the gradients as they came: what 1/scale itself makes infinite is not seen, as in torch.
@@ -232,7 +234,7 @@ class DynamicLossScaler(StaticLossScaler):
         self._backoff_factor = new_factor
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set the interval; if more iterations than that have been counted, the scale grows only after an overflow."""
+        """Set the interval; once that many iterations have been counted, only an overflow starts the count anew."""
         self._growth_interval = new_interval
 
     def load_state_dict(self, state_dict: dict[str, float | int]) -> None:
