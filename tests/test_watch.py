@@ -244,6 +244,26 @@ def test_evenly_spaced_steps_contain_the_first_and_the_last():
             evenly(bad[0], count=bad[1])
 
 
+def test_a_record_that_would_be_too_large_leaves_out_steps_between_the_first_and_the_last():
+    model, _, watch = toy()
+    for step in range(1, 10):
+        with watch.step(step):
+            model(IDS).sum().backward()
+    whole = watch.as_json()
+    assert whole["steps"] == list(range(1, 10))
+    size = len(json.dumps(whole))
+    less = watch.as_json(most_bytes=size // 2)
+    assert less["steps"][0] == 1
+    assert less["steps"][-1] == 9
+    assert 3 <= len(less["steps"]) < 9
+    assert len(json.dumps(less)) <= size // 2
+    for kind, groups in less["histograms"].items():
+        for group, steps in groups.items():
+            assert steps == [whole["histograms"][kind][group][step - 1] for step in less["steps"]]
+    assert watch.as_json(most_bytes=0)["steps"] == [1]
+    assert toy()[2].as_json()["steps"] == []
+
+
 # In an experiment
 
 

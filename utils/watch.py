@@ -10,6 +10,7 @@ A watched run ends with the weights of an unwatched one, bit for bit, and a step
 """
 
 import contextlib
+import json
 import math
 from collections.abc import Callable, Collection, Iterator
 
@@ -25,7 +26,8 @@ ACTIVATION_GRADIENTS, WEIGHT_GRADIENTS = "activation gradients", "weight gradien
 KINDS = (WEIGHTS, ACTIVATIONS, ACTIVATION_GRADIENTS, WEIGHT_GRADIENTS, UPDATES)
 MODELS = {"distilbert": "DistilBERT", "llama": "LLaMA"}
 PREFIX = "watched-"  # of the experiment of a watched run: its times are not those of the others
-MOST_STEPS = 16  # that a record keeps: it stays below 200 kB
+MOST_STEPS = 16  # that a run can watch
+MOST_BYTES = 170_000  # that the histograms take in a record, which stays below 200 kB
 
 
 class Watch:
@@ -94,14 +96,24 @@ class Watch:
                 steps.append(found.sums.get((kind, group), Histogram()))
         self.seen.append(number)
 
-    def as_json(self) -> dict:
-        """Return plain JSON values: steps, groups, kinds, and a histogram for each kind, group and step."""
+    def as_json(self, *, most_bytes: int = MOST_BYTES) -> dict:
+        """Return plain JSON values: steps, groups, kinds, and a histogram for each kind, group and step.
+
+        Where that takes more than `most_bytes`, evenly spaced steps are left out until it fits; one always stays.
+        """
+        for count in range(len(self.seen), 0, -1):
+            found = self._chosen([number - 1 for number in evenly(len(self.seen), count=count)])
+            if len(json.dumps(found)) <= most_bytes:
+                return found
+        return self._chosen([0] if self.seen else [])
+
+    def _chosen(self, indices: list[int]) -> dict:
         return {
-            "steps": list(self.seen),
+            "steps": [self.seen[index] for index in indices],
             "groups": list(self.groups),
             "kinds": list(KINDS),
             "histograms": {
-                kind: {group: [step.as_json() for step in steps] for group, steps in groups.items()}
+                kind: {group: [steps[index].as_json() for index in indices] for group, steps in groups.items()}
                 for kind, groups in self.histograms.items()
             },
         }
