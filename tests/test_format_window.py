@@ -11,17 +11,7 @@ import pytest
 from tests.watched import GROUPS, SHARES, STEPS, crafted, histogram, one, record
 from utils.formats import FORMATS
 from utils.rounding import quantize
-from utils.widgets.binades import (
-    ALL,
-    WINDOWS,
-    fates,
-    fates_text,
-    histogram_of,
-    largest_log2_scale,
-    merged,
-    overflows,
-    share_text,
-)  # fmt: skip
+from utils.widgets.binades import ALL, WINDOWS, fates, fates_text, histogram_of, merged, share_text
 from utils.widgets.format_window import FormatWindow
 
 NARROW = [name for name in WINDOWS if FORMATS[name].precision <= 24 and FORMATS[name].emin > -130]
@@ -57,31 +47,6 @@ def test_amax_decides_where_it_lies_in_the_top_binade(name):
     if fmt.emax < 1023:
         beyond = within | {"counts": [3, 1, 1], "amax": 2.0 ** (fmt.emax + 1)}
         assert fates(beyond, fmt)[1:] == (0, 0, 1, 2)
-
-
-@pytest.mark.parametrize("name", NARROW)
-def test_what_overflows_is_what_rounding_sends_past_the_largest_value(name):
-    fmt = FORMATS[name]
-    bound = fmt.max + math.ldexp(1.0, fmt.emax - fmt.mantissa_bits - 1)
-    assert not overflows(fmt.max, fmt)
-    assert not overflows(math.nextafter(bound, 0), fmt)
-    assert overflows(math.nextafter(bound, math.inf), fmt)
-    if fmt.has_nan:
-        assert overflows(bound, fmt) == (not math.isfinite(quantize(bound, fmt)))
-
-
-def test_the_ties_at_the_top_are_known_numbers():
-    assert [overflows(x, FORMATS["float16"]) for x in (65519.99, 65520)] == [False, True]  # IEEE 754
-    assert [overflows(x, FORMATS["float8_e4m3fn"]) for x in (464, 464.01)] == [False, True]  # OFP8: the tie is even
-
-
-@pytest.mark.parametrize("name", NARROW)
-def test_the_largest_scale_is_the_last_that_does_not_overflow(name):
-    fmt = FORMATS[name]
-    for amax in (1.0, 1.99, 2.0**-30, 1.8e-5, 65519.0, 464.0, 3.9e-7):
-        power = largest_log2_scale(amax, fmt)
-        assert not overflows(amax * 2.0**power, fmt)
-        assert overflows(amax * 2.0 ** (power + 1), fmt)
 
 
 def test_the_sentence_gives_the_shares_of_the_data():
@@ -131,6 +96,13 @@ def test_a_share_is_never_rounded_to_nothing_or_all(n, total, text):
     assert share_text(n, total) == f"{text}\u00a0%"
 
 
+def test_ties_are_decided_by_the_powers_of_two():
+    half, whole = 2.0**-25, 2.0**15  # half of float16's smallest subnormal; the first value of its top binade
+    x = np.array([half, half, half * 1.5, whole, whole * 2])
+    assert fates(histogram(x), FORMATS["float16"]) == (5, 2, 1, 1, 1)
+    assert fates(histogram(x) | {"powers": {}}, FORMATS["float16"]) == (5, 0, 3, 1, 2)
+
+
 def test_groups_add_up():
     a, b = crafted([1, 2], -5, zeros=1), crafted([5], 3, nan=2, infinite=1)
     both = merged([a, b, crafted([], 0, zeros=4)])
@@ -165,7 +137,7 @@ def broken(change):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda held, _: held.pop("steps"), "recorded has no steps; pass record.samples['exponents']"),
+        (lambda held, _: held.pop("steps"), "recorded has no steps; pass utils.watch.recorded(record)"),
         (lambda held, _: held.update(steps=[3, 1]), "recorded: steps [3, 1] are not whole numbers that grow"),
         (lambda held, _: held.update(groups=[ALL]), "no group may be called 'all layers'"),
         (lambda held, _: held.update(groups=["other"]), "has the group 'head', which is not in groups"),
@@ -175,6 +147,7 @@ def broken(change):
         (lambda _, all_steps: all_steps[0].update(counts=[-1]), "are not whole numbers of 0 or more"),
         (lambda _, all_steps: all_steps[0].update(zeros=None), "are not whole numbers of 0 or more"),
         (lambda _, all_steps: all_steps[0].update(low=None), "low of activation gradients, head, step 1 is None"),
+        (lambda _, all_steps: all_steps[0].update(powers={"-30": 436}), "powers of activation gradients, head, step 1"),
         (lambda _, all_steps: all_steps[0].update(amax=math.inf), "is inf, not a positive number"),
         (lambda _, all_steps: all_steps[0].update(amax=0.5), "is 0.5, but the largest values lie in [2**-13, 2**-12)"),
     ],

@@ -23,6 +23,7 @@ def histogram(x):
     kept = size[np.isfinite(size) & (size > 0)]
     exponents = np.frexp(kept)[1] - 1
     low = int(exponents.min()) if kept.size else 0
+    powers, counts = np.unique(exponents[np.frexp(kept)[0] == 0.5], return_counts=True)
     return {
         "low": low,
         "counts": np.bincount(exponents - low).tolist() if kept.size else [],
@@ -30,6 +31,7 @@ def histogram(x):
         "infinite": int(np.isinf(size).sum()),
         "nan": int(np.isnan(size).sum()),
         "amax": float(kept.max(initial=0.0)),
+        "powers": {str(e): int(n) for e, n in zip(powers, counts, strict=True)},
     }
 
 

@@ -1,5 +1,6 @@
 // What a format makes of a histogram by binades, times a power of two: counts, never estimates. Twin of binades.py.
-// A histogram is { low, counts, zeros, infinite, nan, amax }: counts[i] magnitudes in [2**(low + i), 2**(low + i + 1)).
+// A histogram is { low, counts, zeros, infinite, nan, amax, powers }, as utils/exponents.py counts: counts[i] magnitudes
+// in [2**(low + i), 2**(low + i + 1)), and powers[e] of them are 2**e itself, which decides ties.
 
 export const ALL_LAYERS = "all layers";
 export const MOST_LOG2_SCALE = 64;
@@ -9,7 +10,9 @@ const OTHER_COUNTS = ["zeros", "infinite", "nan"];
 export function mergedBinades(histograms) {
   const low = Math.min(...histograms.filter(({ counts }) => counts.length).map((one) => one.low));
   const whole = { low: Number.isFinite(low) ? low : 0, counts: [], zeros: 0, infinite: 0, nan: 0, amax: 0 };
+  const powers = {};
   for (const one of histograms) {
+    for (const [e, n] of Object.entries(one.powers ?? {})) powers[e] = (powers[e] ?? 0) + n;
     one.counts.forEach((n, i) => {
       const at = one.low + i - whole.low;
       whole.counts[at] = (whole.counts[at] ?? 0) + n;
@@ -18,7 +21,7 @@ export function mergedBinades(histograms) {
     whole.amax = Math.max(whole.amax, one.amax ?? 0);
   }
   whole.counts = Array.from(whole.counts, (n) => n ?? 0);
-  return whole;
+  return Object.keys(powers).length ? { ...whole, powers } : whole;
 }
 
 /** One histogram of a record, or of all its groups together. */
@@ -55,8 +58,12 @@ export function fateOfBinade(e, fmt) {
 export function countFates(histogram, fmt, shift) {
   const found = { total: totalCount(histogram), zero: 0, subnormal: 0, normal: 0, overflow: 0 };
   histogram.counts.forEach((n, i) => { found[fateOfBinade(histogram.low + i + shift, fmt)] += n; });
+  const powersAt = (e) => histogram.powers?.[e] ?? 0;
+  const ties = powersAt(fmt.emin - fmt.mantissa_bits - 1 - shift); // half the smallest subnormal goes to 0, which is even
+  found.zero += ties;
+  found.subnormal -= ties;
   const past = found.total > 0 && isPastMax(histogram.amax * 2 ** shift, fmt);
-  const cut = past ? histogram.counts[fmt.emax - shift - histogram.low] ?? 0 : 0;
+  const cut = past ? (histogram.counts[fmt.emax - shift - histogram.low] ?? 0) - powersAt(fmt.emax - shift) : 0;
   const least = found.overflow + (past && found.overflow === 0 ? 1 : 0);
   return { ...found, least, most: found.overflow + cut };
 }

@@ -1,8 +1,8 @@
 """What the widgets of recorded exponents share in Python: the record is checked, and what a format does to it is said.
 
 A record is the dict that `utils.watch` writes: for each kind of tensor, group of layers and step a histogram
-{"low": -37, "counts": [...], "zeros": n, "infinite": n, "nan": n, "amax": a}, where `counts[i]` values have their
-magnitude in [2**(low + i), 2**(low + i + 1)). binades.js is the page's twin.
+{"low": -37, "counts": [...], "zeros": n, "infinite": n, "nan": n, "amax": a, "powers": {"-37": n}}, the form of
+`utils.exponents.Histogram`. binades.js is its twin in the page.
 """
 
 import math
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import NamedTuple
 
+from utils.exponents import Histogram
 from utils.formats import FORMATS, FloatFormat
 from utils.widgets.book_widget import format_label
 
@@ -34,7 +35,7 @@ def check_recorded(recorded: dict) -> dict:
     """Give a record of exponents back; raise ValueError in one sentence if it is none."""
     for name in ("steps", "groups", "kinds", "histograms"):
         if not isinstance(recorded, dict) or not recorded.get(name):
-            raise ValueError(f"recorded has no {name}; pass record.samples['exponents'] of a watched run")
+            raise ValueError(f"recorded has no {name}; pass utils.watch.recorded(record) of a watched run")
     steps = recorded["steps"]
     if not all(_is_count(step) for step in steps) or list(steps) != sorted(set(steps)):
         raise ValueError(f"recorded: steps {steps!r} are not whole numbers that grow")
@@ -64,6 +65,10 @@ def _check_histogram(histogram: dict, where: str) -> None:
         raise ValueError(f"recorded: the counts of {where} are not whole numbers of 0 or more")
     if counts and not isinstance(histogram.get("low"), int):
         raise ValueError(f"recorded: low of {where} is {histogram.get('low')!r}, not a whole number")
+    powers = histogram.get("powers", {})
+    held = {str(e): n for e, n in enumerate(counts, histogram["low"])} if counts else {}
+    if not all(_is_count(n) and n <= held.get(e, 0) for e, n in powers.items()):
+        raise ValueError(f"recorded: powers of {where} are not some of its counts")
     amax, top = histogram.get("amax"), _top(histogram)
     if top is not None and not (isinstance(amax, int | float) and math.isfinite(amax) and amax > 0):
         raise ValueError(f"recorded: amax of {where} is {amax!r}, not a positive number")
@@ -79,16 +84,7 @@ def _top(histogram: dict) -> int | None:
 
 def merged(histograms: Iterable[dict]) -> dict:
     """Add histograms up, as one of all their tensors together."""
-    counts: dict[int, int] = {}
-    whole = dict.fromkeys(COUNTS, 0) | {"amax": 0.0}
-    for histogram in histograms:
-        for i, n in enumerate(histogram["counts"]):
-            counts[histogram["low"] + i] = counts.get(histogram["low"] + i, 0) + n
-        for name in COUNTS:
-            whole[name] += histogram[name]
-        whole["amax"] = max(whole["amax"], histogram["amax"] or 0.0)
-    low, end = min(counts, default=0), max(counts, default=-1) + 1
-    return {"low": low, "counts": [counts.get(e, 0) for e in range(low, end)], **whole}
+    return sum(map(Histogram.from_json, histograms), Histogram()).as_json()
 
 
 def histogram_of(recorded: dict, kind: str, group: str, step: int) -> dict:
@@ -97,41 +93,11 @@ def histogram_of(recorded: dict, kind: str, group: str, step: int) -> dict:
     return merged(all_steps[at] for all_steps in groups.values()) if group == ALL else groups[group][at]
 
 
-def overflows(amax: float, fmt: FloatFormat) -> bool:
-    """Whether a magnitude is rounded, ties to even, past the largest value: from half an ulp beyond `max` on."""
-    bound = fmt.max + math.ldexp(1.0, fmt.emax - fmt.mantissa_bits - 1)
-    return amax > bound or (amax == bound and fmt.max_code % 2 == 1)
-
-
 def fates(histogram: dict, fmt: FloatFormat, log2_scale: int = 0) -> Fates:
-    """Count what a format makes of the values of a histogram times 2**log2_scale, rounded ties to even.
-
-    A binade is taken as a whole. That is exact for what becomes zero, but for values of exactly half the smallest
-    subnormal, which count as subnormal; a value is subnormal if it lies below the smallest normal before it is rounded.
-    In the top binade `amax` decides; where it does not, the count is between two bounds.
-    """
-    zero = subnormal = over = cut = 0
-    for i, n in enumerate(histogram["counts"]):
-        e = histogram["low"] + i + log2_scale
-        if e < fmt.emin - fmt.mantissa_bits - 1:
-            zero += n
-        elif e < fmt.emin:
-            subnormal += n
-        elif e > fmt.emax:
-            over += n
-        elif e == fmt.emax:
-            cut = n
-    total = sum(histogram["counts"])
-    amax = math.ldexp(histogram["amax"], log2_scale) if total else 0.0
-    if not overflows(amax, fmt):
-        return Fates(total, zero, subnormal, 0, 0)
-    return Fates(total, zero, subnormal, over + (over == 0), over + cut)
-
-
-def largest_log2_scale(amax: float, fmt: FloatFormat) -> int:
-    """Give the exponent of the largest power of two by which `amax` can be multiplied and not overflow."""
-    power = fmt.emax - (math.frexp(amax)[1] - 1)
-    return power - overflows(math.ldexp(amax, power), fmt)
+    """Count what a format makes of the values of a histogram times 2**log2_scale, as `Histogram` does in shares."""
+    counted, scale = Histogram.from_json(histogram), math.ldexp(1.0, log2_scale)
+    shares = (counted.flushed, counted.subnormal, counted.overflowing, counted.overflowing_at_most)
+    return Fates(counted.nonzero, *(round(share(fmt, scale) * counted.nonzero) for share in shares))
 
 
 def share_text(n: int, total: int) -> str:
