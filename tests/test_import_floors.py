@@ -38,6 +38,7 @@ FLOORS = (
         "fp8",
         "recipes",
         "batches",
+        "checkpoints",
         "fine_tuning",
         "command",
     ),

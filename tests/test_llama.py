@@ -292,7 +292,7 @@ def test_training_never_sees_the_held_out_text(task):
 
 def test_an_epoch_of_pieces_is_in_a_random_order_and_the_next_one_in_another(task):
     plan = llama.plan(dataclasses.replace(task, settings=dataclasses.replace(TINY, steps=2 * len(task.train))))
-    drawn = [batch.ids[0].tolist() for batch in plan.draw(None, 0)]
+    drawn = [batch.ids[0].tolist() for batch in plan.draw(0)]
     assert len(drawn) == 2 * len(task.train)
     half = batches.count(len(task.train), TINY.batch)
     assert sorted(drawn[:half]) != sorted(drawn[half : 2 * half])

@@ -14,19 +14,20 @@ from pathlib import Path
 
 import torch
 
-from utils import machine, records
+from utils import checkpoints, machine, records
 from utils.recipes import Recipe, recipe
 from utils.watch import MOST_STEPS
 
 INTERRUPTED = 130  # 128 + SIGINT, what a shell expects
-FOLDERS = ("--data", "--weights", "--record")
+FOLDERS = ("--data", "--weights", "--record", "--checkpoint")
 
 
 @dataclass(frozen=True)
 class Options:
     """The arguments after they were checked.
 
-    `batch` is None where the experiment's own is to be used, `watch` where no exponents are to be counted.
+    `batch` is None where the experiment's own is to be used, `watch` where no exponents are to be counted, `checkpoint`
+    where an unfinished run leaves nothing.
     """
 
     recipes: list[Recipe]
@@ -38,6 +39,7 @@ class Options:
     batch: int | None
     record: Path | None
     watch: int | None
+    checkpoint: Path | None
     command: str
 
 
@@ -73,12 +75,15 @@ def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Op
     parser.add_argument("--batch", type=int, metavar="N", help="texts in a step")
     parser.add_argument("--watch", type=int, metavar="N", help="count the exponents of N steps of each run")
     parser.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help="write one record a run")
+    parser.add_argument("--checkpoint", metavar="DIR", help="where unfinished runs leave what they need to go on")
     found = parser.parse_args(arguments)
     for name in ("seeds", "batch"):
         if (value := getattr(found, name)) is not None and value < 1:
             raise ValueError(f"--{name} {value} is below 1")
     if found.watch is not None and not 1 <= found.watch <= MOST_STEPS:
         raise ValueError(f"--watch {found.watch} is not in 1 ... {MOST_STEPS}, the steps that a record has room for")
+    if found.watch and found.checkpoint:
+        raise ValueError("--watch and --checkpoint: a watched run keeps no checkpoint; leave out one of the two")
     device = machine.device(found.device)
     return Options(
         recipes=[recipe(name) for name in dict.fromkeys(found.recipe)],
@@ -90,6 +95,7 @@ def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Op
         batch=found.batch,
         record=records.check_folder(found.record) if found.record else None,
         watch=found.watch,
+        checkpoint=records.check_folder(found.checkpoint, what="checkpoints") if found.checkpoint else None,
         command=shown_command(arguments, program=program),
     )
 
@@ -130,6 +136,8 @@ def main(
     except KeyboardInterrupt:
         planned = len(options.recipes) * options.seeds
         kept = "" if options.record is None else "; their records are kept"
+        if options.checkpoint:
+            kept += "; the unfinished one goes on from its last checkpoint"
         code = _complain(program, f"interrupted after {len(done)} of {planned} runs{kept}", INTERRUPTED)
     if done:
         print(task.table(done), flush=True)
@@ -141,6 +149,8 @@ def _run_all(options: Options, task: Task, done: list[records.Record], *, progra
         for seed in range(options.seeds):
             try:
                 record = task.run(chosen, seed)
+            except checkpoints.Refused as error:
+                return _complain(program, str(error), 2)
             except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
                 if not out_of_memory(error):
                     raise

@@ -8,6 +8,7 @@
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -43,41 +44,46 @@ def run(
     seed: int = 0,
     provenance: dict | None = None,
     watch_steps: int | None = None,
+    checkpoint: Path | None = None,
 ) -> Run:
     """Fine-tune a DistilBERT in one recipe from one seed, measure it, and return its record and the model.
 
     A loss that is not finite is a result: the run stops, the record names the step, and the accuracy is measured
-    all the same. `watch_steps` as in `experiment.run`.
+    all the same. `watch_steps` and `checkpoint`, a folder, as in `experiment.run`.
     """
-    return experiment.run(plan(task), recipe, device=device, seed=seed, provenance=provenance, watch_steps=watch_steps)
+    how = {"provenance": provenance, "watch_steps": watch_steps, "checkpoint": checkpoint}
+    return experiment.run(plan(task), recipe, device=device, seed=seed, **how)
 
 
 def plan(task: Task) -> experiment.Plan:
     """Return what a run on this task draws and measures."""
-    settings, validation = task.settings, []
+    settings = task.settings
 
-    def draw(trainer: Trainer, seed: int) -> Iterator[batches.Batch]:
-        """Yield all epochs; after each one note the accuracy on the validation part, if there is one."""
-        validation.clear()
+    def draw(seed: int) -> Iterator[batches.Batch]:
         generator = torch.Generator().manual_seed(seed)
         for _ in range(settings.epochs):
             yield from batches.shuffled(task.train, settings.batch, generator=generator)
-            if len(task.validation):
-                validation.append(share(trainer, task.validation))
 
     def share(trainer: Trainer, part: batches.Tokens) -> float:
         held_out = batches.ordered(part, 4 * settings.batch)
         return fine_tuning.accuracy(trainer.model, held_out, recipe=trainer.recipe, device=trainer.device)
 
     def evaluate(trainer: Trainer) -> dict:
-        return {
-            "validation": list(validation),
-            "n_test": len(task.test),
-            "accuracy": share(trainer, task.test),
-        }
+        return {"n_test": len(task.test), "accuracy": share(trainer, task.test)}
 
-    steps = settings.epochs * batches.count(len(task.train), settings.batch)
-    return experiment.Plan(NAME, task, task.reviews, steps, full_batch(task), draw, evaluate)
+    epoch = batches.count(len(task.train), settings.batch)
+    return experiment.Plan(
+        NAME,
+        task,
+        task.reviews,
+        settings.epochs * epoch,
+        full_batch(task),
+        draw,
+        evaluate,
+        modules=("utils.review_task", "utils.distilbert"),
+        validate=(lambda trainer: share(trainer, task.validation)) if len(task.validation) else None,
+        epoch=epoch,
+    )
 
 
 def full_batch(task: Task) -> batches.Batch:
@@ -118,8 +124,8 @@ def _prepared(options: command.Options) -> command.Task:
     known = records.provenance(options.command)  # once: a long comparison is one state of the code
 
     def one(recipe: Recipe, seed: int) -> records.Record:
-        finished = run(recipe, task=task, device=options.device, seed=seed, provenance=known, watch_steps=options.watch)
-        return finished.record
+        how = {"provenance": known, "watch_steps": options.watch, "checkpoint": options.checkpoint}
+        return run(recipe, task=task, device=options.device, seed=seed, **how).record
 
     return command.Task(reviews.source, task.weights, settings.batch, one, table)
 
@@ -198,7 +204,6 @@ def trained(
         seed=seed,
         device=device,
         load=models.saved_distilbert,
-        modules=("utils.review_task", "utils.distilbert"),
     )
     return Trained(kept.model, task.tokenizer, task.test_texts, task.test.labels.tolist(), kept.record, kept.cached)
 

@@ -3,19 +3,21 @@
 An experiment says in a `Plan` what it trains on and what it measures afterwards; everything else is the same for all.
 """
 
+import itertools
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from utils import cache, command, data, fine_tuning, machine, measure, models, records
+from utils import cache, checkpoints, command, data, fine_tuning, machine, measure, models, records
 from utils.batches import Batch
-from utils.fine_tuning import Trainer
+from utils.fine_tuning import History, Trainer
 from utils.language_task import Task as LanguageTask
 from utils.recipes import RECIPES, Recipe
 from utils.review_task import Task as ReviewTask
@@ -26,6 +28,7 @@ CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the m
     *("utils.fast_half", "utils.fine_tuning", "utils.experiment", "utils.records"),
     *("utils.optimizers", "utils.fake_quantize", "utils.rounding_kernels"),
 )
+CHECKPOINT_EVERY = 200  # steps
 CURVE, STEPS = 200, 500  # most points of the loss curve and of the step times that a record keeps
 
 
@@ -39,15 +42,21 @@ class Run:
 
 @dataclass(frozen=True)
 class Plan:
-    """One experiment on one task: what is drawn to train on, and what is measured when the training is over."""
+    """One experiment on one task: what is drawn to train on, and what is measured when the training is over.
+
+    `validate`, where there is one, measures every `epoch` steps.
+    """
 
     name: str
     task: ReviewTask | LanguageTask
     texts: data.Reviews | data.Prose
     steps: int
     full_batch: Batch  # as wide as a batch can get: what it keeps for its backward pass is recorded
-    draw: Callable[[Trainer, int], Iterator[Batch]]  # from the seed: all batches, in order
+    draw: Callable[[int], Iterator[Batch]]  # from the seed: all batches, in order
     evaluate: Callable[[Trainer], dict]  # plain JSON values, which join the results
+    modules: tuple[str, ...]  # whose source decides the trained weights, beside `CODE_OF_A_RUN`
+    validate: Callable[[Trainer], float] | None = None
+    epoch: int = 0
 
 
 def run(
@@ -58,15 +67,25 @@ def run(
     seed: int = 0,
     provenance: dict | None = None,
     watch_steps: int | None = None,
+    checkpoint: Path | None = None,
+    every: int = CHECKPOINT_EVERY,
 ) -> Run:
     """Train the plan's model in one recipe from one seed, measure it, and return its record and the model.
 
     `watch_steps` is the number of steps, evenly spaced, whose exponents are counted. The record is then one of another
     experiment, "watched-..." (see `utils.watch`): its losses are the same, its times are not.
 
+    `checkpoint` is a folder: every `every` steps the run leaves there what it needs to go on, in a file of its own
+    name. If it finds that file, it goes on from it, and ends with the weights and the losses that it would have had
+    without a break, bit for bit. The file is removed when the run is done.
+
     A loss that is not finite is a result: the run stops, the record names the step, and the model is measured all the
     same.
+    Raises: ValueError when a run is to be watched and to keep checkpoints; checkpoints.Refused when the file is broken
+    or not of this plan, recipe, seed, kind of device and state of the code.
     """
+    if watch_steps and checkpoint:
+        raise ValueError("a watched run keeps no checkpoint: its histograms would be lost; leave out one of the two")
     task = plan.task
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)  # dropout draws from the global generator
@@ -75,19 +94,22 @@ def run(
         schedule = task.settings.schedule
         trainer = Trainer(model, recipe=recipe, device=device, schedule=schedule, steps=plan.steps)
         saved = saved_bytes(trainer, plan.full_batch)
-        measure.reset_peak(device)
-        begin, cpu_begin = time.perf_counter(), time.process_time()
-        label, watch = f"{recipe.name} seed {seed}", None
+        watch = None
         if watch_steps:
             steps = evenly(plan.steps, count=watch_steps)
             watch = Watch(trainer.model, trainer.optimizer, scaler=trainer.scaler, steps=steps)
-        history = fine_tuning.fine_tune(trainer, plan.draw(trainer, seed), steps=plan.steps, label=label, watch=watch)
-        seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu_begin
+        place = _Place(plan, recipe, folder=checkpoint, every=every, device=device, seed=seed)
+        history, clock = place.resume(trainer)
+        measure.reset_peak(device)
+        clock.start()
+        _train(plan, trainer, history, seed=seed, watch=watch, place=place, clock=clock)
+        clock.stop()
     results = {
         "planned_steps": plan.steps,
         "attention": attention,
-        "seconds": seconds,
-        "cpu_seconds": cpu_seconds,  # of all threads: what a shared machine can still compare
+        "seconds": clock.seconds,
+        "cpu_seconds": clock.cpu_seconds,  # of all threads: what a shared machine can still compare
+        "resumed_at": clock.resumed_at,  # steps
         "memory": _memory(trainer, saved),  # before the evaluation, which would raise the peak
         **_facts(trainer, history),
         **plan.evaluate(trainer),
@@ -106,7 +128,109 @@ def run(
         device=machine.facts(device),
         **(provenance or records.provenance()),
     )
+    place.clear()
     return Run(record, trainer.model)
+
+
+@dataclass
+class _Clock:
+    """How long a run took, over all its parts; `resumed_at` are the steps after which a new part began."""
+
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    resumed_at: list[int] = field(default_factory=list)
+
+    def start(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def stop(self) -> None:
+        self.seconds += time.perf_counter() - self._wall
+        self.cpu_seconds += time.process_time() - self._cpu
+
+
+class _Place:
+    """Where a run leaves its checkpoint; without a folder it does nothing."""
+
+    def __init__(self, plan: Plan, recipe: Recipe, *, folder: Path | None, every: int, device: torch.device, seed: int):
+        self.every = every if folder else 0
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+            name = f"{plan.name}-{recipe.name}-{plan.task.size}-{plan.texts.name}-seed{seed}"
+            self.path = folder / f"{name}{checkpoints.SUFFIX}"
+            self.key = _key(plan, recipe, seed=seed, device=device, modules=("utils.checkpoints",))
+
+    def resume(self, trainer: Trainer) -> tuple[History, _Clock]:
+        """Give the trainer the state of the file, if there is one; return what happened before."""
+        if not (self.every and self.path.is_file()):
+            return History(), _Clock()
+        state = checkpoints.load(self.path)
+        if state.get("key") != self.key:
+            raise checkpoints.Refused(
+                f"the checkpoint {self.path.name} is of other settings, texts, device or code than this run;"
+                " delete it to begin anew, or name another folder"
+            )
+        trainer.load_state_dict(state["trainer"])
+        history, clock = History(**state["history"]), _Clock(**state["clock"])
+        history.scales = [tuple(change) for change in history.scales]
+        clock.resumed_at.append(history.steps)
+        print(f"{self.path.stem}: goes on after step {history.steps} of {trainer.steps}", file=sys.stderr)
+        return history, clock
+
+    def save(self, trainer: Trainer, history: History, clock: _Clock) -> None:
+        """Write the checkpoint; where that fails, warn and let the run go on."""
+        clock.stop()
+        clock.start()
+        state = {"trainer": trainer.state_dict(), "history": asdict(history), "clock": asdict(clock)}
+        try:
+            checkpoints.save(self.path, {"key": self.key, **state})
+        except OSError as error:
+            warnings.warn(f"no checkpoint after step {history.steps}: {error.strerror or error}", stacklevel=3)
+
+    def clear(self) -> None:
+        """Remove the file: the run is done."""
+        if self.every:
+            self.path.unlink(missing_ok=True)
+
+
+def _train(
+    plan: Plan,
+    trainer: Trainer,
+    history: History,
+    *,
+    seed: int,
+    watch: Watch | None,
+    place: _Place,
+    clock: _Clock,
+) -> None:
+    """Take the steps that the history lacks, from one epoch's end or checkpoint to the next."""
+    drawn = plan.draw(seed)
+    for _ in itertools.islice(drawn, history.steps):
+        pass  # what it has seen before
+    pauses = [count for count in (plan.epoch if plan.validate else 0, place.every) if count]
+    label = f"{trainer.recipe.name} seed {seed}"
+    while history.steps < plan.steps:
+        stop = min([plan.steps, *((history.steps // count + 1) * count for count in pauses)])
+        fine_tuning.fine_tune(trainer, drawn, steps=stop, label=label, watch=watch, history=history)
+        if history.steps < stop:  # the loss is not finite
+            return
+        if plan.validate and stop % plan.epoch == 0:
+            history.validation.append(plan.validate(trainer))
+        if place.every and stop % place.every == 0 and stop < plan.steps:
+            place.save(trainer, history, clock)
+
+
+def _key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device, modules: tuple[str, ...] = ()) -> str:
+    """Return 16 digits that are the same for runs that end with the same weights, as far as one can know before."""
+    parts = (
+        plan.name,
+        repr(recipe),
+        seed,
+        asdict(plan.task.settings),
+        plan.task.weights,
+        data.fingerprint(plan.texts.all),
+        device.type,
+    )
+    return cache.key(*parts, modules=(*CODE_OF_A_RUN, *plan.modules, *modules))
 
 
 def _facts(trainer: Trainer, history: fine_tuning.History) -> dict:
@@ -114,6 +238,7 @@ def _facts(trainer: Trainer, history: fine_tuning.History) -> dict:
         "steps": history.steps,
         "nan_step": history.nan_step,
         "skipped_steps": history.skipped,
+        "validation": history.validation,
         "loss_scale": trainer.scaler.get_scale() if trainer.recipe.needs_loss_scaling else None,
         "step_ms": measure.Timing(tuple(history.milliseconds)).median,
         "parameters": models.parameters(trainer.model),
@@ -233,24 +358,13 @@ def kept(
     seed: int,
     device: torch.device,
     load: Callable[..., nn.Module],
-    modules: tuple[str, ...],
 ) -> Kept:
     """Return the model of a run, from the cache where the same run was made before.
 
-    The same run: plan, recipe, seed, kind of device, texts, and the source of `modules` and of `CODE_OF_A_RUN`.
+    The same run: plan, recipe, seed, kind of device, texts, and the source of the plan's modules and `CODE_OF_A_RUN`.
     `load(folder, dtype=...)` reads what `save_pretrained` wrote.
     """
-    task = plan.task
-    parts = (
-        plan.name,
-        recipe.name,
-        seed,
-        asdict(task.settings),
-        task.weights,
-        data.fingerprint(plan.texts.all),
-        device.type,
-    )
-    key = cache.key(*parts, modules=(*CODE_OF_A_RUN, *modules))
+    task, key = plan.task, _key(plan, recipe, seed=seed, device=device)
     folder = cache.root() / f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}-{key}"
     cached = (folder / "config.json").is_file()
     if cached:

@@ -5,6 +5,7 @@ move the learning rate on only if the step was taken.
 """
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,7 +38,8 @@ class Schedule:
 class History:
     """What happened: losses and step times (milliseconds) of every step, the loss scale each time it changed.
 
-    `nan_step` is the first step, counted from 1, whose loss is not finite; None where all are.
+    `validation`: the accuracies that an experiment has measured on the way. `nan_step` is the first step, counted
+    from 1, whose loss is not finite; None where all are.
     """
 
     steps: int = 0
@@ -45,6 +47,7 @@ class History:
     milliseconds: list[float] = field(default_factory=list)
     scales: list[tuple[int, float]] = field(default_factory=list)
     skipped: int = 0
+    validation: list[float] = field(default_factory=list)
     nan_step: int | None = None
 
 
@@ -53,7 +56,7 @@ class Trainer:
 
     def __init__(self, model: nn.Module, *, recipe: Recipe, device: torch.device, schedule: Schedule, steps: int):
         self.model = recipe.prepare(model, device).train()
-        self.recipe, self.device, self.clip = recipe, device, schedule.clip
+        self.recipe, self.device, self.clip, self.steps = recipe, device, schedule.clip, steps
         self.optimizer = recipe.adamw(
             self.model.parameters(),
             device,
@@ -94,28 +97,82 @@ class Trainer:
             self.learning_rate.step()
         return loss.detach(), taken
 
+    def state_dict(self) -> dict:
+        """Return all that the next step depends on, beside its batch: tensors, numbers and texts, for `checkpoints`.
+
+        Weights and buffers, optimizer, learning rate, loss scaler, and the generators that dropout draws from.
+        """
+        state = {
+            "model": self._tensors(),
+            "optimizer": self.optimizer.state_dict(),
+            "learning_rate": self.learning_rate.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "generator": torch.get_rng_state(),
+        }
+        if self.device.type == "cuda":
+            state["cuda_generator"] = torch.cuda.get_rng_state(self.device)
+        return state
+
+    @torch.no_grad()
+    def load_state_dict(self, state: dict) -> None:
+        """Go on where `state_dict` was taken, also after it went through JSON; sets torch's global generators."""
+        for name, tensor in self._tensors().items():
+            tensor.copy_(state["model"][name])
+        saved, groups = state["optimizer"], self.optimizer.param_groups
+        moments = {int(number): values for number, values in saved["state"].items()}  # JSON made texts of the numbers
+        numbers = [
+            {name: tuple(value) if isinstance(group.get(name), tuple) else value for name, value in values.items()}
+            for group, values in zip(groups, saved["param_groups"], strict=True)
+        ]
+        self.optimizer.load_state_dict({"state": moments, "param_groups": numbers})
+        self.learning_rate.load_state_dict(state["learning_rate"])
+        self.scaler.load_state_dict(state["scaler"])
+        torch.set_rng_state(state["generator"])
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(state["cuda_generator"], self.device)
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        """Return parameters and buffers by name, tied ones once."""
+        own = {name for name, _ in itertools.chain(self.model.named_parameters(), self.model.named_buffers())}
+        return {name: tensor for name, tensor in self.model.state_dict().items() if name in own}
+
 
 def fine_tune(
-    trainer: Trainer, batches: Iterator[Batch], *, steps: int, label: str = "", watch: Watch | None = None
+    trainer: Trainer,
+    batches: Iterator[Batch],
+    *,
+    steps: int,
+    label: str = "",
+    watch: Watch | None = None,
+    history: History | None = None,
 ) -> History:
-    """Train on `batches`, at most `steps` of them, with a progress bar; stop soon after the loss is not finite.
+    """Train on `batches` up to step `steps`, with a progress bar; stop soon after the loss is not finite.
 
-    `watch` looks at its own steps of these, counted from 1; the time of such a step includes that.
+    `history` is that of the steps before: it is carried on, and so is the count of the steps.
+    `watch` looks at its own steps, counted from 1; the time of such a step includes that.
     """
-    history, clock = History(), StepClock(trainer.device)
-    losses = torch.zeros(steps, dtype=torch.float64, device=trainer.device)
-    with trainer.recipe.on(trainer.device), tqdm(total=steps, desc=label, disable=None, leave=False) as bar:
-        for done, batch in enumerate(batches, 1):
-            with clock, watch.step(done) if watch else contextlib.nullcontext():
-                losses[done - 1], taken = trainer.step(batch.to(trainer.device))
-            history.steps = done
+    history, clock = history or History(), StepClock(trainer.device)
+    before = history.steps
+    losses = torch.zeros(steps - before, dtype=torch.float64, device=trainer.device)
+
+    def note_losses() -> None:
+        history.losses += losses[len(history.losses) - before : history.steps - before].tolist()
+
+    bar = tqdm(total=trainer.steps, initial=before, desc=label, disable=None, leave=False)
+    with trainer.recipe.on(trainer.device), bar:
+        for batch in itertools.islice(batches, steps - before):
+            with clock, watch.step(history.steps + 1) if watch else contextlib.nullcontext():
+                losses[history.steps - before], taken = trainer.step(batch.to(trainer.device))
+            history.steps += 1
             history.skipped += not taken
             _note_scale(history, trainer)
             bar.update()
-            if done % CHECK_EVERY == 0 and not losses[done - CHECK_EVERY : done].isfinite().all():
-                break
-    history.losses = losses[: history.steps].tolist()
-    history.milliseconds = clock.milliseconds()
+            if history.steps % CHECK_EVERY == 0:
+                note_losses()
+                if not all(map(math.isfinite, history.losses[-CHECK_EVERY:])):
+                    break
+    note_losses()
+    history.milliseconds += clock.milliseconds()
     history.nan_step = next((step for step, loss in enumerate(history.losses, 1) if not math.isfinite(loss)), None)
     return history
 

@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -236,20 +237,22 @@ def run(
     seed: int = 0,
     provenance: dict | None = None,
     watch_steps: int | None = None,
+    checkpoint: Path | None = None,
 ) -> Run:
     """Train a LLaMA in one recipe from one seed, measure it, and return its record and the model.
 
     A loss that is not finite is a result: the run stops, the record names the step, and the perplexity is measured
-    all the same. `watch_steps` as in `experiment.run`.
+    all the same. `watch_steps` and `checkpoint`, a folder, as in `experiment.run`.
     """
-    return experiment.run(plan(task), recipe, device=device, seed=seed, provenance=provenance, watch_steps=watch_steps)
+    how = {"provenance": provenance, "watch_steps": watch_steps, "checkpoint": checkpoint}
+    return experiment.run(plan(task), recipe, device=device, seed=seed, **how)
 
 
 def plan(task: Task) -> experiment.Plan:
     """Return what a run on this task draws and measures."""
     settings = task.settings
 
-    def draw(trainer: Trainer, seed: int) -> Iterator[batches.Batch]:
+    def draw(seed: int) -> Iterator[batches.Batch]:
         generator = torch.Generator().manual_seed(seed)
         left = settings.steps
         while left > 0:
@@ -276,7 +279,8 @@ def plan(task: Task) -> experiment.Plan:
 
     rows = list(range(min(settings.batch, len(task.train))))
     full_batch = batches.pad(task.train, rows, length=settings.length)
-    return experiment.Plan(NAME, task, task.prose, settings.steps, full_batch, draw, evaluate)
+    modules = ("utils.language_task", "utils.llama")
+    return experiment.Plan(NAME, task, task.prose, settings.steps, full_batch, draw, evaluate, modules)
 
 
 def summary(finished: list[records.Record]) -> list[dict[str, str]]:
@@ -326,8 +330,8 @@ def _prepared(options: command.Options) -> command.Task:
     known = records.provenance(options.command)  # once: a long comparison is one state of the code
 
     def one(recipe: Recipe, seed: int) -> records.Record:
-        finished = run(recipe, task=task, device=options.device, seed=seed, provenance=known, watch_steps=options.watch)
-        return finished.record
+        how = {"provenance": known, "watch_steps": options.watch, "checkpoint": options.checkpoint}
+        return run(recipe, task=task, device=options.device, seed=seed, **how).record
 
     note = "the shape of LLaMA-7B is timed (token_times), not trained" if options.size == "full" else ""
     return command.Task(prose.source, task.weights, settings.batch, one, table, note)
@@ -420,7 +424,6 @@ def trained(
         seed=seed,
         device=device,
         load=models.saved_llama,
-        modules=("utils.language_task", "utils.llama"),
     )
     return Trained(kept.model, task.tokenizer, task.held_out, task.held_out_text, kept.record, kept.cached)
 

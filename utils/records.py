@@ -88,7 +88,7 @@ def _git(*arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def check_folder(folder: Path | str) -> Path:
+def check_folder(folder: Path | str, *, what: str = "records") -> Path:
     """Create `folder` where it is missing and prove that it can be written.
 
     Raises: ValueError with the reason when it cannot.
@@ -100,7 +100,7 @@ def check_folder(folder: Path | str) -> Path:
             pass
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ValueError(f"cannot write records into {folder}: {reason}; name another folder") from error
+        raise ValueError(f"cannot write {what} into {folder}: {reason}; name another folder") from error
     return folder
 
 
