@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from utils import batches, fine_tuning, machine, measure, models, recipes
-from utils.fast_half import FastHalf
+from utils.fast_half import HALVES, FastHalf
 from utils.optimizers import Kahan, Master, Stochastic
 from utils.recipes import PLAIN, RECIPES
 
@@ -123,38 +123,46 @@ def test_a_recipe_is_emulated_where_the_processor_reports_no_such_product(monkey
     assert not any(recipe.emulated(CPU) for recipe in RECIPES.values())
 
 
-def test_the_emulated_product_is_the_float32_product_rounded_once():
+@pytest.mark.parametrize("dtype", HALVES)
+def test_the_emulated_product_is_the_float32_product_rounded_once(dtype):
     generator = torch.Generator().manual_seed(0)
-    a, b = (torch.randn(24, 24, generator=generator).half() for _ in range(2))
+    a, b = (torch.randn(24, 24, generator=generator).to(dtype) for _ in range(2))
     with FastHalf():
         product = a @ b
-    assert product.dtype is torch.float16
-    assert torch.equal(product, (a.float() @ b.float()).half())
+    assert product.dtype is dtype
+    assert torch.equal(product, (a.float() @ b.float()).to(dtype))
 
 
-def test_the_emulated_product_differs_from_the_native_one_by_a_rounding_at_most():
+@pytest.mark.parametrize(("dtype", "precision"), [(torch.float16, 11), (torch.bfloat16, 8)])
+def test_the_emulated_product_differs_from_the_native_one_by_a_rounding_at_most(dtype, precision):
     generator = torch.Generator().manual_seed(0)
-    a, b = (torch.randn(32, 32, generator=generator).half() for _ in range(2))
+    a, b = (torch.randn(32, 32, generator=generator).to(dtype) for _ in range(2))
     native = a @ b
     with FastHalf():
         emulated = a @ b
-    # Both add in float32, in different orders: where they differ, by one unit in the last of 11 places.
-    ulp = torch.exp2(torch.frexp(native.float()).exponent - 11.0)
+    # Both add in float32, in different orders: where they differ, by one unit in the last of their places.
+    ulp = torch.exp2(torch.frexp(native.float()).exponent - float(precision))
     assert ((native.float() - emulated.float()).abs() <= ulp).all()
 
 
-def test_emulation_covers_the_backward_pass_and_leaves_float32_alone():
+@pytest.mark.parametrize("dtype", HALVES)
+def test_emulation_covers_the_backward_pass_and_leaves_float32_alone(dtype):
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(8, 16, generator=generator)
-    half, wide = nn.Linear(16, 4).half(), nn.Linear(16, 4)
+    half, wide = nn.Linear(16, 4).to(dtype), nn.Linear(16, 4)
     wide.load_state_dict({name: value.float() for name, value in half.state_dict().items()})
     with FastHalf():
-        half(x.half()).float().square().sum().backward()
-        wide(x.half().float()).square().sum().backward()
-    assert half.weight.grad.dtype is torch.float16
+        half(x.to(dtype)).float().square().sum().backward()
+        wide(x.to(dtype).float()).square().sum().backward()
+    assert half.weight.grad.dtype is dtype
     assert wide.weight.grad.dtype is torch.float32
-    torch.testing.assert_close(half.weight.grad.float(), wide.weight.grad, rtol=2e-2, atol=2e-2)
+    torch.testing.assert_close(
+        half.weight.grad.float(),
+        wide.weight.grad,
+        rtol=2e-2 if dtype is torch.float16 else 0.2,
+        atol=2e-2 if dtype is torch.float16 else 0.2,
+    )
     direct = nn.Linear(16, 4)
     direct.load_state_dict(wide.state_dict())
-    direct(x.half().float()).square().sum().backward()
+    direct(x.to(dtype).float()).square().sum().backward()
     assert torch.equal(direct.weight.grad, wide.weight.grad)

@@ -1,7 +1,8 @@
-"""Float16 products on a processor that has none: multiply in float32, round the result to float16.
+"""Products of 16 bits on a processor that has none: multiply in float32, round the result to float16 or bfloat16.
 
 That is what a tensor core does. A CPU without float16 arithmetic takes 2 s for one product of 1024 x 1024 matrices, and
-the result is the same: its own kernels add in float32 as well.
+one without bfloat16 arithmetic five times as long as in float32. The result is the same: their kernels add in float32
+as well.
 """
 
 import torch
@@ -9,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 _aten = torch.ops.aten
-SLOW_IN_HALF = {
+SLOW = {
     _aten.mm.default,
     _aten.addmm.default,
     _aten.bmm.default,
@@ -27,26 +28,30 @@ SLOW_IN_HALF = {
 }
 
 
-def _is_half(value) -> bool:
-    return isinstance(value, torch.Tensor) and value.dtype is torch.float16
+HALVES = (torch.float16, torch.bfloat16)
 
 
-def _widen(value):
-    return value.float() if _is_half(value) else value
-
-
-def _narrow(value):
-    return value.half() if isinstance(value, torch.Tensor) and value.dtype is torch.float32 else value
+def _half(values: tuple) -> torch.dtype | None:
+    """Return the 16-bit dtype among the tensors, if there is one."""
+    found = (value.dtype for value in values if isinstance(value, torch.Tensor))
+    return next((dtype for dtype in found if dtype in HALVES), None)
 
 
 class FastHalf(TorchDispatchMode):
-    """Inside this context the slow float16 operations of a CPU run in float32 and round their results to float16.
+    """Inside this context the slow 16-bit operations of a CPU run in float32 and round their results to 16 bits.
 
     The backward pass of a CPU runs on the calling thread, so `loss.backward()` inside the context is covered too.
     """
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func in SLOW_IN_HALF and any(_is_half(value) for value in args):
-            return tree_map(_narrow, func(*tree_map(_widen, args), **tree_map(_widen, kwargs)))
-        return func(*args, **kwargs)
+        if func not in SLOW or (half := _half(args)) is None:
+            return func(*args, **kwargs)
+
+        def widen(value):
+            return value.float() if isinstance(value, torch.Tensor) and value.dtype is half else value
+
+        def narrow(value):
+            return value.to(half) if isinstance(value, torch.Tensor) and value.dtype is torch.float32 else value
+
+        return tree_map(narrow, func(*tree_map(widen, args), **tree_map(widen, kwargs)))

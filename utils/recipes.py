@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from utils import machine
-from utils.fast_half import FastHalf
+from utils.fast_half import HALVES, FastHalf
 from utils.optimizers import AdamW, Kahan, Master, Nearest, Stochastic
 
 
@@ -78,7 +78,7 @@ class Recipe:
         """Hold the rules of this recipe for forward, backward and optimizer step, and restore the old ones."""
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision(self.float32_matmul)
-        slow = device.type == "cpu" and self.arithmetic is torch.float16 and self.emulated(device)
+        slow = device.type == "cpu" and self.arithmetic in HALVES and self.emulated(device)
         try:
             with FastHalf() if slow else contextlib.nullcontext():
                 yield
