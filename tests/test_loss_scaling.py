@@ -268,6 +268,16 @@ def test_skipped_is_about_the_last_iteration_alone():
     assert seen == [(0, 0), (0, 1), (1, 1), (1, 0)]
 
 
+@pytest.mark.parametrize("gradients", [(1.0, 1.0), (math.inf, 1.0), (math.nan, -math.inf)], ids=str)
+def test_skipped_counts_the_optimizers(gradients):
+    side = Side(DynamicLossScaler(), 2)
+    for n, gradient in enumerate(gradients):
+        side.backward(n, [gradient, 1.0, 1.0, 1.0])
+        side.scaler.step(side.optimizers[n])
+    side.scaler.update()
+    assert side.scaler.skipped == 2 - np.isfinite(gradients).sum()
+
+
 def test_clipping_before_the_step_needs_unscaled_gradients():
     norms = []
     for unscale in (True, False):

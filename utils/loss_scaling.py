@@ -84,6 +84,7 @@ class StaticLossScaler:
             # On the gradients as they came: what 1/scale itself makes infinite is not seen, as in torch.
             finite = [grad.isfinite().all().to(grads[0].device) for grad in grads]
             iteration.overflowed = ~torch.stack(finite).all()
+        # Through float64, as torch does it: so the result is the float32 nearest to 1/scale on every machine.
         inv_scale = torch.tensor(self._scale, dtype=torch.float64).reciprocal().float()
         for grad in grads:
             grad.mul_(inv_scale.to(grad.device))
@@ -145,7 +146,7 @@ class StaticLossScaler:
 
     def get_scale(self) -> float:
         """Return the factor on the loss: a float32 value; 1.0 if disabled."""
-        return self._scale if self._enabled else 1.0
+        return self._scale
 
     def get_growth_factor(self) -> float:
         """Return the factor of a growth; 1.0 for a constant scale."""
