@@ -83,3 +83,16 @@ def _bell(kind, group, progress):
         zeros=int(counts.sum() // 8) if kind == "activation gradients" else 0,
         significand=1.25,
     )
+
+
+def run_of_a_scaler(steps=300, seed=3):
+    """A trace and the largest gradients of its steps: what a scaler with short intervals does over noisy maxima."""
+    from utils.widgets.scale_cockpit import replay
+
+    rng = np.random.default_rng(seed)
+    amaxes = np.float32(np.exp2(0.5 - np.arange(steps) / steps + 0.7 * rng.normal(size=steps))).astype(float).tolist()
+    settings = {"init_scale": 2.0**16, "growth_interval": 50, "growth_factor": 2.0, "backoff_factor": 0.5}
+    scales, skipped = replay([*amaxes, 0.0], **settings)
+    changes = [[step, scales[step]] for step in range(1, steps + 1) if step == 1 or scales[step] != scales[step - 1]]
+    trace = {"init": 2.0**16, "growth_interval": 50, "steps": steps, "changes": changes, "skipped": skipped}
+    return trace, amaxes

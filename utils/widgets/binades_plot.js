@@ -137,3 +137,20 @@ export function fateShares(h) {
     },
   };
 }
+
+/** The choice of layers. */
+export function layerPicker(h, actions, groups) {
+  const options = [ALL_LAYERS, ...groups].map((name) => h("option", { value: name }, name));
+  const select = h("select", { class: "mp-input", on: { change: () => actions.set({ group: select.value }) } }, options);
+  return {
+    node: h("label", { class: "mp-field" }, h("span", {}, "Layers"), select),
+    draw({ group, kind, recorded }) {
+      for (const option of options) option.disabled = option.value !== ALL_LAYERS && !(option.value in recorded.histograms[kind]);
+      select.value = group;
+    },
+  };
+}
+
+/** Where a record comes from. */
+export const recordedSource = ({ model, recipe, data, device, date }) =>
+  `Recorded: ${[model, recipe, data, device, date].filter(Boolean).join(", ")}.`;

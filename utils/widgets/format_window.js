@@ -21,18 +21,6 @@ function formatPicker(h, actions) {
   };
 }
 
-function layerPicker(h, actions, groups) {
-  const options = [ALL_LAYERS, ...groups].map((name) => h("option", { value: name }, name));
-  const select = h("select", { class: "mp-input", on: { change: () => actions.set({ group: select.value }) } }, options);
-  return {
-    node: h("label", { class: "mp-field" }, h("span", {}, "Layers"), select),
-    draw({ group, kind, recorded }) {
-      for (const option of options) option.disabled = option.value !== ALL_LAYERS && !(option.value in recorded.histograms[kind]);
-      select.value = group;
-    },
-  };
-}
-
 // The large picture: the window is a slider, and the whole picture can be dragged.
 function windowStage(h, actions) {
   const bars = binadeBars(h, { tall: true });
@@ -241,7 +229,7 @@ function render({ model, el }) {
         stage.node),
       h("div", {}, shares.node, sentence),
       h("div", {}, h("p", { class: "mp-fw-what" }, "All kinds in the same window: choose one."), rows.node), slider.node,
-      h("p", { class: "mp-fw-source" }, sourceText(model.get("recorded"))), status)));
+      h("p", { class: "mp-fw-source" }, recordedSource(model.get("recorded"))), status)));
     draw();
   }
 
@@ -263,8 +251,5 @@ function render({ model, el }) {
     for (const name of FW_TRAITS.slice(1)) model.off(`change:${name}`, followModel);
   };
 }
-
-const sourceText = ({ model, recipe, data, device, date }) =>
-  `Recorded: ${[model, recipe, data, device, date].filter(Boolean).join(", ")}.`;
 
 export default { render };

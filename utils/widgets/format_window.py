@@ -5,7 +5,7 @@ import html
 import traitlets
 
 from utils.formats import FORMATS, FloatFormat
-from utils.widgets.binades import ALL, MOST_LOG2_SCALE, WINDOWS, check_recorded, fates_text, histogram_of
+from utils.widgets.binades import ALL, MOST_LOG2_SCALE, WINDOWS, check_choice, check_recorded, fates_text, histogram_of
 from utils.widgets.book_widget import BookWidget
 
 FIRST_KIND = "activation gradients"
@@ -102,14 +102,3 @@ class FormatWindow(BookWidget):
             f"<table class='mp-fw-static'><thead><tr><th scope='col'>{ALL}</th><th scope='col'>what they become</th>"
             f"</tr></thead><tbody>{rows}</tbody></table>"
         )
-
-
-def check_choice(recorded: dict, kind: str, group: str, step: int) -> None:
-    """Raise ValueError for a kind, a group or a step that a record does not hold."""
-    if kind not in recorded["kinds"]:
-        raise ValueError(f"kind {kind!r} is not one of {', '.join(recorded['kinds'])}")
-    known = (ALL, *recorded["histograms"][kind])
-    if group not in known:
-        raise ValueError(f"group {group!r} has no {kind}; choose one of {', '.join(known)}")
-    if step not in recorded["steps"]:
-        raise ValueError(f"step {step} was not recorded; choose one of {', '.join(map(str, recorded['steps']))}")
