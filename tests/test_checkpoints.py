@@ -168,6 +168,17 @@ def test_a_run_that_ends_in_nan_ends_at_the_same_step_with_checkpoints(task, tmp
     assert ends[0].steps == ends[1].steps == 4
 
 
+@pytest.mark.gpu
+def test_on_a_gpu_a_stopped_run_comes_to_the_same_end(task, tmp_path):
+    plan, options = distilbert.plan(task), {"device": torch.device("cuda"), "checkpoint": tmp_path, "every": 3}
+    straight = experiment.run(plan, recipe("16-mixed"), device=options["device"])
+    with pytest.raises(Stopped):
+        experiment.run(stopped(plan, after=7), recipe("16-mixed"), **options)
+    resumed = experiment.run(plan, recipe("16-mixed"), **options)
+    assert resumed.record.results["resumed_at"] == [6]
+    assert all(map(torch.equal, straight.model.parameters(), resumed.model.parameters()))
+
+
 # What does not fit
 
 

@@ -447,6 +447,30 @@ def test_the_meter_reads_any_optimizer_and_groups_by_layer(fused):
         assert 0 < meter.shares()["all"] < 1
 
 
+def test_a_meter_that_saw_no_step_has_no_shares():
+    meter = LostUpdates(nn.Linear(2, 2), torch.optim.SGD(nn.Linear(2, 2).parameters()))
+    assert meter.shares() == {}
+    assert meter.by_step == []
+
+
+@pytest.mark.gpu
+@each_store
+def test_on_a_gpu_the_weights_move_and_the_meter_counts_as_on_the_processor(store):
+    shares = {}
+    for device in ("cpu", "cuda"):
+        model = Two([1.0, 2.0, 4.0, 5.0, 6.0], [1.5, 3.0, 6.0]).to(device)
+        optimizer = AdamW(model.parameters(), lr=0.01, weight_decay=0.0, store=store)
+        for weight in model.parameters():
+            weight.grad = torch.ones_like(weight)
+        with LostUpdates(model, optimizer) as meter:
+            optimizer.step()
+        shares[device] = meter.by_step
+        again = AdamW(model.parameters(), store=store)
+        again.load_state_dict(optimizer.state_dict())
+        assert all(value.device.type == device for value in tensors(again, list(model.parameters())))
+    assert shares["cpu"] == shares["cuda"]
+
+
 def test_the_arithmetic_is_float32_or_wider():
     kinds = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
     assert [optimizers.wide(kind) for kind in kinds] == [torch.float32] * 3 + [torch.float64]

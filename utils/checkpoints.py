@@ -5,10 +5,16 @@ A file in the pickle format can run code when it is read; this one can only hold
 
 import json
 import os
+import sys
 import tempfile
+import time
+import warnings
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
+
+from utils.fine_tuning import History, Trainer
 
 SUFFIX = ".safetensors"
 _TENSOR = "tensor"  # {"tensor": name} stands in the JSON where the tensor stood
@@ -75,3 +81,69 @@ def _with_tensors(value, tensors: dict[str, torch.Tensor]):
     if isinstance(value, list):
         return [_with_tensors(item, tensors) for item in value]
     return value
+
+
+@dataclass
+class Clock:
+    """How long a run took, over all its parts; `resumed_at` are the steps after which a new part began."""
+
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    resumed_at: list[int] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Begin a part."""
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def stop(self) -> None:
+        """End a part, and add it."""
+        self.seconds += time.perf_counter() - self._wall
+        self.cpu_seconds += time.process_time() - self._cpu
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one run leaves its checkpoint, every `every` steps; `key` is the same for the same run only.
+
+    A path of None is nowhere: nothing is read or written.
+    """
+
+    path: Path | None
+    key: str = ""
+    every: int = 0
+
+    def resume(self, trainer: Trainer) -> tuple[History, Clock]:
+        """Give the trainer the state of the file, if there is one; return what happened before.
+
+        Raises: Refused when the file is broken, or that of another run.
+        """
+        if self.path is None or not self.path.is_file():
+            return History(), Clock()
+        state = load(self.path)
+        if state.get("key") != self.key:
+            raise Refused(
+                f"the checkpoint {self.path.name} is of other settings, texts, device or code than this run;"
+                " delete it to begin anew, or name another folder"
+            )
+        trainer.load_state_dict(state["trainer"])
+        history, clock = History(**state["history"]), Clock(**state["clock"])
+        history.scales = [tuple(change) for change in history.scales]
+        clock.resumed_at.append(history.steps)
+        print(f"{self.path.stem}: goes on after step {history.steps} of {trainer.steps}", file=sys.stderr)
+        return history, clock
+
+    def save(self, trainer: Trainer, history: History, clock: Clock) -> None:
+        """Write the checkpoint; where that fails, warn and let the run go on."""
+        clock.stop()
+        clock.start()
+        state = {"trainer": trainer.state_dict(), "history": asdict(history), "clock": asdict(clock)}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            save(self.path, {"key": self.key, **state})
+        except OSError as error:
+            warnings.warn(f"no checkpoint after step {history.steps}: {error.strerror or error}", stacklevel=3)
+
+    def clear(self) -> None:
+        """Remove the file: the run is done."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)

@@ -5,18 +5,17 @@ An experiment says in a `Plan` what it trains on and what it measures afterwards
 
 import itertools
 import math
-import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from utils import cache, checkpoints, command, data, fine_tuning, machine, measure, models, records
+from utils import cache, command, data, fine_tuning, machine, measure, models, records
 from utils.batches import Batch
+from utils.checkpoints import SUFFIX, Clock, Place
 from utils.fine_tuning import History, Trainer
 from utils.language_task import Task as LanguageTask
 from utils.recipes import RECIPES, Recipe
@@ -98,7 +97,11 @@ def run(
         if watch_steps:
             steps = evenly(plan.steps, count=watch_steps)
             watch = Watch(trainer.model, trainer.optimizer, scaler=trainer.scaler, steps=steps)
-        place = _Place(plan, recipe, folder=checkpoint, every=every, device=device, seed=seed)
+        place = Place(None)
+        if checkpoint:
+            name = f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}"
+            key = _key(plan, recipe, seed=seed, device=device, modules=("utils.checkpoints",))
+            place = Place(checkpoint / f"{name}{SUFFIX}", key=key, every=every)
         history, clock = place.resume(trainer)
         measure.reset_peak(device)
         clock.start()
@@ -132,66 +135,6 @@ def run(
     return Run(record, trainer.model)
 
 
-@dataclass
-class _Clock:
-    """How long a run took, over all its parts; `resumed_at` are the steps after which a new part began."""
-
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    resumed_at: list[int] = field(default_factory=list)
-
-    def start(self) -> None:
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
-
-    def stop(self) -> None:
-        self.seconds += time.perf_counter() - self._wall
-        self.cpu_seconds += time.process_time() - self._cpu
-
-
-class _Place:
-    """Where a run leaves its checkpoint; without a folder it does nothing."""
-
-    def __init__(self, plan: Plan, recipe: Recipe, *, folder: Path | None, every: int, device: torch.device, seed: int):
-        self.every = every if folder else 0
-        if folder:
-            folder.mkdir(parents=True, exist_ok=True)
-            name = f"{plan.name}-{recipe.name}-{plan.task.size}-{plan.texts.name}-seed{seed}"
-            self.path = folder / f"{name}{checkpoints.SUFFIX}"
-            self.key = _key(plan, recipe, seed=seed, device=device, modules=("utils.checkpoints",))
-
-    def resume(self, trainer: Trainer) -> tuple[History, _Clock]:
-        """Give the trainer the state of the file, if there is one; return what happened before."""
-        if not (self.every and self.path.is_file()):
-            return History(), _Clock()
-        state = checkpoints.load(self.path)
-        if state.get("key") != self.key:
-            raise checkpoints.Refused(
-                f"the checkpoint {self.path.name} is of other settings, texts, device or code than this run;"
-                " delete it to begin anew, or name another folder"
-            )
-        trainer.load_state_dict(state["trainer"])
-        history, clock = History(**state["history"]), _Clock(**state["clock"])
-        history.scales = [tuple(change) for change in history.scales]
-        clock.resumed_at.append(history.steps)
-        print(f"{self.path.stem}: goes on after step {history.steps} of {trainer.steps}", file=sys.stderr)
-        return history, clock
-
-    def save(self, trainer: Trainer, history: History, clock: _Clock) -> None:
-        """Write the checkpoint; where that fails, warn and let the run go on."""
-        clock.stop()
-        clock.start()
-        state = {"trainer": trainer.state_dict(), "history": asdict(history), "clock": asdict(clock)}
-        try:
-            checkpoints.save(self.path, {"key": self.key, **state})
-        except OSError as error:
-            warnings.warn(f"no checkpoint after step {history.steps}: {error.strerror or error}", stacklevel=3)
-
-    def clear(self) -> None:
-        """Remove the file: the run is done."""
-        if self.every:
-            self.path.unlink(missing_ok=True)
-
-
 def _train(
     plan: Plan,
     trainer: Trainer,
@@ -199,8 +142,8 @@ def _train(
     *,
     seed: int,
     watch: Watch | None,
-    place: _Place,
-    clock: _Clock,
+    place: Place,
+    clock: Clock,
 ) -> None:
     """Take the steps that the history lacks, from one epoch's end or checkpoint to the next."""
     drawn = plan.draw(seed)

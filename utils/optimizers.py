@@ -263,20 +263,21 @@ class LostUpdates:
         overflow = getattr(self.optimizer, "found_inf", None)  # a fused optimizer is called, and skips by itself
         if overflow is not None and overflow.item():
             return
-        counts: dict[str, torch.Tensor | int] = dict.fromkeys(self._names, 0)
+        device = next(iter(self.layers)).device
+        counts = {name: torch.zeros(2, dtype=torch.int64, device=device) for name in self._names}
         for weight, before in self._before.items():
             m = self.optimizer.state[weight].get("exp_avg", weight.grad)
             meant = (weight.grad != 0) | (m != 0)
             same = torch.stack([old == new for old, new in zip(before, self._kept(weight), strict=True)]).all(0)
             counts[self.layers[weight]] += torch.stack([(meant & same).sum(), meant.sum()])
-        self._counts.append(torch.stack([torch.as_tensor(counts[name]).expand(2) for name in self._names]))
+        self._counts.append(torch.stack([counts[name] for name in self._names]))
 
     def shares(self) -> dict[str, float]:
         """Return the lost share of the meant updates of each layer and of "all", over all steps.
 
         A layer in which no update was meant is left out.
         """
-        return self._shares(sum(self._counts, torch.zeros(len(self._names), 2, dtype=torch.int64)))
+        return self._shares(sum(self._counts)) if self._counts else {}
 
     @property
     def by_step(self) -> list[dict[str, float]]:
