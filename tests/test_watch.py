@@ -287,6 +287,9 @@ def test_what_a_figure_gets_has_the_words_and_a_histogram_for_each_kind_group_an
     assert list(known) == ["model", "recipe", "data", "device", "date", "steps", "groups", "kinds", "histograms"]
     assert known["model"] == "DistilBERT, 2 layers of width 16"
     assert known["recipe"] == "16-mixed"
+    assert (known["data"], known["device"]) == (record.data, record.device["name"])
+    assert record.date.startswith(known["date"])
+    assert len(known["date"]) == len("2026-11-21")
     assert known["steps"] == [1, 3, 6] == list(evenly(6, count=3))
     assert known["groups"] == GROUPS
     assert known["kinds"] == list(KINDS) == list(known["histograms"])
