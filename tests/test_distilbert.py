@@ -291,6 +291,8 @@ def test_the_command_prints_what_it_uses_and_writes_one_record_a_run(tiny, tmp_p
         pytest.param(["--seeds", "0"], "--seeds 0 is below 1", id="no seed"),
         pytest.param(["--seeds", "two"], "invalid int value: 'two'", id="seeds in words"),
         pytest.param(["--batch", "-1"], "--batch -1 is below 1", id="batch"),
+        pytest.param(["--growth-interval", "0"], "--growth-interval 0 is below 1", id="growth interval"),
+        pytest.param(["--learning-rate", "3"], "--learning-rate 3.0 is not between 0 and 1", id="learning rate"),
         pytest.param(["--frobnicate"], "unrecognized arguments: --frobnicate", id="unknown option"),
         pytest.param(["--data", "/no/such/folder"], "data folder /no/such/folder is not there", id="data"),
         pytest.param(["--record", "/proc/records"], "cannot write records into /proc/records", id="record"),
@@ -386,6 +388,19 @@ def test_any_other_error_is_not_hidden(tiny, monkeypatch):
     interrupt_second_run(monkeypatch, RuntimeError("a mistake of ours"))
     with pytest.raises(RuntimeError, match="a mistake of ours"):
         distilbert.main(["--recipe", "32-true", "--seeds", "2", "--size", "small"])
+
+
+def test_a_run_with_other_settings_is_another_experiment(tiny, tmp_path, capsys):
+    changes = ["--batch", "16", "--learning-rate", "1e-4", "--growth-interval", "3"]
+    arguments = ["--recipe", "16-mixed", "--size", "small", "--device", "cpu", "--record", str(tmp_path)]
+    assert distilbert.main(arguments) == distilbert.main([*arguments, *changes]) == 0
+    (usual,) = records.load_all(tmp_path, experiment="distilbert")
+    (changed,) = records.load_all(tmp_path, experiment="distilbert-batch16-rate1e-04-growth3")
+    assert usual.settings["batch"] == 8 != changed.settings["batch"] == 16
+    assert changed.settings["schedule"] | {"warmup": 0} == {
+        **usual.settings["schedule"], "warmup": 0, "learning_rate": 1e-4, "growth_interval": 3,
+    }  # fmt: skip
+    assert changed.results["loss_scale"] > 65536 == usual.results["loss_scale"]  # it has grown
 
 
 def test_no_folder_survives_in_the_recorded_command():

@@ -9,7 +9,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -37,6 +37,8 @@ class Options:
     data: str | None
     weights: str | None
     batch: int | None
+    learning_rate: float | None
+    growth_interval: int | None
     record: Path | None
     watch: int | None
     checkpoint: Path | None
@@ -73,13 +75,17 @@ def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Op
     parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")
     parser.add_argument("--weights", metavar="DIR", help="folder with trained weights; default: see the first lines")
     parser.add_argument("--batch", type=int, metavar="N", help="texts in a step")
+    parser.add_argument("--learning-rate", type=float, metavar="X", help="the largest of the schedule")
+    parser.add_argument("--growth-interval", type=int, metavar="N", help="steps before a loss scale grows")
     parser.add_argument("--watch", type=int, metavar="N", help="count the exponents of N steps of each run")
     parser.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help="write one record a run")
     parser.add_argument("--checkpoint", metavar="DIR", help="where unfinished runs leave what they need to go on")
     found = parser.parse_args(arguments)
-    for name in ("seeds", "batch"):
-        if (value := getattr(found, name)) is not None and value < 1:
+    for name in ("seeds", "batch", "growth-interval"):
+        if (value := getattr(found, name.replace("-", "_"))) is not None and value < 1:
             raise ValueError(f"--{name} {value} is below 1")
+    if found.learning_rate is not None and not 0 < found.learning_rate < 1:
+        raise ValueError(f"--learning-rate {found.learning_rate} is not between 0 and 1")
     if found.watch is not None and not 1 <= found.watch <= MOST_STEPS:
         raise ValueError(f"--watch {found.watch} is not in 1 ... {MOST_STEPS}, the steps that a record has room for")
     if found.watch and found.checkpoint:
@@ -93,11 +99,30 @@ def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Op
         data=found.data,
         weights=found.weights,
         batch=found.batch,
+        learning_rate=found.learning_rate,
+        growth_interval=found.growth_interval,
         record=records.check_folder(found.record) if found.record else None,
         watch=found.watch,
         checkpoint=records.check_folder(found.checkpoint, what="checkpoints") if found.checkpoint else None,
         command=shown_command(arguments, program=program),
     )
+
+
+def changed(task, options: Options):
+    """Return the task of an experiment with the settings that the options name, and with a `variant` that names them.
+
+    The runs of another batch or learning rate are another experiment: their records must not join the usual ones.
+    """
+    settings, schedule, variant = task.settings, task.settings.schedule, ""
+    if options.batch:
+        settings, variant = replace(settings, batch=options.batch), f"-batch{options.batch}"
+    if options.learning_rate:
+        schedule = replace(schedule, learning_rate=options.learning_rate)
+        variant += f"-rate{options.learning_rate:.0e}"
+    if options.growth_interval:
+        schedule = replace(schedule, growth_interval=options.growth_interval)
+        variant += f"-growth{options.growth_interval}"
+    return replace(task, settings=replace(settings, schedule=schedule), variant=variant)
 
 
 def shown_command(arguments: list[str], *, program: str) -> str:

@@ -73,7 +73,7 @@ def plan(task: Task) -> experiment.Plan:
 
     epoch = batches.count(len(task.train), settings.batch)
     return experiment.Plan(
-        NAME,
+        f"{NAME}{task.variant}",
         task,
         task.reviews,
         settings.epochs * epoch,
@@ -118,16 +118,15 @@ def main(arguments: list[str] | None = None) -> int:
 def _prepared(options: command.Options) -> command.Task:
     reviews = data.reviews(options.data, size=options.size)
     settings = review_task.settings_for(options.size, reviews)
-    if options.batch:
-        settings = replace(settings, batch=options.batch)
     task = review_task.prepare(reviews, size=options.size, settings=settings, weights=options.weights)
+    task = command.changed(task, options)
     known = records.provenance(options.command)  # once: a long comparison is one state of the code
 
     def one(recipe: Recipe, seed: int) -> records.Record:
         how = {"provenance": known, "watch_steps": options.watch, "checkpoint": options.checkpoint}
         return run(recipe, task=task, device=options.device, seed=seed, **how).record
 
-    return command.Task(reviews.source, task.weights, settings.batch, one, table)
+    return command.Task(reviews.source, task.weights, task.settings.batch, one, table)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ class Schedule:
     clip: float = 1.0
     weight_decay: float = 0.01
     epsilon: float = 1e-8
+    growth_interval: int = 2000  # steps without overflow after which a loss scaler tries a larger scale
 
 
 @dataclass
@@ -67,7 +68,7 @@ class Trainer:
         self.learning_rate = torch.optim.lr_scheduler.OneCycleLR(
             self.optimizer, schedule.learning_rate, total_steps=max(steps, 2), pct_start=schedule.warmup
         )
-        self.scaler = recipe.scaler(device)
+        self.scaler = recipe.scaler(device, growth_interval=schedule.growth_interval)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the mean cross-entropy of a batch, in float32 or wider whatever the recipe computes in.

@@ -10,7 +10,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -280,7 +280,9 @@ def plan(task: Task) -> experiment.Plan:
     rows = list(range(min(settings.batch, len(task.train))))
     full_batch = batches.pad(task.train, rows, length=settings.length)
     modules = ("utils.language_task", "utils.llama")
-    return experiment.Plan(NAME, task, task.prose, settings.steps, full_batch, draw, evaluate, modules)
+    return experiment.Plan(
+        f"{NAME}{task.variant}", task, task.prose, settings.steps, full_batch, draw, evaluate, modules
+    )
 
 
 def summary(finished: list[records.Record]) -> list[dict[str, str]]:
@@ -323,10 +325,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _prepared(options: command.Options) -> command.Task:
     settings = language_task.settings_for(options.size)
-    if options.batch:
-        settings = replace(settings, batch=options.batch)
     prose = data.prose(options.data, characters=settings.characters)
     task = language_task.prepare(prose, size=options.size, settings=settings, weights=options.weights)
+    task = command.changed(task, options)
     known = records.provenance(options.command)  # once: a long comparison is one state of the code
 
     def one(recipe: Recipe, seed: int) -> records.Record:
@@ -334,7 +335,7 @@ def _prepared(options: command.Options) -> command.Task:
         return run(recipe, task=task, device=options.device, seed=seed, **how).record
 
     note = "the shape of LLaMA-7B is timed (token_times), not trained" if options.size == "full" else ""
-    return command.Task(prose.source, task.weights, settings.batch, one, table, note)
+    return command.Task(prose.source, task.weights, task.settings.batch, one, table, note)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 The names are those of Lightning where it has one. "true" means that everything is in that dtype; "mixed" means float32
 weights, gradients and optimizer state, with the matrix products under autocast. A third word says how the optimizer
 keeps a weight that it has updated (`utils.optimizers`): "master" in a float32 copy, "kahan" with its rounding error
-beside it, "stochastic" rounded at random.
+beside it, "stochastic" rounded at random. "16-mixed-unscaled" leaves out the loss scaler, to show what it is for.
 """
 
 import contextlib
@@ -64,9 +64,9 @@ class Recipe:
             return torch.optim.AdamW(weights, fused=device.type == "cuda", **settings)
         return AdamW(weights, store=self.store, state_dtype=self.optimizer, **settings)
 
-    def scaler(self, device: torch.device) -> torch.amp.GradScaler:
+    def scaler(self, device: torch.device, *, growth_interval: int = 2000) -> torch.amp.GradScaler:
         """Return a loss scaler; without `needs_loss_scaling` it is disabled and passes everything through."""
-        return torch.amp.GradScaler(device.type, enabled=self.needs_loss_scaling)
+        return torch.amp.GradScaler(device.type, enabled=self.needs_loss_scaling, growth_interval=growth_interval)
 
     def emulated(self, device: torch.device) -> bool:
         """Say whether this device has no such products: they are computed in float32 and rounded."""
@@ -114,6 +114,7 @@ RECIPES = {
         _true("32-true", torch.float32),
         _mixed("16-mixed", torch.float16, needs_loss_scaling=True),
         _mixed("bf16-mixed", torch.bfloat16, needs_loss_scaling=False),
+        _mixed("16-mixed-unscaled", torch.float16, needs_loss_scaling=False),
         _true("16-true", torch.float16),
         _true("bf16-true", torch.bfloat16),
         _stored("16-true-master", torch.float16, Master()),
@@ -122,7 +123,7 @@ RECIPES = {
         _stored("bf16-true-stochastic", torch.bfloat16, Stochastic()),
     )
 }
-PLAIN = tuple(name for name, recipe in RECIPES.items() if recipe.store is None)  # torch's optimizer, Lightning's names
+PLAIN = tuple(name for name in RECIPES if name.count("-") == 1)  # the names that Lightning has, too
 
 
 def recipe(name: str) -> Recipe:

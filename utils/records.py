@@ -173,4 +173,5 @@ def load_all(folder: Path | str = RESULTS, *, experiment: str | None = None) -> 
     Raises: ValueError for the first file that is not a record.
     """
     pattern = f"{experiment}-*.json" if experiment else "*.json"
-    return [load(path) for path in sorted(Path(folder).glob(pattern))]
+    found = [load(path) for path in sorted(Path(folder).glob(pattern))]
+    return [record for record in found if experiment in (None, record.experiment)]

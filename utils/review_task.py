@@ -94,6 +94,7 @@ class Task:
     new_model: Callable[[int], nn.Module]  # from a seed
     reviews: data.Reviews
     weights: str
+    variant: str = ""  # what a command changed in the settings, for the name of a record: "-rate1e-04"
 
 
 def prepare(
