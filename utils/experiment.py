@@ -3,6 +3,7 @@
 An experiment says in a `Plan` what it trains on and what it measures afterwards; everything else is the same for all.
 """
 
+import contextlib
 import itertools
 import math
 import warnings
@@ -18,9 +19,10 @@ from utils.batches import Batch
 from utils.checkpoints import SUFFIX, Clock, Place
 from utils.fine_tuning import History, Trainer
 from utils.language_task import Task as LanguageTask
+from utils.optimizers import LostUpdates
 from utils.recipes import RECIPES, Recipe
 from utils.review_task import Task as ReviewTask
-from utils.watch import PREFIX, Watch, evenly
+from utils.watch import PREFIX, LargestGradients, Watch, evenly
 
 CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the module of an experiment
     *("utils.grammar", "utils.data", "utils.vocabulary", "utils.batches", "utils.models", "utils.recipes"),
@@ -29,6 +31,7 @@ CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the m
 )
 CHECKPOINT_EVERY = 200  # steps
 CURVE, STEPS = 200, 500  # most points of the loss curve and of the step times that a record keeps
+LARGEST = 2_000  # first steps whose largest gradient a record keeps
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ def run(
     """Train the plan's model in one recipe from one seed, measure it, and return its record and the model.
 
     `watch_steps` is the number of steps, evenly spaced, whose exponents are counted. The record is then one of another
-    experiment, "watched-..." (see `utils.watch`): its losses are the same, its times are not.
+    experiment, "watched-..." (see `utils.watch`): its losses are the same, its times are not. It also says which share
+    of its updates was lost, and how large the largest gradient of each step was.
 
     `checkpoint` is a folder: every `every` steps the run leaves there what it needs to go on, in a file of its own
     name. If it finds that file, it goes on from it, and ends with the weights and the losses that it would have had
@@ -104,8 +108,13 @@ def run(
             place = Place(checkpoint / f"{name}{SUFFIX}", key=key, every=every)
         history, clock = place.resume(trainer)
         measure.reset_peak(device)
+        meter = LostUpdates(trainer.model, trainer.optimizer)
+        largest = LargestGradients(trainer.model, scaler=trainer.scaler)
         clock.start()
-        _train(plan, trainer, history, seed=seed, watch=watch, place=place, clock=clock)
+        with contextlib.ExitStack() as looking:
+            for each in (meter, largest) if watch else ():
+                looking.enter_context(each)
+            _train(plan, trainer, history, seed=seed, watch=watch, place=place, clock=clock)
         clock.stop()
     results = {
         "planned_steps": plan.steps,
@@ -115,8 +124,12 @@ def run(
         "resumed_at": clock.resumed_at,  # steps
         "memory": _memory(trainer, saved),  # before the evaluation, which would raise the peak
         **_facts(trainer, history),
+        **({"lost_updates": meter.shares()} if watch else {}),
         **plan.evaluate(trainer),
     }
+    samples = _samples(history)
+    if watch:
+        samples |= {"exponents": watch.as_json(), "largest_gradient": largest.values()[:LARGEST]}
     record = records.Record(
         experiment=f"{PREFIX if watch else ''}{plan.name}",
         recipe=recipe.name,
@@ -124,7 +137,7 @@ def run(
         seeds=(seed,),
         settings=asdict(task.settings),
         results=results,
-        samples=_samples(history) | ({"exponents": watch.as_json()} if watch else {}),
+        samples=samples,
         data=plan.texts.source,
         data_name=plan.texts.name,
         weights=task.weights,
