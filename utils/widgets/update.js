@@ -53,7 +53,6 @@ function render({ model, el }) {
 
   const actions = {
     setText(name, text) {
-      if (text === state.typed[name] && state.wrong !== name && (state.wrong === "" || name !== "weight")) return;
       state.note = "";
       attempt(name, text);
       settle();

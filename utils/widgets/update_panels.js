@@ -24,10 +24,7 @@ export function updateControls(h, actions, names) {
   const format = h("select", { class: "mp-input", on: { change: () => actions.setFormat(format.value) } },
     names.map((name) => h("option", { value: name }, FORMATS[name].label)));
   const term = (name, label, [least, most]) => {
-    const input = h("input", {
-      class: "mp-input", type: "text", spellcheck: "false", autocomplete: "off", size: "8",
-      on: { change: () => actions.setText(name, input.value) },
-    });
+    const input = h("input", { class: "mp-input", type: "text", spellcheck: "false", autocomplete: "off", size: "8", on: { change: () => actions.setText(name, input.value) } });
     const slider = h("input", {
       class: "mp-up-slider", type: "range", min: least, max: most, step: 1, "aria-label": `${label}, coarsely`,
       on: { input: () => actions.slide(name, Number(slider.value)), change: () => actions.slideEnd() },
@@ -145,12 +142,12 @@ export function manyUpdatesPanel(h, actions) {
       setText(caption, `${nearText(one.w, 8, 5)} after ${count === 1 ? "one update" : `${count} updates`} of ${typedText(good.update, update)}`);
       setText(exact, nearText(plusNumber(one.w, times), 10, 6));
       const many = manyUpdates({ fmt, w, update, count });
-      for (const { key, bits } of KEEPINGS) {
+      for (const { key, more: beside = () => 0 } of KEEPINGS) {
         const { stored, more, share, low = share, high = share } = manyText(many, key, { w, whole });
         const row = rows[key];
         setText(row.stored, stored);
         setText(row.more, more);
-        setText(row.bits, bits(fmt));
+        setText(row.bits, `${[fmt.bits, beside(fmt.bits)].filter(Boolean).join(" + ")} bits`);
         setText(row.percent, wayText(share));
         const [from, to] = [low, high].map((x) => 80 * Math.min(Math.max(x || 0, 0), 1.25)); // 100 % of the way is at 80 % of the track
         row.bar.style.width = `${(from + to) / 2}%`;

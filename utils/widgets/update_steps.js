@@ -4,13 +4,13 @@
 // first: a double whose last bit is 1 where something was cut off. Rounding that to at most 51 bits gives what rounding
 // the exact sum gives (Boldo and Melquiond, 2008; utils/accumulation.py does the same).
 
-/** The ways of keeping a weight that are compared; `bits` are those kept for each weight of a format. */
+/** The ways of keeping a weight that are compared; `more` are the bits kept beside each weight of `bits` bits. */
 export const KEEPINGS = [
-  { key: "ties_to_even", label: "ties to even", bits: ({ bits }) => `${bits} bits` },
-  { key: "toward_zero", label: "toward zero", bits: ({ bits }) => `${bits} bits` },
-  { key: "stochastic", label: "stochastic", bits: ({ bits }) => `${bits} bits` },
-  { key: "kahan", label: "Kahan", bits: ({ bits }) => `${bits} + ${bits} bits` },
-  { key: "master", label: "float32 master", bits: ({ bits }) => (bits < 32 ? `${bits} + 32 bits` : "32 bits") },
+  { key: "ties_to_even", label: "ties to even" },
+  { key: "toward_zero", label: "toward zero" },
+  { key: "stochastic", label: "stochastic" },
+  { key: "kahan", label: "Kahan", more: (bits) => bits },
+  { key: "master", label: "float32 master", more: (bits) => (bits < 32 ? 32 : 0) },
 ];
 
 const RUNS = 100; // of stochastic rounding, for its spread

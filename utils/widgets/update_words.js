@@ -37,8 +37,7 @@ function finiteNumber(text, what) {
 
 /** A number as the reader wrote it, where that is short. */
 export function typedText(text, number) {
-  const trimmed = text.trim();
-  return trimmed.length <= 18 ? trimmed.replace(/^-/, "−") : nearText(number);
+  return text.trim().length <= 18 ? text.trim().replace(/^-/, "−") : nearText(number);
 }
 
 /** What |update| is of half the gap beside w, in words: "0.41 of half a gap", "13 half gaps". */
