@@ -120,7 +120,7 @@ MEAN_OVER_A_PAGE = {
             "32": "32 × 6.1e-10 = 1.95e-8, and 2^-25 is 2.98e-8: below it, so still 0.",
             "128": "128 does it. But half as much does it too: what lies above 2^-25, half of the smallest float16, is "
             "rounded up to it.",
-            "256": "It does. Go down: from which scale on is the product above 2^-25?",
+            "256": "It does, and so does a smaller one. From which scale on is the product above 2^-25?",
             "131072": "That makes it a normal number, with all its bits. To be more than zero it needs less.",
             "65536": "That is the usual first scale. This gradient is saved by much less.",
             "1024": "It does. Go down: from which scale on is the product above 2^-25?",
@@ -159,8 +159,8 @@ UNSEEN_SKIP = Number(
     says="After the steps 1,000, 2,000 and 3,000 the scale is 8192: the growth at 2,003 hides the skip behind it.",
     wrong={
         "3": "65536 at the start and 8192 after step 1,000 are seen: something must have halved it three times.",
-        "1": "65536 at the start and 8192 after step 1,000 are seen: something must have halved it three times.",
-        "2": "65536 at the start and 8192 after step 1,000 are seen: something must have halved it three times.",
+        "1": "After step 1,000 the scale is an eighth of what it was at the start. That is a trace of this skip, too.",
+        "2": "The scale at the start and after step 1,000 differ by three halvings. This skip is one of them.",
         "2003": "After step 2,003 the scale grew, so that step was taken. Steps count from 1.",
         "2000": "After step 2,000 the scale is 8192, as before: that step was taken.",
     },

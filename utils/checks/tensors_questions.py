@@ -99,7 +99,7 @@ EDGE = Number(
     says="p/N = 2^-15 / 2^18 = 2^-33, eight binades below the edge. And as the network learns, most words get less.",
     wrong={
         "33": "2^-33 is the gradient. How far below 2^-25 is that?",
-        "-33": "2^-33 is the gradient. How far below 2^-25 is that?",
+        "-33": "That is the exponent of the gradient. How far below -25 is it?",
         "-8": "The distance is right. As a distance below it has no sign.",
         "9": "That is the distance from 2^-24, the smallest float16. The edge is half of it: from 2^-25 down it is 0.",
         "7": "Count again: 2^-33 times 2 is 2^-32. How many doublings lead to 2^-25?",
@@ -151,9 +151,9 @@ SHARE_LOST = Number(
     wrong={
         "0.03": "Right as a share. The question asks for per cent: multiply by 100.",
         "0.9": "That is the share of all values. 700,000 of them are zero already and cannot be lost.",
-        "0.009": "That is the share of all values. 700,000 of them are zero already and cannot be lost.",
+        "0.009": "A share of all values, and not in per cent. 700,000 of them are zero already and cannot be lost.",
         "70.9": "That is the share of zeros after the cast. Most of them were there before.",
-        "0.709": "That is the share of zeros after the cast. Most of them were there before.",
+        "0.709": "That counts all zeros after the cast, and not in per cent. Most of them were there before.",
         "70": "That is what was zero before any cast.",
         "1.2857": "9,000 of 700,000: that divides by the zeros. Divide by the others.",
         "1.2694": "9,000 of 709,000 says which part of the zeros is new. What part of the values is gone?",
