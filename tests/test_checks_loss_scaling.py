@@ -136,7 +136,7 @@ def test_the_gradient_of_a_page_is_what_autograd_gives_and_64_is_the_smallest_sc
         ("smallest scale", 6, "not its exponent"),
         ("smallest scale", 32, "still 0"),
         ("smallest scale", 128, "half as much does it too"),
-        ("smallest scale", 256, "Go down"),
+        ("smallest scale", 256, "so does a smaller one"),
         ("smallest scale", 1024, "Go down"),
         ("smallest scale", 65536, "usual first scale"),
         ("smallest scale", 131072, "all its bits"),
@@ -217,7 +217,8 @@ def test_the_trace_names_the_misconception(skipped, hint):
 @pytest.mark.parametrize(
     ("unseen", "hint"),
     [
-        (1, "three times"),
+        (1, "an eighth"),
+        (2, "three halvings"),
         (3, "three times"),
         (2003, "that step was taken"),
         (2000, "as before"),

@@ -136,7 +136,7 @@ def test_the_edge_is_eight_binades_away():
     ("answer", "hint"),
     [
         (33, "2^-33 is the gradient"),
-        (-33, "2^-33 is the gradient"),
+        (-33, "exponent of the gradient"),
         (-8, "no sign"),
         (9, "2^-24"),
         (7, "How many doublings"),
