@@ -169,6 +169,10 @@ def kahan_updated(weight: float, update: Fraction, fmt: FloatFormat, count: int 
 
 
 def _rounded(total: Fraction, fmt: FloatFormat, **rule) -> float:
+    step = gap(abs(total), fmt)
+    nearest = round(total / step) * step  # Python's round sends ties of fractions to even, and takes no time
+    if not rule and abs(nearest) <= fmt.max:
+        return float(nearest)
     return quantize_exact(total, fmt, **rule) if total else 0.0
 
 
