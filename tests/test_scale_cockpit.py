@@ -106,7 +106,7 @@ def test_the_sentence_is_that_of_the_nearest_watched_step_at_the_scale_of_the_sc
          "Step 2 would be skipped: the largest of all gradients, 1, times 2¹⁶ is 65520. It overflows, and one is"
          " enough."),
         (lambda: ScaleCockpit(one(SHARES), amaxes=[0.5, 1e-9], step=2),
-         "Step 2 is taken: the largest of all gradients, 1 × 10⁻⁹, times 2¹⁶ is 6.5536 × 10⁻⁵. It fits below 65520."),
+         "Step 2 is taken: the largest of all gradients, 1 × 10⁻⁹, times 2¹⁶ is 6.55 × 10⁻⁵. It fits below 65520."),
     ],
 )  # fmt: skip
 def test_the_verdict_is_about_the_largest_gradient_of_all(widget, says):

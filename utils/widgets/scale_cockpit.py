@@ -116,13 +116,14 @@ class ScaleCockpit(BookWidget):
         amax = self.largest
         if amax is None:
             return f"Step {self.step} would be skipped: a gradient was infinite or NaN when it was recorded."
-        product = (
+        product = amax * self.scale
+        said = (
             f"the largest of all gradients, {size_text(amax)}, times {scale_text(self.scale)}"
-            f" is {size_text(amax * self.scale, 5)}"
+            f" is {size_text(product, 3 if product < 10000 else 5)}"
         )
-        if amax * self.scale >= BOUND:
-            return f"Step {self.step} would be skipped: {product}. It overflows, and one is enough."
-        return f"Step {self.step} is taken: {product}. It fits below {BOUND}."
+        if product >= BOUND:
+            return f"Step {self.step} would be skipped: {said}. It overflows, and one is enough."
+        return f"Step {self.step} is taken: {said}. It fits below {BOUND}."
 
     def _check_choice(self, kind: str, group: str, step: int) -> None:
         check_choice(self.recorded, kind, group, self.recorded["steps"][0])
