@@ -115,3 +115,54 @@ def values_on_a_line(ax: Axes, values: np.ndarray, row: float, fmt: FloatFormat,
     """Draw values as ticks on one line of an axis; `row` is its height, `label` (by default the name) stands left."""
     ax.vlines(values, row - 0.3, row + 0.3, color=LOOKS[fmt.name].color, linewidth=1.0)
     ax.text(-0.01, row, label or fmt.name, transform=ax.get_yaxis_transform(), ha="right", va="center", fontsize=9)
+
+
+def dtype_graph(stages: Sequence) -> Figure:
+    """Draw boxes in their order from top to bottom, each in the lane of the dtype in which it computes.
+
+    `stages`: what `utils.dtype_probe.DtypeProbe.stages` gives. An arrow from another lane is what autocast casts for
+    the box, and says how many tensors that are. Raises ValueError for a dtype without a look, or without any stage.
+    """
+    if not stages:
+        raise ValueError("there are no stages to draw")
+    lanes = {stage.dtype for stage in stages}.union(*(cast for stage in stages for cast in stage.casts))
+    names = sorted(lanes, key=lambda name: (-FORMATS[name].bits if name in FORMATS else 0, name))
+    looks = {name: look(name) for name in names}
+    pitch, width = WIDTH_INCHES / len(names), WIDTH_INCHES / len(names) - 1
+    middle = {name: pitch * (lane + 0.5) for lane, name in enumerate(names)}
+    fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 0.44 * len(stages) + 0.6))
+    for name in names:
+        lane = (middle[name] - width / 2, middle[name] + width / 2)
+        ax.axvspan(*lane, color=looks[name]["color"], alpha=0.05, linewidth=0)
+        ax.text(
+            middle[name], -0.85, name, ha="center", va="center", fontsize=14, weight="bold", color=looks[name]["color"]
+        )
+    ax.plot([middle[stage.dtype] for stage in stages], range(len(stages)), color=LINE, linewidth=2, zorder=0)
+    for row, stage in enumerate(stages):
+        _stage_box(ax, stage, row, middle[stage.dtype], width, looks[stage.dtype]["color"])
+        for source in dict.fromkeys(source for source, _ in stage.casts if source != stage.dtype):
+            side = 1 if middle[source] > middle[stage.dtype] else -1
+            end = middle[stage.dtype] + side * width / 2
+            start = middle[source] - side * width / 2
+            arrow = {"arrowstyle": "-|>", "color": looks[stage.dtype]["color"], "linewidth": 1.6, "mutation_scale": 14}
+            ax.annotate("", (end, row), (start, row), arrowprops={**arrow, "shrinkA": 0, "shrinkB": 0})
+            count = sum(cast[0] == source for cast in stage.casts)
+            text = f"{count} cast{'s' if count > 1 else ''}"
+            ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.6}
+            ax.text(
+                (start + end) / 2, row - 0.14, text, ha="center", va="bottom", fontsize=11.5, color=INK, bbox=ground
+            )
+    ax.set(xlim=(0, WIDTH_INCHES), ylim=(len(stages) - 0.4, -1.3))
+    ax.axis("off")
+    return fig
+
+
+def _stage_box(ax: Axes, stage, row: float, x: float, width: float, color: str) -> None:
+    text = stage.label
+    if stage.op not in ("", "linear") and stage.op not in stage.label:
+        text = stage.op
+    for face, alpha in ((PAPER, 1), (color, 0.16)):
+        ax.add_patch(Rectangle((x - width / 2, row - 0.36), width, 0.72, facecolor=face, alpha=alpha))
+    box = Rectangle((x - width / 2, row - 0.36), width, 0.72, fill=False, edgecolor=color, linewidth=1.4)
+    ax.add_patch(box)
+    ax.text(x, row, text, ha="center", va="center", fontsize=13, color=INK)
