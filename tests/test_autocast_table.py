@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import linalg as L
 
 from utils import autocast_table
-from utils.autocast_docs import DOCUMENTED
+from utils.autocast_docs import DOCUMENTED, ERROR, FOLLOWS, NARROW, NATIVE, PROMOTE, RULES, UNLISTED, WIDE, documented
 from utils.autocast_operations import OPERATIONS, Operation
-from utils.autocast_table import ERROR, FOLLOWS, NARROW, PROMOTE, RULES, WIDE, ask_without_gpu, documented, measure
+from utils.autocast_table import ask_without_gpu, measure
 
 BF16, F16 = torch.bfloat16, torch.float16
 
@@ -106,17 +106,6 @@ EXCEPTIONS = {
     "mkldnn_rnn_layer": "raises on processors without bfloat16 products",
     "linalg_matrix_rank": "returns whole numbers",
 }
-# In no list of the documentation, and cast all the same (torch 2.13).
-UNDOCUMENTED = {"cpu": {"einsum": NARROW, "tensordot": NARROW, "smooth_l1_loss": WIDE}}
-UNDOCUMENTED["cuda"] = {
-    "einsum": NARROW,
-    "scaled_dot_product_attention": NARROW,
-    "rms_norm": WIDE,
-    "vector_norm": WIDE,
-    "logsumexp": WIDE,
-    "huber_loss": WIDE,
-    "interpolate": WIDE,
-}
 
 
 @pytest.fixture(scope="module", params=[BF16, F16], ids=str)
@@ -186,13 +175,13 @@ def test_a_documented_operation_does_on_a_cpu_what_the_documentation_says(rows, 
 
 def test_the_documentation_of_the_cpu_leaves_out_three_operations(rows):
     found = autocast_table.differences(rows.values())
-    assert {each.name: each.measured for each in found} == UNDOCUMENTED["cpu"]
+    assert {each.name: each.measured for each in found} == UNLISTED["cpu"]
     assert {each.documented for each in found} == {FOLLOWS}
 
 
 def test_the_documentation_of_cuda_leaves_out_seven_operations(cuda_rows):
     found = autocast_table.differences(cuda_rows.values(), "cuda")
-    assert {each.name: each.measured for each in found} == UNDOCUMENTED["cuda"]
+    assert {each.name: each.measured for each in found} == UNLISTED["cuda"]
 
 
 def test_cuda_keeps_in_float32_what_a_cpu_computes_in_whatever_comes_in(rows, cuda_rows):
@@ -200,6 +189,11 @@ def test_cuda_keeps_in_float32_what_a_cpu_computes_in_whatever_comes_in(rows, cu
         assert (rows[name].rule, cuda_rows[name].rule) == (FOLLOWS, WIDE), name
     assert (rows["binary_cross_entropy"].rule, cuda_rows["binary_cross_entropy"].rule) == (WIDE, ERROR)
     assert "unsafe to autocast" in cuda_rows["binary_cross_entropy"].message
+
+
+@pytest.mark.parametrize("name", sorted(NATIVE))
+def test_what_promotes_by_itself_does_so_on_both_devices(rows, cuda_rows, name):
+    assert rows[name].rule == cuda_rows[name].rule == PROMOTE
 
 
 @pytest.mark.gpu

@@ -248,3 +248,4 @@ def test_inference_mode_can_be_probed():
         ("linear", "bfloat16"),
         ("relu", "bfloat16"),
     ]
+    assert [step.bytes for step in probe.casts() if step.parameter == "weight"] == [2 * 4 * 4]

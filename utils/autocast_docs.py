@@ -1,9 +1,35 @@
-"""What PyTorch's documentation says of autocast, operation by operation: data, to hold against a measurement.
+"""The rules of autocast, and what PyTorch's documentation says of each operation: data, without torch.
 
 Source: PyTorch documentation, "Automatic Mixed Precision package - torch.amp", section "Autocast Op Reference"
 (docs/source/amp.md at commit 4e0ff98 of pytorch/pytorch, 2026), https://docs.pytorch.org/docs/stable/amp.html.
 Names are those of the lists, but for `_SPELLED`.
 """
+
+from typing import NamedTuple
+
+NARROW, WIDE, PROMOTE, FOLLOWS, ERROR = "narrow", "wide", "promote", "follows", "error"
+
+
+class Rule(NamedTuple):
+    """A rule in few words, and the reason why autocast has it."""
+
+    label: str
+    why: str
+
+
+RULES = {
+    NARROW: Rule(
+        "casts down",
+        "Products take nearly all the time, and hardware multiplies 16-bit inputs fastest, while it adds in float32.",
+    ),
+    WIDE: Rule(
+        "casts to float32",
+        "Powers and exponentials leave float16’s range, long sums and losses lose digits: float32 keeps both.",
+    ),
+    PROMOTE: Rule("widest of its inputs", "It takes several tensors: with one float32 among them, all become float32."),
+    FOLLOWS: Rule("whatever comes in", "Autocast leaves it alone: it computes in the dtype of what it is given."),
+    ERROR: Rule("refuses", "It raises: its gradient could leave float16’s range, and a safer operation exists."),
+}
 
 _CUDA = {
     "narrow": """
@@ -63,3 +89,25 @@ DOCUMENTED: dict[str, dict[str, str]] = {
     name: {device: rules[name] for device, rules in _BY_DEVICE.items() if name in rules}
     for name in sorted({*_BY_DEVICE["cuda"], *_BY_DEVICE["cpu"]})
 }
+
+# What torch 2.13 casts though no list has it: measured on a CPU, and asked of its dispatcher for CUDA.
+UNLISTED: dict[str, dict[str, str]] = {
+    "cpu": {"einsum": NARROW, "tensordot": NARROW, "smooth_l1_loss": WIDE},
+    "cuda": {
+        "einsum": NARROW,
+        "scaled_dot_product_attention": NARROW,
+        "rms_norm": WIDE,
+        "vector_norm": WIDE,
+        "logsumexp": WIDE,
+        "huber_loss": WIDE,
+        "interpolate": WIDE,
+    },
+}
+
+# In no list, since they promote without autocast, on every device.
+NATIVE = frozenset({"add", "cat", "div", "mul", "stack", "where"})
+
+
+def documented(name: str, device: str) -> str:
+    """Return the rule that the documentation gives an operation on "cpu" or "cuda": what is in no list follows."""
+    return DOCUMENTED.get(name, {}).get(device, FOLLOWS)

@@ -4,7 +4,7 @@
     {row.name: row.rule for row in rows}["softmax"]  # "follows": in the dtype of its input
 
 Each operation is called three times inside the context: with float32 inputs, with inputs in the narrow dtype, and with
-a mix. The dtype of the result names its rule, a key of `RULES`.
+a mix. The dtype of the result names its rule, a key of `utils.autocast_docs.RULES`.
 """
 
 import contextlib
@@ -16,32 +16,8 @@ from typing import NamedTuple
 
 import torch
 
-from utils.autocast_docs import DOCUMENTED
+from utils.autocast_docs import ERROR, FOLLOWS, NARROW, PROMOTE, WIDE, documented
 from utils.autocast_operations import OPERATIONS, Inputs, Operation
-
-NARROW, WIDE, PROMOTE, FOLLOWS, ERROR = "narrow", "wide", "promote", "follows", "error"
-
-
-class Rule(NamedTuple):
-    """A rule in few words, and the reason why autocast has it."""
-
-    label: str
-    why: str
-
-
-RULES = {
-    NARROW: Rule(
-        "casts down",
-        "Products take nearly all the time, tensor cores multiply 16-bit inputs, and the sums inside stay float32.",
-    ),
-    WIDE: Rule(
-        "casts to float32",
-        "Exponentials and powers leave the range of float16, long sums and losses lose digits: float32 keeps both.",
-    ),
-    PROMOTE: Rule("widest of its inputs", "It takes several tensors: with one float32 among them, all become float32."),
-    FOLLOWS: Rule("whatever comes in", "Autocast leaves it alone: it computes in the dtype of what it is given."),
-    ERROR: Rule("refuses", "It raises: its gradient could not be held in float16, and a safer operation exists."),
-}
 
 
 @dataclass(frozen=True)
@@ -108,14 +84,6 @@ def ask_without_gpu(dtype: torch.dtype, operations: Iterable[Operation] | None =
         torch.set_autocast_enabled("cuda", before[0])
         torch.set_autocast_dtype("cuda", before[1])
     return [row for row in rows if row.rule != ERROR or documented(row.name, "cuda") == ERROR]
-
-
-def documented(name: str, device: str) -> str:
-    """Return the rule that the documentation gives an operation on "cpu" or "cuda"; unlisted ones follow their inputs.
-
-    Source: PyTorch, "Autocast Op Reference" (`utils.autocast_docs`).
-    """
-    return DOCUMENTED.get(name, {}).get(device, FOLLOWS)
 
 
 def differences(rows: Iterable[Row], device: str = "cpu") -> list[Difference]:

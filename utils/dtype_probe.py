@@ -276,7 +276,7 @@ def _dtypes(tensors: list[torch.Tensor]) -> tuple[str, ...]:
 
 
 def _kind(func, name: str, given: list[torch.Tensor], made: list[torch.Tensor]) -> str:
-    if name == "_to_copy":
+    if name in ("_to_copy", "to"):  # the second in inference mode
         return CAST if given and made and given[0].dtype != made[0].dtype else MOVE
     aliases = [value.alias_info for value in func._schema.returns]
     is_view = any(alias is not None and not alias.is_write for alias in aliases)
