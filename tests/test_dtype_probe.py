@@ -157,6 +157,50 @@ def test_a_cast_there_and_back_is_found_and_one_of_a_changed_tensor_is_not():
     assert [step.round_trip for step in probe.casts()] == [False, True, False, False]
 
 
+def test_a_cast_to_a_third_dtype_is_no_round_trip():
+    class Model(nn.Module):
+        def forward(self, x):
+            return x.bfloat16().half()
+
+    model = Model()
+    with DtypeProbe(model) as probe:
+        model(torch.ones(2, 4))
+    assert [step.outputs for step in probe.casts()] == [("bfloat16",), ("float16",)]
+    assert probe.recasts() == []
+
+
+def test_what_needs_no_gradient_takes_no_part_of_the_backward_pass():
+    class Silent(nn.Module):
+        def forward(self, x):
+            torch.zeros(2).add(1)
+            return x
+
+    model = nn.Sequential(nn.Linear(2, 2), Silent())
+    with DtypeProbe(model) as probe:
+        model(torch.ones(1, 2)).backward(torch.ones(1, 2))
+    assert {step.module for step in probe.steps if step.backward} == {"0"}
+
+
+def test_a_cast_parts_two_boxes_that_would_be_one():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.act = nn.ReLU()
+
+        def forward(self, x):
+            total = self.act(x) + 1
+            return total.bfloat16(), total * 2 - 1
+
+    model = Model()
+    with DtypeProbe(model) as probe:
+        model(torch.ones(2, 4))
+    assert probe.stages() == [
+        Stage("act", "relu", "float32", ()),
+        Stage("add", "add", "float32", ()),
+        Stage("mul, sub", "", "float32", (DOWN,)),
+    ]
+
+
 def test_a_tensor_that_was_changed_in_place_is_another_one():
     class Model(nn.Module):
         def forward(self, x):

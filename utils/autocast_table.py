@@ -57,7 +57,7 @@ def measure(device: torch.device | str, dtype: torch.dtype, operations: Iterable
     device = torch.device(device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with _undisturbed(device), torch.autocast(device.type, dtype=dtype, cache_enabled=False):
+        with _undisturbed(device), torch.autocast(device.type, dtype=dtype):
             if not torch.is_autocast_enabled(device.type):
                 raise ValueError(f"autocast({device.type!r}, {dtype}) stays off on this machine")
             return _rows(OPERATIONS if operations is None else operations, device, dtype)

@@ -190,7 +190,8 @@ class DtypeProbe(TorchDispatchMode):
     def stages(self, module: str = "") -> list[Stage]:
         """Return the forward pass of one module as boxes in order: for `utils.plots.dtype_graph`.
 
-        Views, copies and other moves are left out; a cast stands at the box that it comes before, or inside.
+        Views, copies and other moves are left out. A cast stands at the box that it comes before or is part of; one
+        after the last box belongs to none.
         Raises: ValueError when no operation of such a module was recorded.
         """
         inside = [step for step in self.steps if _is_below(step.module, module) and not step.backward]
