@@ -32,7 +32,8 @@ HALF = torch.bfloat16
 check_predict_the_share = paper(PREDICT_THE_SHARE)
 check_bytes_a_weight = paper_table(
     BYTES_A_WEIGHT,
-    says="A master costs as much as float32 throughout, Kahan's pair a quarter more than bf16-true, chance nothing.",
+    says="With a master it is as much as in float32 throughout. Kahan's pair costs a quarter more than bf16-true, and "
+    "stochastic rounding nothing.",
 )
 
 
