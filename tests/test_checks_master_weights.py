@@ -395,6 +395,13 @@ def seeded_inside(w, dw, draw):
     return with_bits()(w, dw, torch.Generator().manual_seed(7))
 
 
+def three_neighbours(w, dw, draw):
+    """Right on average, and too far now and then."""
+    new, far = with_bits()(w, dw, draw), torch.randint(-1, 2, w.shape, generator=draw)
+    exact = cut_off(w, dw, draw).float() == w.float() + dw
+    return torch.where(exact, new, (new.float() + far * 2.0**-7).bfloat16())
+
+
 def in_place(w, dw, draw):
     return w.copy_(with_bits()(w, dw, draw))
 
@@ -405,7 +412,8 @@ def in_place(w, dw, draw):
         (nearest, "rounding to nearest, without a chance"),
         (cut_off, "always cut off, towards 0"),
         (with_bits(cut=False), "rounds twice"),
-        (with_bits(17), "noise"),
+        (with_bits(17), "more bits than are cut off"),
+        (three_neighbours, "Only these two"),
         (with_bits(15), "not 15"),
         (global_noise, "do not come from `draw`"),
         (python_noise, "same state"),

@@ -330,8 +330,8 @@ def _exact_fault(answer: Callable) -> str:
         if (got != want).all():
             return f"{start} every time. What are its two neighbours? Mind the sign of w and of dw."
         return start + (
-            f" in {(got != want).float().mean():.0%} of the draws. Noise, and then rounding to nearest, rounds twice: "
-            "add the noise below the last bit, and cut off what is there."
+            f" in {(got != want).float().mean():.0%} of the draws. Either the noise has more bits than are cut off, "
+            "16, or what it gives is rounded to nearest, which rounds twice. Add it below the last bit, and cut off."
         )
     return ""
 
@@ -343,8 +343,8 @@ def _neighbour_fault(answer: Callable) -> str:
             continue
         return (
             f"{w:g} + {dw:g} lies between {min(near, far):.7g} and {max(near, far):.7g}, and yours gives "
-            f"{float(got[other][0]):.7g}. The noise is too large, or it is rounded once more: it has as many bits as "
-            "are cut off, 32 - 16."
+            f"{float(got[other][0]):.7g}. Only these two may come out: a third makes "
+            "the walk longer than it has to be."
         )
     return ""
 
