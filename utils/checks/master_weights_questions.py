@@ -6,7 +6,7 @@ from utils.questions import Choice, Number, Option, Task
 
 WHERE_DO_THEY_GO = Choice(
     "training/master_weights/predict-where-they-go",
-    "In every step the network is told correctly what to do, and it learns nothing. Where does it get lost?",
+    "In every step the network is told correctly what to do, and it learns next to nothing. Where does it get lost?",
     (
         Option(
             "In the backward pass: gradients underflow to 0",
@@ -24,7 +24,8 @@ WHERE_DO_THEY_GO = Choice(
         ),
         Option(
             "In the products: with 8 bits the network cannot tell a good review from a bad one",
-            "bf16-mixed multiplies with the same 8 bits, and learns as well as float32. What it keeps is wider.",
+            "The same products learn as well as float32 once only the keeping of the weights is changed: that comes "
+            "further down.",
         ),
     ),
     predict=True,
