@@ -96,7 +96,7 @@ def assert_same(first: tuple, second: tuple) -> None:
 def nervous(monkeypatch):
     """A loss scale that falls in the first steps and grows in later ones."""
 
-    def scaler(self, device):
+    def scaler(self, device, **_):
         options = {"init_scale": 2.0**20, "growth_interval": 2, "enabled": self.needs_loss_scaling}
         return torch.amp.GradScaler(device.type, **options)
 
