@@ -44,7 +44,14 @@ def find_browser():
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves a folder and prints nothing."""
+    """Serves a folder and prints nothing; the icon that a browser asks for by itself is nothing as well."""
+
+    def do_GET(self):
+        if self.path == "/favicon.ico":
+            self.send_response(204)
+            self.end_headers()
+        else:
+            super().do_GET()
 
     def log_message(self, *args):
         pass
