@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.browser.widget_page import DESK
 from utils.widgets.book_widget import BookWidget
 
 SITE = Path(__file__).parents[2] / "_build" / "html"
@@ -192,7 +193,8 @@ def show(page_watch, tmp_path):
     """A function that opens a page with the given widgets and the assets that the Sphinx extension writes.
 
     `show(*widgets, theme="light", scripts=(), **options)`: `scripts` run before the page's own, `options` go to the
-    browser context. The page's problems are `show.watched.problems`; there must be none when the test ends.
+    browser context, which is a desk's unless they say otherwise. The page's problems are `show.watched.problems`;
+    there must be none when the test ends.
     """
     registry = BookWidget.registry()
 
@@ -210,7 +212,7 @@ def show(page_watch, tmp_path):
             f"<body><main><h1>Widgets</h1><h2>Play</h2>{body}</main></body></html>",
             "utf8",
         )
-        watched = open_page.watched = page_watch(**options)
+        watched = open_page.watched = page_watch(**{"viewport": DESK, **options})
         for script in scripts:
             watched.page.add_init_script(script)
         url = (tmp_path / "page.html").as_uri()

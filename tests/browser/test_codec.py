@@ -12,10 +12,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tests.browser.widget_page import module_page, parts_of
 from tests.oracles import SMALL, all_codes, finite_values, same_bits
 from utils import rounding
 from utils.formats import FLOAT32, FLOAT64, FORMATS, FloatFormat, decode, encode
-from utils.widgets.book_widget import read_part
 
 NAMES = [fmt.name for fmt in SMALL]
 RULES = ["ties_to_even", "ties_away", "toward_zero", "toward_positive", "toward_negative"]
@@ -74,17 +74,8 @@ def codec(browser):
     """Call a function of the harness in a real browser: codec("decodeAll", "float16", codes)."""
     from utils.widgets.bit_flip import BitFlip
 
-    page = browser.new_page()
-    source = "\n".join(map(read_part, BitFlip.part_names())) + HARNESS
-    page.evaluate(
-        """async (source) => {
-          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-          window.codec = await import(url);
-        }""",
-        source,
-    )
-    yield lambda name, *args: page.evaluate("([name, args]) => window.codec[name](...args)", [name, args])
-    page.close()
+    with module_page(browser, parts_of(BitFlip) + HARNESS) as call:
+        yield call
 
 
 def packed(array) -> str:

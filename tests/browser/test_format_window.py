@@ -4,29 +4,25 @@ import math
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
+from tests.browser.widget_page import DESK, PHONE, barriers, module_page, parts_of
 from tests.watched import SHARES, crafted, one, record
 from utils.exponents import Histogram
 from utils.formats import FORMATS
 from utils.widgets.binades import ALL, WINDOWS, fates, fates_text, histogram_of, merged
-from utils.widgets.book_widget import read_part
 from utils.widgets.format_window import FormatWindow
-
-PHONE = {"width": 390, "height": 844}
-DESK = {"width": 1280, "height": 900}
 
 HARNESS = """
 window.calls = {
-  text: (histogram, name, shift) => parts.fatesText(histogram, parts.FORMATS[name], shift),
+  text: (histogram, name, shift) => words.fatesText(histogram, words.FORMATS[name], shift),
   counts: (histogram, name, shift) => {
-    const { total, zero, subnormal, least, most } = parts.countFates(histogram, parts.FORMATS[name], shift);
+    const { total, zero, subnormal, least, most } = words.countFates(histogram, words.FORMATS[name], shift);
     return [total, zero, subnormal, least, most];
   },
-  largest: (amax, name) => parts.largestShift(amax, parts.FORMATS[name]),
-  merged: (histograms) => parts.mergedBinades(histograms),
+  largest: (amax, name) => words.largestShift(amax, words.FORMATS[name]),
+  merged: (histograms) => words.mergedBinades(histograms),
   bars: (histogram, axis, name, shift, moved) =>
-    parts.barsOfBinades(histogram, { axis, fmt: parts.FORMATS[name], shift, moved }),
+    words.barsOfBinades(histogram, { axis, fmt: words.FORMATS[name], shift, moved }),
 };
 """
 
@@ -34,29 +30,8 @@ window.calls = {
 @pytest.fixture(scope="module")
 def call(browser):
     """Call one of the functions above: call("text", histogram, "float16", 10)."""
-    page = browser.new_page()
-    page.evaluate(
-        """async (source) => {
-          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-          window.parts = await import(url);
-        }""",
-        "\n".join(map(read_part, FormatWindow.part_names())),
-    )
-    page.evaluate(HARNESS)
-    yield lambda name, *arguments: page.evaluate("([name, ...more]) => calls[name](...more)", [name, *arguments])
-    page.close()
-
-
-@pytest.fixture
-def show(show):
-    """Open a page that holds the given widgets, on a desk unless a test says otherwise."""
-
-    def open_page(*widgets, **options):
-        page = show(*widgets, **{"viewport": DESK, **options})
-        open_page.watched = show.watched
-        return page
-
-    return open_page
+    with module_page(browser, parts_of(FormatWindow), HARNESS) as call:
+        yield call
 
 
 def sentence(page):
@@ -294,9 +269,7 @@ def test_a_finger_that_moves_up_scrolls_the_page(show):
 def test_axe_finds_no_barrier(show, theme, viewport):
     page = show(FormatWindow(record(), log2_scale=8), theme=theme, color_scheme=theme, viewport=viewport)
     # preload: axe would fetch the style sheets again, which a browser refuses for file://
-    results = Axe().run(page, context="main", options={"preload": False})
-    found = [(fault["id"], fault["impact"], fault["nodes"][0]["html"]) for fault in results.response["violations"]]
-    assert found == []
+    assert barriers(page) == []
 
 
 def test_there_are_no_ids_and_no_globals_and_two_widgets_are_independent(show):

@@ -7,17 +7,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
+from tests.browser.widget_page import DESK, PHONE, barriers, module_page, parts_of
 from tests.oracles import finite_values, midpoints
 from utils.formats import FORMATS, encode
 from utils.number_text import read_number
 from utils.rounding import quantize, ulp
-from utils.widgets.book_widget import BookWidget, read_part
+from utils.widgets.book_widget import BookWidget
 from utils.widgets.number_line import RULES, NumberLine
 
-PHONE = {"width": 390, "height": 844}
-DESK = {"width": 1280, "height": 900}
 SMALL = [name for name, fmt in FORMATS.items() if fmt.bits <= 8]
 DETERMINISTIC = [name for name, rule in RULES.items() if rule]
 
@@ -25,7 +23,7 @@ HARNESS = """
 const read = (texts) => texts.map((text) => parseNumber(text));
 const fractionOf = ({ sign, num, den }) => `${sign ? "-" : ""}${num}/${den}`;
 const viewOf = ([low, high]) => ({ low: parseNumber(low), high: parseNumber(high) });
-export const calls = {
+window.calls = {
   results: (name, texts, saturate) => read(texts).map((x) => {
     const all = resultsOf(x, FORMATS[name], { saturate });
     return Object.fromEntries(Object.entries(all).map(([rule, list]) =>
@@ -137,17 +135,8 @@ export const calls = {
 @pytest.fixture(scope="module")
 def line(browser):
     """Call a function of the harness in a real browser: line("results", "float16", ["0.3"], False)."""
-    page = browser.new_page()
-    source = "\n".join(map(read_part, NumberLine.part_names())) + HARNESS
-    page.evaluate(
-        """async (source) => {
-          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-          window.line = (await import(url)).calls;
-        }""",
-        source,
-    )
-    yield lambda name, *args: page.evaluate("([name, args]) => window.line[name](...args)", [name, args])
-    page.close()
+    with module_page(browser, parts_of(NumberLine) + HARNESS) as call:
+        yield call
 
 
 @pytest.fixture
@@ -929,9 +918,7 @@ def test_axe_finds_no_barrier(show, theme):
         if junk:
             type_x(page, junk)
         # preload: axe would fetch the style sheets again, which a browser refuses for file://
-        results = Axe().run(page, context="main", options={"preload": False})
-        found = [(fault["id"], fault["impact"], fault["nodes"][0]["html"]) for fault in results.response["violations"]]
-        assert found == [], rule
+        assert barriers(page) == [], rule
 
 
 def test_there_are_no_ids_and_no_globals(show):

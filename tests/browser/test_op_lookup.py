@@ -1,13 +1,12 @@
 """OpLookup in a real browser: names are found as people write them, and the filter works by mouse and keys."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
+from tests.browser.widget_page import PHONE, barriers, module_page
 from utils.autocast_docs import RULES
 from utils.autocast_operations import OPERATIONS
 from utils.widgets.op_lookup import OpLookup
 
-PHONE = {"width": 390, "height": 844}
 NAMES = [operation.name for operation in OPERATIONS]
 
 
@@ -41,14 +40,8 @@ def found(page):
 @pytest.fixture(scope="module")
 def module(browser):
     """Call a function of the widget's own ES module."""
-    page = browser.new_page()
-    page.evaluate(
-        "async (source) => { window.lookup = await import("
-        "URL.createObjectURL(new Blob([source], { type: 'text/javascript' }))); }",
-        OpLookup.esm_source(),
-    )
-    yield lambda name, *args: page.evaluate("([name, args]) => lookup[name](...args)", [name, args])
-    page.close()
+    with module_page(browser, OpLookup.esm_source()) as call:
+        yield call
 
 
 @pytest.mark.parametrize(
@@ -175,8 +168,7 @@ def test_targets_are_large_enough_and_text_is_not_small(show, widget):
 def test_axe_finds_no_barrier(show, widget, theme, size):
     page = show(widget, theme=theme, color_scheme=theme, viewport=size)
     button(page, "CPU and CUDA differ").click()
-    results = Axe().run(page, context="main", options={"preload": False})
-    assert [(rule["id"], rule["nodes"][0]["html"]) for rule in results.response["violations"]] == []
+    assert barriers(page) == []
 
 
 def test_there_are_no_ids_and_no_globals(show, widget):

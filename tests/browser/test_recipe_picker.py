@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
+from tests.browser.widget_page import module_page
 from utils.widgets.recipe_facts import CARDS, GIGABYTE, MODELS, TASKS, TYPES, advise, facts
 from utils.widgets.recipe_picker import RecipePicker
 
@@ -15,16 +16,8 @@ SIZES = [1, 1_000_000, *MODELS.values(), 10**12]
 @pytest.fixture(scope="module")
 def module(browser):
     """Call a function of the widget's own ES module: module("parseCount", "66M")."""
-    page = browser.new_page()
-    page.evaluate(
-        """async (source) => {
-          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-          window.picker = await import(url);
-        }""",
-        RecipePicker.esm_source(),
-    )
-    yield lambda name, *args: page.evaluate("([name, args]) => window.picker[name](...args)", [name, args])
-    page.close()
+    with module_page(browser, RecipePicker.esm_source()) as call:
+        yield call
 
 
 @pytest.mark.parametrize("card", CARDS)

@@ -4,23 +4,20 @@ import math
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
+from tests.browser.widget_page import DESK, PHONE, barriers, module_page, parts_of
 from tests.test_scale_cockpit import SETTINGS, scaler_cases, torch_replay
 from tests.watched import SHARES, crafted, one, record, run_of_a_scaler
-from utils.widgets.book_widget import read_part
 from utils.widgets.scale_cockpit import ScaleCockpit, size_text, traced_scales
 
-PHONE = {"width": 390, "height": 844}
-DESK = {"width": 1280, "height": 900}
 TRACE, AMAXES = run_of_a_scaler()
 
 HARNESS = """
 window.calls = {
-  replay: (amaxes, settings) => { const { scales, skipped } = parts.replayScaler(amaxes, settings); return [scales, skipped]; },
-  traced: (trace) => parts.recordedScaler(trace).scales,
-  size: (x, digits) => parts.sizeText(x, digits),
-  read: (name, text) => { try { return parts.readSetting(name, text); } catch (error) { return error.message; } },
+  replay: (amaxes, settings) => { const { scales, skipped } = words.replayScaler(amaxes, settings); return [scales, skipped]; },
+  traced: (trace) => words.recordedScaler(trace).scales,
+  size: (x, digits) => words.sizeText(x, digits),
+  read: (name, text) => { try { return words.readSetting(name, text); } catch (error) { return error.message; } },
 };
 """  # noqa: E501
 
@@ -28,29 +25,8 @@ window.calls = {
 @pytest.fixture(scope="module")
 def call(browser):
     """Call one of the functions above: call("size", 65520, 3)."""
-    page = browser.new_page()
-    page.evaluate(
-        """async (source) => {
-          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-          window.parts = await import(url);
-        }""",
-        "\n".join(map(read_part, ScaleCockpit.part_names())),
-    )
-    page.evaluate(HARNESS)
-    yield lambda name, *arguments: page.evaluate("([name, ...more]) => calls[name](...more)", [name, *arguments])
-    page.close()
-
-
-@pytest.fixture
-def show(show):
-    """Open a page that holds the given widgets, on a desk unless a test says otherwise."""
-
-    def open_page(*widgets, **options):
-        page = show(*widgets, **{"viewport": DESK, **options})
-        open_page.watched = show.watched
-        return page
-
-    return open_page
+    with module_page(browser, parts_of(ScaleCockpit), HARNESS) as call:
+        yield call
 
 
 def cockpit(**more):
@@ -259,9 +235,7 @@ def test_axe_finds_no_barrier(show, theme, viewport):
         if junk:
             type_into(page, "Growth factor", "junk")
         # preload: axe would fetch the style sheets again, which a browser refuses for file://
-        results = Axe().run(page, context="main", options={"preload": False})
-        found = [(fault["id"], fault["impact"], fault["nodes"][0]["html"]) for fault in results.response["violations"]]
-        assert found == []
+        assert barriers(page) == []
 
 
 def test_there_are_no_ids_and_no_globals_and_two_widgets_are_independent(show):

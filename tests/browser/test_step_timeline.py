@@ -7,27 +7,12 @@ import warnings
 
 import pytest
 import torch
-from axe_playwright_python.sync_playwright import Axe
 from torch import nn
 
-from utils.widgets.book_widget import read_part
+from tests.browser.widget_page import DESK, PHONE, barriers, heights, module_page, parts_of
 from utils.widgets.step_timeline import BLOCKS, BREAKS, RECIPES, StepTimeline
 
-PHONE = {"width": 390, "height": 844}
-DESK = {"width": 1280, "height": 900}
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-
-
-@pytest.fixture
-def show(show):
-    """Open a page that holds the given widgets, on a desk unless a test says otherwise."""
-
-    def open_page(*widgets, **options):
-        page = show(*widgets, **{"viewport": DESK, **options})
-        open_page.watched = show.watched
-        return page
-
-    return open_page
 
 
 def press(page, name):
@@ -71,16 +56,8 @@ def listing(page, kind=""):
 @pytest.fixture(scope="module")
 def call(browser):
     """Call a function of step_timeline_facts.js: call("stepLines", plan, ...)."""
-    page = browser.new_page()
-    page.evaluate(
-        """async (source) => {
-          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-          window.words = await import(url);
-        }""",
-        "\n".join(map(read_part, StepTimeline.part_names())),
-    )
-    yield lambda name, *arguments: page.evaluate("([name, ...more]) => words[name](...more)", [name, *arguments])
-    page.close()
+    with module_page(browser, parts_of(StepTimeline)) as call:
+        yield call
 
 
 def plan(recipe="16-mixed", **changes):
@@ -388,10 +365,7 @@ def test_the_blocks_stay_where_they_are_while_things_break(show, viewport):
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_the_page_keeps_about_the_height_free_that_the_widget_takes(show, viewport):
     page = show(StepTimeline(), viewport=viewport)
-    kept, taken = page.evaluate(
-        """() => [document.querySelector("[data-mp-widget]"), document.querySelector(".mp-panel").offsetHeight / 16]
-             .map((part) => part.style ? parseFloat(getComputedStyle(part).getPropertyValue("--mp-height")) : part)"""
-    )
+    kept, taken = heights(page)
     assert abs(kept - taken) <= 4, (kept, taken)
 
 
@@ -400,9 +374,7 @@ def test_axe_finds_no_barrier(show, theme, viewport):
     page = show(StepTimeline(overflow=True), theme=theme, color_scheme=theme, viewport=viewport)
     for name in ("backward", "clip before unscale_", "always advance"):
         press(page, name)
-        results = Axe().run(page, context="main", options={"preload": False})
-        found = [(rule["id"], rule["impact"], rule["nodes"][0]["html"]) for rule in results.response["violations"]]
-        assert found == []
+        assert barriers(page) == []
 
 
 def test_there_are_no_ids_and_no_globals(show):

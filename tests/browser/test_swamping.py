@@ -5,16 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
+from tests.browser.widget_page import DESK, PHONE, barriers, heights, module_page, parts_of
 from utils.accumulation import kahan_sum, running_sum, stall
 from utils.formats import FORMATS
 from utils.rounding import quantize
-from utils.widgets.book_widget import read_part
 from utils.widgets.swamping import SUMMABLE, USUAL, Swamping
 
-PHONE = {"width": 390, "height": 844}
-DESK = {"width": 1280, "height": 900}
 CALM = {"reduced_motion": "reduce"}
 
 
@@ -91,17 +88,8 @@ window.calls = {
 @pytest.fixture(scope="module")
 def call(browser):
     """Call one of the functions above: call("near", "float16", ["0.1"])."""
-    page = browser.new_page()
-    page.evaluate(
-        """async (source) => {
-          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-          window.words = await import(url);
-        }""",
-        "\n".join(map(read_part, Swamping.part_names())),
-    )
-    page.evaluate(HARNESS)
-    yield lambda name, *arguments: page.evaluate("([name, ...more]) => calls[name](...more)", [name, *arguments])
-    page.close()
+    with module_page(browser, parts_of(Swamping), HARNESS) as call:
+        yield call
 
 
 def as_float(text):
@@ -563,10 +551,7 @@ def test_nothing_moves_while_ones_are_added(show, viewport):
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_the_page_keeps_about_the_height_free_that_the_widget_takes(show, viewport):
     page = show(Swamping(), viewport=viewport)
-    kept, taken = page.evaluate(
-        """() => [document.querySelector("[data-mp-widget]"), document.querySelector(".mp-panel").offsetHeight / 16]
-             .map((part) => part.style ? parseFloat(getComputedStyle(part).getPropertyValue("--mp-height")) : part)"""
-    )
+    kept, taken = heights(page)
     assert abs(kept - taken) <= 4, (kept, taken)
 
 
@@ -575,9 +560,7 @@ def test_axe_finds_no_barrier(show, theme):
     page = show(Swamping(stochastic=True), theme=theme, color_scheme=theme)
     for action in (lambda: None, lambda: press(page, "to the stall"), lambda: type_into(page, "Increment", "junk")):
         action()
-        results = Axe().run(page, context="main", options={"preload": False})
-        found = [(rule["id"], rule["impact"], rule["nodes"][0]["html"]) for rule in results.response["violations"]]
-        assert found == []
+        assert barriers(page) == []
 
 
 def test_there_are_no_ids_and_no_globals(show):

@@ -5,30 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
+from tests.browser.widget_page import DESK, PHONE, barriers, heights, module_page, parts_of
 from utils.exact_rounding import quantize_exact
 from utils.formats import FLOAT32, FORMATS
 from utils.number_text import read_number
 from utils.rounding import quantize, toward_zero
-from utils.widgets.book_widget import read_part
 from utils.widgets.update import HOLDABLE, USUAL, Update, gap_beside, kahan_updated, updated
 
-PHONE = {"width": 390, "height": 844}
-DESK = {"width": 1280, "height": 900}
 KEYS = {"ties to even": "ties_to_even", "toward zero": "toward_zero", "Kahan": "kahan", "float32 master": "master"}
-
-
-@pytest.fixture
-def show(show):
-    """Open a page that holds the given widgets, on a desk unless a test says otherwise."""
-
-    def open_page(*widgets, **options):
-        page = show(*widgets, **{"viewport": DESK, **options})
-        open_page.watched = show.watched
-        return page
-
-    return open_page
 
 
 def press(page, name):
@@ -107,17 +92,8 @@ window.calls = {
 @pytest.fixture(scope="module")
 def call(browser):
     """Call one of the functions above: call("one", "float16", "1", "0.001")."""
-    page = browser.new_page()
-    page.evaluate(
-        """async (source) => {
-          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-          window.words = await import(url);
-        }""",
-        "\n".join(map(read_part, Update.part_names())),
-    )
-    page.evaluate(HARNESS)
-    yield lambda name, *arguments: page.evaluate("([name, ...more]) => calls[name](...more)", [name, *arguments])
-    page.close()
+    with module_page(browser, parts_of(Update), HARNESS) as call:
+        yield call
 
 
 def as_number(text):
@@ -453,10 +429,7 @@ def test_little_moves_while_the_way_of_keeping_changes(show, viewport):
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_the_page_keeps_about_the_height_free_that_the_widget_takes(show, viewport):
     page = show(Update(), viewport=viewport)
-    kept, taken = page.evaluate(
-        """() => [document.querySelector("[data-mp-widget]"), document.querySelector(".mp-panel").offsetHeight / 16]
-             .map((part) => part.style ? parseFloat(getComputedStyle(part).getPropertyValue("--mp-height")) : part)"""
-    )
+    kept, taken = heights(page)
     assert abs(kept - taken) <= 4, (kept, taken)
 
 
@@ -465,9 +438,7 @@ def test_axe_finds_no_barrier(show, theme, viewport):
     page = show(Update(), theme=theme, color_scheme=theme, viewport=viewport)
     for way in ("ties to even", "stochastic", "Kahan", "junk"):
         press(page, way) if way != "junk" else type_into(page, "dw", way)
-        results = Axe().run(page, context="main", options={"preload": False})
-        found = [(rule["id"], rule["impact"], rule["nodes"][0]["html"]) for rule in results.response["violations"]]
-        assert found == []
+        assert barriers(page) == []
 
 
 def test_there_are_no_ids_and_no_globals(show):
