@@ -42,6 +42,12 @@ def check_function(answer):
     return correct("Twice.") if answer(2) == 4 else not_yet(f"2 gives `{answer(2)}`.")
 
 
+@exercise(asks=Task("test/bug", "Mend it."))
+def check_bug(answer):
+    """A function in which the bug is to be found."""
+    return correct("Yes.") if answer(2) == 4 else not_yet("2 gives `5`.", hint="The loop runs once too often.")
+
+
 @exercise
 def check_plain(answer):
     """Anything but 1."""
@@ -162,8 +168,8 @@ def test_foreseen_leaves_all_other_answers_to_the_check():
 
 
 def test_what_an_outcome_asks_is_no_part_of_what_it_says():
-    assert Outcome(NOT_YET, "a", (LARGEST,)) == not_yet("a")
-    assert repr(Outcome(NOT_YET, "a", (LARGEST,))) == "→ Not yet. a"
+    assert Outcome(NOT_YET, "a", asks=(LARGEST,)) == not_yet("a")
+    assert repr(Outcome(NOT_YET, "a", asks=(LARGEST,))) == "→ Not yet. a"
 
 
 def test_a_check_has_a_name_and_says_what_it_asks():
@@ -186,3 +192,14 @@ def test_every_exercise_of_the_book_has_something_for_the_page(check):
     outcome = check(...)
     assert outcome.status == NOT_ATTEMPTED
     assert asked(outcome) != [], "give @exercise a Task or the questions that the page shall ask"
+
+
+def test_a_hint_waits_for_whoever_asks():
+    wrong = check_bug(lambda x: 5)
+    assert wrong.hint == "The loop runs once too often."
+    assert "loop" not in wrong.line
+    assert repr(wrong) == "→ Not yet. 2 gives `5`. (There is a hint: look at `.hint`.)"
+    assert [(task["said"], task["hint"]) for task in asked(wrong)] == [(wrong.line, wrong.hint)]
+    assert "<details><summary>Hint</summary>The loop runs once too often.</details></div>" in wrong._repr_html_()
+    assert "hint" not in asked(check_function(lambda x: 5))[0]
+    assert "<details>" not in check_plain(1)._repr_html_()

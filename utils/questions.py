@@ -127,12 +127,14 @@ class Number:
 class Task:
     """Work that Python checks: the page can only tick it off.
 
-    `text` says what is to be done, `said` what the check said when the page was made: utils.checks fills it in.
+    `text` says what is to be done, `said` what the check said when the page was made, and `hint` what it gave away to
+    whoever asks: utils.checks fills both in.
     """
 
     id: str
     text: str
     said: str = ""
+    hint: str = ""
 
     def __post_init__(self) -> None:
         _check_id(self.id)
@@ -140,7 +142,8 @@ class Task:
 
     def as_json(self) -> dict:
         """Give the task as the page reads it."""
-        return {"kind": "task", "id": self.id, "text": self.text} | ({"said": self.said} if self.said else {})
+        said = {"kind": "task", "id": self.id, "text": self.text, "said": self.said, "hint": self.hint}
+        return {key: value for key, value in said.items() if value}
 
 
 Question = Choice | Number | Task

@@ -1,6 +1,7 @@
 """Quiz in a real browser: choices, predictions, numbers, tasks, the keyboard, a phone, progress, no barriers."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -251,6 +252,16 @@ def test_a_task_shows_what_python_said_and_keeps_its_tick(show):
     assert box.is_checked()
     box.uncheck()
     assert not solved(page, "test/decode16")
+
+
+def test_the_hint_of_a_task_is_folded(show):
+    page = show(replace(TASK, hint="The sign `s` is lost."))
+    hint = page.locator(".mp-quiz-hint")
+    assert hint.get_attribute("open") is None
+    page.locator(".mp-quiz-hint > summary").press("Enter")
+    assert hint.inner_text().split("\n")[-1] == "The sign s is lost."
+    assert hint.get_attribute("open") == ""
+    assert show(TASK).locator(".mp-quiz-hint").count() == 0
 
 
 def test_what_was_done_is_there_on_the_next_visit_and_can_be_done_again(show):

@@ -41,22 +41,34 @@ class Unreadable(ValueError):
 class Outcome:
     """The answer of a check: its `status`, and a sentence that helps. True in a condition only when correct.
 
+    `hint`: what gives the cause away, for a reader who asks for it; it stands folded below the message.
     `asks`: what a page without Python puts in its place.
     """
 
     status: str
     message: str
+    hint: str = ""
     asks: tuple[Question, ...] = dataclasses.field(default=(), repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.status == CORRECT
 
-    def __repr__(self) -> str:
+    @property
+    def line(self) -> str:
+        """The status and the message, in one line."""
         return f"{_SIGNS[self.status]} {self.status.capitalize()}. {self.message}"
+
+    def __repr__(self) -> str:
+        return self.line + (" (There is a hint: look at `.hint`.)" if self.hint else "")
 
     def _repr_html_(self) -> str:
         kind, lead = self.status.replace(" ", "-"), f"{_SIGNS[self.status]} {self.status.capitalize()}."
-        said = f'<p class="mp-outcome mp-outcome-{kind}"><strong>{lead}</strong> {to_html(self.message)}</p>'
+        look, said = f"mp-outcome mp-outcome-{kind}", f"<strong>{lead}</strong> {to_html(self.message)}"
+        if self.hint:
+            hint = f"<details><summary>Hint</summary>{to_html(self.hint)}</details>"
+            said = f'<div class="{look}"><p>{said}</p>{hint}</div>'
+        else:
+            said = f'<p class="{look}">{said}</p>'
         return placeholder(list(self.asks), fallback=said) if self.asks else said
 
 
@@ -65,9 +77,12 @@ def correct(message: str) -> Outcome:
     return Outcome(CORRECT, message)
 
 
-def not_yet(message: str) -> Outcome:
-    """The answer is not right yet; `message` names the misconception and says where to look."""
-    return Outcome(NOT_YET, message)
+def not_yet(message: str, hint: str = "") -> Outcome:
+    """The answer is not right yet; `message` names the misconception and says where to look.
+
+    Where finding the cause is the exercise, `message` tells what was seen and `hint` the cause.
+    """
+    return Outcome(NOT_YET, message, hint)
 
 
 def exercise(check: Callable | None = None, *, asks: Question | Iterable[Question] = ()) -> Callable:
@@ -146,7 +161,7 @@ def _asked_of(questions: tuple[Question, ...], outcome: Outcome) -> tuple[Questi
     """Give what the page asks: all if nothing was attempted; else tasks only, with what was said of code that waits."""
     if outcome.status == NOT_ATTEMPTED:
         return questions
-    return tuple(dataclasses.replace(q, said=repr(outcome)) for q in questions if isinstance(q, Task))
+    return tuple(dataclasses.replace(q, said=outcome.line, hint=outcome.hint) for q in questions if isinstance(q, Task))
 
 
 def _guarded(check: Callable[[object], Outcome], answer) -> Outcome:

@@ -7,6 +7,8 @@ function taskItem(h, question, { say }) {
   const box = h("input", { type: "checkbox", on: { change: tick } });
   box.checked = readProgress(question.id).solved === true;
   const said = question.said ? h("p", { class: "mp-quiz-said", "data-tone": "bad" }, textNodes(h, question.said)) : null;
+  const hint = question.hint
+    ? h("details", { class: "mp-quiz-hint" }, h("summary", {}, "Hint"), textNodes(h, question.hint)) : null;
 
   function tick() {
     if (box.checked) writeProgress(question.id, { solved: true, hints: 0 });
@@ -14,7 +16,7 @@ function taskItem(h, question, { say }) {
     say(box.checked ? "Noted as done." : "Noted as not done.");
   }
 
-  return h("div", { class: "mp-quiz-item mp-quiz-task" }, said,
+  return h("div", { class: "mp-quiz-item mp-quiz-task" }, said, hint,
     h("label", { class: "mp-quiz-tick" }, box, h("span", {}, textNodes(h, question.text))),
     h("p", { class: "mp-quiz-note" }, "Python checks this one. Tick it when the check says ", h("em", {}, "correct"), "."));
 }
