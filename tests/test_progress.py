@@ -128,7 +128,7 @@ def test_a_page_with_exercises_gets_one_small_line_at_the_end_of_its_opening():
     assert line.startswith(
         '<a href="from book/numbers/bits to book/intro#your-progress" data-mp-ids="numbers/bits/one '
     )
-    assert ">4 exercises to solve on this page</a></p>\n<script>" in line
+    assert ">4 questions and exercises on this page</a></p>\n<script>" in line
     assert line.split("</script>\n")[1].startswith('<section id="play">')
     added = len(page) - len(book_progress.with_anchors(PAGE))
     assert added - len(" ".join(found.id for found in FOUND)) < 1000

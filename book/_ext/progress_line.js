@@ -6,7 +6,7 @@
   const count = () => {
     try {
       const solved = ids.filter(isSolved).length;
-      const words = `${solved} of ${ids.length} exercise${ids.length === 1 ? "" : "s"} solved`;
+      const words = `${solved} of ${ids.length} solved`;
       link.textContent = solved === ids.length ? `✓ ${words}` : words;
     } catch { /* nothing is stored: the line stays as it is */ }
   };

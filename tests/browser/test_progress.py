@@ -389,7 +389,7 @@ def test_what_is_solved_on_a_page_is_counted_there_and_on_the_contents_page(page
     total = len(built["book/numbers/bits"])
     page = watched.open(f"{http_site}/book/numbers/bits.html")
     line = page.locator(".mp-solved")
-    assert line.inner_text() == f"0 of {total} exercises solved"
+    assert line.inner_text() == f"0 of {total} solved"
     contents = page.context.new_page()
     contents.goto(f"{http_site}/book/intro.html")
     contents.wait_for_selector('[data-mp-widget="progress"][data-mp-ready="true"]')
@@ -399,7 +399,7 @@ def test_what_is_solved_on_a_page_is_counted_there_and_on_the_contents_page(page
         option.click()
     if quiz.get_by_role("button", name="Compare").is_visible():
         quiz.get_by_role("button", name="Compare").click()
-    assert line.inner_text() == f"1 of {total} exercises solved"
+    assert line.inner_text() == f"1 of {total} solved"
     contents.wait_for_function("() => /^1 of/.test(document.querySelector('.mp-pg-book .mp-pg-count').textContent)")
     assert row(contents, "Bits").locator(".mp-pg-count").inner_text() == f"1 of {total} solved"
     line.get_by_role("link").click()
@@ -412,6 +412,6 @@ def test_without_javascript_a_page_says_how_many_exercises_it_has(page_watch, si
     page = page_watch(java_script_enabled=False).page
     page.goto((site / "book" / "numbers" / "bits.html").as_uri())
     total = len(built["book/numbers/bits"])
-    assert page.locator(".mp-solved").inner_text() == f"{total} exercises to solve on this page"
+    assert page.locator(".mp-solved").inner_text() == f"{total} questions and exercises on this page"
     page.goto((site / "book" / "intro.html").as_uri())
     assert f"Bits: {total} exercises" in page.locator('[data-mp-widget="progress"]').inner_text()
