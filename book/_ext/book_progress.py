@@ -101,7 +101,9 @@ def in_order(includes, root):
 
 def line(found, link):
     """The line of a page that counts its solved exercises: it is right before anything is painted."""
-    words = "1 exercise to solve on this page" if len(found) == 1 else f"{len(found)} questions and exercises on this page"
+    words = (
+        "1 exercise to solve on this page" if len(found) == 1 else f"{len(found)} questions and exercises on this page"
+    )
     names = html.escape(" ".join(exercise.id for exercise in found))
     script = lean_script(LINE.read_text("utf8")).strip()
     return f'<p class="mp-solved"><a href="{link}" data-mp-ids="{names}">{words}</a></p>\n<script>{script}</script>\n'
