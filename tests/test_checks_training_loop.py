@@ -27,6 +27,14 @@ def says(outcome, hint):
     assert hint in outcome.message, outcome.message
 
 
+def folds(outcome, seen, cause):
+    """The message tells what was seen and leaves the cause, which is the exercise, to the hint."""
+    says(outcome, seen)
+    assert cause in outcome.hint, outcome.hint
+    assert cause not in outcome.message
+    assert outcome.hint not in outcome.message
+
+
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("blank", [..., None, {"after backward": ...}, [...]])
 def test_a_blank_is_not_attempted(check, blank):
@@ -120,7 +128,7 @@ def test_the_ids_are_the_chapters():
     from utils.checks import training_loop_questions
 
     asked = [v for v in vars(training_loop_questions).values() if isinstance(v, Choice | Number | Task)]
-    assert len(asked) == 7
+    assert len(asked) == 8
     assert all(q.id.startswith("training/training_loop/") for q in (*asked, *training_loop.UNITS.values()))
 
 
@@ -206,26 +214,18 @@ def update_then_return(weights, loss, optimizer, scaler):
     scaler.update()
 
 
-def zeros_for_infinities(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    for w in weights:
-        w.grad.nan_to_num_(0.0, 0.0, 0.0)
-    scaler.unscale_(optimizer)
-    nn.utils.clip_grad_norm_(weights, 1.0)
-    scaler.step(optimizer)
-    scaler.update()
+def in_place_of_infinities(number):
+    def answer(weights, loss, optimizer, scaler):
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        for w in weights:
+            w.grad.nan_to_num_(0.0, number, -number)
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(weights, 1.0)
+        scaler.step(optimizer)
+        scaler.update()
 
-
-def ones_for_infinities(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    for w in weights:
-        w.grad.nan_to_num_(0.0, 1.0, -1.0)
-    scaler.unscale_(optimizer)
-    nn.utils.clip_grad_norm_(weights, 1.0)
-    scaler.step(optimizer)
-    scaler.update()
+    return answer
 
 
 def past_the_scaler(weights, loss, optimizer, scaler):
@@ -264,25 +264,31 @@ def still_scaled(weights, loss, optimizer, scaler):
     optimizer.step()
 
 
+UNMOVED = "did not move. The scale was 1024 before this step, and it is 1024 after it"
+
+
 @pytest.mark.parametrize(
-    ("wrong", "hint"),
+    ("wrong", "seen", "cause"),
     [
-        (puzzle, "infinity of step 2 has left the scale at 1024"),
-        (unscale_then_return, "infinity of step 2 has left the scale at 1024"),
-        (no_update_at_all, "`update` ends an iteration, and it is needed in every step"),
-        (update_then_return, "one of them must come before it"),
-        (zeros_for_infinities, "has left the scale at 1024"),
-        (ones_for_infinities, "Leave such a step out"),
-        (past_the_scaler, "the infinity has reached it"),
-        (clip_first, "unscale_ first"),
-        (no_clip, "It was not clipped"),
-        (no_zero, "The gradient of step 3 is finite, and the scale fell"),
-        (still_scaled, "got gradients in units of S"),
-        (lambda *given: 1 / 0, "ZeroDivisionError"),
+        (puzzle, UNMOVED, "Which line does that, and is it reached?"),
+        (unscale_then_return, UNMOVED, "Which line does that, and is it reached?"),
+        (no_update_at_all, "Step 2 raises", "`update` ends an iteration, and it is needed in every step"),
+        (update_then_return, "Step 2 raises", "one of them must come before it"),
+        (in_place_of_infinities(0.0), UNMOVED, "has to come down"),
+        (in_place_of_infinities(1.0), "moved by 0.000976562", "Leave such a step out"),
+        (past_the_scaler, "the weight is nan after it", "The infinity has reached it"),
+        (clip_first, "In step 1 the true gradient is 0.5", "`unscale_` first"),
+        (no_clip, "the limit is 1, and the weight moved by 4", "It was not clipped"),
+        (no_zero, "step 3 is finite, and the scale fell from 512 to 256", "an earlier step is still there"),
+        (still_scaled, "moved by 512", "got gradients in units of S"),
     ],
 )
-def test_careful_step_names_the_mistake(wrong, hint):
-    says(training_loop.check_careful_step(wrong), hint)
+def test_careful_step_folds_the_cause(wrong, seen, cause):
+    folds(training_loop.check_careful_step(wrong), seen, cause)
+
+
+def test_careful_step_that_raises_is_told_so():
+    says(training_loop.check_careful_step(lambda *given: 1 / 0), "ZeroDivisionError")
 
 
 # --- 3: accumulation
@@ -330,18 +336,18 @@ def test_accumulated_step_takes_the_mean_of_all_parts(right):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "hint"),
+    ("wrong", "seen", "cause"),
     [
-        (accumulated(divide=False), "That is the sum. Divide each loss"),
-        (accumulated(unscale="each", updates="each"), "last part alone"),
-        (accumulated(unscale="each"), "once, after the last backward"),
-        (accumulated(clip="each"), "divided by S twice"),
-        (accumulated(clip="none"), "it moved by 6"),
-        (accumulated(zero=False), "parts have the gradients"),
+        (accumulated(divide=False), "should move by 0.3; it moved by 0.6", "That is the sum. Divide each loss"),
+        (accumulated(unscale="each", updates="each"), "it moved by 0.2", "last part alone"),
+        (accumulated(unscale="each"), "With 2 parts it raises", "once, after the last `backward`"),
+        (accumulated(clip="each"), "it moved by 0.00", "divided by S twice"),
+        (accumulated(clip="none"), "should move by 1; it moved by 6", "once it is complete and unscaled"),
+        (accumulated(zero=False), "should move by 0.25; it moved by 0.25", "the batch before is still in `.grad`"),
     ],
 )
-def test_accumulated_step_names_the_mistake(wrong, hint):
-    says(training_loop.check_accumulated_step(wrong), hint)
+def test_accumulated_step_folds_the_cause(wrong, seen, cause):
+    folds(training_loop.check_accumulated_step(wrong), seen, cause)
 
 
 def test_accumulated_step_wants_one_half_for_one_overflow():
@@ -350,7 +356,7 @@ def test_accumulated_step_wants_one_half_for_one_overflow():
         if weights[0].grad.isinf().any() or weights[0].grad.isnan().any():
             scaler.update(scaler.get_scale() / 2)
 
-    says(training_loop.check_accumulated_step(halves_for_each_part), "once for the batch")
+    folds(training_loop.check_accumulated_step(halves_for_each_part), "from 1024 to 256", "once for the batch")
 
 
 # --- 4: two optimizers
@@ -426,17 +432,17 @@ def second_past_the_scaler(loss, first, second, scaler):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "hint"),
+    ("wrong", "seen", "cause"),
     [
-        (update_between, "a scale that they never had"),
-        (two_updates_at_the_end, "nothing to go by right after another one"),
-        (no_update, "After both steps the scaler needs its `update`"),
-        (both_or_none, "One optimizer's overflow is not the other's"),
-        (second_past_the_scaler, "in units of S"),
+        (update_between, "second optimizer should move by 0.25, not by 0.5", "a scale that they never had"),
+        (two_updates_at_the_end, "it raises", "nothing to go by right after another one"),
+        (no_update, "step 2 raises", "After both steps the scaler needs its `update`"),
+        (both_or_none, "should move by 0.25, not by 0.", "One optimizer's overflow is not the other's"),
+        (second_past_the_scaler, "should move by 0.25, not by 256", "in units of S"),
     ],
 )
-def test_two_optimizers_names_the_mistake(wrong, hint):
-    says(training_loop.check_two_optimizers(wrong), hint)
+def test_two_optimizers_folds_the_cause(wrong, seen, cause):
+    folds(training_loop.check_two_optimizers(wrong), seen, cause)
 
 
 # --- 5: accumulate

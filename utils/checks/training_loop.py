@@ -68,52 +68,56 @@ def check_careful_step(answer) -> Outcome:
                 answer([probe.weight], probe.loss(gradient), probe.optimizer, probe.scaler)
             except RuntimeError as error:
                 return not_yet(
-                    f"Step {step} raises: {error} The step before has left the scaler half-way. `update` ends an "
-                    "iteration, and it is needed in every step."
+                    f"Step {step} raises: {error}",
+                    "The step before has left the scaler half-way. `update` ends an iteration, and it is needed in "
+                    "every step.",
                 )
             except AssertionError as error:
                 return not_yet(
-                    f"Step {step} raises: {error} `update` goes by what `unscale_` or `step` has seen, so one of them "
-                    "must come before it."
+                    f"Step {step} raises: {error}",
+                    "`update` goes by what `unscale_` or `step` has seen, so one of them must come before it.",
                 )
             if probe.weight.grad is None:
                 return Outcome(NOT_ATTEMPTED, "The function does nothing yet.")
-            if said := _careful(step, gradient, moves, before - probe.value, scale, probe):
-                return not_yet(said)
+            if (said := _careful(step, gradient, moves, before - probe.value, scale, probe)) is not None:
+                return said
     return correct("The step with the infinity is left out, the scale comes down, and the next step is taken.")
 
 
-def _careful(step: int, gradient: float, moves: float, moved: float, before: float, probe: _Probe) -> str:
-    """Say what is wrong after one step, or give ""."""
+def _careful(step: int, gradient: float, moves: float, moved: float, before: float, probe: _Probe) -> Outcome | None:
+    """Say what was seen after one step, and fold the cause; None if all is well."""
     scale = probe.scaler.get_scale()
-    if not math.isfinite(probe.value):
-        return (
-            f"After step {step} the weight is {probe.value}: the infinity has reached it. Let `scaler.step` call the "
-            "optimizer, it looks first."
-        )
     if gradient == INF:
+        seen = f"In step {step} the true gradient is infinite, and the weight "
+        seen += f"moved by {moved:g}." if math.isfinite(probe.value) else f"is {probe.value} after it."
+        if not math.isfinite(probe.value):
+            return not_yet(seen, "The infinity has reached it. Let `scaler.step` call the optimizer, it looks first.")
         if moved != 0:
-            return f"In step {step} a gradient is infinite, and the weight moved by {-moved:g}. Leave such a step out."
+            return not_yet(seen, "Leave such a step out. A gradient that was made finite is still not a true one.")
         if scale >= before:
-            return (
-                f"The infinity of step {step} has left the scale at {scale:g}. It has to come down, or the next step "
-                "overflows as well. Which line does that, and is it reached?"
+            return not_yet(
+                f"In step {step} the true gradient is infinite, and the weight did not move. The scale was {before:g} "
+                f"before this step, and it is {scale:g} after it.",
+                "It has to come down, or the next step overflows as well. Which line does that, and is it reached?",
             )
-        return ""
+        return None
     if scale < before:
-        return f"The gradient of step {step} is finite, and the scale fell from {before:g} to {scale:g}."
+        return not_yet(
+            f"The gradient of step {step} is finite, and the scale fell from {before:g} to {scale:g}.",
+            "Which number of an earlier step is still there?",
+        )
     if _near(moved, moves):
-        return ""
-    start = f"In step {step} the true gradient is {gradient:g}, the limit is 1, and the weight moved by {moved:g}."
+        return None
+    seen = f"In step {step} the true gradient is {gradient:g}, the limit is 1, and the weight moved by {moved:g}."
     if moved == 0:
-        return start + " This step was to be taken."
+        return not_yet(seen, "Its gradient is finite: this step was to be taken.")
     if _near(moved, gradient * before) or _near(moved, gradient * scale):
-        return start + " The optimizer got gradients in units of S."
-    if moved < moves / 100:
-        return start + " The clip acted on gradients in units of S: unscale_ first."
+        return not_yet(seen, "The optimizer got gradients in units of S.")
+    if abs(moved) < moves / 100:
+        return not_yet(seen, "The clip acted on gradients in units of S: `unscale_` first.")
     if _near(moved, gradient):
-        return start + " It was not clipped."
-    return start
+        return not_yet(seen, "It was not clipped.")
+    return not_yet(seen)
 
 
 # --- Find the bug: accumulation ---------------------------------------------------------------------------------------
@@ -142,42 +146,48 @@ def check_accumulated_step(answer) -> Outcome:
                 answer([probe.weight], losses, probe.optimizer, probe.scaler)
             except RuntimeError as error:
                 return not_yet(
-                    f"With {len(gradients)} parts it raises: {error} `unscale_` belongs to the whole batch: once, "
-                    "after the last backward."
+                    f"With {len(gradients)} parts it raises: {error}",
+                    "`unscale_` belongs to the whole batch: once, after the last `backward`.",
                 )
             except AssertionError as error:
-                return not_yet(f"With {len(gradients)} parts it raises: {error} `update` comes once, after `step`.")
+                return not_yet(f"With {len(gradients)} parts it raises: {error}", "`update` comes once, after `step`.")
             moved = before - probe.value
             moved_at_all |= moved != 0
             if not _near(moved, moves):
                 if not moved_at_all and probe.weight.grad is None:
                     return Outcome(NOT_ATTEMPTED, "The function moves no weight yet.")
-                return not_yet(_accumulated(gradients, moves, moved, scale))
-            want = scale / 2 if INF in gradients else scale
-            if probe.scaler.get_scale() != want:
                 return not_yet(
-                    f"One of the parts {gradients} overflows. The scale should fall by half, once for the batch; it "
-                    f"went from {scale:g} to {probe.scaler.get_scale():g}."
+                    f"The parts have the gradients {gradients}, so the weight should move by {moves:g}; it moved by "
+                    f"{moved:g}.",
+                    _accumulated(gradients, moves, moved, scale),
+                )
+            if probe.scaler.get_scale() != (scale / 2 if INF in gradients else scale):
+                return not_yet(
+                    f"The parts have the gradients {gradients}, and the scale went from {scale:g} to "
+                    f"{probe.scaler.get_scale():g}.",
+                    "An overflow halves it, once for the batch; nothing else changes it here.",
                 )
     return correct("All parts count alike, the limit acts on their mean, and an overflow costs one step and one half.")
 
 
 def _accumulated(gradients: tuple, moves: float, moved: float, scale: float) -> str:
-    start = f"The parts have the gradients {gradients}, so the weight should move by {moves:g}; it moved by {moved:g}."
+    """Name the cause of a weight that moved by another length."""
     if INF in gradients:
-        return start + " A part overflows: the whole step is to be left out."
+        return "A part overflows: the whole step is to be left out."
     parts, mean = len(gradients), sum(gradients) / len(gradients)
     if _near(moved, sum(gradients)) or (_near(moved, 1.0) and sum(gradients) > 1 >= mean):
-        return start + " That is the sum. Divide each loss by the number of parts."
+        return "That is the sum. Divide each loss by the number of parts."
     if math.isclose(moved, gradients[-1] / parts, rel_tol=0.02) or math.isclose(moved, gradients[-1], rel_tol=0.02):
-        return start + " That is the last part alone: the others were divided by S once too often. unscale_ once."
+        return "That is the last part alone: the others were divided by S once too often. `unscale_` once."
     if _near(moved, mean * scale) or _near(moved, mean / scale) or abs(moved) > 100:
-        return start + " These are gradients in units of S: count how often unscale_ is called, and when."
+        return "These are gradients in units of S: count how often `unscale_` is called, and when."
     if abs(mean) > 1 or any(abs(g) > 1 for g in gradients):
-        return start + " The limit of 1 is for the mean over all parts, once it is complete and unscaled."
+        return "The limit of 1 is for the mean over all parts, once it is complete and unscaled."
     if 0 < abs(moved) < abs(moves) / 50:
-        return start + " That was clipped in units of S, or divided by S twice."
-    return start
+        return "That was clipped in units of S, or divided by S twice."
+    if math.isclose(moved, moves, rel_tol=0.01):
+        return "A thousandth of the batch before is still in `.grad`."
+    return ""
 
 
 # --- Find the bug: two optimizers -------------------------------------------------------------------------------------
@@ -204,33 +214,39 @@ def _two(answer, interval: int, gradients: tuple) -> Outcome | None:
         try:
             answer(a.loss(gradients[0]) + b.loss(gradients[1]), a.optimizer, b.optimizer, scaler)
         except AssertionError as error:
-            return not_yet(f"{case} it raises: {error} An `update` has nothing to go by right after another one.")
+            return not_yet(f"{case} it raises: {error}", "An `update` has nothing to go by right after another one.")
         except RuntimeError as error:
-            return not_yet(f"{case} step {step} raises: {error} After both steps the scaler needs its `update`.")
+            return not_yet(f"{case} step {step} raises: {error}", "After both steps the scaler needs its `update`.")
         moved = [old - probe.value for old, probe in zip(before, (a, b), strict=True)]
         if moved == [0, 0] and a.weight.grad is None:
             return Outcome(NOT_ATTEMPTED, "The function moves no weight yet.")
-        for name, probe, way, gradient in zip(("first", "second"), (a, b), moved, gradients, strict=True):
+        for name, way, gradient in zip(("first", "second"), moved, gradients, strict=True):
             want = gradient if math.isfinite(gradient) else 0.0
-            if not math.isfinite(probe.value):
-                return not_yet(f"{case} the weight of the {name} optimizer is {probe.value}: nobody looked first.")
-            if _near(way, want):
-                continue
-            said = f"{case}, step {step}: the weight of the {name} optimizer should move by {want:g}, not by {way:g}."
-            if want and _near(abs(math.log2(abs(way) / want)) if way else 0.0, 1.0):
-                said += " That is a factor of 2: its gradients were divided by a scale that they never had."
-            elif want and way == 0:
-                said += " Its gradients are finite. One optimizer's overflow is not the other's."
-            elif want and abs(way) > 100:
-                said += " These are gradients in units of S."
-            return not_yet(said)
+            if not _near(way, want):
+                return not_yet(
+                    f"{case}, step {step}: the weight of the {name} optimizer should move by {want:g}, not by {way:g}.",
+                    _of_two(want, way),
+                )
         if not _near(math.log2(scaler.get_scale() / scale), -1.0 if INF in gradients else float(interval == 1)):
             return not_yet(
-                f"{case} the scale went from {scale:g} to {scaler.get_scale():g}; it should change once a step."
+                f"{case} the scale went from {scale:g} to {scaler.get_scale():g}.", "It should change once a step."
             )
         if INF in gradients:
             break  # a second step of the same is the same
     return None
+
+
+def _of_two(want: float, way: float) -> str:
+    """Name the cause of a weight that moved by another length."""
+    if not math.isfinite(way):
+        return "Nobody looked for the infinity. Let `scaler.step` call each optimizer."
+    if want == 0:
+        return "Its gradients are infinite: this optimizer's step is to be left out."
+    if way == 0:
+        return "Its gradients are finite. One optimizer's overflow is not the other's."
+    if _near(abs(math.log2(abs(way) / want)), 1.0):
+        return "That is a factor of 2: its gradients were divided by a scale that they never had."
+    return "These are gradients in units of S." if abs(way) > 100 else ""
 
 
 # --- Accumulate = big batch -------------------------------------------------------------------------------------------

@@ -54,6 +54,32 @@ FIRST_SYMPTOM = Choice(
     ),
     predict=True,
 )
+PAST_THE_SCALER = Choice(
+    "training/training_loop/predict-past-the-scaler",
+    "Somebody writes `optimizer.step()` in place of `scaler.step(optimizer)`, so that all gradients are 2^18 times too "
+    "large. With SGD the loss becomes NaN. What does it do with AdamW, in these 80 steps?",
+    (
+        Option(
+            "It becomes NaN as well, a little later",
+            "NaN comes with the first gradient that overflows, since nobody looks for it. At a scale of 2^18, which "
+            "nobody raises, none does here.",
+        ),
+        Option(
+            "It falls, but more slowly",
+            "Look at Adam's step, m/√v. What becomes of it when every gradient is multiplied by the same number?",
+        ),
+        Option(
+            "It falls as in the right loop",
+            "Adam's step is m/√v: a factor that all gradients share stands above and below, and cancels.",
+            True,
+        ),
+        Option(
+            "It stays where it is: the clip makes the steps too short",
+            "No clip stands in this loop. And Adam divides by the size of the gradients, long or short.",
+        ),
+    ),
+    predict=True,
+)
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
 
@@ -71,7 +97,11 @@ UNITS = {
             "1/2048": "The scale multiplies here. It divides in `unscale_`.",
         },
         otherwise="By the chain rule each gradient is S times what it was.",
-        hints=("0.5 times 1024.",),
+        hints=(
+            "`scale(loss)` returns the loss times S.",
+            "What does the chain rule make of a factor on the loss?",
+            "Nothing has divided by S yet.",
+        ),
     ),
     "after unscale_": Number(
         "training/training_loop/units-unscale",
@@ -84,7 +114,11 @@ UNITS = {
             "1": "It is not made 1: it is divided by S.",
         },
         otherwise="512, divided by S.",
-        hints=("512 / 1024.",),
+        hints=(
+            "It undoes what `scale` has done.",
+            "It works on what `backward` has left in `.grad`.",
+            "The result is in units of 1.",
+        ),
     ),
     "then clipped to 0.25": Number(
         "training/training_loop/units-clip",
@@ -98,7 +132,11 @@ UNITS = {
             "1/4096": "Nothing is in units of S any more: `unscale_` has been called once.",
         },
         otherwise="A norm above the limit becomes the limit.",
-        hints=("The norm of one number is its size.",),
+        hints=(
+            "In which units is `.grad` now?",
+            "The norm of a single number is its size.",
+            "A norm below the limit stays; a norm above it becomes the limit.",
+        ),
         near=0.0,
     ),
     "clipped to 0.25, then unscale_": Number(
@@ -113,7 +151,11 @@ UNITS = {
             "1/2048": "That is 0.5 / 1024. The clip came first and left 0.25.",
         },
         otherwise="The clip makes 0.25 of 512. Then it is divided by 1024.",
-        hints=("0.25 / 1024.",),
+        hints=(
+            "The clip does not know in which units a gradient is.",
+            "What is in `.grad` after `backward` is far above the limit.",
+            "`unscale_` divides, whatever it finds.",
+        ),
         tolerance=1e-6,
     ),
     "second step without zero_grad": Number(
@@ -129,7 +171,11 @@ UNITS = {
             "0.50097656": "The rest is 0.5, not 1: (0.5 + 512) / 1024.",
         },
         otherwise="0.5 is left from the first step, `backward` adds 512, and `unscale_` divides the sum.",
-        hints=("(0.5 + 512) / 1024.",),
+        hints=(
+            "`backward` adds to `.grad`. It does not replace it.",
+            "What the first step has left is in units of 1, what is added is in units of S.",
+            "`unscale_` divides the whole sum.",
+        ),
         tolerance=1e-7,
         near=0.0,
     ),
