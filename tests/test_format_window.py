@@ -199,6 +199,18 @@ def test_the_static_form_says_what_becomes_of_each_kind():
     )
 
 
+def test_the_static_table_is_about_the_group_that_is_named_above_it():
+    page = html.unescape(FormatWindow(record(), group="embeddings", kind="weights").static_html())
+    assert "weights, embeddings, step" in page
+    assert "<th scope='col'>embeddings</th>" in page
+    rows = dict(re.findall(r"<th scope='row'>(.*?)</th><td>(.*?)</td>", page))
+    own = {kind: groups.get("embeddings") for kind, groups in record()["histograms"].items()}
+    for kind, said in rows.items():
+        want = fates_text(own[kind][-1], FORMATS["float16"]) if own[kind] else "not in these layers"
+        assert said == want, kind
+    assert "not in these layers" in rows.values()
+
+
 def test_the_state_of_the_page_is_json():
     text = re.search(r'data-mp-state="([^"]*)"', FormatWindow(record())._repr_mimebundle_()[0]["text/html"])[1]
     state = json.loads(html.unescape(text))

@@ -91,14 +91,18 @@ class FormatWindow(BookWidget):
     def static_html(self) -> str:
         """Say what the format makes of each kind of values, for pages without JavaScript."""
         rows = "".join(
-            f"<tr><th scope='row'>{html.escape(kind)}</th><td>"
-            f"{html.escape(fates_text(histogram_of(self.recorded, kind, ALL, self.step), self.fmt, self.log2_scale))}"
-            "</td></tr>"
+            f"<tr><th scope='row'>{html.escape(kind)}</th><td>{html.escape(self._fate(kind))}</td></tr>"
             for kind in self.recorded["kinds"]
         )
         return (
             f"<p>Here the window of a format is dragged over the exponents of a recorded run; it needs JavaScript. "
             f"{html.escape(f'{self.kind}, {self.group}, step {self.step}')}: {html.escape(self.sentence)}</p>"
-            f"<table class='mp-fw-static'><thead><tr><th scope='col'>{ALL}</th><th scope='col'>what they become</th>"
-            f"</tr></thead><tbody>{rows}</tbody></table>"
+            f"<table class='mp-fw-static'><thead><tr><th scope='col'>{html.escape(self.group)}</th>"
+            f"<th scope='col'>what they become</th></tr></thead><tbody>{rows}</tbody></table>"
         )
+
+    def _fate(self, kind: str) -> str:
+        """Say what becomes of a kind in the chosen group, as the page does; embeddings have no activations."""
+        if self.group != ALL and self.group not in self.recorded["histograms"][kind]:
+            return "not in these layers"
+        return fates_text(histogram_of(self.recorded, kind, self.group, self.step), self.fmt, self.log2_scale)
