@@ -503,30 +503,42 @@ def tensors_as_keys(x):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "hint"),
+    ("wrong", "symptom", "cause"),
     [
-        (circulating, "For [3, 1.5, 0, 0] the counts are {0: 1, 1: 1}, yours are"),
-        (circulating, "A zero is in no binade"),
-        (lambda x: circulating(x[x != 0]), "An infinity is in no binade"),
-        (lambda x: circulating(x[(x != 0) & ~x.isinf()]), "NaN is in no binade"),
-        (with_log2, "`frexp` reads it"),
-        (fixed_with_a_margin, "2^e itself"),
-        (lambda x: by_frexp(x, shift=0), "so one more"),
-        (lambda x: by_frexp(x[x > 0]), "binade of its magnitude"),
-        (lambda x: by_frexp(x, of=lambda x: x.isfinite()), "A zero is in no binade"),
-        (by_the_field, "subnormals"),
-        (lambda x: {round(math.log2(abs(v))): 1 for v in x.tolist()}, "1.5 is in 0"),
-        (lambda x: by_frexp(x) if len(x) else {0: 0, 1: 2}, "an empty tensor"),
-        (lambda x: {min(by_frexp(x)): 1} | by_frexp(x), "stops with ValueError"),
+        (circulating, "For [3, 1.5, 0, 0] the counts should be {0: 1, 1: 1}. They are", "A zero is in no binade"),
+        (lambda x: circulating(x[x != 0]), "[4, inf, -inf]", "An infinity is in no binade"),
+        (lambda x: circulating(x[(x != 0) & ~x.isinf()]), "[4, nan]", "NaN is in no binade"),
+        (with_log2, "the last float32 below 8", "`frexp` reads it"),
+        (fixed_with_a_margin, "[1, 2, 4, 0.5]", "2^e itself"),
+        (lambda x: by_frexp(x, shift=0), "[1.5, 3, 0.3]", "so one more"),
+        (lambda x: by_frexp(x[x > 0]), "[-1.5, -3]", "binade of its magnitude"),
+        (lambda x: by_frexp(x, of=lambda x: x.isfinite()), "[3, 1.5, 0, 0]", "A zero is in no binade"),
+        (by_the_field, "[2^-149, 3 · 2^-149, 2^-127, 2^-126]", "subnormals"),
+        (lambda x: {round(math.log2(abs(v))): 1 for v in x.tolist()}, "{1: 1, 2: 1, -2: 1}", "1.5 is in 0"),
+        (lambda x: by_frexp(x) if len(x) else {0: 0, 1: 2}, "an empty tensor", "Without values"),
+        (lambda x: {min(by_frexp(x)): 1} | by_frexp(x), "stops with ValueError", "Without values"),
+        (lambda x: by_frexp(x, of=lambda x: (x != 0) & (x.abs() < 2.0**127)), "largest number", "in the binade 127"),
+    ],
+)
+def test_exponent_counts_tells_what_it_saw_and_folds_the_cause(wrong, symptom, cause):
+    outcome = tensors.check_exponent_counts(wrong)
+    assert outcome.status == NOT_YET
+    assert symptom in outcome.message
+    assert cause in outcome.hint
+    assert outcome.hint not in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
         (lambda x: by_frexp(x) if x.numel() < 10 else {}, "values of all kinds"),
-        (lambda x: by_frexp(x, of=lambda x: (x != 0) & (x.abs() < 2.0**127)), "It lies in the binade 127"),
         (in_place, "changes its input"),
         (lambda x: list(by_frexp(x).items()), "gives list"),
         (lambda x: {0.5: 1}, "whole numbers"),
         (lambda x: tensors_as_keys(torch.cat([x, x])), "Tensors as keys"),
     ],
 )
-def test_exponent_counts_names_the_mistake(wrong, hint):
+def test_exponent_counts_says_what_it_cannot_read(wrong, said):
     outcome = tensors.check_exponent_counts(wrong)
     assert outcome.status == NOT_YET
-    assert hint in outcome.message
+    assert said in outcome.message

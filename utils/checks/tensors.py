@@ -246,7 +246,7 @@ def _power(scale: float | None) -> str:
 # --- Find the bug -----------------------------------------------------------------------------------------------------
 
 TOP = 2.0**-23  # the step from 2 down is half of it, relative to the number
-COUNT_CASES = (  # values, how to call them, and what to think of where the counts are wrong
+COUNT_CASES = (  # values, how to call them, and the cause of wrong counts, told to whoever asks: to find it is the task
     (
         [1.5, 3.0, 0.3],
         "[1.5, 3, 0.3]",
@@ -304,17 +304,17 @@ def check_exponent_counts(answer) -> Outcome:
             except (TimeoutError, Unreadable):
                 raise
             except Exception as error:
-                return not_yet(f"For {shown} the function stops with {type(error).__name__}: {error}. {hint}")
+                return not_yet(f"For {shown} the function stops with {type(error).__name__}: {error}.", hint)
             want = _exponents(x)
             if got != want:
-                return not_yet(f"For {shown} the counts are {want}, yours are {_cut(got)}. {hint}")
+                return not_yet(f"For {shown} the counts should be {want}. They are {_cut(got)}.", hint)
         for x in _every_region():
             got, want = _counts(answer, x), _exponents(x)
             if got != want:
                 e = next(e for e in sorted(got.keys() | want.keys()) if got.get(e, 0) != want.get(e, 0))
                 return not_yet(
-                    f"Of {x.numel():,} values of all kinds {want.get(e, 0):,} lie in [2^{e}, 2^{e + 1}); yours are "
-                    f"{got.get(e, 0):,}."
+                    f"Of {x.numel():,} values of all kinds {want.get(e, 0):,} lie in [2^{e}, 2^{e + 1}). Your function "
+                    f"counts {got.get(e, 0):,}."
                 )
     return correct("No value near a power of two changes its binade, and no zero, infinity or NaN is given one.")
 

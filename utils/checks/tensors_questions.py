@@ -178,5 +178,5 @@ SMALLEST_SCALE = Task(
 )
 EXPONENT_COUNTS = Task(
     "training/tensors/exponent-counts",
-    "Find the bug: mend a histogram of exponents that counts what it should not, and puts values into wrong binades.",
+    "Find the bug: mend a histogram of exponents. It has two mistakes.",
 )
