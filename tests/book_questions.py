@@ -2,26 +2,38 @@
 
 import importlib
 import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
 
 import utils.checks
-from utils.questions import Choice, Number, Question, Task
+from utils.questions import Choice, Number, Option, Question, Task
+
+
+def check_modules() -> dict[str, ModuleType]:
+    """Give the modules of `utils.checks` by name: "bits", "bits_questions" and so on."""
+    names = [info.name for info in pkgutil.iter_modules(utils.checks.__path__)]
+    return {name: importlib.import_module(f"utils.checks.{name}") for name in names}
+
+
+def questions_in(value) -> Iterator[Question]:
+    """Yield the questions in a value: alone, in a dict or sequence, or in a check; one may come more than once."""
+    if isinstance(value, Choice | Number | Task):
+        yield value
+    elif isinstance(value, dict):
+        yield from questions_in(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from questions_in(one)
+    elif callable(value):
+        yield from questions_in(getattr(value, "asks", ()))
 
 
 def book_questions() -> list[Question]:
-    """Give the questions that the check modules define, alone, in a dict or sequence, or in a check; sorted by id."""
-    found = {}
-
-    def collect(value):
-        if isinstance(value, Choice | Number | Task):
-            found.setdefault(id(value), value)
-        elif isinstance(value, dict):
-            collect(list(value.values()))
-        elif isinstance(value, list | tuple):
-            for one in value:
-                collect(one)
-        elif callable(value):
-            collect(getattr(value, "asks", ()))
-
-    for info in pkgutil.iter_modules(utils.checks.__path__):
-        collect(vars(importlib.import_module(f"utils.checks.{info.name}")))
+    """Give the questions that the check modules define, each once, sorted by id."""
+    found = {id(question): question for module in check_modules().values() for question in questions_in(vars(module))}
     return sorted(found.values(), key=lambda question: question.id)
+
+
+def right_option(question: Choice) -> Option:
+    """Give the option that is right."""
+    return next(option for option in question.options if option.right)
