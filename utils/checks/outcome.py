@@ -207,9 +207,12 @@ def as_code(answer) -> int:
         if re.fullmatch("(0b)?[01]+", text):
             return int(text, 2)
         raise Unreadable(f"{answer!r} is not a code; write it like 0x1234 or 0b1001.")
-    if isinstance(answer, bool) or not hasattr(answer, "__index__"):
-        raise Unreadable(f"{answer!r} is not a code: a code is a whole number such as 0x1234.")
-    return operator.index(answer)
+    try:
+        if not isinstance(answer, bool):
+            return operator.index(answer)
+    except TypeError:
+        pass
+    raise Unreadable(f"{answer!r} is not a code: a code is a whole number such as 0x1234.")
 
 
 def same_number(a: float, b: float) -> bool:

@@ -1,8 +1,9 @@
 """Checks of `your_machine`."""
 
 import functools
+from collections.abc import Mapping
 
-from utils.checks.outcome import Outcome, as_number, correct, exercise, not_yet
+from utils.checks.outcome import NOT_ATTEMPTED, Outcome, as_number, correct, exercise, not_yet, time_limit
 from utils.checks.your_machine_questions import BFLOAT16_NATIVE, NOT_SCALED, PICKS, RATE, THREE_CELLS, TRUE_WEIGHTS
 from utils.recipes import PLAIN
 
@@ -20,12 +21,15 @@ def _live_grid() -> dict[tuple[str, str], tuple[str, str]]:
 @exercise(asks=THREE_CELLS)
 def check_three_cells(answer) -> Outcome:
     """A dict from (dtype, operation) to a status, held against the grid of this machine."""
-    grid = _live_grid()
-    for cell, word in answer.items():
-        if cell not in grid:
-            return not_yet(f"{cell} is not a cell of the grid; a key looks like ('bfloat16', 'matmul').")
+    if not isinstance(answer, Mapping) or not answer:
+        return not_yet("Give a dict with a status for each cell; a key looks like ('bfloat16', 'matmul').")
+    for word in answer.values():
         if word not in STATUSES:
             return not_yet(f"{word!r} is not one of {', '.join(STATUSES)}.")
+    grid = _live_grid()
+    for cell in answer:
+        if cell not in grid:
+            return not_yet(f"{cell} is not a cell of the grid; a key looks like ('bfloat16', 'matmul').")
     right = [cell for cell, word in answer.items() if grid[cell][0] == word]
     if len(right) == len(answer):
         return correct("All of them. Now look at the grid for the other cells.")
@@ -52,6 +56,8 @@ def _cell_hint(said: str, status: str, *, operation: str) -> str:
 def check_pick_recipes(answer) -> Outcome:
     """A dict with a recipe for "T4", "A100", "H200" and "CPU", and under "loss scaler" the cards that need one."""
     wanted = {"T4": "16-mixed", "A100": "bf16-mixed", "H200": "bf16-mixed", "CPU": "32-true"}
+    if not isinstance(answer, Mapping):
+        return not_yet(f'Give a dict with a recipe for each of {", ".join(wanted)}, and with "loss scaler".')
     missing = [name for name in (*wanted, "loss scaler") if name not in answer]
     if missing:
         return not_yet(f"No answer yet for {', '.join(missing)}.")
@@ -85,6 +91,10 @@ def _recipe_hint(card: str, said: str) -> str:
 @exercise(asks=RATE)
 def check_gigaflops(answer) -> Outcome:
     """A dict with the side "n" of the matrices, the time in "milliseconds" and the reader's "gigaflops" a second."""
+    if not isinstance(answer, Mapping):
+        return not_yet('Give a dict with "n", "milliseconds" and "gigaflops".')
+    if missing := [key for key in ("n", "milliseconds", "gigaflops") if key not in answer]:
+        return not_yet(f"No answer yet for {', '.join(missing)}.")
     n, milliseconds = as_number(answer["n"]), as_number(answer["milliseconds"])
     got = as_number(answer["gigaflops"])
     want = 2 * n**3 / (milliseconds / 1e3) / 1e9
@@ -130,17 +140,22 @@ def check_multiplies_bfloat16(answer) -> Outcome:
     """A function from what `machine.facts()` says of a machine to whether it multiplies bfloat16 natively."""
     if not callable(answer):
         return not_yet(f"The check needs the function itself, not {answer!r}.")
-    for name, (facts, native) in MACHINES.items():
-        got = bool(answer(dict(facts)))
-        if got == native:
-            continue
-        if facts["kind"] == "cpu" and got:
-            return not_yet(
-                f"It says that {name} multiplies bfloat16. A product that ran here says nothing of that machine,"
-                f" nor how it ran. Its flags: {', '.join(facts['flags'])}."
-            )
-        if facts["capability"] == "10.0":
-            return not_yet(f"It says {got} for {name}, whose capability is '10.0'. How does Python order two texts?")
-        told = facts["capability"] or ", ".join(facts["flags"])
-        return not_yet(f"It says {got} for {name} ({told}); it should say {native}.")
+    with time_limit(5.0):
+        if all((said := answer(dict(facts))) is None or said is ... for facts, _ in MACHINES.values()):
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return True or False.")
+        for name, (facts, native) in MACHINES.items():
+            if (got := bool(answer(dict(facts)))) != native:
+                return not_yet(_machine_hint(name, facts, got))
     return correct(f"All {len(MACHINES)} machines, by what they report and not by what happened to run.")
+
+
+def _machine_hint(name: str, facts: dict, got: bool) -> str:
+    if facts["kind"] == "cpu" and got:
+        return (
+            f"It says that {name} multiplies bfloat16. A product that ran here says nothing of that machine,"
+            f" nor how it ran. Its flags: {', '.join(facts['flags'])}."
+        )
+    if facts["capability"] == "10.0":
+        return f"It says {got} for {name}, whose capability is '10.0'. How does Python order two texts?"
+    told = facts["capability"] or ", ".join(facts["flags"])
+    return f"It says {got} for {name} ({told}); it should say {not got}."
