@@ -1,19 +1,20 @@
 """What makes a check: papers, tables and guarded functions, in a notebook and in a page without Python."""
 
 import html
-import importlib
 import json
-import pkgutil
 import re
+import time
 
 import pytest
 
-import utils.checks
 from utils.checks.outcome import (
     CORRECT,
     NOT_ATTEMPTED,
     NOT_YET,
     Outcome,
+    Unreadable,
+    as_code,
+    as_number,
     correct,
     exercise,
     foreseen,
@@ -21,6 +22,7 @@ from utils.checks.outcome import (
     not_yet,
     paper,
     paper_table,
+    time_limit,
 )
 from utils.questions import Choice, Number, Option, Task
 
@@ -63,7 +65,7 @@ def asked(outcome):
     return json.loads(html.unescape(state[1]))["questions"] if state else []
 
 
-@pytest.mark.parametrize("answer", [448, "448", "2**8 * 1.75", 448.0])
+@pytest.mark.parametrize("answer", [448, "448", "2**8 * 1.75", 448.0, "(1 + 3/4) * 2^8", "0x1.cp8"])
 def test_paper_reads_a_number_as_learners_write_it(answer):
     assert check_paper(answer).status == CORRECT
     assert check_paper(answer).message == "Yes."
@@ -161,6 +163,18 @@ def test_an_exercise_can_ask_several_questions():
     assert "ValueError" in check("c").message
 
 
+def test_an_outcome_is_true_only_when_correct_and_shows_itself_in_text_and_html():
+    right, wrong = check_paper(448), check_paper(480)
+    assert [bool(outcome) for outcome in (right, wrong, check_paper(...))] == [True, False, False]
+    assert repr(right) == "✓ Correct. Yes."
+    assert '<p class="mp-outcome mp-outcome-not-yet">' in wrong._repr_html_()
+
+
+def test_an_answer_is_shown_as_text_and_not_as_html():
+    assert "&lt;script&gt;" in check_code("<script>")._repr_html_()
+    assert "<script>" not in check_code("<script>")._repr_html_()
+
+
 def test_foreseen_leaves_all_other_answers_to_the_check():
     assert foreseen(LARGEST, 448).status == CORRECT
     assert foreseen(LARGEST, 480).message == "NaN has `0x7F`."
@@ -175,23 +189,8 @@ def test_what_an_outcome_asks_is_no_part_of_what_it_says():
 def test_a_check_has_a_name_and_says_what_it_asks():
     assert check_paper.__name__ == "check_largest"
     assert check_paper.__doc__ == "The largest E4M3:"
+    assert check_function.__name__ == "check_function"
     assert check_function.__doc__ == "A function that doubles."
-
-
-def all_checks():
-    """Every check of the book's modules, by module and name, so that later chapters are covered by themselves."""
-    for found in pkgutil.iter_modules(utils.checks.__path__):
-        module = importlib.import_module(f"utils.checks.{found.name}")
-        for name, check in vars(module).items():
-            if name.startswith("check_") and hasattr(check, "asks"):
-                yield pytest.param(check, id=f"{found.name}.{name}")
-
-
-@pytest.mark.parametrize("check", list(all_checks()))
-def test_every_exercise_of_the_book_has_something_for_the_page(check):
-    outcome = check(...)
-    assert outcome.status == NOT_ATTEMPTED
-    assert asked(outcome) != [], "give @exercise a Task or the questions that the page shall ask"
 
 
 def test_a_hint_waits_for_whoever_asks():
@@ -203,3 +202,38 @@ def test_a_hint_waits_for_whoever_asks():
     assert "<details><summary>Hint</summary>The loop runs once too often.</details></div>" in wrong._repr_html_()
     assert "hint" not in asked(check_function(lambda x: 5))[0]
     assert "<details>" not in check_plain(1)._repr_html_()
+
+
+@pytest.mark.parametrize("text", ["abc", "__import__('os')", "9**9**9", "1/0", "(lambda: 1)()", "1 if 1 else 2"])
+def test_as_number_works_out_arithmetic_and_nothing_else(text):
+    with pytest.raises(Unreadable):
+        as_number(text)
+
+
+@pytest.mark.parametrize("answer", [1.5, True, "12", None, [1]])
+def test_as_code_refuses_what_is_not_whole(answer):
+    with pytest.raises(Unreadable):
+        as_code(answer)
+
+
+@pytest.mark.parametrize(
+    "text", ["0x3g", "0x", "0b", "", "0x-3", "0b-1", "-1", "0b2", "0b0b1", "0x0x1", "3c00", "1.0", "0x\u0663"]
+)
+def test_as_code_refuses_a_misspelt_code_and_says_how_to_write_one(text):
+    with pytest.raises(Unreadable, match="is not a code; write it like 0x1234 or 0b1001"):
+        as_code(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [(" 0X3C ", 0x3C), ("0x1_2", 0x12), ("0b1001", 9), ("1 001", 9), ("0B1", 1), ("0", 0)]
+)
+def test_as_code_reads_every_notation(text, code):
+    assert as_code(text) == code
+
+
+def test_the_time_limit_restores_the_old_alarm():
+    with time_limit(0.5):
+        pass
+    time.sleep(0.01)
+    with pytest.raises(TimeoutError, match=r"0\.02 s"), time_limit(0.02):
+        time.sleep(1)

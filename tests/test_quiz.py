@@ -1,4 +1,4 @@
-"""Quiz: what it takes, what it shows without JavaScript, and the questions of the whole book."""
+"""Quiz: what it takes, what it shows without JavaScript, and what the pages of the book ask."""
 
 import html
 import json
@@ -8,7 +8,7 @@ import pytest
 
 from tests.book_questions import book_questions
 from utils import notebooks
-from utils.questions import ROUNDED, Choice, Number, Option, Task, judge, number
+from utils.questions import ROUNDED, Choice, Number, Option, Task
 from utils.widgets.book_widget import FOLDER
 from utils.widgets.quiz import Quiz
 
@@ -67,35 +67,6 @@ def test_the_page_says_the_same_of_a_rounded_answer():
     assert f'"{ROUNDED}"' in (FOLDER / "quiz_judge.js").read_text("utf8")
 
 
-QUESTIONS = book_questions()
-NUMBERS = [question for question in QUESTIONS if isinstance(question, Number)]
-
-
-def test_an_id_belongs_to_one_question_of_the_book():
-    names = [question.id for question in QUESTIONS]
-    assert names
-    assert [name for name in set(names) if names.count(name) > 1] == []
-
-
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
-def test_every_answer_has_words_of_its_own(question):
-    if isinstance(question, Choice):
-        said = [option.says for option in question.options]
-    elif isinstance(question, Number):
-        said = [question.says, *question.wrong.values(), question.otherwise, *question.hints]
-    else:
-        said = [question.text]
-    assert all(text.strip() for text in said)
-    assert [text for text in set(said) if said.count(text) > 1] == []
-
-
-@pytest.mark.parametrize("question", NUMBERS, ids=lambda question: question.id)
-def test_every_foreseen_answer_gets_its_own_words(question):
-    assert judge(question, number(question.answer)).message == question.says
-    for text, hint in question.wrong.items():
-        assert judge(question, number(text)).message == hint
-
-
 def committed_states():
     """Yield (page, text, state) of each committed output with HTML, the state of the widget in it or None."""
     for path in notebooks.book_notebooks():
@@ -122,7 +93,7 @@ def test_an_id_is_asked_once_on_all_pages_and_as_the_checks_have_it():
     ]
     names = [item["id"] for item in shown]
     assert [name for name in set(names) if names.count(name) > 1] == []
-    known = {question.id: question.as_json() for question in QUESTIONS}
+    known = {question.id: question.as_json() for question in book_questions()}
     for item in shown:
         if item["id"] in known:
             assert {key: value for key, value in item.items() if key not in ("said", "hint")} == known[item["id"]]
