@@ -9,26 +9,15 @@ import numpy as np
 import pytest
 import torch
 
+from tests.book_questions import right_option
 from utils.checks import rounding as checks
 from utils.checks import rounding_questions as questions
-from utils.checks.outcome import CORRECT, NOT_ATTEMPTED, NOT_YET, time_limit
+from utils.checks.outcome import NOT_YET, time_limit
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FORMATS, FloatFormat, decode
-from utils.questions import Choice, Number, judge, number
+from utils.questions import number
 from utils.rounding import quantize, stochastic, ulp
 
-CHECKS = [
-    checks.check_e3m4,
-    checks.check_first_gaps,
-    checks.check_stall,
-    checks.check_to_bfloat16,
-    checks.check_stochastic_round,
-    checks.check_to_e4m3,
-]
-CODE_CHECKS = CHECKS[3:]
 E3M4 = FloatFormat("e3m4", exponent_bits=3, mantissa_bits=4, bias=3)
-ASKED = [value for value in vars(questions).values() if isinstance(value, Choice | Number | questions.Task)]
-ASKED += [*questions.E3M4.values(), *questions.FIRST_GAPS.values()]
-NUMBERS = [question for question in ASKED if isinstance(question, Number)]
 
 
 def finfo_of(fmt):
@@ -41,45 +30,6 @@ def finfo_of(fmt):
         "unit roundoff": fmt.eps / 2,
         "resolution": 10.0 ** -math.floor(fmt.mantissa_bits * math.log10(2)),
     }
-
-
-@pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("blank", [..., None, {"eps": ...}, [...]])
-def test_a_blank_is_not_attempted(check, blank):
-    assert check(blank).status == NOT_ATTEMPTED
-
-
-@pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("junk", ["", "banana", [], {}, object(), 1e400, -1, "0xZZ", b"1", True])
-def test_junk_is_not_yet_and_never_raises(check, junk):
-    outcome = check(junk)
-    assert outcome.status == NOT_YET
-    assert outcome.message
-
-
-@pytest.mark.parametrize("check", CHECKS)
-def test_a_page_without_python_asks_what_was_not_attempted(check):
-    shown = check(...)._repr_html_()
-    assert 'data-mp-widget="quiz"' in shown
-    assert "numbers/rounding/" in shown
-
-
-# What is asked
-
-
-def test_each_question_has_an_id_of_its_own():
-    ids = [question.id for question in ASKED]
-    assert len(set(ids)) == len(ids)
-    assert all(name.startswith("numbers/rounding/") for name in ids)
-
-
-@pytest.mark.parametrize("question", NUMBERS, ids=lambda question: question.id)
-def test_each_foreseen_answer_has_its_own_hint(question):
-    said = [judge(question, number(text)).message for text in question.wrong]
-    assert said == list(question.wrong.values())
-    assert len(set(said)) == len(said)
-    assert question.otherwise
-    assert judge(question, number(question.answer)).status == CORRECT
 
 
 # 1. finfo of a made-up format
@@ -477,25 +427,6 @@ def test_to_e4m3_names_the_first_mistake_and_counts_the_others(wrong, hint, more
     assert ("Besides" in outcome.message) == bool(more)
 
 
-# Every function
-
-
-@pytest.mark.parametrize("check", CODE_CHECKS)
-def test_a_function_without_a_body_is_not_attempted(check):
-    assert check(lambda *inputs: None).status == NOT_ATTEMPTED
-
-
-@pytest.mark.parametrize("check", CODE_CHECKS)
-def test_an_endless_loop_ends_with_a_sentence(check, monkeypatch):
-    monkeypatch.setattr(checks, "time_limit", lambda seconds: time_limit(0.05))
-
-    def endless(*inputs):
-        while True:
-            pass
-
-    assert "never ends" in check(endless).message
-
-
 def test_a_loop_that_ends_for_some_inputs_only_is_stopped_too(monkeypatch):
     monkeypatch.setattr(checks, "time_limit", lambda seconds: time_limit(0.3))
 
@@ -513,10 +444,6 @@ def test_a_loop_that_ends_for_some_inputs_only_is_stopped_too(monkeypatch):
 # What is predicted
 
 
-def right(question):
-    return next(option for option in question.options if option.right)
-
-
 def float16(x):
     return float(quantize(x, FLOAT16))
 
@@ -525,7 +452,7 @@ def test_the_counter_stays_at_256():
     total = 256.0
     for _ in range(4):
         total = float(quantize(total + 1, BFLOAT16))
-    assert right(questions.P_COUNTER).text == str(int(total)) == "256"
+    assert right_option(questions.P_COUNTER).text == str(int(total)) == "256"
     assert float(quantize(256 + 4, BFLOAT16)) == 260
 
 
@@ -533,11 +460,11 @@ def test_3_141_and_3_1415_are_equal():
     assert float16(3.141) == float16(3.1415) == 3.140625
     assert float16(3.142) == 3.142578125
     assert float(ulp(3.14, FLOAT16)) == pytest.approx(0.00195, rel=2e-3)
-    assert right(questions.P_PI).text == "3.141 and 3.1415"
+    assert right_option(questions.P_PI).text == "3.141 and 3.1415"
 
 
 def test_more_than_half_of_eps_is_enough():
-    assert right(questions.P_EPS).text == f"{float16(1 + 0.0006):.6f}" == "1.000977"
+    assert right_option(questions.P_EPS).text == f"{float16(1 + 0.0006):.6f}" == "1.000977"
     assert float16(1 + 0.0004) == 1
 
 
@@ -548,7 +475,7 @@ def test_the_gap_shrinks_with_the_number():
     values = decode(np.arange(0x0400, 0x7C00), FLOAT16)
     assert np.all((ulp(values, FLOAT16) / values <= 0.001) & (ulp(values, FLOAT16) / values > 0.00048))
     assert float16(0.1) == 0.0999755859375
-    assert right(questions.P_SMALL).text.startswith("False: the gap shrinks")
+    assert right_option(questions.P_SMALL).text.startswith("False: the gap shrinks")
 
 
 def test_a_large_total_does_not_change_any_more_and_the_longer_the_text_the_lower_the_perplexity():
@@ -561,4 +488,4 @@ def test_a_large_total_does_not_change_any_more_and_the_longer_the_text_the_lowe
     too_low = [seen[n - 1] / losses[:n].sum() for n in (512, 2048, 8192)]
     assert too_low[0] > too_low[1] > too_low[2]
     assert idle > 8192 / 2
-    assert right(questions.P_SUM).text.startswith("Once the total is large")
+    assert right_option(questions.P_SUM).text.startswith("Once the total is large")
