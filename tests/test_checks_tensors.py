@@ -7,83 +7,15 @@ import numpy as np
 import pytest
 import torch
 
+from tests.book_questions import right_option
 from utils import records, watch
 from utils.checks import tensors, tensors_questions
-from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET, time_limit
+from utils.checks.outcome import NOT_YET
 from utils.exponents import Histogram
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16
-from utils.questions import CORRECT, Choice, Number, Task, judge, number
 
 RESULTS = Path(__file__).resolve().parents[1] / "book/results"
-PAPER = [tensors.check_the_edge, tensors.check_share_lost, tensors.check_which_layer]
-CODE = [tensors.check_flushed_share, tensors.check_smallest_scale, tensors.check_exponent_counts]
 INF, NAN = math.inf, math.nan
-
-
-@pytest.mark.parametrize("check", PAPER + CODE)
-@pytest.mark.parametrize("blank", [..., None, {"needs it most": ..., "needs none": ...}, [...]])
-def test_a_blank_is_not_attempted(check, blank):
-    assert check(blank).status == NOT_ATTEMPTED
-
-
-@pytest.mark.parametrize("check", CODE)
-@pytest.mark.parametrize("blank", [None, ...])
-def test_a_function_that_returns_nothing_is_not_attempted(check, blank):
-    assert check(lambda *given: blank).status == NOT_ATTEMPTED
-
-
-@pytest.mark.parametrize("check", PAPER + CODE)
-@pytest.mark.parametrize("junk", ["", "banana", [], {}, object(), 1e400, -1, "0xZZ", b"1", True, {"needs none": 3}])
-def test_junk_is_not_yet_and_never_raises(check, junk):
-    outcome = check(junk)
-    assert outcome.status == NOT_YET
-    assert outcome.message
-
-
-@pytest.mark.parametrize("check", CODE)
-@pytest.mark.parametrize(
-    "junk", ["banana", [], object(), torch.ones(3), -1, NAN, INF, {"x": 1}, {0.5: 1}, {0: "many"}, {NAN: 1}, {INF: 2}]
-)
-def test_a_function_that_returns_junk_is_not_yet(check, junk):
-    outcome = check(lambda *given: junk)
-    assert outcome.status == NOT_YET
-    assert outcome.message
-
-
-@pytest.mark.parametrize("check", CODE)
-def test_a_function_that_raises_is_not_yet(check):
-    assert "IndexError" in check(lambda *given: [][0]).message
-    assert check(lambda: 0).status == NOT_YET
-
-
-@pytest.mark.parametrize("check", CODE)
-def test_an_endless_loop_ends_with_a_sentence(check, monkeypatch):
-    monkeypatch.setattr(tensors, "time_limit", lambda seconds: time_limit(0.05))
-
-    def endless(*given):
-        while True:
-            pass
-
-    assert "never ends" in check(endless).message
-
-
-def questions():
-    found = [value for value in vars(tensors_questions).values() if isinstance(value, Choice | Number | Task)]
-    return found + list(tensors_questions.WHICH_LAYER.values())
-
-
-def test_each_question_has_an_id_of_its_own_in_this_chapter():
-    ids = [question.id for question in questions()]
-    assert len(set(ids)) == len(ids) == 3 + 2 + 2 + 3
-    assert all(name.startswith("training/tensors/") for name in ids)
-
-
-def test_every_foreseen_answer_meets_its_hint_and_no_other():
-    for question in questions():
-        if isinstance(question, Number):
-            assert judge(question, number(question.answer)).status == CORRECT
-            for text, hint in question.wrong.items():
-                assert judge(question, number(text)) == (NOT_YET, hint), (question.id, text)
 
 
 # --- What the predictions claim
@@ -99,16 +31,12 @@ def all_groups(histograms, step):
     return sum(parts[1:], parts[0])
 
 
-def right_option(question):
-    return next(option.text for option in question.options if option.right)
-
-
 def test_the_recorded_share_of_logit_gradients_lies_in_the_range_that_is_right():
     head = watched("watched-llama")["activation gradients"]["head"]
     first, last = (Histogram.from_json(head[step]).flushed(FLOAT16) for step in (0, -1))
     assert first < 0.05
     assert last > 0.8
-    assert right_option(tensors_questions.LOGITS_LOST) == "More than 80 %"
+    assert right_option(tensors_questions.LOGITS_LOST).text == "More than 80 %"
 
 
 def test_of_the_five_kinds_only_the_activation_gradients_leave_float16_and_at_the_lower_end():
@@ -119,7 +47,7 @@ def test_of_the_five_kinds_only_the_activation_gradients_leave_float16_and_at_th
     assert max(flushed.values()) < 0.01
     assert not any(all_groups(groups, 4).overflowing(FLOAT16) for groups in kinds.values())
     assert all_groups(kinds["activations"], 4).amax < 10  # "a number of one digit"
-    assert right_option(tensors_questions.WHICH_END) == "The activation gradients, at the lower end"
+    assert right_option(tensors_questions.WHICH_END).text == "The activation gradients, at the lower end"
 
 
 # --- 1: the edge
@@ -194,10 +122,6 @@ def test_which_layer_names_the_misconception(key, name, hint):
     outcome = tensors.check_which_layer(LAYERS | {key: name})
     assert not outcome
     assert hint in outcome.message
-
-
-def test_which_layer_says_what_is_missing():
-    assert tensors.check_which_layer({"needs none": "head"}).message == "No answer yet for needs it most."
 
 
 # --- 3: the share lost
