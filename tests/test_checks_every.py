@@ -224,7 +224,18 @@ def test_every_foreseen_answer_on_paper_meets_its_words(name, key, answer, statu
             assert outcome.message.endswith(says)
 
 
-@pytest.mark.parametrize("name", [name for name in of_kind("paper") if table_of(name)])
+TABLES = [name for name in of_kind("paper") if table_of(name)]
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("junk", JUNK, ids=shown)
+def test_a_table_of_junk_is_not_yet(name, junk):
+    outcome = CHECKS[name](dict.fromkeys(table_of(name), junk))
+    assert_said(outcome, NOT_YET)
+    assert "made the check stop" not in outcome.message, "say how to write an answer"
+
+
+@pytest.mark.parametrize("name", TABLES)
 def test_a_table_says_which_answer_is_missing(name):
     table = table_of(name)
     right = {key: right_answer(question) for key, question in table.items()}
