@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -13,9 +13,8 @@ from utils.checks.loss_scaling_questions import (
     LOST_SHARE,
     MEAN_OVER_A_PAGE,
     NEXT_STATE,
+    READ_A_TRACE,
     SCHEDULED_STEP,
-    SKIPPED_COUNT,
-    UNSEEN_SKIP,
 )
 from utils.checks.outcome import (
     NOT_ATTEMPTED,
@@ -24,7 +23,6 @@ from utils.checks.outcome import (
     as_number,
     correct,
     exercise,
-    judged,
     not_yet,
     paper_table,
     time_limit,
@@ -41,49 +39,11 @@ check_mean_over_a_page = paper_table(
 )
 
 
-# --- Read a trace -----------------------------------------------------------------------------------------------------
-
-SKIPPED = (1, 2, 3, 2004)
-
-
-@exercise(asks=(SKIPPED_COUNT, UNSEEN_SKIP))
-def check_read_a_trace(answer) -> Outcome:
-    """A dict: "skipped", a list of the skipped steps, counted from 1; "unseen", the one without a trace in the log."""
-    if not isinstance(answer, Mapping):
-        return not_yet('Give a dict: a list of steps for "skipped", one step for "unseen".')
-    if missing := [key for key in ("skipped", "unseen") if key not in answer]:
-        return not_yet(f"No answer yet for {', '.join(missing)}.")
-    steps = answer["skipped"]
-    if isinstance(steps, str | bytes | Mapping) or not isinstance(steps, Iterable):
-        return not_yet(f"Skipped: give a list of step numbers, such as [5, 7], not {steps!r}.")
-    if said := _trace_hint({as_number(step) for step in steps}):
-        return not_yet(f"Skipped: {said}")
-    if not (outcome := judged(UNSEEN_SKIP, as_number(answer["unseen"]))):
-        return not_yet(f"Unseen: {outcome.message}")
-    return correct(
-        "Three halvings in three steps; 2,000 good steps, 4 to 2,003, for the growth; and a skip right behind it. A "
-        "log of the scale hides a skip behind a growth. Count the skips themselves."
-    )
-
-
-def _trace_hint(steps: set[float]) -> str:
-    """Name the mistake in a set of skipped steps, or give ""."""
-    if steps == set(SKIPPED):
-        return ""
-    if 2003 in steps:
-        return "After step 2,003 the scale has doubled. It grows after a good step, never after a skipped one."
-    if steps == {step - 1 for step in SKIPPED}:
-        return "Count the steps from 1: 65536 is the scale before step 1."
-    if steps == {step + 1 for step in SKIPPED}:
-        return 'The scale "after step 3" has already been halved for step 3.'
-    early = {step for step in steps if step <= 3}
-    if 4 in steps or steps & set(range(5, 2003)):
-        return "The growth after step 2,003 needs 2,000 good steps in a row, and those are 4 to 2,003, all of them."
-    if 2004 not in steps:
-        return "Between the steps 2,003 and 2,004 the scale falls. What does that mean?"
-    if early != {1, 2, 3}:
-        return "One skip halves the scale. From 65536 to 8192 it takes three, and there are three steps."
-    return "Follow the scale: a skip halves it, 2,000 good steps in a row double it."
+check_read_a_trace = paper_table(
+    READ_A_TRACE,
+    says="Three halvings in three steps; 2,000 good steps, 4 to 2,003, for the growth; and a skip right behind it. A "
+    "log of the scale hides a skip behind a growth. Count the skips themselves.",
+)
 
 
 # --- A dynamic scaler -------------------------------------------------------------------------------------------------
@@ -281,25 +241,30 @@ def check_clipped_step(answer) -> Outcome:
             try:
                 answer(model, model.loss(gradient), optimizer, scaler)
             except (RuntimeError, AssertionError) as error:
-                return not_yet(_misuse(error, number, scaler.called[seen:]))
+                return _misuse(error, number, scaler.called[seen:])
             moved = before - model.weights()
             if number == 1 and not scaler.called and not moved.any():
                 return Outcome(NOT_ATTEMPTED, "The function does nothing yet: no weight has moved.")
-            if said := _clip_fault(moved, gradient, number):
-                return not_yet(said)
+            if (fault := _clip_fault(moved, gradient, number)) is not None:
+                return fault
             if "scale" not in scaler.called:
-                return not_yet("The loss has to go through scaler.scale(loss): without it float16 loses gradients.")
+                return not_yet(
+                    f"Step {number} moves the weights as it should, here in float32. In float16 it would lose the "
+                    "small gradients.",
+                    "The loss has to go through scaler.scale(loss).",
+                )
             scale = SCALE if number < 3 else SCALE / 2
             if scaler.get_scale() != scale:
                 return not_yet(
-                    f"After step {number} the scale should be {scale:g}, it is {scaler.get_scale():g}. Call "
-                    "scaler.update() once, at the end of each step: it is what halves the scale after an overflow."
+                    f"After step {number} the scale should be {scale:g}, it is {scaler.get_scale():g}.",
+                    "Call scaler.update() once, at the end of each step: it is what halves the scale after an "
+                    "overflow.",
                 )
     return correct("A norm of 0.5 is left alone, a norm of 5 is cut to 1, an overflow is skipped, at every scale.")
 
 
-def _misuse(error: Exception, number: int, called: list[str]) -> str:
-    """Say what the scaler refused, in which step."""
+def _misuse(error: Exception, number: int, called: list[str]) -> Outcome:
+    """Say what the scaler refused, in which step, and as a hint why."""
     said = str(error)
     again = "already been called" in said or "after step" in said
     if "after step" in said and "step" in called:
@@ -316,28 +281,29 @@ def _misuse(error: Exception, number: int, called: list[str]) -> str:
         why = "No gradients were there to be looked at. zero_grad belongs before backward, or behind the whole step."
     else:
         why = "Print which methods of the scaler are called, and in which order."
-    return f"Step {number} stops with {type(error).__name__}: {said} {why}"
+    return not_yet(f"Step {number} stops with {type(error).__name__}: {said}", why)
 
 
-def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> str:
-    """Say how the weights should not have moved (with a learning rate of 1, by the clipped gradient), or give ""."""
+def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outcome | None:
+    """Say how the weights should not have moved (with a learning rate of 1, by the clipped gradient), or give None."""
     g = torch.tensor(gradient)
     if gradient is OVERFLOW:
         if not moved.any():
-            return ""
-        return (
-            f"Step {number} overflows, and should be skipped; yours moves the weights by {_shown(moved)}. "
-            "scaler.step(optimizer) leaves such a step out, optimizer.step() does not."
+            return None
+        return not_yet(
+            f"Step {number} overflows, and should be skipped; yours moves the weights by {_shown(moved)}.",
+            "scaler.step(optimizer) leaves such a step out, optimizer.step() does not.",
         )
     norm = float(g.norm())
     want = g / max(norm, 1.0)
     if torch.allclose(moved, want, rtol=1e-4, atol=1e-6):
-        return ""
-    start = f"Step {number} has a gradient of norm {norm:g} and should move the weights by {_shown(want)}; "
-    start += f"yours moves them by {_shown(moved)}. "
+        return None
+    seen = f"Step {number} has a gradient of norm {norm:g}, and the limit is 1. It should move the weights by "
+    seen += f"{_shown(want)}; yours moves them by {_shown(moved)}."
     if number > 3 and not moved.any():
-        return start + (
-            "The infinite gradients of the step before are still there: zero_grad before each backward, or behind."
+        return not_yet(
+            seen,
+            "The infinite gradients of the step before are still there: zero_grad before each backward, or behind.",
         )
     habits = {
         "That is 65536 times too little, with and without clipping: the gradients were divided by the scale twice. "
@@ -349,15 +315,16 @@ def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> str:
         "The norm is 1, but it was 0.5 and needed no clipping: the scaled gradients were clipped. And optimizer.step "
         "does not take the scale out; scaler.step does, and leaves out what has overflowed.": g / norm,
         "Nothing was clipped, or only after the step: clip between unscale_ and step.": g,
-        "Each parameter was clipped on its own. The norm is that of all gradients together: one call with "
-        "model.parameters().": torch.tensor([3 / 3.0, 0.0, -4 / 4.0]),
+        "Each parameter, or each value, was clipped on its own. The norm is that of all gradients together: one "
+        "call of clip_grad_norm_ with model.parameters().": torch.tensor([3 / 3.0, 0.0, -4 / 4.0]),
     }
     if norm > 1:
         habits.pop(next(said for said in habits if said.startswith("The norm is 1")))
-    return start + next(
+    why = next(
         (said for said, wrong in habits.items() if torch.allclose(moved, wrong, rtol=1e-3, atol=1e-9)),
         "The order is: scale, backward, unscale, clip to the norm 1, step, update.",
     )
+    return not_yet(seen, why)
 
 
 def _shown(x: torch.Tensor) -> str:
@@ -394,42 +361,47 @@ def check_scheduled_step(answer) -> Outcome:
             try:
                 answer(model.loss(gradient.tolist()), optimizer, scaler, scheduler)
             except (RuntimeError, AssertionError) as error:
-                return not_yet(_misuse(error, number, scaler.called[seen:]))
+                return _misuse(error, number, scaler.called[seen:])
             moved = before - model.weights()
             if number == 1 and not scaler.called and not moved.any() and scheduler.last_epoch == count:
                 return Outcome(NOT_ATTEMPTED, "The function does nothing yet: no weight has moved.")
-            if said := _step_fault(moved, gradient, rate=rate, number=number, skipped=kind == "skipped"):
-                return not_yet(said)
+            fault = _step_fault(moved, gradient, rate=rate, number=number, skipped=kind == "skipped")
+            if fault is not None:
+                return fault
             taken += kind != "skipped"
             moves.append(scheduler.last_epoch - count)
-    if said := _schedule_fault(moves):
-        return not_yet(said)
+    if moves != [int(kind != "skipped") for kind in KINDS]:
+        return _schedule_fault(moves)
     return correct(
         f"{taken} steps of {len(KINDS)} were taken, and the schedule moved {taken} times, also where the scale grew."
     )
 
 
-def _step_fault(moved: torch.Tensor, gradient: torch.Tensor, *, rate: float, number: int, skipped: bool) -> str:
-    """Say how the weights should not have moved, or give ""."""
+def _step_fault(
+    moved: torch.Tensor, gradient: torch.Tensor, *, rate: float, number: int, skipped: bool
+) -> Outcome | None:
+    """Say how the weights should not have moved, or give None."""
     if skipped:
-        return f"Step {number} overflows, and yet the weights move. Leave it to scaler.step." if moved.any() else ""
+        seen = f"Step {number} overflows, and yet the weights move."
+        return not_yet(seen, "Leave it to scaler.step.") if moved.any() else None
     if torch.allclose(moved, rate * gradient, rtol=1e-3, atol=1e-7):
-        return ""
-    start = f"Step {number} should move the weights by {_shown(rate * gradient)}, yours moves them by {_shown(moved)}. "
+        return None
+    seen = f"Step {number} should move the weights by {_shown(rate * gradient)}, yours moves them by {_shown(moved)}."
     if torch.allclose(moved, rate / 2 * gradient, rtol=1e-3, atol=1e-7):
-        return start + "The schedule has moved before the optimizer: this step had the learning rate of the next one."
-    if not moved.any():
-        return start + "Are the gradients of the step before still there? zero_grad, scale, backward, step, update."
-    return start + "Only the schedule needs mending: zero_grad, scale, backward, step, update were right."
+        why = "The schedule has moved before the optimizer: this step had the learning rate of the next one."
+    elif not moved.any():
+        why = "Are the gradients of the step before still there? zero_grad, scale, backward, step, update."
+    else:
+        why = "Only the schedule needs mending: zero_grad, scale, backward, step, update were right."
+    return not_yet(seen, why)
 
 
-def _schedule_fault(moves: list[int]) -> str:
-    """Say when the schedule moves and should not, or the other way round, or give ""."""
+def _schedule_fault(moves: list[int]) -> Outcome:
+    """Count how often the schedule moved; the hint says when it moves and should not, or the other way round."""
     by_kind = {
         kind: {m for k, m in zip(KINDS, moves, strict=True) if k == kind} for kind in ("good", "skipped", "grown")
     }
     patterns = {  # (taken, skipped, taken with a growth)
-        (1, 0, 1): "",
         (0, 1, 0): "The schedule moves only where the step was left out. `<` asks whether the scale has fallen.",
         (1, 1, 1): "The schedule moves every time, after a skipped step too. If you compare scales, read the first one "
         "before update().",
@@ -441,15 +413,13 @@ def _schedule_fault(moves: list[int]) -> str:
         (0, 0, 0): "The schedule never moves. It moves once for each step that was taken.",
     }
     pattern = tuple(found.pop() if len(found) == 1 else -1 for found in by_kind.values())
-    if pattern in patterns:
-        return patterns[pattern]
-    if max(moves) > 1:
-        return f"In one step the schedule moved {max(moves)} times. Once is enough."
-    wrong = next(n for n, (kind, m) in enumerate(zip(KINDS, moves, strict=True)) if m != (kind != "skipped"))
-    should = "wait" if KINDS[wrong] == "skipped" else "move"
-    return (
-        f"In step {wrong + 1} the schedule should {should}, and yours does not. A step was skipped if the scale fell."
+    first = next(n for n, (kind, m) in enumerate(zip(KINDS, moves, strict=True)) if m != (kind != "skipped"))
+    did = {0: "did not move", 1: "moved"}.get(moves[first], f"moved {moves[first]} times")
+    seen = (
+        f"Of {len(KINDS)} steps {len(KINDS) - KINDS.count('skipped')} were taken, and the schedule moved {sum(moves)} "
+        f"times. Step {first + 1} was {'skipped' if KINDS[first] == 'skipped' else 'taken'}, and the schedule {did}."
     )
+    return not_yet(seen, patterns.get(pattern, "A step was skipped if and only if the scale fell. Once is enough."))
 
 
 # --- Does bfloat16 need it? -------------------------------------------------------------------------------------------

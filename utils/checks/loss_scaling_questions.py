@@ -41,7 +41,9 @@ THREE_REGIMES = Choice(
         ),
         Option(
             "Steps are left out, in the end all of them, and nothing is learned",
-            "Gradients overflow to infinity, the loop sees it and leaves the step out. Loud, and harmless.",
+            "Gradients overflow to infinity, the loop sees it and leaves the step out. It is loud, and it has a price: "
+            "a step each time. A scaler that adapts also gives up half of its scale; here nobody lowers S, so every "
+            "step is lost.",
             True,
         ),
         Option(
@@ -135,38 +137,42 @@ MEAN_OVER_A_PAGE = {
         near=0.0,
     ),
 }
-SKIPPED_COUNT = Number(
-    "training/loss_scaling/read-a-trace",
-    "A scaler with the default settings starts at 65536. After step 3 its scale is 8192, after step 2,003 it is 16384, "
-    "after step 2,004 it is 8192. How many of these 2,004 steps were skipped?",
-    answer="4",
-    says="1, 2 and 3 halve it three times. 4 to 2,003 are 2,000 good steps in a row, so it grows; 2,004 is skipped.",
-    wrong={
-        "2": "A skip halves the scale. How many halvings lead from 65536 to 8192?",
-        "3": "Three at the start. And what has made 8192 of 16384 at the end?",
-        "1": "The one at the end. And what has made 8192 of 65536 at the start?",
-        "5": "A skip halves, 2,000 good steps in a row double. Three halvings at the start: how many at the end?",
-        "2000": "2,000 is how many steps in a row were taken.",
-    },
-    otherwise="65536, 32768, 16384, 8192 at the start: count the halvings, there and at the end.",
-    hints=("65536 / 8192 = 8, three halvings in three steps.", "Between 2,003 and 2,004 it falls once more."),
-)
-UNSEEN_SKIP = Number(
-    "training/loss_scaling/read-a-trace-unseen",
-    "The steps that follow are all taken. Which skipped step leaves no trace if you write down the scale after every "
-    "thousandth step only?",
-    answer="2004",
-    says="After the steps 1,000, 2,000 and 3,000 the scale is 8192: the growth at 2,003 hides the skip behind it.",
-    wrong={
-        "3": "65536 at the start and 8192 after step 1,000 are seen: something must have halved it three times.",
-        "1": "After step 1,000 the scale is an eighth of what it was at the start. That is a trace of this skip, too.",
-        "2": "The scale at the start and after step 1,000 differ by three halvings. This skip is one of them.",
-        "2003": "After step 2,003 the scale grew, so that step was taken. Steps count from 1.",
-        "2000": "After step 2,000 the scale is 8192, as before: that step was taken.",
-    },
-    otherwise="What is the scale after the steps 1,000, 2,000 and 3,000? Which change lies between two equal ones?",
-    hints=("The scale after the steps 1,000 and 2,000 is 8192.", "It grows after 2,003, and is 8192 again after ..."),
-)
+READ_A_TRACE = {
+    "skipped": Number(
+        "training/loss_scaling/read-a-trace",
+        "A scaler with the default settings starts at 65536. Before step 4 its scale is 8192, before step 2,004 it is "
+        "16384, and after step 2,004 it is 8192. How many of these 2,004 steps were skipped?",
+        answer="4",
+        says="1, 2 and 3 halve it. 4 to 2,003 are 2,000 good steps in a row, so it grows; 2,004 is skipped.",
+        wrong={
+            "2": "A skip halves the scale. How many halvings lead from 65536 to 8192?",
+            "3": "Three at the start. And what has made 8192 of 16384 at the end?",
+            "1": "The one at the end. And what has made 8192 of 65536 at the start?",
+            "5": "A skip halves, 2,000 good steps in a row double. Three halvings at the start: how many at the end?",
+            "2000": "2,000 is how many steps in a row were taken.",
+        },
+        otherwise="65536, 32768, 16384, 8192 at the start: count the halvings, there and at the end.",
+        hints=("65536 / 8192 = 8, three halvings in three steps.", "In step 2,004 it falls once more."),
+    ),
+    "unseen": Number(
+        "training/loss_scaling/read-a-trace-unseen",
+        "All later steps are taken. You write down the scale after every thousandth step only. Which skipped step "
+        "leaves no trace in that log?",
+        answer="2004",
+        says="After the steps 1,000, 2,000 and 3,000 the scale is 8192: the growth in 2,003 hides the skip behind it.",
+        wrong={
+            "3": "65536 at the start and 8192 after step 1,000 are seen: something must have halved it three times.",
+            "1": "After step 1,000 the scale is an eighth of what it was at the start. That is a trace of this skip, "
+            "too.",
+            "2": "The scale at the start and after step 1,000 differ by three halvings. This skip is one of them.",
+            "2003": "Before step 2,004 the scale has doubled, so step 2,003 was taken: it never grows after a skip.",
+            "2005": "8192 is the scale after step 2,004, so it was step 2,004 that halved it.",
+            "2000": "After step 2,000 the scale is 8192, as before: that step was taken.",
+        },
+        otherwise="What is the scale after the steps 1,000, 2,000 and 3,000? Which change lies between two equal ones?",
+        hints=("The scale after the steps 1,000 and 2,000 is 8192.", "It grows in 2,003, and is 8192 again after ..."),
+    ),
+}
 
 # --- Exercises in code ------------------------------------------------------------------------------------------------
 
@@ -176,11 +182,11 @@ NEXT_STATE = Task(
 )
 CLIPPED_STEP = Task(
     "training/loss_scaling/clipped-step",
-    "Find the bug: mend a training step that clips the gradients while they still carry the loss scale.",
+    "Find the bug: mend a training step that clips its gradients.",
 )
 SCHEDULED_STEP = Task(
     "training/loss_scaling/scheduled-step",
-    "Find the bug: mend a training step whose schedule moves when it should wait, and waits when it should move.",
+    "Find the bug: mend a training step that also moves the schedule of the learning rate.",
 )
 LOST_SHARE = Task(
     "training/loss_scaling/lost-share",
