@@ -1,5 +1,6 @@
 """The checks of training/master_weights: the right answer, and for each foreseen wrong one the hint that names it."""
 
+import functools
 import itertools
 import random
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from torch import bfloat16
 
-from utils import recipes
+from utils import optimizers, recipes
 from utils.checks import master_weights, master_weights_questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET, time_limit
 from utils.formats import BFLOAT16
@@ -22,17 +23,17 @@ LOST = {
     "float16, w = 2048, dw = 1": True,
     "bfloat16, w = 0.03, dw = 0.0001": False,
 }
-BYTES = {"32-true": 16, "bf16-true": 8, "bf16-true-stochastic": 8, "bf16-true-kahan": 10, "bf16-true-master": 16}
+BILLIONS = dict(zip(master_weights_questions.SEVEN_BILLION, (84, 56, 56, 84, 126), strict=True))
 PAPER = [
     master_weights.check_which_are_lost,
     master_weights.check_predict_the_share,
-    master_weights.check_bytes_a_weight,
+    master_weights.check_seven_billion,
 ]
 CODE = [master_weights.check_master_adamw, master_weights.check_stochastic_add, master_weights.check_master_sgd]
 
 
 @pytest.mark.parametrize("check", PAPER + CODE)
-@pytest.mark.parametrize("blank", [..., None, dict.fromkeys(LOST, ...), dict.fromkeys(BYTES, ...), [...]])
+@pytest.mark.parametrize("blank", [..., None, dict.fromkeys(LOST, ...), dict.fromkeys(BILLIONS, ...), [...]])
 def test_a_blank_is_not_attempted(check, blank):
     assert check(blank).status == NOT_ATTEMPTED
 
@@ -80,7 +81,7 @@ def test_an_endless_loop_ends_with_a_sentence(check, monkeypatch):
 
 def questions():
     found = [value for value in vars(master_weights_questions).values() if isinstance(value, Choice | Number | Task)]
-    tables = (master_weights_questions.WHICH_ARE_LOST, master_weights_questions.BYTES_A_WEIGHT)
+    tables = (master_weights_questions.WHICH_ARE_LOST, master_weights_questions.SEVEN_BILLION)
     return found + [question for table in tables for question in table.values()]
 
 
@@ -165,7 +166,7 @@ def test_two_thirds_of_the_updates_are_lost():
     [
         (33.3, "stored"),
         (50, "twice as wide"),
-        (100, "half of it"),
+        (100, "half the gap"),
         (0, "2^-11"),
         (0.667, "per cent"),
         (0.333, "fraction"),
@@ -181,42 +182,54 @@ def test_predict_the_share_names_the_mistake(answer, hint):
     assert hint in outcome.message
 
 
-# --- 3: bytes a weight
+# --- 3: seven billion weights
 
 
-def test_the_bytes_are_those_of_the_recipes():
-    assert master_weights.check_bytes_a_weight(BYTES)
-    for name, wanted in BYTES.items():
-        recipe = recipes.recipe(name)
-        weight = torch.nn.Parameter(torch.ones(1000, dtype=recipe.weights))
-        weight.grad = torch.ones_like(weight)
-        optimizer = recipe.adamw([weight], torch.device("cpu"), lr=1e-3)
-        optimizer.step()
-        kept = [weight, weight.grad, *(v for v in optimizer.state[weight].values() if torch.is_tensor(v) and v.dim())]
-        assert sum(tensor.nbytes for tensor in kept) == 1000 * wanted, name
+def kept_bytes(dtype, optimizer_of):
+    """The bytes for each weight of `dtype` that are there after a step: itself, its gradient, the state."""
+    weight = torch.nn.Parameter(torch.ones(1000, dtype=dtype))
+    weight.grad = torch.ones_like(weight)
+    optimizer = optimizer_of([weight], lr=1e-3)
+    optimizer.step()
+    state = (kept for kept in optimizer.state[weight].values() if torch.is_tensor(kept) and kept.dim())
+    return sum(tensor.nbytes for tensor in (weight, weight.grad, *state)) / 1000
+
+
+def test_the_gigabytes_are_those_of_the_optimizers():
+    assert master_weights.check_seven_billion(BILLIONS)
+    momentum = functools.partial(torch.optim.SGD, momentum=0.9)
+    narrow = functools.partial(optimizers.AdamW, store=optimizers.Master(), state_dtype=bfloat16)
+    measured = {
+        "SGD with momentum, 32-true": kept_bytes(torch.float32, momentum),
+        "SGD with momentum, bf16-true-kahan": kept_bytes(bfloat16, momentum) + 2,
+        "SGD without momentum, bf16-true-master": kept_bytes(bfloat16, torch.optim.SGD) + 4,
+        "AdamW, bf16-true-master, bfloat16 moments": kept_bytes(bfloat16, narrow),
+        "AdamW, bf16-mixed, with the copies": kept_bytes(recipes.recipe("bf16-mixed").weights, torch.optim.AdamW) + 2,
+    }
+    assert {name: 7 * size for name, size in measured.items()} == BILLIONS
 
 
 @pytest.mark.parametrize(
-    ("recipe", "answer", "hint"),
+    ("row", "answer", "hint"),
     [
-        ("32-true", 4, "alone"),
-        ("32-true", 12, "two moments"),
-        ("32-true", 20, "no second copy"),
-        ("bf16-true", 12, "with a master"),
-        ("bf16-true", 4, "Adam"),
-        ("bf16-true-stochastic", 10, "not kept"),
-        ("bf16-true-kahan", 8, "one number more"),
-        ("bf16-true-kahan", 12, "two bytes and not in four"),
-        ("bf16-true-master", 12, "are the moments float32"),
-        ("bf16-true-master", 14, "missing"),
-        ("bf16-true-master", 18, "dtype of the weight"),
-        ("bf16-true-master", 7, "Add up"),
+        ("SGD with momentum, 32-true", 28, "alone"),
+        ("SGD with momentum, 32-true", 112, "two means"),
+        ("SGD with momentum, 32-true", 12, "Right for one weight"),
+        ("SGD with momentum, bf16-true-kahan", 42, "one number more"),
+        ("SGD with momentum, bf16-true-kahan", 84, "No number"),
+        ("SGD without momentum, bf16-true-master", 42, "not in its place"),
+        ("SGD without momentum, bf16-true-master", 84, "no mean"),
+        ("AdamW, bf16-true-master, bfloat16 moments", 112, "float32 moments"),
+        ("AdamW, bf16-true-master, bfloat16 moments", 70, "five numbers"),
+        ("AdamW, bf16-mixed, with the copies", 112, "copies are missing"),
+        ("AdamW, bf16-mixed, with the copies", 140, "two bytes"),
+        ("AdamW, bf16-mixed, with the copies", 7, "Add up"),
     ],
 )
-def test_bytes_a_weight_names_the_mistake(recipe, answer, hint):
-    outcome = master_weights.check_bytes_a_weight(BYTES | {recipe: answer})
+def test_seven_billion_names_the_mistake(row, answer, hint):
+    outcome = master_weights.check_seven_billion(BILLIONS | {row: answer})
     assert outcome.status == NOT_YET
-    assert recipe in outcome.message
+    assert row in outcome.message
     assert hint in outcome.message
 
 
@@ -495,15 +508,27 @@ def test_master_sgd_takes_what_sums_in_float32(right):
         ("rebound", "start and the last update"),
         ("uphill", "uphill"),
         ("no rate", "learning rate"),
-        ("float32", "has become float32"),
-        ("replaced", "replaced by a new tensor"),
-        ("not written", "have not moved"),
+        ("not written", "into them"),
     ],
 )
-def test_master_sgd_names_the_mistake(fault, hint):
+def test_master_sgd_names_the_mistake_to_whoever_asks(fault, hint):
     outcome = master_weights.check_master_sgd(sgd_with(fault))
     assert outcome.status == NOT_YET
-    assert hint in outcome.message
+    assert hint in outcome.hint
+    assert "master" not in outcome.message.lower()
+    assert hint not in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("fault", "remedy"), [("float32", "has become float32"), ("replaced", "replaced by a new tensor")]
+)
+def test_master_sgd_leaves_the_weight_where_it_is(fault, remedy):
+    assert remedy in master_weights.check_master_sgd(sgd_with(fault)).message
+
+
+def test_the_page_shows_what_the_broken_class_does_and_not_why():
+    outcome = master_weights.check_master_sgd(sgd_with("as given"))
+    assert outcome.message == "A weight of 1 should be 1.0293 after 60 small updates; yours is 1."
 
 
 def test_master_sgd_wants_the_class_and_a_step():

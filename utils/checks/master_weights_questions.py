@@ -127,8 +127,8 @@ PREDICT_THE_SHARE = Number(
         "100/3": "That is the share that is stored. Or which of the two binades has the wider gaps?",
         "50": "One binade of the two, that is right. But the upper one is twice as wide, and the weights are spread "
         "evenly.",
-        "100": "0.0002 is less than the whole gap in both binades, 2^-12 and 2^-11. The border is half of it.",
-        "0": "In the binade from 2^-4 to 2^-3 the gap is 2^-11 = 0.000488. What is half of it?",
+        "100": "0.0002 is less than the gap in both binades, 2^-12 and 2^-11. But the border lies at half the gap.",
+        "0": "In the binade from 2^-4 to 2^-3 the gap is 2^-11 = 0.000488. Is 0.0002 more than half of that?",
         "2/3": "Right as a fraction. The answer is asked for in per cent.",
         "1/3": "That is the share that is stored, as a fraction. Per cent of the lost ones are asked for.",
         "24.1": "2^-9 of the weight: below that everything is lost, but above it some is lost too. Inside a binade the "
@@ -139,95 +139,101 @@ PREDICT_THE_SHARE = Number(
     },
     otherwise="Take the two binades one by one: the gap, half of it, and whether 0.0002 is more. Then their widths.",
     hints=(
-        "From 2^-5 to 2^-4 the gap is 2^-12, from 2^-4 to 2^-3 it is 2^-11.",
-        "Half of them: 0.000122 and 0.000244. One binade loses the update, the other stores it.",
-        "The binades are 1/32 and 2/32 wide.",
+        "Inside a binade all weights have the same gap: 2^-12 from 2^-5 to 2^-4, and 2^-11 from 2^-4 to 2^-3.",
+        "An update is lost where it is smaller than half the gap: than 0.000122 in the lower binade, than 0.000244 in "
+        "the upper one. Compare 0.0002 with both.",
+        "So one binade loses all of its updates, the other none. The lower one is 1/32 wide, the upper one 2/32: what "
+        "share of the weights lies in each?",
     ),
     tolerance=0.0055,
     unit="%",
 )
 
 
-def _bytes(name: str, recipe: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
+def _billions(name: str, kept: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
     return Number(
-        f"training/master_weights/bytes-a-weight{name}",
-        f"{recipe}: bytes for each weight, with its gradient and what the optimizer keeps",
+        f"training/master_weights/seven-billion{name}",
+        f"{kept}: how many GB?",
         answer=str(answer),
         says=says,
         wrong=wrong,
-        otherwise="Add up: the weight, its gradient, Adam's two moments, and what the store keeps beside them.",
-        hints=("Two bytes for a number of 16 bits, four for a float32.", "Adam keeps two moments, m and v."),
-        unit="bytes",
+        otherwise="Add up the bytes of one weight: the weight, its gradient, each mean, and what the store or autocast "
+        "adds. Times seven that is the number of GB.",
+        hints=(
+            "Two bytes for a number of 16 bits, four for a float32. Seven billion of them are 14 GB and 28 GB.",
+            "AdamW keeps two means, m and v, SGD with momentum one, SGD without it none.",
+        ),
+        unit="GB",
     )
 
 
-BYTES_A_WEIGHT = {
-    "32-true": _bytes(
+SEVEN_BILLION = {
+    "SGD with momentum, 32-true": _billions(
         "",
-        "32-true",
-        16,
-        says="Weight, gradient, m and v: 4 + 4 + 4 + 4.",
+        "SGD with momentum, 32-true",
+        84,
+        says="Weight, gradient and one mean, 4 + 4 + 4 = 12 bytes: a mean less than AdamW.",
         wrong={
-            "4": "That is the weight alone. Its gradient and Adam's two moments take room as well.",
-            "8": "That is weight and gradient. What does Adam keep for each weight?",
-            "12": "Three numbers of four. There are the weight, the gradient, and two moments.",
-            "20": "In 32-true the weight is float32 already; there is no second copy.",
-            "18": "In 32-true nothing has 16 bits, so there is no narrow copy either.",
+            "28": "That is the weights alone. Their gradients and the mean take room as well.",
+            "56": "That is weights and gradients. Momentum is a mean of the gradients, one for each weight.",
+            "112": "That is AdamW, with two means. Momentum is one.",
+            "12": "Right for one weight, in bytes. There are seven billion.",
+            "42": "Three numbers of two bytes. In 32-true each has four.",
         },
     ),
-    "bf16-true": _bytes(
-        "-bf16",
-        "bf16-true",
-        8,
-        says="Four numbers of two bytes: half of 32-true.",
-        wrong={
-            "2": "That is the weight alone.",
-            "4": "That is weight and gradient. What does Adam keep for each weight?",
-            "6": "Three numbers of two. There are the weight, the gradient, and two moments.",
-            "12": "The moments are bfloat16 too here; float32 moments come with a master.",
-            "16": "That is 32-true. Here each of the four numbers has two bytes.",
-            "10": "Nothing is kept beside the weight here: no compensation.",
-        },
-    ),
-    "bf16-true-stochastic": _bytes(
-        "-stochastic",
-        "bf16-true-stochastic",
-        8,
-        says="Random bits are drawn and forgotten: not a byte more than bf16-true.",
-        wrong={
-            "10": "The random bits are not kept: they are drawn anew in each step.",
-            "12": "Nothing is float32 between two steps here; only the sum is, for a moment.",
-            "4": "That is weight and gradient. Adam's two moments are there as well.",
-            "6": "Three numbers of two. There are the weight, the gradient, and two moments.",
-            "16": "Nothing wide is kept here: stochastic rounding does without a master.",
-        },
-    ),
-    "bf16-true-kahan": _bytes(
+    "SGD with momentum, bf16-true-kahan": _billions(
         "-kahan",
-        "bf16-true-kahan",
-        10,
-        says="One more 16-bit number, what the last rounding took away.",
+        "SGD with momentum, bf16-true-kahan",
+        56,
+        says="Weight, gradient, mean and what rounding took away, each of two bytes: 8.",
         wrong={
-            "8": "Kahan's store remembers what the last rounding took away. That is one number more.",
-            "12": "What the rounding took away is kept in bfloat16, in two bytes and not in four.",
-            "4": "That is the pair of weight and rest. Gradient and moments are missing.",
-            "6": "Weight, gradient and rest. Adam's two moments are missing.",
-            "16": "No number of these is float32. Count five of two bytes.",
-            "14": "Are the moments float32 here? Only a master brings those.",
+            "42": "Weight, gradient and mean. Kahan's store keeps one number more, what rounding took away.",
+            "70": "That is AdamW, with two means. Momentum is one.",
+            "28": "Two numbers of two bytes. There are weight, gradient, mean, and what rounding took away.",
+            "84": "No number of these is float32, and there is one mean only. Count four numbers of two bytes.",
+            "112": "No number of these is float32. Count four of two bytes.",
+            "8": "Right for one weight, in bytes. There are seven billion.",
         },
     ),
-    "bf16-true-master": _bytes(
-        "-master",
-        "bf16-true-master",
-        16,
-        says="2 + 2 for weight and gradient, 4 for the master, 4 + 4 for the moments: as much as 32-true.",
+    "SGD without momentum, bf16-true-master": _billions(
+        "-no-momentum",
+        "SGD without momentum, bf16-true-master",
+        56,
+        says="2 + 2 for weight and gradient, 4 for the master, and nothing else: 8 bytes.",
         wrong={
-            "8": "A master is a float32 copy beside the weight, and the moments are float32 with it.",
-            "10": "The master has four bytes, and beside it the moments are float32.",
-            "12": "Are all five there, and are the moments float32? Weight, gradient, master, m and v.",
-            "14": "Weight, gradient, master, m and v are five numbers. Is one of the 16-bit numbers missing?",
-            "18": "The gradient has the dtype of the weight, two bytes. A float32 copy of it lives for a moment only.",
-            "20": "Two of the five, weight and gradient, have two bytes only.",
+            "28": "That is weights and gradients in bfloat16. The master has four bytes more.",
+            "42": "The master is a float32 copy, of four bytes, beside the weight and not in its place.",
+            "70": "The gradient has the dtype of the weight, two bytes.",
+            "84": "Without momentum there is no mean to keep.",
+            "112": "That is AdamW with a master. Here there are no means.",
+            "8": "Right for one weight, in bytes. There are seven billion.",
+        },
+    ),
+    "AdamW, bf16-true-master, bfloat16 moments": _billions(
+        "-narrow-moments",
+        "AdamW, bf16-true-master, bfloat16 moments",
+        84,
+        says="2 + 2 + 4 for weight, gradient and master, 2 + 2 for the moments: 12 bytes.",
+        wrong={
+            "112": "That is with float32 moments. Here m and v have two bytes each.",
+            "56": "Are both moments in? Weight, gradient and master alone are 8 bytes.",
+            "70": "Weight, gradient, master, m and v are five numbers, and the master has four bytes.",
+            "98": "Only one of the five numbers is float32: the master.",
+            "12": "Right for one weight, in bytes. There are seven billion.",
+        },
+    ),
+    "AdamW, bf16-mixed, with the copies": _billions(
+        "-mixed",
+        "AdamW, bf16-mixed, with the copies",
+        126,
+        says="4 + 4 for weight and gradient, 8 for the moments, and 2 for the copy: 18 bytes, more than 32-true.",
+        wrong={
+            "112": "That is 32-true. Autocast's 16-bit copies are missing.",
+            "84": "With autocast the weights are float32, and so are gradients, m and v. Only the copies are narrow.",
+            "98": "The gradient of a float32 weight is float32.",
+            "56": "That is bf16-true. With autocast the weights are float32, and the copies are narrow.",
+            "140": "The copy has 16 bits: two bytes.",
+            "18": "Right for one weight, in bytes. There are seven billion.",
         },
     ),
 }
