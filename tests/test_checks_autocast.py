@@ -1,6 +1,7 @@
 """The checks of training/autocast: the right answer, and for each foreseen wrong one the hint that names it."""
 
 import itertools
+import re
 
 import pytest
 import torch
@@ -8,9 +9,11 @@ import torch.nn.functional as F
 from torch import bfloat16, nn
 
 from utils import autocast_table
+from utils.autocast_docs import documented
 from utils.checks import autocast, autocast_questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET, time_limit
 from utils.questions import Choice, Number, Task
+from utils.widgets.op_lookup import OpLookup
 
 DTYPES = {
     "h @ w": "bfloat16",
@@ -153,6 +156,14 @@ def test_of_the_five_operations_the_cross_entropy_alone_gives_float32():
     ]
 
 
+def test_the_lookup_counts_what_the_chapter_counts():
+    cpu = {row.name: row.rule for row in autocast_table.measure("cpu", bfloat16)}
+    asked = {row.name: row.rule for row in autocast_table.ask_without_gpu(torch.float16)}
+    cuda = asked | {name: documented(name, "cuda") for name in cpu if name not in asked}
+    shown = {row["name"]: (row["here"], row["there"]) for row in OpLookup().rows}
+    assert shown == {name: (rule, cuda[name]) for name, rule in cpu.items()}
+
+
 # --- 1: what comes out
 
 
@@ -222,7 +233,7 @@ WIDTH = {torch.float64: 8, torch.float32: 4, bfloat16: 2, torch.float16: 2}
 
 
 def cast_to(rule, dtypes, low=bfloat16):
-    if rule == "follow":
+    if rule == "follows":
         return dtypes
     if rule == "promote":
         return [max(dtypes, key=WIDTH.get)] * len(dtypes)
@@ -253,8 +264,8 @@ def variant(**rules):
     [
         (variant(narrow=lambda d, low: d), "in the low dtype"),
         (variant(wide=lambda d, low: d), "in float32"),
-        (variant(follow=lambda d, low: [low] * len(d)), "left alone"),
-        (variant(follow=lambda d, low: cast_to("promote", d)), "not to promote"),
+        (variant(follows=lambda d, low: [low] * len(d)), "left alone"),
+        (variant(follows=lambda d, low: cast_to("promote", d)), "not the widest"),
         (variant(promote=lambda d, low: [min(d, key=WIDTH.get)] * len(d)), "The widest of the inputs"),
         (variant(promote=lambda d, low: [d[1 % len(d)]] * len(d)), "widest may stand first"),
         (variant(promote=lambda d, low: [torch.float32] * len(d)), "no cast"),
@@ -370,9 +381,6 @@ def restores_half(model, batch):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (as_given, "entered and never left"),
-        (only_emptied, "entered and never left"),
-        (only_switched_off, "weights of the step before"),
         (evaluate_with("stays in eval"), "in evaluation mode: the training"),
         (restores_half, "in evaluation mode: the training"),
         (evaluate_with("training mode"), "dropout"),
@@ -389,6 +397,34 @@ def test_evaluate_names_the_mistake(wrong, hint):
     outcome = autocast.check_evaluate(wrong)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
+
+
+def switches_on(model, batch):
+    out = evaluate_with()(model, batch)
+    torch.set_autocast_enabled("cpu", True)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "seen", "hint"),
+    [
+        (as_given, "multiplied by 1.5", "still on, and the nesting is 1, not 0: a context was entered and never left"),
+        (only_emptied, "multiplied by 1.5", "still on, and the nesting is 1"),
+        (only_switched_off, "multiplied by 1.5", "is off, and the nesting is 1"),
+        (switches_on, "gives bfloat16 outside of any `with`", "leaves autocast switched on"),
+    ],
+)
+def test_an_open_context_is_told_by_what_is_seen_and_named_in_the_hint(wrong, seen, hint):
+    outcome = autocast.check_evaluate(wrong)
+    assert outcome.status == NOT_YET
+    assert seen in outcome.message
+    assert not any(cause in outcome.message for cause in ("left", "entered", "nest", "cache", "open", "still"))
+    assert hint in outcome.hint
+
+
+def test_the_old_copies_are_told_with_numbers():
+    before, after, right = map(float, re.findall(r"\d\.\d{3}", autocast.check_evaluate(as_given).message))
+    assert before == after < right
 
 
 def test_a_context_that_was_left_open_before_does_no_harm():
@@ -485,10 +521,6 @@ def in_place(self, x):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (Layer, "`mul` gets bfloat16 and float32"),
-        (layer_with(in_place), "`mul` gets bfloat16 and float32"),
-        (layer_with(there_and_back), "the casts write"),
-        (layer_with(twice_the_input), "the casts write"),
         (layer_with(in_float32), "run in float32 now"),
         (layer_with(without_scale), "Is `scale` still there"),
         (layer_with(scale_after), "at its place"),
@@ -506,6 +538,24 @@ def test_no_second_cast_names_the_mistake(wrong, hint):
     outcome = autocast.check_no_second_cast(wrong)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "seen", "hint"),
+    [
+        (Layer, "write 640 bytes", "`mul` gets bfloat16 and float32"),
+        (layer_with(in_place), "write 128 bytes", "`mul` gets bfloat16 and float32"),
+        (layer_with(there_and_back), "write 1664 bytes", "Another activation"),
+        (layer_with(twice_the_input), "write 256 bytes", "Another activation"),
+    ],
+)
+def test_a_second_cast_is_told_in_bytes_and_named_in_the_hint(wrong, seen, hint):
+    outcome = autocast.check_no_second_cast(wrong)
+    assert outcome.status == NOT_YET
+    assert seen in outcome.message
+    assert "mul" not in outcome.message.replace("multiplied", "")
+    assert "scale" not in outcome.message
+    assert hint in outcome.hint
 
 
 # --- 6: sum the messages

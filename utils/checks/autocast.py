@@ -83,7 +83,9 @@ def check_what_comes_out(answer) -> Outcome:
             return not_yet(f"{key}: {answer[key]!r} is neither {names[0]} nor {names[1]}.")
         if not (outcome := judged(question, names.index(said))):
             return not_yet(f"{key}: {outcome.message}")
-    return correct("Products are cast down, losses are cast up, sums take the wider, and the rest follows. On a CPU.")
+    return correct(
+        "Products are cast down, losses are cast up, sums take the wider, and the rest is whatever comes in. On a CPU."
+    )
 
 
 # --- Where the context ends -------------------------------------------------------------------------------------------
@@ -110,9 +112,9 @@ HALF16 = torch.float16
 CASTS = (  # rule, dtypes, low, right answers, and what to think of another one
     ("narrow", [WIDE, WIDE], HALF, ([HALF, HALF],), "A narrow operation gets its inputs in the low dtype."),
     ("wide", [HALF, HALF], HALF, ([WIDE, WIDE],), "A wide operation gets its inputs in float32."),
-    ("follow", [WIDE, WIDE], HALF, ([WIDE, WIDE],), "An operation that follows is left alone."),
-    ("follow", [HALF], HALF, ([HALF],), "An operation that follows is left alone."),
-    ("follow", [HALF, WIDE], HALF, ([HALF, WIDE],), "To follow is not to promote: each input stays what it is."),
+    ("follows", [WIDE, WIDE], HALF, ([WIDE, WIDE],), "Whatever comes in: such an operation is left alone."),
+    ("follows", [HALF], HALF, ([HALF],), "Whatever comes in: such an operation is left alone."),
+    ("follows", [HALF, WIDE], HALF, ([HALF, WIDE],), "Whatever comes in is not the widest: each input stays."),
     ("promote", [HALF, WIDE], HALF, ([WIDE, WIDE],), "The widest of the inputs is float32, and all of them get it."),
     ("promote", [WIDE, HALF, HALF], HALF, ([WIDE] * 3,), "The widest may stand first; the answer is a dtype for each."),
     ("promote", [HALF, HALF], HALF, ([HALF, HALF],), "The widest of these is bfloat16: no cast."),
@@ -178,8 +180,10 @@ def check_evaluate(answer) -> Outcome:
         got = answer(model, batch)
         if got is None or got is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return what the model says.")
-        if said := _result_fault(got, want) or _left_behind(model, twin) or _stale(model, batch):
+        if said := _result_fault(got, want) or _left_behind(model, twin):
             return not_yet(said)
+        if (fault := _left_open(model, batch)) is not None:
+            return fault
         if got.requires_grad:
             return not_yet("The result drags a graph along: an evaluation needs no gradients. Keep `torch.no_grad()`.")
     return correct(
@@ -206,12 +210,6 @@ def _result_fault(got, want: torch.Tensor) -> str:
 
 def _left_behind(model: nn.Module, twin: nn.Module) -> str:
     """Say what the call has left changed, or give ""."""
-    if torch.is_autocast_enabled("cpu"):
-        return (
-            "After the call autocast is still on: the context was entered and never left. The next one, of the "
-            "training step, is not the outermost any more, and the copies of the weights are kept from step to step. "
-            "Use `with`."
-        )
     if not torch.is_grad_enabled():
         return "After the call gradients are switched off, for the training as well. Use `with torch.no_grad():`."
     if not all(part.training for part in model.modules()):
@@ -226,23 +224,38 @@ def _left_behind(model: nn.Module, twin: nn.Module) -> str:
     return ""
 
 
-def _stale(model: nn.Module, batch: torch.Tensor) -> str:
-    """Say whether a forward pass after a step computes with old copies of the weights, or give ""."""
+def _left_open(model: nn.Module, batch: torch.Tensor) -> Outcome | None:
+    """Say what is seen of a context that is still open: old copies of the weights, or bfloat16 without a context."""
+    on, depth = torch.is_autocast_enabled("cpu"), _depth()
+    hint = (
+        f"After the call autocast is {'still on' if on else 'off'}, and the nesting is {depth}, not 0: a context was "
+    )
+    hint += "entered and never left. So the next one is not the outermost, and its end does not empty the cache of "
+    hint += "16-bit copies. Use `with`."
     model.eval()
-    for step in range(2):
+    with torch.no_grad():
+        outside = model(batch)
+    largest = []
+    for _ in range(2):
         with _context():
             got = model(batch)
-        want = _under_new_context(model, batch) if step else got
-        if not torch.equal(got, want):
-            return (
-                "In the training that follows, a forward pass computes with the weights of the step before: a context "
-                f"is still open (nesting {_depth()}), so the cache of 16-bit copies is never emptied."
-            )
+        want = _under_new_context(model, batch)
+        largest += [value.abs().max().item() for value in (got, want)]
         with torch.no_grad():
             for weight in model.parameters():
                 weight.mul_(1.5)
     model.train()
-    return ""
+    if not torch.equal(got, want):
+        return not_yet(
+            "After the call two forward passes were made under autocast, and between them all weights were multiplied "
+            f"by 1.5. The largest output was {largest[0]:.3f} before that, and {largest[2]:.3f} after it; with the new "
+            f"weights it would be {largest[3]:.3f}.",
+            hint=hint,
+        )
+    if outside.dtype != WIDE:
+        seen = f"After the call the model gives {_name(outside.dtype)} outside of any `with` as well."
+        return not_yet(seen, hint="The call leaves autocast switched on. Use `with`, which restores what was before.")
+    return None
 
 
 def _under_new_context(model: nn.Module, batch: torch.Tensor) -> torch.Tensor:
@@ -287,7 +300,9 @@ def check_no_second_cast(answer) -> Outcome:
         if said := _other_parameters(layer, given):
             return not_yet(said)
         layer.load_state_dict(given.state_dict())
-        for said in (_cast_fault(layer), _other_result(layer, given), _other_gradient(layer, given)):
+        if (fault := _cast_fault(layer)) is not None:
+            return fault
+        for said in (_other_result(layer, given), _other_gradient(layer, given)):
             if said:
                 return not_yet(said)
     return correct("One activation is cast, the input. `scale` is cast as a parameter, 256 numbers and not a batch.")
@@ -308,8 +323,8 @@ def _other_parameters(layer: nn.Module, given: nn.Module) -> str:
     return ""
 
 
-def _cast_fault(layer: nn.Module) -> str:
-    """Say which activation is cast more often than it has to be, or give ""."""
+def _cast_fault(layer: nn.Module) -> Outcome | None:
+    """Say that an activation is cast more often than it has to be, and where in the hint, or give None."""
     seen = []
     for rows in ROWS:
         x = torch.randn(rows, NARROW)
@@ -317,24 +332,27 @@ def _cast_fault(layer: nn.Module) -> str:
             layer(x)
         seen.append(probe)
     steps = [step for step in probe.steps if step.kind == COMPUTE]
-    for step in steps:
-        if len(set(step.inputs)) > 1:
-            return (
-                f"The operation `{step.op.strip('_')}` gets {' and '.join(dict.fromkeys(step.inputs))}, and so works "
-                f"in the wider of them. Who makes them one dtype, and which of the two is the cheaper one to cast?"
-            )
+    mixed = [step for step in steps if len(set(step.inputs)) > 1]
     products = [step.dtype for step in steps if step.op in ("addmm", "mm", "bmm", "linear", "matmul")]
-    if _name(HALF) not in products or _name(WIDE) in products:
-        return "The products run in float32 now. Nothing is cast, and nothing is gained: leave them to autocast."
+    if not mixed and (_name(HALF) not in products or _name(WIDE) in products):
+        return not_yet(
+            "The products run in float32 now. Nothing is cast, and nothing is gained: leave them to autocast."
+        )
     # Casts of activations grow with the rows of the batch; those of weights, or of what is made of them, do not.
     low, high = (sum(step.bytes for step in probe.casts()) for probe in seen)
     a_row = (high - low) // (ROWS[1] - ROWS[0])
+    said = (
+        f"For each row of the input the casts write {a_row} bytes. The cast of the input alone writes "
+        f"{2 * NARROW}: {NARROW} numbers of two bytes."
+    )
+    if mixed:
+        op, dtypes = mixed[0].op.strip("_"), " and ".join(dict.fromkeys(mixed[0].inputs))
+        inside = "" if a_row > 2 * NARROW else " But one operation gets inputs of two dtypes, and casts inside."
+        hint = f"The operation `{op}` gets {dtypes}, and so works in the wider of them. Who makes them one dtype, and "
+        return not_yet(said + inside, hint=hint + "which of the two is the cheaper one to cast?")
     if a_row > 2 * NARROW:
-        return (
-            f"For each row of the input the casts write {a_row} bytes. The cast of the input alone writes "
-            f"{2 * NARROW}: 64 numbers of two bytes. Another activation, or the same one again, is cast."
-        )
-    return ""
+        return not_yet(said, hint="Another activation, or the same one again, is cast in `forward`.")
+    return None
 
 
 def _other_result(layer: nn.Module, given: nn.Module) -> str:

@@ -35,20 +35,20 @@ FIVE_OPERATIONS = Choice(
     (
         Option(
             "None: what comes in as bfloat16 goes out as bfloat16",
-            "For four of the five that is so. The losses are on the list of operations that are cast to float32.",
+            "For four of the five that is so. Losses are cast to float32, on the CPU too.",
         ),
         Option(
             "The cross-entropy alone",
-            "The losses are on the CPU's list for float32. Softmax, norm and sum are on none, and follow their input.",
+            "Losses are cast to float32. Softmax, norm and sum are on none of the CPU's lists: whatever comes in.",
             True,
         ),
         Option(
             "The softmax and the cross-entropy: those with exponentials",
-            "For a GPU both are on the list for float32. The CPU's list is another one, with the losses on it.",
+            "On CUDA both are cast to float32. The CPU's lists are others: of the two, they have the loss alone.",
         ),
         Option(
             "All but the product",
-            "You know the list for CUDA: there it is so. The list for the CPU is another one, and much shorter.",
+            "You know the lists for CUDA: there it is so. The lists for the CPU are others.",
         ),
         Option(
             "All five: autocast keeps results in float32",
@@ -78,8 +78,8 @@ WHAT_COMES_OUT = {
         "-relu",
         "`torch.relu(h)`",
         "float32",
-        says="On no list: it follows its input, and h is float32.",
-        wrong="relu is on no list, so it follows its input. Autocast does not cast everything inside the context.",
+        says="On no list: whatever comes in, and h is float32.",
+        wrong="relu is on no list: whatever comes in. Autocast does not cast everything inside the context.",
     ),
     "h @ w + h": _dtype(
         "-sum",
@@ -92,15 +92,15 @@ WHAT_COMES_OUT = {
         "-softmax",
         "`torch.softmax(h @ w, -1)`",
         "bfloat16",
-        says="On the CPU's lists there is no softmax: it follows the product.",
-        wrong="That is the list for CUDA. On a CPU softmax is on no list.",
+        says="On the CPU's lists there is no softmax: whatever comes in, and the product is bfloat16.",
+        wrong="That is so on CUDA. On a CPU softmax is on no list.",
     ),
     "F.mse_loss(h @ w, h)": _dtype(
         "-loss",
         "`F.mse_loss(h @ w, h)`",
         "float32",
         says="The losses are cast to float32 on the CPU too.",
-        wrong="Losses are among the few operations that the CPU's list casts to float32.",
+        wrong="Losses are among the few operations that are cast to float32 on the CPU too.",
     ),
     "w.grad, after backward": _dtype(
         "-gradient",
