@@ -20,7 +20,6 @@ KINDS = {
     "autocast.check_no_second_cast": "class",
     "distilbert.check_z_of_difference": "own",  # either sign
     "loss_scaling.check_clipped_step": "step",  # a function that does something
-    "loss_scaling.check_read_a_trace": "own",  # a list stands for its length
     "loss_scaling.check_scheduled_step": "step",
     "master_weights.check_master_sgd": "class",
     "training_loop.check_accumulate": "step",
@@ -79,7 +78,6 @@ def nothing_is_left_open():
     before = state()
     yield
     assert state() == before
-    assert before[0] == (False, 0, True, torch.float32)
 
 
 def test_every_kind_is_that_of_a_check():
@@ -157,7 +155,7 @@ def test_a_function_that_raises_is_not_yet(name):
 @pytest.mark.parametrize("name", CODE)
 def test_an_endless_loop_ends_with_a_sentence(name, monkeypatch):
     def endless(*given, **named):
-        end = time.monotonic() + 20  # of a check without a time limit
+        end = time.monotonic() + 3  # of a check without a time limit
         while time.monotonic() < end:
             pass
         raise SystemError("nobody has stopped it")

@@ -7,89 +7,19 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
+from tests.book_questions import right_option
 from utils.checks import loss_scaling, loss_scaling_questions
-from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET, time_limit
-from utils.questions import CORRECT, Choice, Number, Task, judge, number
+from utils.checks.outcome import NOT_YET
 
-PAPER = [loss_scaling.check_mean_over_a_page, loss_scaling.check_read_a_trace]
-VALUES = [loss_scaling.check_next_state, loss_scaling.check_lost_share]  # of functions that return something
-STEPS = [loss_scaling.check_clipped_step, loss_scaling.check_scheduled_step]  # of functions that do something
 INF, NAN = math.inf, math.nan
-
-
-@pytest.mark.parametrize("check", PAPER + VALUES + STEPS)
-@pytest.mark.parametrize("blank", [..., None, {"gradient": ..., "smallest scale": ...}, {"skipped": ...}, [...]])
-def test_a_blank_is_not_attempted(check, blank):
-    assert check(blank).status == NOT_ATTEMPTED
-
-
-@pytest.mark.parametrize("check", VALUES + STEPS)
-@pytest.mark.parametrize("blank", [None, ...])
-def test_a_function_that_does_nothing_is_not_attempted(check, blank):
-    assert check(lambda *given: blank).status == NOT_ATTEMPTED
-
-
-@pytest.mark.parametrize("check", PAPER + VALUES + STEPS)
-@pytest.mark.parametrize("junk", ["", "banana", [], {}, object(), 1e400, -1, "0xZZ", b"1", True, {"skipped": 3}])
-def test_junk_is_not_yet_and_never_raises(check, junk):
-    outcome = check(junk)
-    assert outcome.status == NOT_YET
-    assert outcome.message
-
-
-@pytest.mark.parametrize("check", VALUES)
-@pytest.mark.parametrize(
-    "junk", ["banana", [], object(), torch.ones(3), -1, NAN, INF, (1, 2, 3), ("a", "b"), (1, None), {"scale": 1}]
-)
-def test_a_function_that_returns_junk_is_not_yet(check, junk):
-    outcome = check(lambda *given: junk)
-    assert outcome.status == NOT_YET
-    assert outcome.message
-
-
-@pytest.mark.parametrize("check", VALUES + STEPS)
-def test_a_function_that_raises_is_not_yet(check):
-    assert "IndexError" in check(lambda *given: [][0]).message
-    assert check(lambda: 0).status == NOT_YET
-
-
-@pytest.mark.parametrize("check", VALUES + STEPS)
-def test_an_endless_loop_ends_with_a_sentence(check, monkeypatch):
-    monkeypatch.setattr(loss_scaling, "time_limit", lambda seconds: time_limit(0.05))
-
-    def endless(*given):
-        while True:
-            pass
-
-    assert "never ends" in check(endless).message
-
-
-def questions():
-    found = [value for value in vars(loss_scaling_questions).values() if isinstance(value, Choice | Number | Task)]
-    tables = loss_scaling_questions.MEAN_OVER_A_PAGE, loss_scaling_questions.READ_A_TRACE
-    return found + [question for table in tables for question in table.values()]
-
-
-def test_each_question_has_an_id_of_its_own_in_this_chapter():
-    ids = [question.id for question in questions()]
-    assert len(set(ids)) == len(ids) == 3 + 2 + 2 + 4
-    assert all(name.startswith("training/loss_scaling/") for name in ids)
-
-
-def test_every_foreseen_answer_meets_its_hint_and_no_other():
-    for question in questions():
-        if isinstance(question, Number):
-            assert judge(question, number(question.answer)).status == CORRECT
-            for text, hint in question.wrong.items():
-                assert judge(question, number(text)) == (NOT_YET, hint), (question.id, text)
 
 
 # --- What the predictions claim
 
 
 def test_a_schedule_with_the_comparison_turned_round_moves_only_on_skipped_steps():
-    right = next(option.text for option in loss_scaling_questions.INVERTED.options if option.right)
-    assert right == "They move the schedule only when the step was left out"
+    right = right_option(loss_scaling_questions.INVERTED)
+    assert right.text == "They move the schedule only when the step was left out"
     assert "moves only where the step was left out" in loss_scaling.check_scheduled_step(scheduled(float.__lt__)).hint
 
 
@@ -224,11 +154,6 @@ def test_the_unseen_step_has_hints_of_its_own(unseen, hint):
     assert outcome.status == NOT_YET
     assert outcome.message.startswith("unseen: ")
     assert hint in outcome.message
-
-
-def test_the_trace_says_what_is_missing():
-    assert loss_scaling.check_read_a_trace({"skipped": 4}).message == "No answer yet for unseen."
-    assert loss_scaling.check_read_a_trace([4, 2004]).message.startswith("Give a dict")
 
 
 # --- 3: the scaler
