@@ -1,12 +1,10 @@
 """What makes a check: papers, tables and guarded functions, in a notebook and in a page without Python."""
 
-import html
-import json
-import re
 import time
 
 import pytest
 
+from tests.page_states import states_in
 from utils.checks.outcome import (
     CORRECT,
     NOT_ATTEMPTED,
@@ -61,8 +59,7 @@ CHECKS = [check_paper, check_code, check_table, check_function]
 
 def asked(outcome):
     """The questions that a page finds in an outcome; none where it shows the sentence alone."""
-    state = re.search(r'data-mp-state="([^"]*)"', outcome._repr_html_())
-    return json.loads(html.unescape(state[1]))["questions"] if state else []
+    return [question for state in states_in(outcome._repr_html_()) for question in state["questions"]]
 
 
 @pytest.mark.parametrize("answer", [448, "448", "2**8 * 1.75", 448.0, "(1 + 3/4) * 2^8", "0x1.cp8"])

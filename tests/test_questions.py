@@ -1,12 +1,10 @@
 """Questions: what is judged right, which hint a wrong answer gets, and what is refused when a question is written."""
 
-import html
-import json
 import math
-import re
 
 import pytest
 
+from tests.page_states import states_in
 from utils.questions import (
     CORRECT,
     NOT_YET,
@@ -207,7 +205,8 @@ def test_the_placeholder_holds_the_questions_and_the_fallback():
     text = placeholder([LARGEST, Task("test/t", 'Say "<b>".')], "<p>Later.</p>")
     assert text.startswith('<div class="mp-widget" data-mp-widget="quiz" ')
     assert text.endswith("><p>Later.</p></div>")
-    state = json.loads(html.unescape(re.search(r'data-mp-state="([^"]*)"', text)[1]))
-    assert state == {"questions": [LARGEST.as_json(), {"kind": "task", "id": "test/t", "text": 'Say "<b>".'}]}
+    assert states_in(text) == [
+        {"questions": [LARGEST.as_json(), {"kind": "task", "id": "test/t", "text": 'Say "<b>".'}]}
+    ]
     assert "--mp-questions: 2" in text
     assert text == placeholder([LARGEST, Task("test/t", 'Say "<b>".')], "<p>Later.</p>")

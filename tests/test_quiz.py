@@ -1,12 +1,9 @@
 """Quiz: what it takes, what it shows without JavaScript, and what the pages of the book ask."""
 
-import html
-import json
-import re
-
 import pytest
 
 from tests.book_questions import book_questions
+from tests.page_states import states_in
 from utils import notebooks
 from utils.questions import ROUNDED, Choice, Number, Option, Task
 from utils.widgets.book_widget import FOLDER
@@ -22,14 +19,9 @@ SHARE = Number("test/share", "What share?", "49.2", "Half.", {"50": "Nearly."}, 
 TASK = Task("test/task", "`decode16` is right.")
 
 
-def state_of(widget):
-    """The state that the page gets."""
-    shown = widget._repr_mimebundle_()[0]["text/html"]
-    return json.loads(html.unescape(re.search(r'data-mp-state="([^"]*)"', shown)[1]))
-
-
 def test_a_quiz_hands_its_questions_to_the_page():
-    assert state_of(Quiz(TIE, SHARE, TASK)) == {"questions": [TIE.as_json(), SHARE.as_json(), TASK.as_json()]}
+    shown = Quiz(TIE, SHARE, TASK)._repr_mimebundle_()[0]["text/html"]
+    assert states_in(shown) == [{"questions": [TIE.as_json(), SHARE.as_json(), TASK.as_json()]}]
     assert repr(Quiz(TIE, SHARE)) == "Quiz(test/tie, test/share)"
 
 
@@ -73,11 +65,10 @@ def committed_states():
         for cell in notebooks.loads(path.read_text("utf8")).cells:
             for output in cell.get("outputs", ()):
                 data = output.get("data", {})
-                for state in STATE.findall(data.get("text/html", "")) or [None]:
-                    yield path.stem, data.get("text/plain", ""), state and json.loads(html.unescape(state))
+                for state in states_in(data.get("text/html", "")) or [None]:
+                    yield path.stem, data.get("text/plain", ""), state
 
 
-STATE = re.compile(r'data-mp-state="([^"]*)"')
 COMMITTED = list(committed_states())
 
 
