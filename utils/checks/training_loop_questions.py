@@ -189,7 +189,7 @@ CAREFUL_STEP = Task(
 )
 ACCUMULATED_STEP = Task(
     "training/training_loop/accumulated-step",
-    "Find the bug: mend a step over several parts of a batch, of which only the last part is learned from.",
+    "Find the bug: mend a step over several parts of a batch, so that all of them count alike.",
 )
 TWO_OPTIMIZERS = Task(
     "training/training_loop/two-optimizers",
