@@ -222,9 +222,11 @@ def same_number(a: float, b: float) -> bool:
 
 @contextmanager
 def time_limit(seconds: float):
-    """Stop what runs inside after this many seconds with TimeoutError, so that an endless loop cannot hang a notebook.
+    """Stop what runs inside with TimeoutError, so that an endless loop cannot hang a notebook.
 
-    It needs Unix signals and the main thread, where notebook cells run; elsewhere it does nothing.
+    It stops after this many seconds of the processor, or ten times as many by the clock: on a busy machine a right
+    answer may take long. It needs Unix signals and the main thread, where notebook cells run; elsewhere it does
+    nothing.
     """
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
@@ -233,13 +235,16 @@ def time_limit(seconds: float):
     def stop(signum, frame):
         raise TimeoutError(f"it ran for more than {seconds:g} s; is there a loop that never ends?")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timers = ((signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, 10 * seconds))
+    before = [signal.signal(number, stop) for number, _, _ in timers]
+    for _, timer, limit in timers:
+        signal.setitimer(timer, limit)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for (number, timer, _), handler in zip(timers, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(number, handler)
 
 
 def _is_blank(answer) -> bool:
