@@ -1,13 +1,13 @@
 """BitFlip in Python: its code is an int, it is checked, and it keeps its value when the format changes."""
 
 import html
-import json
 import math
 import re
 
 import pytest
 import traitlets
 
+from tests.page_states import state_of
 from utils.formats import FORMATS, decode
 from utils.widgets.bit_flip import BitFlip, Goal, formula_text, value_text
 
@@ -166,7 +166,6 @@ def test_values_are_shown_with_all_digits_where_these_are_few(value, text):
 
 def test_the_state_of_the_page_is_json_with_the_goals():
     widget = BitFlip(goals=[Goal("bits/a", "Make “2” & more.", value="2")])
-    text = re.search(r'data-mp-state="([^"]*)"', widget._repr_mimebundle_()[0]["text/html"])[1]
-    state = json.loads(html.unescape(text))
+    state = state_of(widget)
     assert (state["code"], state["format"], state["goals"][0]["text"]) == ("0x3c00", "float16", "Make “2” & more.")
     assert decode(int(state["code"], 16), FORMATS[state["format"]]) == 1.0

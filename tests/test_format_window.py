@@ -1,13 +1,13 @@
 """FormatWindow in Python: counts against rounded values, sentences that are exact, and records that are refused."""
 
 import html
-import json
 import math
 import re
 
 import numpy as np
 import pytest
 
+from tests.page_states import state_of
 from tests.watched import GROUPS, SHARES, STEPS, crafted, histogram, one, record
 from utils.formats import FORMATS
 from utils.rounding import quantize
@@ -212,7 +212,6 @@ def test_the_static_table_is_about_the_group_that_is_named_above_it():
 
 
 def test_the_state_of_the_page_is_json():
-    text = re.search(r'data-mp-state="([^"]*)"', FormatWindow(record())._repr_mimebundle_()[0]["text/html"])[1]
-    state = json.loads(html.unescape(text))
+    state = state_of(FormatWindow(record()))
     assert state["recorded"] == record()
     assert (state["kind"], state["log2_scale"]) == ("activation gradients", 0)

@@ -1,7 +1,6 @@
 """NumberLine in Python: texts are read exactly, rounded once, and refused in one sentence where they make no sense."""
 
 import html
-import json
 import math
 import re
 from fractions import Fraction
@@ -9,6 +8,7 @@ from fractions import Fraction
 import pytest
 import traitlets
 
+from tests.page_states import state_of
 from utils.widgets.number_line import RULE_NAMES, RULES, SHORT_LIST, NumberLine
 
 DETERMINISTIC = {name: rule for name, rule in RULES.items() if rule}
@@ -105,6 +105,5 @@ def test_the_static_form_says_where_the_six_rules_send_x():
 
 
 def test_the_state_of_the_page_is_json():
-    text = re.search(r'data-mp-state="([^"]*)"', NumberLine(x="1/3")._repr_mimebundle_()[0]["text/html"])[1]
-    state = json.loads(html.unescape(text))
+    state = state_of(NumberLine(x="1/3"))
     assert (state["format"], state["x"], state["low"], state["rounding"]) == ("float16", "1/3", "", "ties_to_even")

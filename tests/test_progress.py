@@ -1,7 +1,5 @@
 """What there is to solve: found in the HTML of pages, with its anchors, its faults and its line; the widget's forms."""
 
-import html
-import json
 import re
 from types import SimpleNamespace
 
@@ -9,6 +7,7 @@ import pytest
 
 import book_progress
 from book_progress import Exercise
+from tests.page_states import states_in
 from utils.questions import Number, Task, placeholder
 from utils.widgets.bit_flip import BitFlip, Goal
 from utils.widgets.progress import NOTE, Progress
@@ -147,7 +146,7 @@ def test_the_contents_page_gets_the_list_in_the_place_of_the_empty_one():
     filled = book_progress.fill(page, CHAPTERS)
     assert filled.startswith('<p>before</p><div style="--mp-chapters: 1" class="mp-widget" data-mp-widget="progress" ')
     assert filled.endswith(f"</div><p>after</p>{output(BitFlip())}")
-    state = json.loads(html.unescape(re.search(r'data-mp-widget="progress" data-mp-state="([^"]*)"', filled)[1]))
+    state = states_in(filled)[0]
     assert state["chapters"] == CHAPTERS
     assert book_progress.fill(filled, CHAPTERS) == filled
 

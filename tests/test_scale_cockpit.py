@@ -1,7 +1,6 @@
 """ScaleCockpit in Python: its scaler against torch's, its sentences against the data, and what it refuses."""
 
 import html
-import json
 import math
 import re
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.page_states import state_of
 from tests.watched import SHARES, STEPS, crafted, one, record, run_of_a_scaler
 from utils.formats import FLOAT16
 from utils.widgets.binades import ALL, fates_text, histogram_of
@@ -177,7 +177,6 @@ def test_the_static_form_says_what_each_loss_scale_does():
 
 def test_the_state_of_the_page_is_json_without_infinities():
     widget = ScaleCockpit(record(), amaxes=[1.0] * (STEPS[-1] - 1) + [math.inf])
-    text = re.search(r'data-mp-state="([^"]*)"', widget._repr_mimebundle_()[0]["text/html"])[1]
-    state = json.loads(html.unescape(text), parse_constant=lambda name: pytest.fail(name))
+    state = state_of(widget)
     assert state["amaxes"][-1] is None
     assert state["log2_scale"] is None

@@ -1,7 +1,6 @@
 """StepTimeline in Python: names and numbers are checked, a static form lists the step; and what it claims of torch."""
 
 import html
-import json
 import math
 import re
 
@@ -9,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.page_states import states_in
 from utils.widgets.step_timeline import BLOCKS, BREAKS, RECIPES, STEP, StepTimeline
 
 
@@ -55,7 +55,7 @@ def test_a_page_without_javascript_lists_the_step():
 def test_the_place_in_the_page_holds_the_state():
     data = StepTimeline(broken="always", overflow=True)._repr_mimebundle_()[0]["text/html"]
     assert data.startswith('<div class="mp-widget" data-mp-widget="step_timeline"')
-    state = json.loads(html.unescape(re.search(r'data-mp-state="([^"]*)"', data)[1]))
+    [state] = states_in(data)
     assert (state["broken"], state["overflow"]) == ("always", True)
 
 

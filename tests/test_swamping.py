@@ -1,11 +1,10 @@
 """Swamping in Python: its numbers are texts, it is checked, and its static form says where the sums stop."""
 
-import html
-import json
 import re
 
 import pytest
 
+from tests.page_states import states_in
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32, FORMATS
 from utils.rounding import quantize
 from utils.widgets.swamping import SUMMABLE, USUAL, Swamping
@@ -97,5 +96,5 @@ def test_the_static_form_follows_start_and_increment():
 def test_the_place_in_the_page_holds_the_state():
     data = Swamping("float16", "0.1", stochastic=True)._repr_mimebundle_()[0]["text/html"]
     assert data.startswith('<div class="mp-widget" data-mp-widget="swamping"')
-    state = json.loads(html.unescape(re.search(r'data-mp-state="([^"]*)"', data)[1]))
+    [state] = states_in(data)
     assert (state["format"], state["increment"], state["stochastic"]) == ("float16", "0.1", True)

@@ -1,7 +1,5 @@
 """Update in Python: what is stored after one update and after many, and what the widget refuses."""
 
-import html
-import json
 import math
 import re
 from fractions import Fraction
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.page_states import states_in
 from utils.accumulation import kahan_sum, running_sum
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32, FORMATS
 from utils.optimizers import Kahan, Master, Nearest
@@ -131,5 +130,5 @@ def test_a_page_without_javascript_says_what_is_stored():
 def test_the_place_in_the_page_holds_the_state():
     data = Update("0.5", "-1e-3*0.3", keeping="kahan")._repr_mimebundle_()[0]["text/html"]
     assert data.startswith('<div class="mp-widget" data-mp-widget="update"')
-    state = json.loads(html.unescape(re.search(r'data-mp-state="([^"]*)"', data)[1]))
+    [state] = states_in(data)
     assert (state["weight"], state["update"], state["keeping"]) == ("0.5", "-1e-3*0.3", "kahan")
