@@ -21,6 +21,7 @@ FLOORS = (
         "format_table",
         "errors",
         "records",
+        "old_chart",
         "architectures",
     ),
     ("scaling", "accumulation", "refinement"),

@@ -1,0 +1,58 @@
+"""The published benchmark that the chapter on DistilBERT reads again: its runs, as its logs and its charts give them.
+
+distilbert-base-uncased on IMDb's 50,000 reviews (35,000 / 5,000 / 10,000, padded to 512 tokens), batch 12, Adam 5e-5,
+3 epochs; one NVIDIA A100, torch 2.0.0; one run for each recipe, all from seed 123.
+Source: Raschka 2023, and the logs beside its scripts: github.com/rasbt/LLM-finetuning-scripts,
+conventional/distilbert-movie-review/mixed-precision-experiment, commit a099246. The peaks: NVIDIA 2020, A100, table 1.
+"""
+
+from dataclasses import dataclass
+
+TESTED = 10_000  # reviews
+TOKENS = 35_000 * 512 * 3  # read while training, with their padding
+VALIDATED = 5_000 * 512 * 3
+
+
+@dataclass(frozen=True)
+class Published:
+    """One run: minutes with its validation, gigabytes (1e9 bytes), percent of the test reviews that it got right.
+
+    `reserved_gb` is torch.cuda.max_memory_reserved, from the log; `charted_gb` is what the memory chart shows for it.
+    `peak_tflops`: the data sheet's dense rate of the products that the run makes.
+    """
+
+    name: str  # the article's
+    recipe: str  # this book's
+    minutes: float
+    reserved_gb: float
+    charted_gb: float
+    accuracy: float
+    peak_tflops: float
+
+    @property
+    def tflops(self) -> float:
+        """The rate in TFLOP/s that the minutes amount to; a multiply-add is two."""
+        return operations() / self.minutes / 60 / 1e12
+
+
+def operations() -> float:
+    """Return the floating-point operations of one run's products: 3 passes to train a token, 1 to validate it.
+
+    A layer has 4 w² weights in its attention and 2 w h in its two products beside it; its attention multiplies w by
+    the length twice more for each token. Embeddings, norms, softmax and the classifier are left out.
+    """
+    width, hidden, layers, length = 768, 3_072, 6, 512
+    forward = 2 * layers * (4 * width**2 + 2 * width * hidden + 2 * length * width)
+    return forward * (3 * TOKENS + VALIDATED)
+
+
+RUNS = (
+    Published("float64", "64-true", 24.59, 10.42, 10.42, 92.14, 19.5),
+    Published("float32", "32-true", 21.75, 5.37, 10.42, 89.92, 19.5),
+    Published("TF32", "32-true-high", 8.11, 5.37, 5.37, 92.50, 156),
+    Published("16-mixed", "16-mixed", 7.25, 4.31, 4.31, 92.15, 312),
+    Published("bf16-mixed", "bf16-mixed", 7.45, 4.46, 4.46, 92.61, 312),
+    Published("16-true", "16-true", 5.23, 2.87, 2.87, 50.08, 312),
+    Published("bf16-true", "bf16-true", 5.22, 2.87, 2.87, 92.69, 312),
+)
+BY_NAME = {run.name: run for run in RUNS}
