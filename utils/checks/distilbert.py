@@ -8,7 +8,6 @@ from utils.checks.distilbert_questions import PAIRED_INTERVAL, STANDARD_ERROR, W
 from utils.checks.outcome import (
     NOT_ATTEMPTED,
     Outcome,
-    as_number,
     correct,
     exercise,
     judged,
@@ -19,12 +18,7 @@ from utils.checks.outcome import (
 from utils.measure import mean_interval
 
 check_standard_error = paper(STANDARD_ERROR)
-
-
-@exercise(asks=Z_OF_DIFFERENCE)
-def check_z_of_difference(answer) -> Outcome:
-    """How many standard errors lie between 92.61 % and 92.15 %, each measured once on 10,000 reviews; either sign."""
-    return judged(Z_OF_DIFFERENCE, abs(as_number(answer)))
+check_z_of_difference = paper(Z_OF_DIFFERENCE)
 
 
 @exercise(asks=WRONG_BAR)
