@@ -27,7 +27,7 @@ from utils.watch import PREFIX, LargestGradients, Watch, evenly
 CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the module of an experiment
     *("utils.grammar", "utils.data", "utils.vocabulary", "utils.batches", "utils.models", "utils.recipes"),
     *("utils.fast_half", "utils.fine_tuning", "utils.experiment", "utils.records"),
-    *("utils.optimizers", "utils.fake_quantize", "utils.rounding_kernels"),
+    *("utils.optimizers", "utils.blockwise", "utils.fake_quantize", "utils.rounding_kernels"),
 )
 CHECKPOINT_EVERY = 200  # steps
 CURVE, STEPS = 200, 500  # most points of the loss curve and of the step times that a record keeps

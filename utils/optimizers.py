@@ -12,12 +12,14 @@ from itertools import chain
 import torch
 from torch import nn
 
+from utils.blockwise import Blockwise
 from utils.fake_quantize import fake_quantize_stochastic
 from utils.formats import BFLOAT16, FLOAT16
 from utils.layers import layer_of
 
 FORMAT = {torch.bfloat16: BFLOAT16, torch.float16: FLOAT16}
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+SIGNED = {"exp_avg": True, "exp_avg_sq": False}  # the moments m and v by their names in a state
 State = dict[str, torch.Tensor]
 
 
@@ -124,6 +126,7 @@ class AdamW(torch.optim.Optimizer):
     `state_dtype`: the dtype of the moments m and v between two steps; None is that of the weight, and with `Master`
     float32. In 16 bits they are rounded to nearest whatever the store: in bfloat16 a v can grow but, with beta2 0.999,
     never shrink, and in float16 a v below 2**-25, of gradients below about 5.5e-3, is forgotten after its step.
+    `Blockwise()` keeps them in 8 bits, each block with a scale of its own.
 
     torch's loop (foreach or not; the fused one computes in float32 too) rounds every line to the dtype of the weight.
     In float16 its eps of 1e-8 is 0, and where v is 0 too, the weight becomes m/0 = infinite, or 0/0 = NaN; here the
@@ -144,9 +147,9 @@ class AdamW(torch.optim.Optimizer):
         weight_decay: float = 1e-2,
         *,
         store: Nearest = NEAREST,
-        state_dtype: torch.dtype | None = None,
+        state_dtype: torch.dtype | Blockwise | None = None,
     ):
-        if state_dtype is not None and state_dtype not in FLOATS:
+        if not (state_dtype is None or state_dtype in FLOATS or isinstance(state_dtype, Blockwise)):
             raise ValueError(f"state_dtype {state_dtype} holds no moments; take torch.bfloat16 or torch.float32")
         if not isinstance(store, Nearest):
             raise TypeError(f"store {store!r} keeps no weights; take Nearest(), Master(), Stochastic(seed) or Kahan()")
@@ -190,20 +193,33 @@ class AdamW(torch.optim.Optimizer):
         state = self.state[weight] = self.state.get(weight) or self._begin(weight)
         state["step"] += 1
         t, g = state["step"], weight.grad.to(dtype)
-        m, v = state["exp_avg"].to(dtype), state["exp_avg_sq"].to(dtype)
+        m, v = (self._moment(state, name).to(dtype) for name in SIGNED)
         m.lerp_(g, 1 - beta1)  # m = beta1 m + (1 - beta1) g
         v.mul_(beta2).addcmul_(g, g, value=1 - beta2)  # v = beta2 v + (1 - beta2) g²
         denominator = (v.sqrt() / (1 - beta2**t) ** 0.5).add_(group["eps"])
         w = self.store.value(weight, state)
         w.mul_(1 - lr * group["weight_decay"]).addcdiv_(m, denominator, value=-(lr / (1 - beta1**t)))
         self.store.keep(w, weight, state, number=index * 2**32 + t)
-        state["exp_avg"].copy_(m)
-        state["exp_avg_sq"].copy_(v)
+        for (name, signed), moment in zip(SIGNED.items(), (m, v), strict=True):
+            if isinstance(self.state_dtype, Blockwise):
+                self.state_dtype.write(state, name, moment, signed=signed)
+            else:
+                state[name].copy_(moment)
+
+    def _moment(self, state: State, name: str) -> torch.Tensor:
+        if isinstance(self.state_dtype, Blockwise):
+            return self.state_dtype.read(state, name, signed=SIGNED[name])
+        return state[name]
 
     def _begin(self, weight: torch.Tensor) -> dict:
-        usual = wide(weight.dtype) if isinstance(self.store, Master) else weight.dtype
-        m, v = (torch.zeros_like(weight, dtype=self.state_dtype or usual) for _ in range(2))
-        return {"step": 0, "exp_avg": m, "exp_avg_sq": v, **self.store.begin(weight)}
+        kept = self.state_dtype or (wide(weight.dtype) if isinstance(self.store, Master) else weight.dtype)
+        state = {"step": 0}
+        for name, signed in SIGNED.items():
+            if isinstance(kept, Blockwise):
+                state |= kept.begin(weight, name, signed=signed)
+            else:
+                state[name] = torch.zeros_like(weight, dtype=kept)
+        return state | self.store.begin(weight)
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Take over what `state_dict` gave, every tensor in the dtype that it has there.
