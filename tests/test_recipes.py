@@ -6,8 +6,8 @@ from torch import nn
 
 from utils import batches, fine_tuning, machine, measure, models, recipes
 from utils.fast_half import HALVES, FastHalf
-from utils.optimizers import Kahan, Master, Stochastic
-from utils.recipes import PLAIN, RECIPES
+from utils.optimizers import Kahan, Master, Nearest, Stochastic
+from utils.recipes import ARMS, PLAIN, RECIPES
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
@@ -66,6 +66,7 @@ def test_the_plain_recipes_are_those_of_lightning_and_step_with_the_optimizer_of
         ("bf16-true-master", Master, 12),
         ("bf16-true-kahan", Kahan, 6),
         ("bf16-true-stochastic", Stochastic, 4),
+        ("16-true-moments", Nearest, 8),
         ("bf16-true", None, 4),
         ("32-true", None, 8),
     ],
@@ -80,14 +81,94 @@ def test_the_optimizer_of_a_recipe_keeps_its_weights_in_its_store(name, store, b
     assert measure.tensor_bytes(tensors) == bytes_each * models.parameters(trainer.model)
 
 
-def test_the_weights_of_a_float16_model_survive_their_first_steps_with_a_master_copy(batch):
+def test_a_float16_model_survives_its_first_step_with_a_larger_eps_float32_moments_or_a_master_copy(batch):
     finite = {}
-    for name in ("16-true", "16-true-master"):
+    for name in ("16-true", "16-true-eps", "16-true-moments", "16-true-master"):
         trainer = trainer_for(recipes.recipe(name))
         with trainer.recipe.on(CPU):
             trainer.step(batch)
         finite[name] = all(weight.isfinite().all() for weight in trainer.model.parameters())
-    assert finite == {"16-true": False, "16-true-master": True}
+    assert finite == {"16-true": False, "16-true-eps": True, "16-true-moments": True, "16-true-master": True}
+
+
+def test_the_eps_of_a_recipe_counts_before_that_of_the_schedule():
+    assert torch.tensor(1e-8).half() == 0 < torch.tensor(1e-4).half()
+    for name, eps in (("16-true", 1e-8), ("16-true-eps", 1e-4), ("32-true", 1e-8)):
+        assert [group["eps"] for group in trainer_for(recipes.recipe(name)).optimizer.param_groups] == [eps]
+
+
+def test_weights_of_16_bits_are_never_stepped_by_the_fused_kernel():
+    gpu = torch.device("cuda")
+    for name, recipe in RECIPES.items():
+        assert (recipe.adamw_kernel(gpu) == "fused") == (recipe.store is None and recipe.weights.itemsize > 2), name
+        assert (recipe.adamw_kernel(CPU) == "ours") == (recipe.store is not None), name
+    assert {recipes.recipe(name).adamw_kernel(gpu) for name in ("16-true", "16-true-eps", "bf16-true")} == {"for-loop"}
+
+
+def test_the_arms_are_eleven_recipes_in_the_order_of_the_chapter():
+    assert " ".join(ARMS) == (
+        "64-true 32-true 32-true-high 32-true-medium 16-mixed bf16-mixed"
+        " 16-true 16-true-eps 16-true-moments bf16-true bf16-true-stochastic"
+    )
+    assert set(ARMS) <= RECIPES.keys()
+    assert all(recipe.note for recipe in RECIPES.values())
+
+
+# What a float32 product keeps
+
+
+@pytest.mark.parametrize(("setting", "allowed"), [("highest", {24}), ("high", {24, 16, 11}), ("medium", {24, 11, 8})])
+def test_a_float32_product_keeps_the_bits_that_its_error_tells(setting, allowed):
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(128, 128, generator=generator) for _ in range(2))
+    exact, before = a.double() @ b.double(), torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(setting)
+    try:
+        bits = machine.product_bits(CPU)
+        error = ((a @ b - exact).norm() / exact.norm()).item()
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert bits in allowed
+    # Each input is off by at most a unit roundoff of 2**-bits, about half of that on average.
+    assert error < 2.0**-bits if bits < 24 else error < 1e-6, (bits, error)
+    assert error > 2.0 ** -(bits + 3), (bits, error)
+
+
+@pytest.mark.parametrize(
+    ("bits", "same"),
+    [
+        pytest.param({"high": 24, "medium": 24}, ["32-true", "32-true"], id="a CPU without bfloat16 products"),
+        pytest.param({"high": 24, "medium": 8}, ["32-true", None], id="a CPU with bfloat16 products"),
+        pytest.param({"high": 11, "medium": 11}, [None, "32-true-high"], id="a GPU"),
+    ],
+)
+def test_an_arm_says_when_the_device_makes_the_same_of_it_as_of_an_earlier_one(monkeypatch, bits, same):
+    monkeypatch.setattr(machine, "product_bits", lambda on: bits.get(torch.get_float32_matmul_precision(), 24))
+    arms = [recipes.recipe(name) for name in ("32-true-high", "32-true-medium")]
+    assert [arm.same_as(CPU) for arm in arms] == same
+    for arm, other in zip(arms, same, strict=True):
+        assert (f"the same as {other}" in arm.remark(CPU)) == (other is not None)
+        assert f"keeps {arm.product_bits(CPU)} significant bits" in arm.remark(CPU)
+    assert recipes.recipe("32-true").same_as(CPU) is None
+    assert recipes.recipe("32-true").remark(CPU) == ""
+
+
+def test_arms_that_are_the_same_take_the_same_step(batch):
+    for name in ("32-true-high", "32-true-medium"):
+        arm = recipes.recipe(name)
+        trainers = [trainer_for(arm), trainer_for(recipes.recipe(arm.same_as(CPU) or "32-true"))]
+        for trainer in trainers:
+            torch.manual_seed(0)  # dropout
+            with trainer.recipe.on(CPU):
+                trainer.step(batch)
+        weights = [list(trainer.model.parameters()) for trainer in trainers]
+        assert all(map(torch.equal, *weights)) == (arm.same_as(CPU) is not None), name
+
+
+def test_an_emulated_arm_says_so(monkeypatch):
+    monkeypatch.setattr(machine, "_cpu_report", lambda: {"avx512_bf16": True, "avx512_fp16": False})
+    assert recipes.recipe("16-mixed").remark(CPU).startswith("emulated: this CPU has no float16 products")
+    assert recipes.recipe("bf16-mixed").remark(CPU) == ""
 
 
 def test_a_seed_reaches_what_is_rounded_at_random_and_nothing_else():
@@ -97,7 +178,7 @@ def test_a_seed_reaches_what_is_rounded_at_random_and_nothing_else():
 
 
 def test_an_unknown_recipe_is_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match="unknown recipe 'fp17'; the known ones are 64-true, 32-true, 16-mixed"):
+    with pytest.raises(ValueError, match="unknown recipe 'fp17'; the known ones are 64-true, 32-true, 32-true-high"):
         recipes.recipe("fp17")
 
 
@@ -118,6 +199,8 @@ def test_a_recipe_is_emulated_where_the_processor_reports_no_such_product(monkey
         "16-mixed",
         "16-mixed-unscaled",
         "16-true",
+        "16-true-eps",
+        "16-true-moments",
         "16-true-master",
     ]
     monkeypatch.setattr(machine, "_cpu_report", lambda: {"avx512_bf16": True, "avx512_fp16": True})

@@ -168,6 +168,17 @@ def narrow_matmul(dtype: torch.dtype, on: torch.device) -> tuple[bool | None, st
     return capability >= needed, f"{text}, {word} needs {needed[0]}.{needed[1]}"
 
 
+def product_bits(on: torch.device) -> int:
+    """Return how many significant bits of its inputs a float32 product keeps, as torch is set now: measured.
+
+    24 is float32, 11 TF32, 8 bfloat16. `torch.set_float32_matmul_precision` allows fewer; the device decides.
+    """
+    places = torch.arange(1, 24, device=on)
+    rows = 1 + torch.exp2(-places.float())  # 1 + 2**-k has k + 1 significant bits
+    kept = rows[:, None].expand(-1, 64).contiguous() @ torch.eye(64, device=on) != 1
+    return 1 + int(kept[:, 0].sum())
+
+
 @dataclass(frozen=True)
 class Capability:
     """One cell of the support grid.

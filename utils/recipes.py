@@ -3,10 +3,12 @@
 The names are those of Lightning where it has one. "true" means that everything is in that dtype; "mixed" means float32
 weights, gradients and optimizer state, with the matrix products under autocast. A third word says how the optimizer
 keeps a weight that it has updated (`utils.optimizers`): "master" in a float32 copy, "kahan" with its rounding error
-beside it, "stochastic" rounded at random. "16-mixed-unscaled" leaves out the loss scaler, to show what it is for.
+beside it, "stochastic" rounded at random. "high" and "medium" let a float32 product round its inputs, "eps" is a larger
+eps for Adam, "moments" are moments in float32. "16-mixed-unscaled" has no loss scaler, to show what that is for.
 """
 
 import contextlib
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -23,8 +25,10 @@ class Recipe:
     """The dtypes of one way to train, and the methods that put them into effect.
 
     `compute` is autocast's dtype, None where the operations follow the weights; `optimizer` is that of Adam's moments.
-    `float32_matmul` is what a float32 product may do ("highest": float32 throughout; "high" allows TF32 on CUDA).
-    `store`: how our AdamW keeps the weights; None where torch's does the step.
+    `float32_matmul` is what a float32 product may do ("highest": float32 throughout; "high": round its inputs to TF32;
+    "medium": to bfloat16); `product_bits` says what it does. `store`: how our AdamW keeps the weights; None where
+    torch's does the step. `epsilon` is Adam's eps, None for that of the schedule. `note` says in one sentence what the
+    recipe is; `remark(device)` what a device makes of it.
     """
 
     name: str
@@ -35,6 +39,8 @@ class Recipe:
     needs_loss_scaling: bool = False
     float32_matmul: str = "highest"
     store: Nearest | None = None
+    epsilon: float | None = None
+    note: str = ""
 
     @property
     def arithmetic(self) -> torch.dtype:
@@ -58,11 +64,24 @@ class Recipe:
     def adamw(self, weights: Iterable[nn.Parameter], device: torch.device, **settings: float) -> torch.optim.Optimizer:
         """Return the optimizer of these weights; `settings` are `lr`, `eps`, `weight_decay`.
 
-        torch's, in one kernel on CUDA; ours, which is slower, where the recipe names a store.
+        An `epsilon` of the recipe counts before `eps`.
         """
-        if self.store is None:
-            return torch.optim.AdamW(weights, fused=device.type == "cuda", **settings)
-        return AdamW(weights, store=self.store, state_dtype=self.optimizer, **settings)
+        if self.epsilon is not None:
+            settings |= {"eps": self.epsilon}
+        kernel = self.adamw_kernel(device)
+        if kernel == "ours":
+            return AdamW(weights, store=self.store, state_dtype=self.optimizer, **settings)
+        return torch.optim.AdamW(weights, fused=kernel == "fused", foreach=False, **settings)
+
+    def adamw_kernel(self, device: torch.device) -> str:
+        """Return which code steps the weights: "fused" (torch's, one kernel), "for-loop" (torch's), "ours" (slower).
+
+        torch's loop rounds every line of Adam to the dtype of the weights. Its fused kernel computes in float32 and
+        would hide what that does to 16 bits, so it steps the wider weights alone, on CUDA.
+        """
+        if self.store is not None:
+            return "ours"
+        return "fused" if device.type == "cuda" and self.weights.itemsize > 2 else "for-loop"
 
     def scaler(self, device: torch.device, *, growth_interval: int = 2000) -> torch.amp.GradScaler:
         """Return a loss scaler; without `needs_loss_scaling` it is disabled and passes everything through."""
@@ -72,6 +91,39 @@ class Recipe:
         """Say whether this device has no such products: they are computed in float32 and rounded."""
         native, _ = machine.narrow_matmul(self.arithmetic, device)
         return native is False
+
+    def product_bits(self, device: torch.device) -> int:
+        """Return how many significant bits of its inputs a float32 product keeps under this recipe, measured."""
+        with self.on(device):
+            return machine.product_bits(device)
+
+    def same_as(self, device: torch.device) -> str | None:
+        """Return the name of an earlier recipe that computes the same on this device, None where there is none.
+
+        It differs in what a float32 product may do, and the products of the device are the same for both.
+        """
+        if self.float32_matmul == "highest":
+            return None
+        bits = self.product_bits(device)
+        for other in itertools.takewhile(lambda other: other.name != self.name, RECIPES.values()):
+            alike = replace(other, name=self.name, note=self.note, float32_matmul=self.float32_matmul) == self
+            if alike and other.product_bits(device) == bits:
+                return other.name
+        return None
+
+    def remark(self, device: torch.device) -> str:
+        """Say in one sentence what this device makes of the recipe; empty where it does what its name says."""
+        here = "this CPU" if device.type == "cpu" else "this GPU"
+        if other := self.same_as(device):
+            return (
+                f"on {here} the same as {other}: a float32 product keeps {self.product_bits(device)} significant bits"
+            )
+        if self.float32_matmul != "highest":
+            return f"on {here} a float32 product keeps {self.product_bits(device)} significant bits of its inputs"
+        if self.emulated(device):
+            name = str(self.arithmetic).removeprefix("torch.")
+            return f"emulated: {here} has no {name} products; float32 computes them, then rounds"
+        return ""
 
     @contextlib.contextmanager
     def on(self, device: torch.device) -> Iterator[None]:
@@ -86,44 +138,70 @@ class Recipe:
             torch.set_float32_matmul_precision(before)
 
 
-def _true(name: str, dtype: torch.dtype) -> Recipe:
-    return Recipe(name, weights=dtype, compute=None, gradients=dtype, optimizer=dtype)
+def _true(name: str, dtype: torch.dtype, note: str, **fields) -> Recipe:
+    usual = {"weights": dtype, "compute": None, "gradients": dtype, "optimizer": dtype}
+    return Recipe(name, note=note, **usual | fields)
 
 
-def _stored(name: str, dtype: torch.dtype, store: Nearest) -> Recipe:
-    moments = torch.float32 if isinstance(store, Master) else dtype
-    return replace(_true(name, dtype), optimizer=moments, store=store)
-
-
-def _mixed(name: str, dtype: torch.dtype, *, needs_loss_scaling: bool) -> Recipe:
+def _mixed(name: str, dtype: torch.dtype, note: str, *, needs_loss_scaling: bool = False) -> Recipe:
     wide = torch.float32
-    return Recipe(
-        name,
-        weights=wide,
-        compute=dtype,
-        gradients=wide,
-        optimizer=wide,
-        needs_loss_scaling=needs_loss_scaling,
-    )
+    kept = {"weights": wide, "gradients": wide, "optimizer": wide}
+    return Recipe(name, compute=dtype, needs_loss_scaling=needs_loss_scaling, note=note, **kept)
 
 
+_F16, _BF16, _F32, _F64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        _true("64-true", torch.float64),
-        _true("32-true", torch.float32),
-        _mixed("16-mixed", torch.float16, needs_loss_scaling=True),
-        _mixed("bf16-mixed", torch.bfloat16, needs_loss_scaling=False),
-        _mixed("16-mixed-unscaled", torch.float16, needs_loss_scaling=False),
-        _true("16-true", torch.float16),
-        _true("bf16-true", torch.bfloat16),
-        _stored("16-true-master", torch.float16, Master()),
-        _stored("bf16-true-master", torch.bfloat16, Master()),
-        _stored("bf16-true-kahan", torch.bfloat16, Kahan()),
-        _stored("bf16-true-stochastic", torch.bfloat16, Stochastic()),
+        _true("64-true", _F64, "everything in float64: twice the bytes of float32"),
+        _true("32-true", _F32, "everything in float32: what the others are held against"),
+        _true(
+            *("32-true-high", _F32, "32-true whose products may round their inputs to TF32, 11 significant bits"),
+            float32_matmul="high",
+        ),
+        _true(
+            *("32-true-medium", _F32, "32-true whose products may round their inputs to bfloat16, 8 significant bits"),
+            float32_matmul="medium",
+        ),
+        _mixed(
+            *("16-mixed", _F16, "float32 weights, float16 products, and a loss scaler against underflow"),
+            needs_loss_scaling=True,
+        ),
+        _mixed("bf16-mixed", _BF16, "float32 weights, bfloat16 products: the range of float32, so no loss scaler"),
+        _mixed("16-mixed-unscaled", _F16, "16-mixed without its loss scaler"),
+        _true("16-true", _F16, "everything in float16, where Adam's eps of 1e-8 is 0 and small squares are, too"),
+        _true("16-true-eps", _F16, "16-true with an eps of 1e-4 for Adam, which is not 0 in float16", epsilon=1e-4),
+        _true(
+            *("16-true-moments", _F16, "float16 weights; Adam's moments, its eps and its arithmetic in float32"),
+            optimizer=_F32,
+            store=Nearest(),
+        ),
+        _true("bf16-true", _BF16, "everything in bfloat16: a weight of 8 significant bits loses small updates"),
+        _true(
+            *("16-true-master", _F16, "float16 weights, rounded from float32 copies that Adam updates"),
+            optimizer=_F32,
+            store=Master(),
+        ),
+        _true(
+            *("bf16-true-master", _BF16, "bfloat16 weights, rounded from float32 copies that Adam updates"),
+            optimizer=_F32,
+            store=Master(),
+        ),
+        _true(
+            *("bf16-true-kahan", _BF16, "bf16-true that keeps each weight's rounding error beside it"),
+            store=Kahan(),
+        ),
+        _true(
+            *("bf16-true-stochastic", _BF16, "bf16-true that rounds new weights at random, right on average"),
+            store=Stochastic(),
+        ),
     )
 }
 PLAIN = tuple(name for name in RECIPES if name.count("-") == 1)  # the names that Lightning has, too
+ARMS = (  # of the comparison on DistilBERT, in the order in which it is told
+    *("64-true", "32-true", "32-true-high", "32-true-medium", "16-mixed", "bf16-mixed"),
+    *("16-true", "16-true-eps", "16-true-moments", "bf16-true", "bf16-true-stochastic"),
+)
 
 
 def recipe(name: str) -> Recipe:
