@@ -4,11 +4,12 @@ import math
 import statistics
 
 import pytest
+import torch
 
 from tests.book_questions import right_option
 from utils import records
 from utils.checks import distilbert as checks
-from utils.checks.distilbert_questions import SEED_SPREAD
+from utils.checks.distilbert_questions import SEED_SPREAD, WHO_FAILS
 from utils.checks.outcome import NOT_YET
 from utils.measure import mean_interval
 
@@ -94,3 +95,66 @@ def test_the_prediction_about_the_seeds_is_what_was_recorded():
     percent = [100 * r.results["accuracy"] for r in runs if r.recipe == "32-true"]
     assert right_option(SEED_SPREAD).text == "about 1 point"
     assert 0.5 < max(percent) - min(percent) < 2
+
+
+def test_the_prediction_about_the_failure_is_what_was_recorded():
+    runs = [r for r in records.load_all(experiment="distilbert") if r.size == "small" and r.data_name == "imdb"]
+    asked = {option.text: option.right for option in WHO_FAILS.options}
+    for record in runs:
+        if record.recipe in asked:
+            assert (record.results["accuracy"] < 0.55) == asked[record.recipe], record.name
+
+
+class HalfAdam:
+    """Adam as the exercise gives it, with what a learner may change as attributes of the class."""
+
+    moments, gradient, eps, clean = torch.float16, torch.float16, 1e-8, False
+    correct, sign, weights_dtype = True, 1.0, None
+
+    def __init__(self, weights, lr=1e-3):
+        self.weights, self.lr, self.t = list(weights), lr, 0
+        for w in self.weights if self.weights_dtype else ():
+            w.data = w.data.to(self.weights_dtype)
+        self.m = [torch.zeros_like(w, dtype=self.moments) for w in self.weights]
+        self.v = [torch.zeros_like(w, dtype=self.moments) for w in self.weights]
+
+    @torch.no_grad()
+    def step(self):
+        self.t += 1
+        for w, m, v in zip(self.weights, self.m, self.v, strict=True):
+            g = w.grad.to(self.gradient)
+            m += 0.1 * (g - m)
+            v += 0.001 * (g * g - v)
+            t = self.t if self.correct else 1
+            update = m / (1 - 0.9**t) / ((v / (1 - 0.999**t)).sqrt() + self.eps)
+            w -= self.sign * self.lr * (update.nan_to_num(0, 0, 0) if self.clean else update)
+
+
+def variant(**changes):
+    return type("HalfAdam", (HalfAdam,), changes)
+
+
+def test_the_rescue_is_moments_in_float32():
+    assert checks.check_rescue(variant(moments=torch.float32, gradient=torch.float32))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says", "hint"),
+    [
+        ({}, "is NaN", "0/0"),
+        ({"moments": torch.float32}, "A gradient of 1e-6 moves", "g * g underflows"),
+        ({"eps": 1e-7}, "A gradient of 1e-6 moves|Adam's first step", "root of v"),
+        ({"eps": 1e-4}, "No NaN. But Adam's first step", "A large eps"),
+        ({"clean": True}, "No NaN. But Adam's first step", "update that is lost"),
+        ({"weights_dtype": torch.float32}, "float32 now", "beside the weights"),
+        ({"moments": torch.float32, "gradient": torch.float32, "sign": -1.0}, "uphill", "subtracted"),
+        ({"moments": torch.float32, "gradient": torch.float32, "correct": False}, "After 30 steps", "step to step"),
+        ({"step": lambda self: None}, "have not moved", "in place"),
+    ],
+    ids=["as given", "squares", "eps 1e-7", "eps 1e-4", "nan_to_num", "wide weights", "sign", "correction", "nothing"],
+)
+def test_the_rescue_names_the_misconception(changes, says, hint):
+    outcome = checks.check_rescue(variant(**changes))
+    assert outcome.status == NOT_YET
+    assert any(text in outcome.message for text in says.split("|")), outcome.message
+    assert hint in outcome.hint

@@ -23,6 +23,28 @@ SEED_SPREAD = Choice(
     ),
     predict=True,
 )  # fmt: skip
+WHO_FAILS = Choice(
+    "training/distilbert/who-fails",
+    "Eleven recipes, five seeds each. Two of them end where guessing does. One of the two is in this list: which?",
+    (
+        Option(
+            "16-mixed",
+            "Its products are float16, but weights, gradients and Adam are float32, and a loss scaler watches over it.",
+        ),
+        Option("16-true", "Everything is float16. The question is which part of that is the cause.", right=True),
+        Option(
+            "16-true-moments",
+            "Weights, gradients and products are as narrow as in the one that fails. It differs in Adam alone, and"
+            " trains.",
+        ),
+        Option(
+            "bf16-true",
+            "It has the fewest significant bits of all, 8 against 11 in float16. If too little precision were the"
+            " cause, it would be the first to fail.",
+        ),
+    ),
+    predict=True,
+)  # fmt: skip
 STANDARD_ERROR = Number(
     "training/distilbert/standard-error",
     text="The standard error of an accuracy of 81 % on 2,000 reviews:",
@@ -85,3 +107,4 @@ WRONG_BAR = Choice(
     ),
 )
 PAIRED_INTERVAL = Task("training/distilbert/paired-interval", "My `paired_interval` pairs the runs seed by seed.")
+RESCUE = Task("training/distilbert/rescue", "My `HalfAdam` trains float16 weights without a NaN.")
