@@ -152,6 +152,26 @@ def test_nothing_scrolls_sideways_or_is_cut_off(show, widget, width):
     assert page.locator(".mp-ol :is(th, td, button, p, .mp-ol-box)").evaluate_all(cut) == []
 
 
+@pytest.mark.parametrize("width", [320, 390])
+def test_no_word_is_broken_on_a_phone(show, widget, width):
+    page = show(widget, viewport={"width": width, "height": 900})
+    broken = """(cells) => cells.flatMap((cell) => {
+      const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), range = document.createRange();
+      const lines = (text, { index, 0: word }) => {
+        range.setStart(text, index);
+        range.setEnd(text, index + word.length);
+        return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+      };
+      const found = [];
+      while (texts.nextNode()) {
+        const text = texts.currentNode;
+        for (const word of text.data.matchAll(/\\S+/g)) if (lines(text, word) > 1) found.push(word[0]);
+      }
+      return found;
+    })"""
+    assert page.locator(".mp-ol :is(thead th, td)").evaluate_all(broken) == []
+
+
 def test_targets_are_large_enough_and_text_is_not_small(show, widget):
     page = show(widget, viewport=PHONE)
     for control in page.locator(".mp-panel :is(button, input)").all():
