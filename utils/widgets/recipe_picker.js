@@ -1,8 +1,6 @@
 // RecipePicker: which recipe suits a card, a task and a size. The facts come from recipe_facts.py as the trait `facts`.
 
-const GIGABYTE = 1e9;
 const MOST_PARAMETERS = 1e13;
-const MOST_MEMORY = 1e6; // GB
 const UNITS = { "": 1, k: 1e3, thousand: 1e3, m: 1e6, million: 1e6, b: 1e9, g: 1e9, billion: 1e9, t: 1e12, trillion: 1e12 };
 const MARKS = { tensor: "●", native: "●", emulated: "◐", none: "○" };
 const KINDS_OF_BYTES = {
@@ -13,9 +11,6 @@ const inOrder = (facts, table) => facts.order[table].map((name) => [name, facts[
 
 /** Bytes for each parameter, all kinds together. */
 export const sumOf = (bytes) => Object.values(bytes).reduce((sum, count) => sum + count, 0);
-
-/** Bytes of memory: what the reader typed in GB, or the least that the card is sold with. */
-export const roomOf = (facts, { card, memory }) => Math.round((memory || facts.cards[card].memory[0]) * GIGABYTE);
 
 /** The recipes that suit a card and a task, the best first. */
 export function waysOf(card, task) {
@@ -48,19 +43,6 @@ export function advise(facts, { card: name, task, parameters, memory }) {
   };
 }
 
-/** Split "7,500.5 GB" into { value, unit }; { comma: true } where a comma cannot separate thousands; null for junk. */
-export function readNumber(text) {
-  const found = /^([\d.,_\s]*[\d.])(e\+?\d+)?\s*([a-z]*)$/i.exec(text.trim());
-  if (!found) return null;
-  const [, digits, power = "", unit] = found;
-  const grouped = /^[1-9]\d{0,2}(?:([,_\s])\d{3}(?:\1\d{3})*)?(?:\.\d*)?$/.test(digits);
-  if (!grouped && digits.includes(",")) return { comma: true };
-  if (!grouped && !/^(?:\d+\.?\d*|\.\d+)$/.test(digits)) return null;
-  return { value: Number(digits.replace(/[,_\s]/g, "") + power), unit: unit.toLowerCase() };
-}
-
-const COMMA = "has a comma that separates no thousands: write decimals with a point, like";
-
 /** Read "66M", "1.3 billion", "7e9" or "124,439,808" as { count } of parameters; { wrong } says why it is none. */
 export function parseCount(text) {
   const read = readNumber(text);
@@ -77,39 +59,12 @@ export function parseCount(text) {
   return { count: Math.round(amount) };
 }
 
-/** Read "24", "0.5" or "80 GB" as { amount } in GB; { wrong } says why it is none. */
-export function parseMemory(text) {
-  const read = readNumber(text);
-  if (read?.comma) return { wrong: `“${text}” ${COMMA} 7.5.` };
-  const good = read && ["", "g", "gb"].includes(read.unit) && read.value > 0 && read.value <= MOST_MEMORY;
-  if (!good) return { wrong: `“${text}” is not an amount of memory: write the gigabytes, like 24.` };
-  return { amount: read.value };
-}
-
-/** A count as people say it: 67.0 million, 6.74 billion. */
-export function countText(count) {
-  for (const [size, word] of [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"], [1e3, "thousand"]]) {
-    if (count >= 0.9995 * size) return `${Number((count / size).toPrecision(3))} ${word}`;
-  }
-  return String(count);
-}
-
-/** Bytes in GB, three digits of it; MB below a hundredth. */
-export function bytesText(bytes) {
-  const size = Math.abs(bytes);
-  if (size < GIGABYTE / 100) return `${Number((bytes / 1e6).toPrecision(3))} MB`;
-  return `${Number((bytes / GIGABYTE).toPrecision(size < 1e12 ? 3 : 4)).toLocaleString("en")} GB`;
-}
-
 /** What the memory says about the recipe, in one sentence. */
 export function fitText(facts, state, advice) {
   const room = bytesText(roomOf(facts, state));
   if (!advice.fits) return `It takes ${bytesText(advice.total)} and there are ${room}: ${bytesText(-advice.spare)} are missing. ${facts.too_big[state.task]}`;
   return `${bytesText(advice.total)} of ${room}: it fits, and leaves ${bytesText(advice.spare)}. ${facts.left_out[state.task]}`;
 }
-
-const STALE = "Below stands the answer to the last valid input.";
-const ANSWER = { fresh: "Answer", stale: "Answer to the last valid input" };
 
 function controls(h, facts, actions) {
   const cards = inOrder(facts, "cards").map(([value, { label }]) => h("option", { value }, label));

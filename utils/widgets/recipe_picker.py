@@ -17,7 +17,7 @@ class RecipePicker(BookWidget):
     """
 
     book_name = "recipe_picker"
-    esm_parts = ("page",)
+    esm_parts = ("page", "amounts")
 
     card = traitlets.Unicode("T4").tag(sync=True)
     task = traitlets.Unicode("fine_tune").tag(sync=True)
