@@ -21,12 +21,14 @@ FLOORS = (
         "format_table",
         "errors",
         "records",
+        "recorded",
         "old_chart",
         "architectures",
     ),
     ("scaling", "accumulation", "refinement"),
     (
         "measure",
+        "live_bytes",
         "machine",
         "rounding_kernels",
         "fake_quantize",
@@ -51,7 +53,10 @@ FLOORS = (
         "checkpoints",
         "command",
     ),
-    ("data", "vocabulary", "models", "review_task", "language_task", "experiment", "distilbert", "llama"),
+    (
+        *("data", "vocabulary", "models", "operations", "review_task", "language_task", "results", "experiment"),
+        *("kept", "tables", "distilbert", "llama", "levers"),
+    ),
 )
 SIDE = ("plots", "checks", "notebooks", "widgets")  # nobody imports them
 OUTSIDE = ({"numpy"}, {"numpy"}, {"numpy", "torch", "tqdm"}, None)  # what a floor may import at its top; None: anything
