@@ -23,6 +23,7 @@ FLOORS = (
         "records",
         "recorded",
         "old_chart",
+        "precision_names",
         "architectures",
     ),
     ("scaling", "accumulation", "refinement"),
@@ -55,7 +56,7 @@ FLOORS = (
     ),
     (
         *("data", "vocabulary", "models", "operations", "review_task", "language_task", "results", "experiment"),
-        *("kept", "tables", "distilbert", "llama", "levers"),
+        *("kept", "tables", "distilbert", "llama", "levers", "fabric"),
     ),
 )
 SIDE = ("plots", "checks", "notebooks", "widgets")  # nobody imports them
