@@ -16,11 +16,11 @@ from utils import (
     command,
     data,
     distilbert,
-    experiment,
     fine_tuning,
     machine,
     models,
     records,
+    results,
     review_task,
 )
 from utils.recipes import PLAIN, recipe
@@ -113,7 +113,7 @@ def test_half_precision_activations_take_less_than_float32_ones(task):
     for name in ("32-true", "bf16-mixed", "bf16-true"):
         chosen = recipe(name)
         trainer = fine_tuning.Trainer(task.new_model(0), recipe=chosen, device=CPU, schedule=TINY.schedule, steps=1)
-        totals[name] = experiment.saved_bytes(trainer, distilbert.full_batch(task)).total
+        totals[name] = results.saved_bytes(trainer, distilbert.full_batch(task)).total
     assert totals["bf16-true"] < totals["bf16-mixed"] < totals["32-true"]
 
 
@@ -122,7 +122,7 @@ def test_counting_saved_bytes_leaves_the_attention_as_it_was(task):
         model = task.new_model(0)
         model.set_attn_implementation(attention)
         trainer = fine_tuning.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1)
-        experiment.saved_bytes(trainer, distilbert.full_batch(task))
+        results.saved_bytes(trainer, distilbert.full_batch(task))
         assert model.config._attn_implementation == attention
 
 
@@ -275,7 +275,7 @@ def test_the_command_prints_what_it_uses_and_writes_one_record_a_run(tiny, tmp_p
     assert said.startswith("device   CPU ")
     for line in ("size     small", "data     generated reviews", "weights  random, DistilBERT of 1 layers"):
         assert line in said
-    assert ("emulated 16-mixed" in said) == recipe("16-mixed").emulated(CPU)
+    assert ("16-mixed: emulated: this CPU has no float16 products" in said) == recipe("16-mixed").emulated(CPU)
     assert "95 % Student interval of the mean over 2 seeds" in said
     found = records.load_all(tmp_path)
     assert [(record.recipe, record.seeds) for record in found] == [

@@ -330,7 +330,7 @@ def test_the_command_prints_what_it_uses_and_writes_one_record_a_run(tiny, tmp_p
         "weights  random, LLaMA of 1 layers of width 16",
     ):
         assert line in said
-    assert "trained tok/s" in said
+    assert "written tokens/s" in said
     assert "95 % Student interval of the mean over 2 seeds" in said
     found = records.load_all(tmp_path)
     assert [record.name for record in found] == [

@@ -2,23 +2,28 @@
 
     python -m utils.distilbert --recipe 32-true bf16-mixed --size small --seeds 2 --data DIR --record DIR
 
+`--recipe all` are the arms of the comparison. With --record, a run whose record is there already is not made again: a
+command that was stopped goes on where it was, and with --checkpoint also inside a run.
 A mistake in the arguments or in the data is one line on stderr and exit code 2, before anything is trained.
 """
 
 import argparse
 import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 
-from utils import checkpoints, machine, records
-from utils.recipes import Recipe, recipe
+from utils import checkpoints, machine, recorded, records
+from utils.recipes import ARMS, Recipe, recipe
 from utils.watch import MOST_STEPS
 
 INTERRUPTED = 130  # 128 + SIGINT, what a shell expects
+ALL = "all"
+RECIPE_HELP = f"names, or {ALL} for the {len(ARMS)} of the comparison; default: %(default)s"
 FOLDERS = ("--data", "--weights", "--record", "--checkpoint")
 
 
@@ -47,12 +52,16 @@ class Options:
 
 @dataclass(frozen=True)
 class Task:
-    """What an experiment hands over: `run` does one recipe and seed, `table` shows all finished records."""
+    """What an experiment hands over: `run` does one recipe and seed, `table` shows all finished records.
+
+    `key` tells before a run which key its record will have.
+    """
 
     data: str
     weights: str
     batch: int
     run: Callable[[Recipe, int], records.Record]
+    key: Callable[[Recipe, int], str]
     table: Callable[[list[records.Record]], str]
     note: str = ""  # what is to be said beside device, size, data and weights
 
@@ -68,7 +77,7 @@ def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Op
     Raises: ValueError that names the bad argument.
     """
     parser = _Parser(prog=f"python -m utils.{program}", allow_abbrev=False)
-    parser.add_argument("--recipe", nargs="+", default=list(recipes), metavar="NAME", help="default: %(default)s")
+    parser.add_argument("--recipe", nargs="+", default=list(recipes), metavar="NAME", help=RECIPE_HELP)
     parser.add_argument("--size", help="small or full; default: full on a GPU")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="run seeds 0 to N-1")
     parser.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
@@ -92,7 +101,7 @@ def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Op
         raise ValueError("--watch and --checkpoint: a watched run keeps no checkpoint; leave out one of the two")
     device = machine.device(found.device)
     return Options(
-        recipes=[recipe(name) for name in dict.fromkeys(found.recipe)],
+        recipes=[recipe(name) for name in dict.fromkeys(_spelled_out(found.recipe))],
         device=device,
         size=machine.size(found.size, on=device),
         seeds=found.seeds,
@@ -106,6 +115,11 @@ def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Op
         checkpoint=records.check_folder(found.checkpoint, what="checkpoints") if found.checkpoint else None,
         command=shown_command(arguments, program=program),
     )
+
+
+def _spelled_out(names: list[str]) -> Iterator[str]:
+    for name in names:
+        yield from ARMS if name == ALL else (name,)
 
 
 def changed(task, options: Options):
@@ -170,24 +184,75 @@ def main(
 
 
 def _run_all(options: Options, task: Task, done: list[records.Record], *, program: str) -> int:
-    for chosen in options.recipes:
-        for seed in range(options.seeds):
+    """Make all runs, one seed of every recipe before the next, so that what a stopped command leaves is comparable."""
+    progress, missing = _Progress(planned=len(options.recipes) * options.seeds), {}
+    for seed in range(options.seeds):
+        for chosen in options.recipes:
+            progress.begin(chosen, seed)
+            if chosen.name in missing:
+                progress.end(missing[chosen.name])
+                continue
+            if found := _found(options, task, chosen, seed):
+                done.append(found)
+                progress.end("its record is there already: not run again")
+                continue
             try:
                 record = task.run(chosen, seed)
             except checkpoints.Refused as error:
                 return _complain(program, str(error), 2)
             except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
-                if not out_of_memory(error):
+                if out_of_memory(error):
+                    advice = f"try --batch {task.batch // 2}" if task.batch > 1 else "try --size small"
+                    return _complain(program, f"{chosen.name}: out of memory at batch size {task.batch}; {advice}", 2)
+                if "not implemented for" not in str(error):
                     raise
-                advice = f"try --batch {task.batch // 2}" if task.batch > 1 else "try --size small"
-                return _complain(program, f"{chosen.name}: out of memory at batch size {task.batch}; {advice}", 2)
+                missing[chosen.name] = f"missing, torch cannot run it on this device: {str(error).splitlines()[0]}"
+                progress.end(missing[chosen.name])
+                continue
             if options.record is not None:
                 try:
                     records.save(record, options.record)
                 except OSError as error:
                     return _complain(program, f"the record cannot be written: {error.strerror or error}", 2)
             done.append(record)
+            progress.end()
     return 0
+
+
+def _found(options: Options, task: Task, chosen: Recipe, seed: int) -> records.Record | None:
+    if options.record is None:
+        return None
+    return recorded.find(options.record, key=task.key(chosen, seed), recipe=chosen.name, seed=seed)
+
+
+@dataclass
+class _Progress:
+    """Say after each run how many are done, how long they took, and about how long the others will take."""
+
+    planned: int
+    seconds: list[float] = field(default_factory=list)  # of the runs that were made
+    ended: int = 0
+
+    def begin(self, chosen: Recipe, seed: int) -> None:
+        self.label, self.since = f"{chosen.name} seed {seed}", time.perf_counter()
+
+    def end(self, why_not: str = "") -> None:
+        self.ended += 1
+        text = f"{self.ended} of {self.planned}  {self.label}: "
+        if why_not:
+            print(text + why_not, flush=True)
+            return
+        self.seconds.append(time.perf_counter() - self.since)
+        left = (self.planned - self.ended) * sum(self.seconds) / len(self.seconds)
+        text += f"{self.seconds[-1]:.1f} s; {duration(sum(self.seconds))} so far"
+        print(text + (f", about {duration(left)} to go" if left else ""), flush=True)
+
+
+def duration(seconds: float) -> str:
+    """Return minutes and seconds: 200.4 -> "3:20"; above an hour, hours too."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -207,9 +272,8 @@ def header(options: Options, task: Task) -> str:
     ]
     if task.note:
         lines.append(f"note     {task.note}")
-    emulated = [chosen.name for chosen in options.recipes if chosen.emulated(options.device)]
-    if emulated:
-        lines.append(f"emulated {', '.join(emulated)}: no such products here; float32 computes them, then rounds")
+    remarks = [(chosen.name, chosen.remark(options.device)) for chosen in options.recipes]
+    lines += [f"{name}: {remark}" for name, remark in remarks if remark]
     return "\n".join(lines)
 
 

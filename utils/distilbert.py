@@ -8,6 +8,7 @@
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,12 +20,14 @@ from utils import (
     data,
     experiment,
     fine_tuning,
+    kept,
     machine,
     measure,
     models,
     recipes,
     records,
     review_task,
+    tables,
 )
 from utils.experiment import Run
 from utils.fine_tuning import Trainer
@@ -95,19 +98,23 @@ def full_batch(task: Task) -> batches.Batch:
 def summary(finished: list[records.Record]) -> list[dict[str, str]]:
     """Return the results of all finished runs as texts by heading, one row a recipe in the order of `RECIPES`.
 
-    Accuracies carry the 95 % Student interval over the seeds; times are means over the seeds.
+    Accuracies, and their paired differences to 32-true in percentage points, carry the 95 % Student interval over the
+    seeds; times are means over the seeds.
     """
+    differences = experiment.against(finished)
 
-    def accuracy(runs: list[dict]) -> dict[str, str]:
-        return {"accuracy %": experiment.interval((100 * result["accuracy"] for result in runs), digits=1)}
+    def accuracy(name: str, runs: list[dict]) -> dict[str, str]:
+        found, own = differences.get(name), [100 * result["accuracy"] for result in runs]
+        points = experiment.interval((100 * each for each in found.by_seed), digits=1, sign="+") if found else "-"
+        return {"accuracy %": experiment.interval(own, digits=1), "- 32-true": points}
 
-    return experiment.summary(finished, measured=accuracy)
+    return tables.summary(finished, measured=accuracy)
 
 
 def table(finished: list[records.Record]) -> str:
     """Return `summary` as aligned text, with a line that says what the intervals are."""
     about = f"accuracy on {finished[-1].results['n_test']:,} test reviews"
-    return experiment.table(summary(finished), finished, about=about)
+    return tables.table(summary(finished), finished, about=about)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -120,13 +127,7 @@ def _prepared(options: command.Options) -> command.Task:
     settings = review_task.settings_for(options.size, reviews)
     task = review_task.prepare(reviews, size=options.size, settings=settings, weights=options.weights)
     task = command.changed(task, options)
-    known = records.provenance(options.command)  # once: a long comparison is one state of the code
-
-    def one(recipe: Recipe, seed: int) -> records.Record:
-        how = {"provenance": known, "watch_steps": options.watch, "checkpoint": options.checkpoint}
-        return run(recipe, task=task, device=options.device, seed=seed, **how).record
-
-    return command.Task(reviews.source, task.weights, task.settings.batch, one, table)
+    return experiment.commanded(plan(task), options, run=partial(run, task=task), table=table)
 
 
 @dataclass(frozen=True)
@@ -197,14 +198,14 @@ def trained(
     device = device or machine.device()
     reviews = data.generated_reviews(size) if source == "generated" else data.reviews(source, size=size)
     task = review_task.prepare(reviews, size=size)
-    kept = experiment.kept(
+    found = kept.kept(
         plan(task),
         recipes.recipe(recipe),
         seed=seed,
         device=device,
         load=models.saved_distilbert,
     )
-    return Trained(kept.model, task.tokenizer, task.test_texts, task.test.labels.tolist(), kept.record, kept.cached)
+    return Trained(found.model, task.tokenizer, task.test_texts, task.test.labels.tolist(), found.record, found.cached)
 
 
 if __name__ == "__main__":

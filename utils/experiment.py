@@ -1,4 +1,4 @@
-"""What every experiment does around its training loop: a run and its record, the cache, and the table of runs.
+"""What every experiment does around its training loop: a run and its record, and what the records of many runs say.
 
 An experiment says in a `Plan` what it trains on and what it measures afterwards; everything else is the same for all.
 """
@@ -6,7 +6,6 @@ An experiment says in a `Plan` what it trains on and what it measures afterwards
 import contextlib
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from utils import cache, command, data, fine_tuning, machine, measure, models, records
+from utils import cache, command, data, fine_tuning, machine, measure, models, records, results
 from utils.batches import Batch
 from utils.checkpoints import SUFFIX, Clock, Place
 from utils.fine_tuning import History, Trainer
@@ -29,9 +28,8 @@ CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the m
     *("utils.fast_half", "utils.fine_tuning", "utils.experiment", "utils.records"),
     *("utils.optimizers", "utils.blockwise", "utils.fake_quantize", "utils.rounding_kernels"),
 )
+CODE_OF_A_RECORD = (*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.operations", "utils.results")
 CHECKPOINT_EVERY = 200  # steps
-CURVE, STEPS = 200, 500  # most points of the loss curve and of the step times that a record keeps
-LARGEST = 2_000  # first steps whose largest gradient a record keeps
 
 
 @dataclass(frozen=True)
@@ -89,14 +87,14 @@ def run(
     """
     if watch_steps and checkpoint:
         raise ValueError("a watched run keeps no checkpoint: its histograms would be lost; leave out one of the two")
-    task = plan.task
+    task, key = plan.task, record_key(plan, recipe, seed=seed, device=device, watch_steps=watch_steps)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)  # dropout draws from the global generator
         model, recipe = task.new_model(seed), recipe.seeded(seed)
         attention = models.fit_attention(model, device)
         schedule = task.settings.schedule
         trainer = Trainer(model, recipe=recipe, device=device, schedule=schedule, steps=plan.steps)
-        saved = saved_bytes(trainer, plan.full_batch)
+        saved = results.saved_bytes(trainer, plan.full_batch)
         watch = None
         if watch_steps:
             steps = evenly(plan.steps, count=watch_steps)
@@ -104,8 +102,8 @@ def run(
         place = Place(None)
         if checkpoint:
             name = f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}"
-            key = _key(plan, recipe, seed=seed, device=device, modules=("utils.checkpoints",))
-            place = Place(checkpoint / f"{name}{SUFFIX}", key=key, every=every)
+            begun = run_key(plan, recipe, seed=seed, device=device, modules=("utils.checkpoints",))
+            place = Place(checkpoint / f"{name}{SUFFIX}", key=begun, every=every)
         history, clock = place.resume(trainer)
         measure.reset_peak(device)
         meter = LostUpdates(trainer.model, trainer.optimizer)
@@ -116,32 +114,34 @@ def run(
                 looking.enter_context(each)
             _train(plan, trainer, history, seed=seed, watch=watch, place=place, clock=clock)
         clock.stop()
-    results = {
+    found = {
         "planned_steps": plan.steps,
         "attention": attention,
         "seconds": clock.seconds,
         "cpu_seconds": clock.cpu_seconds,  # of all threads: what a shared machine can still compare
         "resumed_at": clock.resumed_at,  # steps
-        "memory": _memory(trainer, saved),  # before the evaluation, which would raise the peak
-        **_facts(trainer, history),
+        "memory": results.memory(trainer, saved),  # before what follows, which would raise the peak
+        **results.facts(trainer, history),
+        "rates": results.rates(trainer, history),
         **({"lost_updates": meter.shares()} if watch else {}),
         **plan.evaluate(trainer),
     }
-    samples = _samples(history)
+    samples = results.samples(history)
     if watch:
-        samples |= {"exponents": watch.as_json(), "largest_gradient": largest.values()[:LARGEST]}
+        samples |= {"exponents": watch.as_json(), "largest_gradient": largest.values()[: results.LARGEST]}
     record = records.Record(
         experiment=f"{PREFIX if watch else ''}{plan.name}",
         recipe=recipe.name,
         size=task.size,
         seeds=(seed,),
         settings=asdict(task.settings),
-        results=results,
+        results=found,
         samples=samples,
         data=plan.texts.source,
         data_name=plan.texts.name,
         weights=task.weights,
         device=machine.facts(device),
+        key=key,
         **(provenance or records.provenance()),
     )
     place.clear()
@@ -175,7 +175,19 @@ def _train(
             place.save(trainer, history, clock)
 
 
-def _key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device, modules: tuple[str, ...] = ()) -> str:
+def record_key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device, watch_steps: int | None = None) -> str:
+    """Return 16 digits that are the same for runs whose records need not both be made.
+
+    Beside what decides the weights: the machine with its number of threads, the state of the code that measures, and
+    whether the run is watched.
+    """
+    known = {"machine": machine.facts(device), "watch_steps": watch_steps}
+    return run_key(plan, recipe, seed=seed, device=device, modules=CODE_OF_A_RECORD, **known)
+
+
+def run_key(
+    plan: Plan, recipe: Recipe, *, seed: int, device: torch.device, modules: tuple[str, ...] = (), **more
+) -> str:
     """Return 16 digits that are the same for runs that end with the same weights, as far as one can know before."""
     parts = (
         plan.name,
@@ -185,98 +197,76 @@ def _key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device, modules
         plan.task.weights,
         data.fingerprint(plan.texts.all),
         device.type,
+        more,
     )
     return cache.key(*parts, modules=(*CODE_OF_A_RUN, *plan.modules, *modules))
 
 
-def _facts(trainer: Trainer, history: fine_tuning.History) -> dict:
-    return {
-        "steps": history.steps,
-        "nan_step": history.nan_step,
-        "skipped_steps": history.skipped,
-        "validation": history.validation,
-        "loss_scale": trainer.scaler.get_scale() if trainer.recipe.needs_loss_scaling else None,
-        "step_ms": measure.Timing(tuple(history.milliseconds)).median,
-        "parameters": models.parameters(trainer.model),
-        "emulated": trainer.recipe.emulated(trainer.device),
-    }
+def commanded(
+    plan: Plan,
+    options: command.Options,
+    *,
+    run: Callable[..., Run],
+    table: Callable[[list[records.Record]], str],
+    note: str = "",
+) -> command.Task:
+    """Return what a command line does with a plan: `run(recipe, ...)` is the `run` of the experiment's module."""
+    known = records.provenance(options.command)  # once: a long comparison is one state of the code
+    how = {"device": options.device, "watch_steps": options.watch}
+
+    def one(recipe: Recipe, seed: int) -> records.Record:
+        return run(recipe, seed=seed, provenance=known, checkpoint=options.checkpoint, **how).record
+
+    def key(recipe: Recipe, seed: int) -> str:
+        return record_key(plan, recipe, seed=seed, **how)
+
+    task = plan.task
+    return command.Task(plan.texts.source, task.weights, task.settings.batch, one, key, table, note)
 
 
-def _memory(trainer: Trainer, saved: measure.SavedBytes) -> dict:
-    """Return bytes: tensors as they are after the last step, and what one full batch saved for its backward pass."""
-    peak, parameters = measure.peak(trainer.device), list(trainer.model.parameters())
-    return {
-        "weights": measure.tensor_bytes(parameters),
-        "gradients": measure.tensor_bytes(parameter.grad for parameter in parameters),
-        "optimizer": measure.tensor_bytes(measure.optimizer_tensors(trainer.optimizer)),
-        "saved_activations": saved.total,
-        "saved_by_dtype": {str(dtype).removeprefix("torch."): count for dtype, count in saved.by_dtype.items()},
-        "peak_allocated": peak.allocated,
-        "peak_reserved": peak.reserved,
-    }
+@dataclass(frozen=True)
+class Difference:
+    """How much a recipe differs from another, seed by seed: mean and half the 95 % Student interval of the mean.
 
-
-def saved_bytes(trainer: Trainer, batch: Batch) -> measure.SavedBytes:
-    """Count what the forward pass of a batch keeps for the backward pass.
-
-    With eager attention, so that the count is the same on every device.
+    `half` is None for a single seed. `by_seed` are the differences, in the order of `seeds`.
     """
-    usual = trainer.model.config._attn_implementation
-    trainer.model.set_attn_implementation("eager")
-    try:
-        with trainer.recipe.on(trainer.device), measure.SavedBytes(trainer.model) as saved:
-            trainer.loss(batch.to(trainer.device))
-    finally:
-        trainer.model.set_attn_implementation(usual)
-    return saved
+
+    recipe: str
+    baseline: str
+    seeds: tuple[int, ...]
+    by_seed: tuple[float, ...]
+    mean: float
+    half: float | None
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves out 0; never for a single seed."""
+        return self.half is not None and abs(self.mean) > self.half
 
 
-def _samples(history: fine_tuning.History) -> dict:
-    """Thin the curves to what a figure needs: [step, loss] and [step, milliseconds] at evenly spaced steps."""
-    return {
-        "loss": _thin(history.losses, CURVE, digits=4),
-        "step_ms": _thin(history.milliseconds, STEPS, digits=2),
-        "loss_scale": [list(change) for change in history.scales],
-    }
+def against(
+    finished: list[records.Record], *, baseline: str = "32-true", value: str = "accuracy"
+) -> dict[str, Difference]:
+    """Return by recipe the paired differences of one of the results to the baseline, in the order of `RECIPES`.
 
-
-def _thin(values: list[float], most: int, *, digits: int) -> list[list]:
-    stride = max(1, -(-len(values) // most))
-    return [[step, round(value, digits)] for step, value in list(enumerate(values, 1))[::stride]]
-
-
-def summary(
-    finished: list[records.Record], *, measured: Callable[[list[dict]], dict[str, str]]
-) -> list[dict[str, str]]:
-    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `RECIPES`.
-
-    `measured` gives an experiment's own columns from the results of one recipe. Times are means over the seeds.
+    Paired: runs of one seed begin with the same weights and see the same batches, so most of what a seed decides
+    cancels. Seeds that only one of the two has are left out, and so is a recipe that shares none with the baseline.
     """
-    rows = []
-    for name in [name for name in RECIPES if any(record.recipe == name for record in finished)]:
-        runs = [record.results for record in finished if record.recipe == name]
-        memory, scale = runs[-1]["memory"], runs[-1]["loss_scale"]
-        kinds = {"weights": "weights", "gradients": "gradients", "optimizer": "optimizer"}
-        kinds |= {"activations": "saved_activations"}
-        if memory["peak_allocated"]:
-            kinds |= {"peak allocated": "peak_allocated", "peak reserved": "peak_reserved"}
-        rows.append(
-            {
-                "recipe": name,
-                **measured(runs),
-                "seconds": f"{measure.mean_interval(result['seconds'] for result in runs)[0]:.1f}",
-                "processor s": f"{measure.mean_interval(result['cpu_seconds'] for result in runs)[0]:.1f}",
-                "ms/step": f"{measure.mean_interval(result['step_ms'] for result in runs)[0]:.1f}",
-                **{heading: f"{memory[kind] / 1e6:.2f} MB" for heading, kind in kinds.items()},
-                "loss scale": "-" if scale is None else f"{scale:.0f}",
-                "skipped": " ".join(str(result["skipped_steps"]) for result in runs),
-                "NaN at step": " ".join(str(result["nan_step"] or "-") for result in runs),
-            }
-        )
-    return rows
+    found: dict[str, dict[int, float]] = {}
+    for record in finished:
+        number = record.results[value]
+        for seed in record.seeds:
+            found.setdefault(record.recipe, {})[seed] = math.nan if number is None else number
+    base, differences = found.get(baseline, {}), {}
+    for name in [name for name in RECIPES if name in found and name != baseline]:
+        seeds = tuple(sorted(found[name].keys() & base.keys()))
+        if seeds:
+            by_seed = tuple(found[name][seed] - base[seed] for seed in seeds)
+            differences[name] = Difference(name, baseline, seeds, by_seed, *measure.mean_interval(by_seed))
+    return differences
 
 
-def interval(values: Iterable[float | None], *, digits: int) -> str:
+def interval(values: Iterable[float | None], *, digits: int, sign: str = "") -> str:
     """Return "mean ± half the 95 % Student interval", the mean alone for one value, "nan" where one is not finite.
 
     None stands for such a value in a record that was read from the disk.
@@ -285,58 +275,4 @@ def interval(values: Iterable[float | None], *, digits: int) -> str:
     if any(value is None or not math.isfinite(value) for value in values):
         return "nan"
     mean, half = measure.mean_interval(values)
-    return f"{mean:.{digits}f}" if half is None else f"{mean:.{digits}f} ± {half:.{digits}f}"
-
-
-def table(rows: list[dict[str, str]], finished: list[records.Record], *, about: str) -> str:
-    """Return the rows of `summary` as aligned text, with a line that says what was measured and what ± means."""
-    seeds = max(sum(record.recipe == row["recipe"] for record in finished) for row in rows)
-    note = "one seed, so no interval"
-    if seeds > 1:
-        note = f"± is the 95 % Student interval of the mean over {seeds} seeds"
-    lines = command.columns([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
-    return f"{lines}\n{about}; {note}"
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A trained model on its device, in evaluation mode, with the record of its run; `cached`: not trained now."""
-
-    model: nn.Module
-    record: records.Record
-    cached: bool
-
-
-def kept(
-    plan: Plan,
-    recipe: Recipe,
-    *,
-    seed: int,
-    device: torch.device,
-    load: Callable[..., nn.Module],
-) -> Kept:
-    """Return the model of a run, from the cache where the same run was made before.
-
-    The same run: plan, recipe, seed, kind of device, texts, and the source of the plan's modules and `CODE_OF_A_RUN`.
-    `load(folder, dtype=...)` reads what `save_pretrained` wrote.
-    """
-    task, key = plan.task, _key(plan, recipe, seed=seed, device=device)
-    folder = cache.root() / f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}-{key}"
-    cached = (folder / "config.json").is_file()
-    if cached:
-        model, record = load(folder, dtype=recipe.weights), records.load(folder / "run.json")
-    else:
-        finished = run(plan, recipe, device=device, seed=seed)
-        model, record = finished.model, finished.record
-        try:
-            cache.keep(folder, lambda place: _write(place, finished))
-        except OSError as error:
-            warnings.warn(f"the trained model is not kept, {cache.root()}: {error.strerror}", stacklevel=3)
-    models.fit_attention(model, device)
-    return Kept(model.to(device).eval(), record, cached)
-
-
-def _write(folder: Path, finished: Run) -> None:
-    with models.quiet():
-        finished.model.save_pretrained(folder)
-    records.save(finished.record, folder).rename(folder / "run.json")
+    return f"{mean:{sign}.{digits}f}" if half is None else f"{mean:{sign}.{digits}f} ± {half:.{digits}f}"

@@ -39,6 +39,7 @@ class Schedule:
 class History:
     """What happened: losses and step times (milliseconds) of every step, the loss scale each time it changed.
 
+    `tokens` counts those that are not padding; `sizes` how many batches had which size: {"32x128": 40}, rows x length.
     `validation`: the accuracies that an experiment has measured on the way. `nan_step` is the first step, counted
     from 1, whose loss is not finite; None where all are.
     """
@@ -48,6 +49,8 @@ class History:
     milliseconds: list[float] = field(default_factory=list)
     scales: list[tuple[int, float]] = field(default_factory=list)
     skipped: int = 0
+    tokens: int = 0
+    sizes: dict[str, int] = field(default_factory=dict)
     validation: list[float] = field(default_factory=list)
     nan_step: int | None = None
 
@@ -166,6 +169,9 @@ def fine_tune(
                 losses[history.steps - before], taken = trainer.step(batch.to(trainer.device))
             history.steps += 1
             history.skipped += not taken
+            history.tokens += int(batch.mask.sum())
+            size = "x".join(map(str, batch.ids.shape))
+            history.sizes[size] = history.sizes.get(size, 0) + 1
             _note_scale(history, trainer)
             bar.update()
             if history.steps % CHECK_EVERY == 0:

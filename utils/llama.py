@@ -11,13 +11,27 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import batches, command, data, experiment, language_task, machine, measure, models, recipes, records
+from utils import (
+    batches,
+    command,
+    data,
+    experiment,
+    kept,
+    language_task,
+    machine,
+    measure,
+    models,
+    recipes,
+    records,
+    tables,
+)
 from utils.experiment import Run
 from utils.fake_quantize import fake_quantize
 from utils.fine_tuning import Trainer
@@ -272,7 +286,6 @@ def plan(task: Task) -> experiment.Plan:
             "held_out_tokens": len(losses),
             "loss": loss,
             "perplexity": _exp(loss),
-            "tokens_per_step": sum(map(len, task.train.ids)) / len(task.train) * settings.batch,
             "written_tokens": WRITTEN,
             "writing_ms": list(written.samples),
         }
@@ -291,17 +304,15 @@ def summary(finished: list[records.Record]) -> list[dict[str, str]]:
     Loss and perplexity carry the 95 % Student interval over the seeds; rates are means over the seeds.
     """
 
-    def measured(runs: list[dict]) -> dict[str, str]:
-        read = [1e3 * result["tokens_per_step"] / result["step_ms"] for result in runs]
+    def measured(_: str, runs: list[dict]) -> dict[str, str]:
         wrote = [1e3 * result["written_tokens"] / _median(result["writing_ms"]) for result in runs]
         return {
             "loss": experiment.interval((result["loss"] for result in runs), digits=4),
             "perplexity": experiment.interval((result["perplexity"] for result in runs), digits=4),
-            "trained tok/s": f"{measure.mean_interval(read)[0]:,.0f}",
-            "written tok/s": f"{measure.mean_interval(wrote)[0]:,.0f}",
+            "written tokens/s": f"{measure.mean_interval(wrote)[0]:,.0f}",
         }
 
-    return experiment.summary(finished, measured=measured)
+    return tables.summary(finished, measured=measured)
 
 
 def _median(samples: list[float]) -> float:
@@ -315,7 +326,7 @@ def table(finished: list[records.Record]) -> str:
         f"{result['parameters'] / 1e6:,.1f} million parameters; loss and perplexity per token, on"
         f" {result['held_out_tokens']:,} tokens held out; written one token after the other, batch 1"
     )
-    return experiment.table(summary(finished), finished, about=about)
+    return tables.table(summary(finished), finished, about=about)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -328,14 +339,8 @@ def _prepared(options: command.Options) -> command.Task:
     prose = data.prose(options.data, characters=settings.characters)
     task = language_task.prepare(prose, size=options.size, settings=settings, weights=options.weights)
     task = command.changed(task, options)
-    known = records.provenance(options.command)  # once: a long comparison is one state of the code
-
-    def one(recipe: Recipe, seed: int) -> records.Record:
-        how = {"provenance": known, "watch_steps": options.watch, "checkpoint": options.checkpoint}
-        return run(recipe, task=task, device=options.device, seed=seed, **how).record
-
     note = "the shape of LLaMA-7B is timed (token_times), not trained" if options.size == "full" else ""
-    return command.Task(prose.source, task.weights, task.settings.batch, one, table, note)
+    return experiment.commanded(plan(task), options, run=partial(run, task=task), table=table, note=note)
 
 
 @dataclass(frozen=True)
@@ -419,14 +424,14 @@ def trained(
     characters = language_task.settings_for(size).characters
     prose = data.generated_prose(characters) if source == "generated" else data.prose(source, characters=characters)
     task = language_task.prepare(prose, size=size)
-    kept = experiment.kept(
+    found = kept.kept(
         plan(task),
         chosen,
         seed=seed,
         device=device,
         load=models.saved_llama,
     )
-    return Trained(kept.model, task.tokenizer, task.held_out, task.held_out_text, kept.record, kept.cached)
+    return Trained(found.model, task.tokenizer, task.held_out, task.held_out_text, found.record, found.cached)
 
 
 if __name__ == "__main__":

@@ -171,6 +171,19 @@ def peak(device: torch.device) -> Peak:
     return Peak(torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device))
 
 
+def matmul_tflops(dtype: torch.dtype, *, device: torch.device, width: int | None = None, repeats: int = 5) -> float:
+    """Return the rate of one product of two square random matrices in TFLOP/s: the median of `repeats`.
+
+    As wide as a device needs to come near its best: 8,192 on CUDA, 1,024 on a CPU. What `Recipe.on` has set counts.
+    """
+    width = width or (8_192 if device.type == "cuda" else 1_024)
+    generator = torch.Generator(device).manual_seed(0)
+    a, b = (torch.randn(width, width, device=device, generator=generator).to(dtype) for _ in range(2))
+    with torch.no_grad():
+        timing = time_call(lambda: a @ b, device=device, warmup=1, repeats=repeats)
+    return 2 * width**3 / timing.median / 1e9
+
+
 @dataclass(frozen=True)
 class Rate:
     """A rate beside the limit that it is held against, both in `unit`."""

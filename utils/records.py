@@ -45,6 +45,7 @@ class Record:
     dirty: bool | None
     date: str
     schema: int = SCHEMA
+    key: str | None = None  # the same for a run that need not be made again; None in records older than keys
 
     @property
     def name(self) -> str:

@@ -1,0 +1,57 @@
+"""Trained models in the cache: the same run is made once, whichever chapter asks for it first."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from utils import cache, models, records
+from utils.experiment import Plan, Run, run, run_key
+from utils.recipes import Recipe
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A trained model on its device, in evaluation mode, with the record of its run; `cached`: not trained now."""
+
+    model: nn.Module
+    record: records.Record
+    cached: bool
+
+
+def kept(
+    plan: Plan,
+    recipe: Recipe,
+    *,
+    seed: int,
+    device: torch.device,
+    load: Callable[..., nn.Module],
+) -> Kept:
+    """Return the model of a run, from the cache where the same run was made before.
+
+    The same run: plan, recipe, seed, kind of device, texts, and the source of the plan's modules and `CODE_OF_A_RUN`.
+    `load(folder, dtype=...)` reads what `save_pretrained` wrote.
+    """
+    task, key = plan.task, run_key(plan, recipe, seed=seed, device=device)
+    folder = cache.root() / f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}-{key}"
+    cached = (folder / "config.json").is_file()
+    if cached:
+        model, record = load(folder, dtype=recipe.weights), records.load(folder / "run.json")
+    else:
+        finished = run(plan, recipe, device=device, seed=seed)
+        model, record = finished.model, finished.record
+        try:
+            cache.keep(folder, lambda place: _write(place, finished))
+        except OSError as error:
+            warnings.warn(f"the trained model is not kept, {cache.root()}: {error.strerror}", stacklevel=3)
+    models.fit_attention(model, device)
+    return Kept(model.to(device).eval(), record, cached)
+
+
+def _write(folder: Path, finished: Run) -> None:
+    with models.quiet():
+        finished.model.save_pretrained(folder)
+    records.save(finished.record, folder).rename(folder / "run.json")
