@@ -24,7 +24,7 @@ TINY = review_task.Settings(
     epochs=2,
     batch=8,
     max_length=32,
-    schedule=fine_tuning.Schedule(learning_rate=1e-3),
+    schedule=fine_tuning.Schedule(learning_rate=1e-3, clip=0.05),  # so low that it cuts
     shape=SHAPE,
 )
 SAME = [name for name in NAMES if name != "16-mixed"]  # all that Fabric's switch can do on a CPU
@@ -87,6 +87,13 @@ def test_a_skipped_step_of_fabric_does_not_move_the_learning_rate(task):
     skipped = 40 - math.log2(scaler.get_scale())
     assert 0 < skipped <= 6
     assert len(rates) == 1 + 6 - skipped  # one when it is made
+
+
+def test_a_run_under_fabric_draws_from_its_seed_alone(task):
+    first = run(fabric.train, "32-true", task)
+    torch.manual_seed(3)
+    assert run(fabric.train, "32-true", task) == first
+    assert run(fabric.train, "32-true", task, seed=1) != first
 
 
 def test_a_run_under_fabric_leaves_the_global_state_alone(task):
