@@ -1,5 +1,7 @@
 """Times come as raw samples, bytes are counted once, and saved activations equal a count by hand."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -34,6 +36,7 @@ def test_the_interval_is_students():
     assert mean == 2.0
     assert half == pytest.approx(2.484, abs=1e-3)
     assert measure.mean_interval([0.5]) == (0.5, None)
+    assert all(map(math.isnan, measure.mean_interval([0.5, math.nan])))
 
 
 def test_the_interval_covers_the_mean_as_often_as_it_says():
@@ -41,6 +44,11 @@ def test_the_interval_covers_the_mean_as_often_as_it_says():
     draws = torch.randn(4_000, 3, generator=generator, dtype=torch.float64)
     covered = sum(abs(mean) <= half for mean, half in map(measure.mean_interval, draws.tolist())) / len(draws)
     assert abs(covered - 0.95) < 5 * (0.95 * 0.05 / len(draws)) ** 0.5, covered
+
+
+def test_the_rate_of_a_product_counts_two_operations_for_each_multiply_add(monkeypatch):
+    monkeypatch.setattr(measure, "time_call", lambda call, **_: measure.Timing((call().shape[0] / 64,)))
+    assert measure.matmul_tflops(torch.bfloat16, device=CPU, width=64) == pytest.approx(2 * 64**3 / 1e9)
 
 
 def test_rates_stand_beside_their_limit():

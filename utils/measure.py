@@ -3,6 +3,7 @@
 Milliseconds, bytes, and decimal units (1 GB/s = 1e9 bytes a second, 1 TFLOP/s = 1e12 operations a second).
 """
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -85,11 +86,16 @@ def time_call(call: Callable[[], object], *, device: torch.device, warmup: int =
 
 
 def mean_interval(values: Iterable[float]) -> tuple[float, float | None]:
-    """Return the mean and half the width of its 95 % Student interval; None for the width of a single value."""
+    """Return the mean and half the width of its 95 % Student interval; None for the width of a single value.
+
+    With a value that is not finite, the mean is not, and the width is NaN.
+    """
     values = list(values)
     mean = statistics.fmean(values)
     if len(values) < 2:
         return mean, None
+    if not math.isfinite(mean):
+        return mean, math.nan
     quantile = STUDENT_T[min(len(values) - 1, len(STUDENT_T)) - 1]
     return mean, quantile * statistics.stdev(values) / len(values) ** 0.5
 
