@@ -22,7 +22,6 @@ FLOORS = (
         "errors",
         "records",
         "recorded",
-        "old_chart",
         "precision_names",
         "architectures",
     ),
@@ -46,6 +45,7 @@ FLOORS = (
         "optimizers",
         "fp8",
         "recipes",
+        "activation_tables",
         "activations",
         "memory",
         "batches",
@@ -55,7 +55,8 @@ FLOORS = (
         "command",
     ),
     (
-        *("data", "vocabulary", "models", "operations", "review_task", "language_task", "results", "experiment"),
+        *("data", "vocabulary", "models", "operations", "old_chart", "review_task", "language_task", "results"),
+        "experiment",
         *("kept", "tables", "distilbert", "llama", "levers", "fabric"),
     ),
 )
