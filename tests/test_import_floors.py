@@ -24,6 +24,7 @@ FLOORS = (
         "recorded",
         "precision_names",
         "architectures",
+        "bytes_per_parameter",
     ),
     ("scaling", "accumulation", "refinement"),
     (
