@@ -263,6 +263,12 @@ def test_an_epoch_holds_every_text_once_in_batches_of_similar_length():
     assert len(drawn) == batches.count(200, 8)
     padded = sum(batch.ids.numel() for batch in drawn)
     assert padded < 1.35 * sum(lengths), padded
+    orders = [
+        [batch.labels.tolist() for batch in batches.shuffled(tokens, 8, generator=torch.Generator().manual_seed(seed))]
+        for seed in (0, 0, 1)
+    ]
+    assert orders[0] == orders[1] != orders[2]
+    assert drawn[0].padding == 1 - drawn[0].mask.double().mean().item()
 
 
 # The command line

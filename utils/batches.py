@@ -33,6 +33,15 @@ class Batch:
         """Return the batch on `device`."""
         return Batch(*(part.to(device, non_blocking=True) for part in (self.ids, self.mask, self.labels)))
 
+    def pinned(self) -> "Batch":
+        """Return the batch in memory that a GPU reads by itself, while the processor goes on; needs CUDA."""
+        return Batch(*(part.pin_memory() for part in (self.ids, self.mask, self.labels)))
+
+    @property
+    def padding(self) -> float:
+        """The share of the tokens that are padding."""
+        return 1 - self.mask.sum().item() / self.mask.numel()
+
 
 def pad(tokens: Tokens, indices: list[int], *, length: int | None = None) -> Batch:
     """Return the texts at `indices` as one batch, padded with id 0 to `length` or to the longest of them.

@@ -66,7 +66,9 @@ class Task:
     note: str = ""  # what is to be said beside device, size, data and weights
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A parser that raises ValueError for a mistake, where argparse would print its usage and leave."""
+
     def error(self, message: str):
         raise ValueError(message)
 
@@ -76,7 +78,7 @@ def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Op
 
     Raises: ValueError that names the bad argument.
     """
-    parser = _Parser(prog=f"python -m utils.{program}", allow_abbrev=False)
+    parser = Parser(prog=f"python -m utils.{program}", allow_abbrev=False)
     parser.add_argument("--recipe", nargs="+", default=list(recipes), metavar="NAME", help=RECIPE_HELP)
     parser.add_argument("--size", help="small or full; default: full on a GPU")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="run seeds 0 to N-1")
@@ -165,9 +167,9 @@ def main(
         options = parse(sys.argv[1:] if arguments is None else arguments, program=program, recipes=recipes)
         task = prepare(options)
     except (ValueError, OSError) as error:
-        return _complain(program, str(error), 2)
+        return complain(program, str(error), 2)
     except KeyboardInterrupt:
-        return _complain(program, "interrupted before the first run", INTERRUPTED)
+        return complain(program, "interrupted before the first run", INTERRUPTED)
     print(header(options, task), flush=True)
     done: list[records.Record] = []
     try:
@@ -177,7 +179,7 @@ def main(
         kept = "" if options.record is None else "; their records are kept"
         if options.checkpoint:
             kept += "; the unfinished one goes on from its last checkpoint"
-        code = _complain(program, f"interrupted after {len(done)} of {planned} runs{kept}", INTERRUPTED)
+        code = complain(program, f"interrupted after {len(done)} of {planned} runs{kept}", INTERRUPTED)
     if done:
         print(task.table(done), flush=True)
     return code
@@ -199,11 +201,11 @@ def _run_all(options: Options, task: Task, done: list[records.Record], *, progra
             try:
                 record = task.run(chosen, seed)
             except checkpoints.Refused as error:
-                return _complain(program, str(error), 2)
+                return complain(program, str(error), 2)
             except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
                 if out_of_memory(error):
                     advice = f"try --batch {task.batch // 2}" if task.batch > 1 else "try --size small"
-                    return _complain(program, f"{chosen.name}: out of memory at batch size {task.batch}; {advice}", 2)
+                    return complain(program, f"{chosen.name}: out of memory at batch size {task.batch}; {advice}", 2)
                 if "not implemented for" not in str(error):
                     raise
                 missing[chosen.name] = f"missing, torch cannot run it on this device: {str(error).splitlines()[0]}"
@@ -213,7 +215,7 @@ def _run_all(options: Options, task: Task, done: list[records.Record], *, progra
                 try:
                     records.save(record, options.record)
                 except OSError as error:
-                    return _complain(program, f"the record cannot be written: {error.strerror or error}", 2)
+                    return complain(program, f"the record cannot be written: {error.strerror or error}", 2)
             done.append(record)
             progress.end()
     return 0
@@ -277,7 +279,8 @@ def header(options: Options, task: Task) -> str:
     return "\n".join(lines)
 
 
-def _complain(program: str, message: str, code: int) -> int:
+def complain(program: str, message: str, code: int) -> int:
+    """Print what went wrong as one line on stderr, and return the exit code."""
     print(f"{program}: {' '.join(message.split())}", file=sys.stderr, flush=True)
     return code
 

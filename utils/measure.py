@@ -3,6 +3,7 @@
 Milliseconds, bytes, and decimal units (1 GB/s = 1e9 bytes a second, 1 TFLOP/s = 1e12 operations a second).
 """
 
+import contextlib
 import math
 import statistics
 import time
@@ -72,17 +73,26 @@ def time_call(call: Callable[[], object], *, device: torch.device, warmup: int =
 
     Raises: ValueError when `repeats` is below 1.
     """
+    return time_in_turns({"": call}, device=device, warmup=warmup, repeats=repeats)[""]
+
+
+def time_in_turns(
+    calls: dict[str, Callable[[], object]], *, device: torch.device, warmup: int = 3, repeats: int = 10
+) -> dict[str, Timing]:
+    """Return the times of several calls that take turns, so that a machine that slows down slows all of them.
+
+    Raises: ValueError when `repeats` is below 1.
+    """
     if repeats < 1:
         raise ValueError(f"repeats {repeats} gives no sample; ask for at least 1")
-    for _ in range(warmup):
-        call()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    clock = StepClock(device)
-    for _ in range(repeats):
-        with clock:
-            call()
-    return Timing(tuple(clock.milliseconds()))
+    clocks = {name: StepClock(device) for name in calls}
+    for turn in range(warmup + repeats):
+        if turn == warmup and device.type == "cuda":
+            torch.cuda.synchronize(device)
+        for name, call in calls.items():
+            with clocks[name] if turn >= warmup else contextlib.nullcontext():
+                call()
+    return {name: Timing(tuple(clock.milliseconds())) for name, clock in clocks.items()}
 
 
 def mean_interval(values: Iterable[float]) -> tuple[float, float | None]:
