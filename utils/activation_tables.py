@@ -193,7 +193,7 @@ LLAMA = Table(
         *_rms_norm("attention"),
         *_inputs("queries, keys and values", readers=3),
         Saved("queries", "BSD", "compute", when="eager|fused"),
-        Saved("keys and values, repeated for each head", "BSD", "compute", count=2, when="eager|padded"),
+        Saved("keys and values, repeated for each head", "BSD", "compute", count=2, when="eager|fused eager|padded"),
         Saved("keys and values", "BSG", "compute", count=2, when="fused full"),
         Saved("softmax", "BHSS", "float32", when="eager"),
         *_dropout("attention", "BHSS", "weights", "eager attention-dropout"),

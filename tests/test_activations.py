@@ -1,0 +1,179 @@
+"""The formulas give what autograd saves, to the byte."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, DistilBertForSequenceClassification
+
+from test_architectures import config
+from utils import activations, measure
+from utils.activation_tables import COPIES, TABLES
+from utils.architectures import Architecture
+from utils.batches import Batch
+from utils.fine_tuning import Schedule, Trainer
+from utils.recipes import recipe
+
+CPU = torch.device("cpu")
+DROPOUTS = {"dropout": 0.1, "attention_dropout": 0.1, "head_dropout": 0.1}
+SMALL = {  # no two sizes are equal, so that a wrong one shows
+    "distilbert": Architecture("distilbert", 101, 30, 2, 3, 3, 44, 16),
+    "gpt2": Architecture("gpt2", 101, 30, 2, 3, 3, 52, 16, tied=True),
+    "llama": Architecture("llama", 101, 60, 2, 6, 2, 44, 16),
+}
+LENGTH = 7
+
+
+def trainer(a: Architecture, recipe_name: str, *, checkpointing: bool = False, device: torch.device = CPU) -> Trainer:
+    kind = DistilBertForSequenceClassification if a.family == "distilbert" else AutoModelForCausalLM
+    model = kind(config(a)) if a.family == "distilbert" else kind.from_config(config(a))
+    if checkpointing:
+        model.activation_checkpointing_enable({"use_reentrant": False})
+    return Trainer(model, recipe=recipe(recipe_name), device=device, schedule=Schedule(1e-3), steps=9)
+
+
+def batch(a: Architecture, rows: int = 2, *, length: int = LENGTH, padded: bool = True) -> Batch:
+    ids = torch.arange(3, 3 + rows * length).view(rows, length) % a.vocabulary
+    mask = torch.ones_like(ids)
+    if padded:
+        mask[-1, -2:] = 0
+    return Batch(ids, mask, ids[:, 0] % 2 if a.family == "distilbert" else ids.roll(-1, 1))
+
+
+def saved(t: Trainer, given: Batch) -> int:
+    # Without `recipe.on`, whose emulation of 16 bits, where a CPU needs it, rounds SDPA's float32 sums to 16 bits too.
+    with measure.SavedBytes(t.model) as found:
+        t.loss(given.to(t.device))
+    return found.total
+
+
+@pytest.mark.parametrize("name", ["64-true", "32-true", "16-mixed", "bf16-mixed", "bf16-true"])
+@pytest.mark.parametrize("family", SMALL)
+def test_the_formula_gives_the_saved_bytes(family, name):
+    for dropouts, checkpointing in itertools.product(({}, DROPOUTS), (False, True)):
+        if family == "llama" and dropouts:
+            dropouts = {"attention_dropout": 0.1}
+        a = replace(SMALL[family], **dropouts)
+        t = trainer(a, name, checkpointing=checkpointing)
+        for attention, padded, rows in itertools.product(activations.ATTENTIONS, (True, False), (1, 2)):
+            t.model.set_attn_implementation(attention)
+            how = {"batch": rows, "attention": attention, "checkpointing": checkpointing, "padded": padded}
+            found = saved(t, batch(a, rows, padded=padded))
+            assert activations.saved(a, t.recipe, length=LENGTH, device="cpu", **how) == found, (how, dropouts)
+
+
+def test_keys_that_heads_share_and_keys_of_their_own_are_both_counted():
+    for groups in (1, 3, 6):
+        a = replace(SMALL["llama"], groups=groups, tied=groups == 1)
+        t = trainer(a, "bf16-mixed")
+        for attention, padded in itertools.product(activations.ATTENTIONS, (True, False)):
+            t.model.set_attn_implementation(attention)
+            how = {"batch": 2, "attention": attention, "padded": padded}
+            found = saved(t, batch(a, padded=padded))
+            assert activations.saved(a, t.recipe, length=LENGTH, device="cpu", **how) == found, (groups, how)
+
+
+@pytest.mark.parametrize(
+    ("name", "attention", "megabytes"),
+    [
+        ("32-true", "eager", 140.3),
+        ("bf16-mixed", "eager", 85.3),
+        ("bf16-true", "eager", 70.2),
+        ("32-true", "sdpa", 140.3),  # a CPU has no fused kernel with dropout
+        ("bf16-mixed", "sdpa", 108.9),
+        ("bf16-true", "sdpa", 93.8),
+    ],
+)
+def test_a_larger_model_gives_what_was_measured_of_it(name, attention, megabytes):
+    a = Architecture("distilbert", 512, 128, 4, 4, 4, 512, 64, **DROPOUTS)
+    found = activations.saved(*(a, recipe(name)), batch=64, length=48, attention=attention, padded=False, device="cpu")
+    assert found / 1e6 == pytest.approx(megabytes, abs=0.06)
+
+
+def test_mixed_precision_saves_about_half_and_copies_of_the_weights():
+    a = SMALL["llama"]
+    terms = activations.terms(a, recipe("bf16-mixed"), batch=2, length=LENGTH)
+    matrices = [size for size in a.weights() if size > a.vocabulary]
+    copies = sum(term.bytes for term in terms if term.row.what == COPIES)
+    assert copies == 2 * (sum(matrices) - a.vocabulary * a.width)  # of all but the embeddings
+    assert sum(term.tensors for term in terms if term.row.what == COPIES) == len(matrices) - 1
+    large = {"batch": 32, "length": 512, "attention": "sdpa"}
+    whole = activations.saved(a, recipe("32-true"), **large)
+    assert 0.5 < activations.saved(a, recipe("bf16-mixed"), **large) / whole < 0.95
+    assert activations.saved(a, recipe("bf16-true"), **large) < activations.saved(a, recipe("bf16-mixed"), **large)
+
+
+def test_eager_attention_makes_mixed_precision_save_more_than_float32_for_long_texts():
+    a = SMALL["llama"]  # softmax in float32, and its copy in 16 bits for the product with the values
+    short, long = (
+        [activations.saved(a, recipe(name), batch=32, length=n) for name in ("32-true", "bf16-mixed")] for n in (8, 512)
+    )
+    assert short[0] > short[1]
+    assert long[0] < long[1]
+
+
+def test_the_square_of_the_length_goes_where_one_kernel_computes_attention():
+    a, how = SMALL["gpt2"], {"batch": 2, "padded": False}
+    eager = [activations.saved(a, recipe("32-true"), length=n, **how) for n in (64, 128, 256)]
+    fused = [activations.saved(a, recipe("32-true"), length=n, attention="sdpa", **how) for n in (64, 128, 256)]
+    assert eager[2] - 2 * eager[1] > 4 * (eager[1] - 2 * eager[0]) > 0
+    assert fused[2] - 2 * fused[1] == fused[1] - 2 * fused[0] < 0  # linear, with a constant
+
+
+def test_dropout_masks_are_numbers_on_a_cpu_and_bools_on_a_gpu():
+    a = SMALL["distilbert"]
+    sizes = {}
+    for device in activations.DEVICES:
+        how = {"batch": 2, "length": LENGTH, "device": device}
+        dry = activations.saved(a, recipe("32-true"), **how)
+        terms = activations.terms(replace(a, **DROPOUTS), recipe("32-true"), **how)
+        sizes[device] = sum(term.bytes for term in terms if term.row.what.startswith("dropout mask"))
+        assert sum(term.bytes for term in terms) > dry
+    assert sizes["cpu"] == 4 * sizes["cuda"] > 0
+
+
+@pytest.mark.parametrize("family", SMALL)
+def test_without_dropout_a_gpu_saves_what_a_cpu_saves_with_eager_attention(family):
+    for name in ("32-true", "bf16-mixed"):
+        on = [
+            activations.saved(SMALL[family], recipe(name), batch=2, length=LENGTH, device=device)
+            for device in activations.DEVICES
+        ]
+        # GPT-2's GELU raises to a power, which autocast does in float32 on CUDA alone.
+        assert (on[0] == on[1]) is not (family == "gpt2" and name == "bf16-mixed"), (name, on)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["32-true", "16-mixed", "bf16-mixed", "bf16-true"])
+@pytest.mark.parametrize("family", SMALL)
+def test_the_formula_gives_what_a_gpu_saves_with_eager_attention(family, name):
+    device = torch.device("cuda")
+    for dropouts, checkpointing, rows in itertools.product(({}, DROPOUTS), (False, True), (1, 2)):
+        a = replace(SMALL[family], **dropouts) if family != "llama" else SMALL[family]
+        t = trainer(a, name, checkpointing=checkpointing, device=device)
+        t.model.set_attn_implementation("eager")
+        how = {"batch": rows, "checkpointing": checkpointing}
+        found = saved(t, batch(a, rows))
+        assert activations.saved(a, t.recipe, length=LENGTH, device="cuda", **how) == found, (how, dropouts)
+
+
+def test_an_attention_or_a_device_without_a_formula_is_refused():
+    for how in ({"attention": "flash_attention_2"}, {"device": "meta"}):
+        with pytest.raises(ValueError, match="no formula for attention"):
+            activations.saved(SMALL["gpt2"], recipe("32-true"), batch=1, length=4, **how)
+
+
+def test_every_row_asks_for_conditions_and_sizes_that_there_are():
+    known = set(SMALL["llama"].dimensions) | set("BS")
+    held = set()
+    for padded, device, name, rows, attention in itertools.product(
+        (True, False), activations.DEVICES, ("32-true", "bf16-true", "bf16-mixed"), (1, 2), activations.ATTENTIONS
+    ):
+        how = {"attention": attention, "checkpointing": False, "padded": padded, "device": device}
+        held |= activations.conditions(replace(SMALL["gpt2"], **DROPOUTS), recipe(name), batch=rows, **how)
+    for table in TABLES.values():
+        for row in (*table.once, *table.layer, *table.checkpointed, *table.mask):
+            assert set(row.size) <= known, row
+            assert {part for word in row.when.split() for part in word.split("|")} <= held, row
+            assert row.dtype in activations.itemsizes(recipe("32-true")), row
