@@ -172,8 +172,9 @@ def main(
         return complain(program, "interrupted before the first run", INTERRUPTED)
     print(header(options, task), flush=True)
     done: list[records.Record] = []
+    missing: dict[str, str] = {}  # what torch cannot run on this device, and why
     try:
-        code = _run_all(options, task, done, program=program)
+        code = _run_all(options, task, done, missing, program=program)
     except KeyboardInterrupt:
         planned = len(options.recipes) * options.seeds
         kept = "" if options.record is None else "; their records are kept"
@@ -181,13 +182,15 @@ def main(
             kept += "; the unfinished one goes on from its last checkpoint"
         code = complain(program, f"interrupted after {len(done)} of {planned} runs{kept}", INTERRUPTED)
     if done:
-        print(task.table(done), flush=True)
+        print(task.table(done))
+    for name, why in missing.items():
+        print(f"{name}: {why}")
     return code
 
 
-def _run_all(options: Options, task: Task, done: list[records.Record], *, program: str) -> int:
+def _run_all(options: Options, task: Task, done: list[records.Record], missing: dict[str, str], *, program: str) -> int:
     """Make all runs, one seed of every recipe before the next, so that what a stopped command leaves is comparable."""
-    progress, missing = _Progress(planned=len(options.recipes) * options.seeds), {}
+    progress = _Progress(planned=len(options.recipes) * options.seeds)
     for seed in range(options.seeds):
         for chosen in options.recipes:
             progress.begin(chosen, seed)

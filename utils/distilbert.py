@@ -106,7 +106,7 @@ def summary(finished: list[records.Record]) -> list[dict[str, str]]:
     def accuracy(name: str, runs: list[dict]) -> dict[str, str]:
         found, own = differences.get(name), [100 * result["accuracy"] for result in runs]
         points = experiment.interval((100 * each for each in found.by_seed), digits=1, sign="+") if found else "-"
-        return {"accuracy %": experiment.interval(own, digits=1), "- 32-true": points}
+        return {"accuracy %": experiment.interval(own, digits=1), "minus 32-true": points}
 
     return tables.summary(finished, measured=accuracy)
 
