@@ -156,7 +156,7 @@ def _attention(module: nn.Module | None) -> str:
 
 
 def _checkpointing(module: nn.Module | None) -> bool:
-    return bool(getattr(module, "is_gradient_checkpointing", False))
+    return bool(getattr(module, "is_activation_checkpointing", False))
 
 
 def _device(module: nn.Module | None) -> str:
