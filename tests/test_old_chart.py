@@ -25,3 +25,9 @@ def test_the_rate_is_operations_over_time(name, tflops):
 
 def test_every_run_has_a_recipe_of_the_book():
     assert {run.recipe for run in old_chart.RUNS} - {"32-true-high"} <= set(RECIPES)
+
+
+def test_high_and_medium_are_one_way_to_multiply_on_an_a100():
+    high = old_chart.BY_NAME["TF32"]
+    assert (old_chart.MEDIUM.accuracy, old_chart.MEDIUM.reserved_gb) == (high.accuracy, high.reserved_gb)
+    assert old_chart.MEDIUM.minutes == pytest.approx(high.minutes, rel=0.01)
