@@ -117,10 +117,10 @@ def test_the_table_shows_median_spread_ratio_and_why_something_is_missing():
     ]
     rows = [" ".join(row.split()) for row in levers.table(lines).splitlines()]
     assert rows == [
-        "lever setting milliseconds times as fast",
-        "attention eager 2.00 ± 1.00 1.00",
-        "attention sdpa 1.00 ± 0.00 2.00 fused",
-        "loading pinned - - missing: no GPU",
+        "lever: setting milliseconds times as fast",
+        "attention: eager 2.00 ± 1.00 1.00",
+        "attention: sdpa 1.00 ± 0.00 2.00 fused",
+        "loading: pinned - - missing: no GPU",
     ]
 
 

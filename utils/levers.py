@@ -158,13 +158,17 @@ def _compiled(trainer: Callable[[], Trainer], step: Callable, *, device: torch.d
 
 def table(found: list[Line]) -> str:
     """Return the lines as aligned text: median and quartile distance, and how many times as fast as the first."""
-    rows = [("lever", "setting", "milliseconds", "times as fast", "")]
+    rows = [("lever: setting", "milliseconds", "times as fast")]
     for line in found:
-        times, faster = "-", "-"
-        if line.samples:
-            times, faster = f"{line.timing.median:.2f} ± {line.timing.spread:.2f}", f"{line.faster:.2f}"
-        rows.append((line.lever, line.setting, times, faster, line.note))
-    return command.columns(rows)
+        timed = (
+            (f"{line.timing.median:.2f} ± {line.timing.spread:.2f}", f"{line.faster:.2f}")
+            if line.samples
+            else ("-", "-")
+        )
+        rows.append((f"{line.lever}: {line.setting}", *timed))
+    notes = ["", *(line.note for line in found)]
+    texts = command.columns(rows).splitlines()
+    return "\n".join(f"{text}  {note}".rstrip() for text, note in zip(texts, notes, strict=True))
 
 
 def record(task: Task, found: list[Line], *, device: torch.device, shown: str = "", seed: int = 0) -> records.Record:
