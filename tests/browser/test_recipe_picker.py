@@ -128,7 +128,8 @@ def test_a_number_of_parameters_is_said_as_people_say_it(module, count, text):
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(267_820_040, "0.268 GB"), (2_000_000, "2 MB"), (1_241_579_667_456, "1,242 GB")]
+    ("size", "text"),
+    [(267_820_040, "0.268 GB"), (21_700_000, "0.0217 GB"), (2_000_000, "2 MB"), (1_241_579_667_456, "1,242 GB")],
 )
 def test_bytes_are_said_in_decimal_units(module, size, text):
     assert module("bytesText", size) == text

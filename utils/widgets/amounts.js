@@ -40,7 +40,7 @@ export function countText(count) {
 export function bytesText(bytes) {
   const size = Math.abs(bytes);
   if (size < GIGABYTE / 100) return `${Number((bytes / 1e6).toPrecision(3))} MB`;
-  return `${Number((bytes / GIGABYTE).toPrecision(size < 1e12 ? 3 : 4)).toLocaleString("en")} GB`;
+  return `${Number((bytes / GIGABYTE).toPrecision(size < 1e12 ? 3 : 4)).toLocaleString("en", { maximumFractionDigits: 9 })} GB`;
 }
 
 // What is said where a field holds something else than the answer is about.

@@ -233,7 +233,7 @@ def advise(card: str, task: str, *, parameters: int, memory: float = 0) -> Advic
 
     Raises: ValueError for an unknown card or task, or a number out of range.
     """
-    chosen, room = _card(card), _room(card, memory)
+    chosen, room = _card(card), room_of(card, memory)
     if task not in TASKS:
         raise ValueError(f"task {task!r} is not one of {', '.join(TASKS)}")
     if not 1 <= parameters <= MOST_PARAMETERS:
@@ -277,10 +277,15 @@ def _card(name: str) -> Card:
     return CARDS[name]
 
 
-def _room(card: str, memory: float) -> int:
+def room_of(card: str, memory: float = 0) -> int:
+    """Return the bytes of a card with `memory` GB, 0 for the least that it is sold with.
+
+    Raises: ValueError for an unknown card, or a memory out of range.
+    """
     if not (math.isfinite(memory) and 0 <= memory <= 10**6):
         raise ValueError(f"memory {memory} GB is not between 0 and 1,000,000")
-    return round((memory or _card(card).memory[0]) * GIGABYTE)
+    sold = _card(card).memory[0]
+    return round((memory or sold) * GIGABYTE)
 
 
 def facts() -> dict:
