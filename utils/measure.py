@@ -187,7 +187,7 @@ def peak(device: torch.device) -> Peak:
     return Peak(torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device))
 
 
-def matmul_tflops(dtype: torch.dtype, *, device: torch.device, width: int | None = None, repeats: int = 5) -> float:
+def matmul_tflops(dtype: torch.dtype, *, device: torch.device, width: int | None = None, repeats: int = 3) -> float:
     """Return the rate of one product of two square random matrices in TFLOP/s: the median of `repeats`.
 
     As wide as a device needs to come near its best: 8,192 on CUDA, 1,024 on a CPU. What `Recipe.on` has set counts.
