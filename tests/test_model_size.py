@@ -46,6 +46,7 @@ def test_all_is_set_and_read_from_python():
     ("settings", "complaint"),
     [
         ({"model": "LLaMA 8B"}, r"model 'LLaMA 8B' is not one of DistilBERT, GPT-2, .*LLaMA 7B"),
+        ({"model": ""}, "a model without a name needs sizes; pass an Architecture"),
         ({"recipe": "fp8"}, "recipe 'fp8' is not one of 64-true, 32-true"),
         ({"optimizer": "adam"}, "optimizer 'adam' is not one of adamw, adamw-8bit, sgd-momentum, sgd"),
         ({"attention": "flash"}, "attention 'flash' is not one of eager, sdpa"),

@@ -5,7 +5,17 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, heights, module_page, parts_of
+from tests.browser.widget_page import (
+    DESK,
+    PHONE,
+    barriers,
+    cut_off,
+    heights,
+    module_page,
+    parts_of,
+    small_targets,
+    smallest_text,
+)
 from utils import memory
 from utils.architectures import NAMED, Architecture
 from utils.widgets import model_size_facts as words
@@ -144,6 +154,22 @@ def test_bytes_are_written_as_python_writes_them(call, size):
     assert call("bytesText", size) == words.bytes_text(size)
 
 
+@pytest.mark.parametrize(
+    ("saving", "fits_now", "text"),
+    [
+        ({"name": "half the batch", "bytes": 38 * 10**9, "fits": True}, False, "−38 GB: fits"),
+        ({"name": "half the batch", "bytes": 38 * 10**9, "fits": True}, True, "−38 GB"),
+        ({"name": "half the batch", "bytes": 38 * 10**9, "fits": False}, False, "−38 GB"),
+        ({"name": "half the batch", "bytes": None, "fits": False}, False, "it is 1"),
+        ({"name": "bf16-true", "bytes": 0, "fits": True}, True, "nothing"),
+        ({"name": "bf16-true", "bytes": -5_000_000, "fits": True}, True, "+5 MB"),
+        ({"name": "8-bit Adam", "bytes": None, "fits": False}, False, "it is not Adam"),
+    ],
+)
+def test_a_saving_has_its_sign_and_says_if_it_is_enough(call, saving, fits_now, text):
+    assert call("changeText", {"optimizer": "sgd"}, saving, fits_now) == text
+
+
 # What a reader does
 
 
@@ -252,6 +278,13 @@ def test_sizes_of_your_own_start_from_those_of_the_model(show, widget):
     assert field(page, "Heads of keys").is_disabled()  # a GPT-2 shares none
 
 
+def test_texts_longer_than_the_positions_get_a_warning(show):
+    page = show(ModelSize("GPT-2", length=1_024))
+    assert text_of(page, "count") == "124 million parameters, texts of up to 1,024 tokens"
+    type_into(page, "Length, tokens", "1,025")
+    assert text_of(page, "count") == "124 million parameters, texts of up to 1,024 tokens: yours are longer"
+
+
 @pytest.mark.parametrize("change", words.CHANGES)
 def test_a_change_saves_what_it_says(show, widget, change):
     page, plan = show(widget), widget.plan
@@ -344,8 +377,7 @@ def test_it_can_be_used_with_the_keyboard_alone(show, widget):
 def test_nothing_scrolls_sideways_or_is_cut_off(show, model, width):
     page = show(ModelSize(model, batch=512, shards=8, length=512), viewport={"width": width, "height": 900})
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    cut = "(nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.textContent)"
-    assert page.locator(".mp-panel :is(th, td, button, p, li, .mp-ms-bar)").evaluate_all(cut) == []
+    assert cut_off(page, ".mp-panel :is(th, td, button, p, li, .mp-ms-bar)") == []
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
@@ -356,13 +388,8 @@ def test_the_height_that_is_kept_free_is_about_the_one_it_takes(show, widget, si
 
 def test_targets_are_large_enough_and_text_is_not_small(show, widget):
     page = show(widget, viewport=PHONE)
-    for control in page.locator(".mp-panel :is(button, input, select)").all():
-        box = control.bounding_box()
-        assert min(box["width"], box["height"]) >= 24, control.inner_text()
-    sizes = page.evaluate("""() => [...document.querySelectorAll('.mp-panel *')]
-      .filter((node) => [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim()))
-      .map((node) => parseFloat(getComputedStyle(node).fontSize))""")
-    assert min(sizes) >= 12.8
+    assert small_targets(page) == []
+    assert smallest_text(page) >= 12.8
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

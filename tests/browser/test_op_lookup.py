@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.widget_page import PHONE, barriers, module_page
+from tests.browser.widget_page import PHONE, barriers, cut_off, module_page, small_targets, smallest_text
 from utils.autocast_docs import RULES
 from utils.autocast_operations import OPERATIONS
 from utils.widgets.op_lookup import OpLookup
@@ -148,8 +148,7 @@ def test_it_can_be_used_with_the_keyboard_alone(show, widget):
 def test_nothing_scrolls_sideways_or_is_cut_off(show, widget, width):
     page = show(widget, viewport={"width": width, "height": 900})
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    cut = "(nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.textContent)"
-    assert page.locator(".mp-ol :is(th, td, button, p, .mp-ol-box)").evaluate_all(cut) == []
+    assert cut_off(page, ".mp-ol :is(th, td, button, p, .mp-ol-box)") == []
 
 
 @pytest.mark.parametrize("width", [320, 390])
@@ -174,13 +173,8 @@ def test_no_word_is_broken_on_a_phone(show, widget, width):
 
 def test_targets_are_large_enough_and_text_is_not_small(show, widget):
     page = show(widget, viewport=PHONE)
-    for control in page.locator(".mp-panel :is(button, input)").all():
-        box = control.bounding_box()
-        assert min(box["width"], box["height"]) >= 24, control.inner_text()
-    sizes = page.evaluate("""() => [...document.querySelectorAll('.mp-panel *')]
-      .filter((node) => [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim()))
-      .map((node) => parseFloat(getComputedStyle(node).fontSize))""")
-    assert min(sizes) >= 12.8
+    assert small_targets(page) == []
+    assert smallest_text(page) >= 12.8
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

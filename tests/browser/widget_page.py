@@ -49,3 +49,25 @@ def heights(page):
         """() => [document.querySelector("[data-mp-widget]"), document.querySelector(".mp-panel").offsetHeight / 16]
              .map((part) => part.style ? parseFloat(getComputedStyle(part).getPropertyValue("--mp-height")) : part)"""
     )
+
+
+def small_targets(page):
+    """The controls of the widget that are less than 24 pixels high or wide (WCAG 2.2, 2.5.8), by their text."""
+    boxes = [
+        (control, control.bounding_box()) for control in page.locator(".mp-panel :is(button, input, select)").all()
+    ]
+    return [control.inner_text() for control, box in boxes if box and min(box["width"], box["height"]) < 24]
+
+
+def smallest_text(page):
+    """The size of the smallest text of the widget, in pixels."""
+    return page.evaluate("""() => Math.min(...[...document.querySelectorAll('.mp-panel *')]
+      .filter((node) => [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim()))
+      .map((node) => parseFloat(getComputedStyle(node).fontSize)))""")
+
+
+def cut_off(page, selector):
+    """The text of all that a selector finds whose content is wider than its box."""
+    return page.locator(selector).evaluate_all(
+        "(nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.textContent)"
+    )

@@ -70,6 +70,8 @@ class ModelSize(BookWidget):
     def _valid_model(self, proposal) -> str:
         if proposal["value"] not in (OWN, *NAMED):
             raise ValueError(f"model {proposal['value']!r} is not one of {', '.join(NAMED)}")
+        if proposal["value"] == OWN and not self.sizes:
+            raise ValueError("a model without a name needs sizes; pass an Architecture")
         return proposal["value"]
 
     @traitlets.validate("sizes")

@@ -38,7 +38,8 @@ ATTENTIONS = {"eager": "eager", "sdpa": "SDPA, fused"}
 STAGES = {0: "0", 1: "1: optimizer", 2: "2: gradients too", 3: "3: weights too"}
 LEFT_OUT = (
     "Not counted: buffers, temporaries, the workspace of kernels, what the allocator cannot use of its blocks"
-    " (fragmentation), and the CUDA context. Leave a tenth of the card for them, and measure. 1 GB is 10⁹ bytes."
+    " (fragmentation), and the CUDA context. A card that is filled to the last byte here does not fit. 1 GB is 10⁹"
+    " bytes."
 )
 
 

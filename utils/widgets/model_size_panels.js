@@ -66,7 +66,8 @@ export function sizeFields(h, facts, actions) {
         if (input.type === "text") input.setAttribute("aria-invalid", "false");
       }
       fields.find(({ size: name }) => name === "groups").input.disabled = plan.sizes.family !== "llama"; // others share no keys
-      setText(count, `${countText(Number(ledger.parameters))} parameters, texts of up to ${plan.sizes.positions.toLocaleString("en")} tokens`);
+      setText(count, modelText(plan, Number(ledger.parameters)));
+      count.classList.toggle("mp-ms-over", plan.length > plan.sizes.positions);
       setText(wrong, ""); // all fields show what holds again
       wrong.hidden = true;
     },

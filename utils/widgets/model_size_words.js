@@ -19,6 +19,12 @@ const MS_NOT_OPEN = {
 /** Bytes for each parameter, three digits of them. */
 export const perParameterText = (bytes, parameters) => String(Number((Number(bytes) / parameters).toPrecision(3)));
 
+/** How large the model is, and how long its texts may be. */
+export function modelText({ sizes: { positions }, length }, parameters) {
+  const over = length > positions ? ": yours are longer" : "";
+  return `${countText(parameters)} parameters, texts of up to ${positions.toLocaleString("en")} tokens${over}`;
+}
+
 /** Whether it fits, and by how much. */
 export function msVerdict({ total, room, shards }) {
   const spare = room - total;
