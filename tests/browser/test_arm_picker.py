@@ -412,6 +412,8 @@ def test_in_forced_colours_what_is_pressed_can_be_told(show):
     width = "(node) => getComputedStyle(node).borderTopWidth"
     pressed, other = page.locator(".mp-ap-seeds button").all()[:2]
     assert (pressed.evaluate(width), other.evaluate(width)) == ("3px", "1px")
+    tick = "(node) => getComputedStyle(node, '::before').content"
+    assert box(page, "16-mixed").evaluate(tick) == "none"  # the browser draws its own
 
 
 def test_there_are_no_ids_and_no_globals_and_two_widgets_are_independent(show):
