@@ -2,13 +2,14 @@
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, DistilBertForSequenceClassification
 
 from test_architectures import config
-from utils import activations, measure
+from utils import activations, measure, records
 from utils.activation_tables import COPIES, TABLES
 from utils.architectures import Architecture
 from utils.batches import Batch
@@ -89,6 +90,25 @@ def test_a_larger_model_gives_what_was_measured_of_it(name, attention, megabytes
     a = Architecture("distilbert", 512, 128, 4, 4, 4, 512, 64, **DROPOUTS)
     found = activations.saved(*(a, recipe(name)), batch=64, length=48, attention=attention, padded=False, device="cpu")
     assert found / 1e6 == pytest.approx(megabytes, abs=0.06)
+
+
+RECORDED = sorted((Path(__file__).resolve().parents[1] / "book" / "results").glob("*-seed0.json"))
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_every_recorded_run_saved_what_the_formula_says(path):
+    record = records.load(path)
+    settings, shape = record.settings, dict(record.settings["shape"])
+    shape.pop("spread")
+    shape = {"groups": shape["heads"], "attention_dropout": shape.get("dropout", 0.0)} | shape
+    family = "llama" if "llama" in record.experiment else "distilbert"
+    found = activations.saved(
+        *(Architecture(family, **shape), recipe(record.recipe)),
+        batch=settings["batch"],
+        length=settings.get("max_length") or settings["length"],
+        device=record.device["kind"],
+    )
+    assert found == record.results["memory"]["saved_activations"]
 
 
 def test_mixed_precision_saves_about_half_and_copies_of_the_weights():

@@ -92,6 +92,9 @@ def terms(
     """Return what a forward pass in training mode saves, row by row.
 
     `padded`: whether a text of the batch is shorter than the others. Without that, the mask is left out.
+    Measured on a CPU. Those of a GPU with eager attention agree with torch's rules for CUDA tensors without data; none
+    was measured on a GPU yet. Its fused kernels save up to 24 bytes a layer besides, and one of them rounds up the
+    log-sum-exps to 32 tokens. `FastHalf` saves them in 16 bits.
     Raises: ValueError for an attention or a device that there is no formula for.
     """
     how = {"batch": batch, "attention": attention, "checkpointing": checkpointing, "padded": padded, "device": device}
