@@ -25,7 +25,8 @@ SEED_SPREAD = Choice(
 )  # fmt: skip
 WHO_FAILS = Choice(
     "training/distilbert/who-fails",
-    "Eleven recipes, five seeds each. Two of them end where guessing does. One of the two is in this list: which?",
+    "Eleven recipes, five seeds each. Two of them end at guessing or not far from it. One of the two is in this"
+    " list: which?",
     (
         Option(
             "16-mixed",
