@@ -51,7 +51,8 @@ def code_table(*, signed: bool) -> torch.Tensor:
 def quantize(x: torch.Tensor, *, signed: bool, block: int = BLOCK) -> Blocks:
     """Return a float tensor as codes: the nearest one to each value divided by the `absmax` of its block.
 
-    The blocks run along the flattened tensor; the last may be shorter. Where one value is not finite, none of its block is.
+    The blocks run along the flattened tensor; the last may be shorter. Where one value is not finite, none of its
+    block is.
     Raises: ValueError for a block of no value, and for a negative value without `signed`.
     """
     if block < 1:
@@ -104,7 +105,7 @@ class Blockwise:
         if weight.numel() < self.least:
             return {name: zeros}
         codes, absmax = quantize(zeros, signed=signed, block=self.block)
-        return {name: codes, f"{name}_absmax": absmax}
+        return {name: codes.clone(), f"{name}_absmax": absmax}  # without the storage that fills the last block
 
     def read(self, state: State, name: str, *, signed: bool) -> torch.Tensor:
         """Return the moment `name` in float32, which may be the state's own tensor."""
