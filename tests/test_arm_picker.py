@@ -154,6 +154,7 @@ def test_a_clear_difference_is_given_with_its_interval(data):
         ((-0.5, 1.0, -0.9, 1.0, 0.4), "cannot", "cannot be told from 32-true with these 5 pairs: +0.2 ± 1.1 points"),
         ((0.5, -1.0, 0.9, -1.0, -0.4), "cannot", "cannot be told from 32-true with these 5 pairs: −0.2 ± 1.1 points"),
         ((-2.0, -2.2, -1.8), "lower", "lower by 2.0 ± 0.5 points (3 pairs)"),
+        ((0.01, 0.02, 0.01, 0.01, 0.02), "higher", "higher by 0.01 ± 0.01 points (5 pairs)"),
         ((1.5,), "pair", "one pair, so no interval: +1.5 points"),
         ((0.0, 0.0), "equal", "equal in each of 2 pairs"),
         ((-0.3, -0.3), "lower", "lower by 0.3 points, in each of 2 pairs"),

@@ -258,6 +258,21 @@ def test_the_seeds_that_it_would_take_are_named(show, call):
     assert "takes" not in page.locator(".mp-ap-gaps").inner_text()
 
 
+def test_an_arm_far_away_is_set_aside_with_an_arrow_and_no_advice(show):
+    far = [run("16-true-eps", seed, accuracy) for seed, accuracy in enumerate((0.5, 0.5, 0.7, 0.5, 0.5))]
+    page = show(picker(arms_of([*five_seeds(), *far]), chosen=["bf16-mixed", "16-true-eps"]))
+    row = page.locator("[data-arm='16-true-eps']")
+    mean = sum(100 * (x - y) for x, y in zip((0.5, 0.5, 0.7, 0.5, 0.5), ACCURACY["32-true"], strict=True)) / 5
+    assert row.locator(".mp-ap-far-low").inner_text() == f"← −{abs(mean):.1f}"
+    assert (row.locator(".mp-ap-dot").count(), "takes" in row.inner_text()) == (0, False)
+    assert page.locator(".mp-ap-rows .mp-ap-far-low").inner_text() == "← 54.0"
+    assert page.locator(".mp-ap-rows .mp-ap-dot").count() == 10
+    ticks = [float(tick.rstrip(" %\u00a0")) for tick in page.locator(".mp-ap-rows .mp-ap-tick").all_inner_texts()]
+    assert min(ticks) > 79  # the axis is that of the others
+    press(page, "seed 2")
+    assert page.locator(".mp-ap-rows .mp-ap-far-low").inner_text() == "← 70.0"
+
+
 def test_one_seed_alone_gives_another_order_than_the_next(show):
     page = show(picker())
     said = set()

@@ -24,7 +24,8 @@ class Quantity:
 
     `better`: 1 where more is better, -1 where less is. `decimals`: None for three digits of the largest.
     `step`: the difference that one would like to see, in `unit`; None: 5 % of the baseline.
-    `finite`: it says nothing of a run whose loss was NaN. `digits`: how many of it are kept.
+    `finite`: it says nothing of a run whose loss was NaN. `digits`: how many of it are kept. `far`: an arm that lies
+    farther than this from the baseline is set aside, so that the axis shows the others; None: never.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Quantity:
     step_words: str = "5 %"
     finite: bool = True
     digits: int = DIGITS
+    far: float | None = None
 
 
 def _bytes(kind: str, label: str) -> Quantity:
@@ -48,7 +50,7 @@ def _bytes(kind: str, label: str) -> Quantity:
 QUANTITIES = (
     Quantity(
         "accuracy", "test accuracy", "%", ("accuracy",), 100.0, 1, decimals=1, difference="points", step=0.25,
-        step_words="a quarter point",
+        step_words="a quarter point", far=5.0,
     ),
     Quantity(LOSS, "training loss, last tenth of the steps", "", (), decimals=3, step=0.01, step_words="0.01"),
     Quantity("seconds", "seconds of the run, by the clock", "s", ("seconds",)),

@@ -61,6 +61,13 @@ export function gapsOf(group, arm, baseline, quantity) {
     .map(([seed, a, b]) => [seed, Number((a - b).toFixed(9))]);
 }
 
+/** How far an arm lies from the baseline where that is too far for a common axis; null where it is not. */
+export function farGap(group, arm, baseline, quantity) {
+  const gaps = gapsOf(group, arm, baseline, quantity).map(([, gap]) => gap);
+  const isFar = quantity.far !== undefined && gaps.length > 0 && Math.abs(meanOf(gaps)) > quantity.far;
+  return isFar ? meanOf(gaps) : null;
+}
+
 /** The rank of each arm for each seed, 1 for the best; without the arms that lack a number for some seed. */
 export function rankedArms(group, arms, quantity) {
   const better = quantity.better ?? -1;

@@ -29,6 +29,12 @@ function marksOf(h, scale, numbers, { isBar = false } = {}) {
   return [...interval, mark("mean", scale.at(mean)), ...numbers.map((x) => mark("dot", scale.at(x)))];
 }
 
+// What stands in the place of an arm's dots beyond the axis: an arrow to its side, and its number.
+function farMark(h, gap, number) {
+  const text = number.toFixed(1).replace("-", "−");
+  return h("span", { class: `mp-ap-far mp-ap-far-${gap < 0 ? "low" : "high"}` }, gap < 0 ? `← ${text}` : `${text} →`);
+}
+
 function gridOf(h, { ticks, at }) {
   return ticks.map((tick) => h("span", { class: "mp-ap-grid", style: `left: ${percentOf(at(tick.at))}` }));
 }
@@ -68,7 +74,8 @@ export function armRows(h, actions, { arms }) {
         return [arm, numbersOf(seed === null ? all : [all[group.seeds.indexOf(seed)]])];
       }));
       // one scale for all seeds, so that a bar can be compared from seed to seed
-      const ends = shown.flatMap((arm) => endsOf(numbersOf(valuesOf(group, arm, quantity))));
+      const far = Object.fromEntries(shown.map((arm) => [arm, farGap(group, arm, baseline, quantity)]));
+      const ends = shown.filter((arm) => far[arm] === null).flatMap((arm) => endsOf(numbersOf(valuesOf(group, arm, quantity))));
       const scale = ends.length ? scaleOver(ends) : null;
       for (const { arm, node, box, sample, track, value, role } of rows) {
         const isShown = shown.includes(arm);
@@ -77,7 +84,11 @@ export function armRows(h, actions, { arms }) {
         node.classList.toggle("mp-ap-off", !isShown);
         setText(role, arm === baseline ? "(baseline)" : "");
         sample.hidden = quantity.name !== "loss" || !isShown;
-        track.replaceChildren(...(isShown && scale ? [...gridOf(h, scale), ...marksOf(h, scale, numbers[arm], { isBar: seed !== null })] : []));
+        const marks = () => {
+          if (far[arm] === null) return marksOf(h, scale, numbers[arm], { isBar: seed !== null });
+          return numbers[arm].length ? [farMark(h, far[arm], meanOf(numbers[arm]))] : [];
+        };
+        track.replaceChildren(...(isShown && scale ? [...gridOf(h, scale), ...marks()] : []));
         setText(value, isShown || !group.runs[arm] ? valueText(group, arm, quantity, seed) : "");
       }
       axis.draw(scale, quantity.unit);
@@ -95,8 +106,9 @@ export function gapPanel(h) {
       node.hidden = seed !== null || others.length === 0;
       if (node.hidden) return;
       const verdicts = others.map((arm) => [arm, verdictOf(group, arm, baseline, quantity)]);
-      const ends = verdicts.flatMap(([, { gaps }]) => endsOf(gaps.map(([, gap]) => gap)));
-      const scale = ends.length ? scaleOver([0, ...ends]) : null;
+      const far = Object.fromEntries(others.map((arm) => [arm, farGap(group, arm, baseline, quantity)]));
+      const ends = verdicts.filter(([arm]) => far[arm] === null).flatMap(([, { gaps }]) => endsOf(gaps.map(([, gap]) => gap)));
+      const scale = verdicts.some(([, { gaps }]) => gaps.length) ? scaleOver([0, ...ends]) : null;
       const unit = differenceUnit(quantity);
       setText(title, `Difference from ${baseline}, seed by seed`);
       list.replaceChildren(...verdicts.map(([arm, { kind, text, gaps }]) => {
@@ -105,7 +117,8 @@ export function gapPanel(h) {
         return h("li", { class: `mp-ap-gap mp-ap-${kind}`, "data-arm": arm },
           h("div", {}, h("p", { class: "mp-ap-verdict" }, h("strong", { class: "mp-ap-name" }, arm), " ", h("span", {}, unbrokenNames(h, text, arms)), "."),
             h("p", { class: "mp-ap-what" }, [needed, remark].filter(Boolean).join(" "))),
-          gaps.length ? h("span", { class: "mp-ap-track", "aria-hidden": "true" }, gridOf(h, scale), zero(), marksOf(h, scale, gaps.map(([, gap]) => gap))) : null);
+          gaps.length ? h("span", { class: "mp-ap-track", "aria-hidden": "true" }, gridOf(h, scale), zero(),
+            far[arm] === null ? marksOf(h, scale, gaps.map(([, gap]) => gap)) : farMark(h, far[arm], far[arm])) : null);
       }));
       axis.draw(scale, unit);
     },

@@ -55,7 +55,8 @@ function shareText(group, baseline, quantity, gaps, mean) {
 function told(group, baseline, quantity, gaps) {
   const differences = gaps.map(([, gap]) => gap);
   const [mean, half] = meanInterval(differences);
-  const [decimals, unit, n] = [decimalsOf(group, quantity), differenceUnit(quantity), gaps.length];
+  const [usual, unit, n] = [decimalsOf(group, quantity), differenceUnit(quantity), gaps.length];
+  const decimals = half && Number(fixedText(half, usual)) === 0 ? usual + 1 : usual; // "± 0.0" would say nothing
   const signed = `${mean < 0 ? "−" : "+"}${fixedText(mean, decimals)}`;
   const side = mean > 0 ? "higher" : "lower";
   if (half === null) return ["pair", `one pair, so no interval: ${withUnit(signed, unit)}`];
@@ -85,11 +86,14 @@ export function verdictOf(group, arm, baseline, quantity) {
   return { kind, text: text + leftOut, gaps };
 }
 
-/** How many seeds it would take to see a small difference with this spread; "" where the seeds do not matter. */
+/** How many seeds it would take to see a small difference with this spread; "" where that is not the question: the
+ *  seeds do not matter, the difference is far beyond its interval, or the spread is twenty such differences. */
 export function neededText(group, baseline, quantity, gaps) {
-  const spread = gaps.length < 2 ? 0 : spreadOf(gaps.map(([, gap]) => gap));
+  const differences = gaps.map(([, gap]) => gap);
+  const spread = gaps.length < 2 ? 0 : spreadOf(differences);
   if (spread === 0) return "";
-  const step = quantity.step ?? meanOf(numbersOf(valuesOf(group, baseline, quantity))) / 20;
+  const [[mean, half], step] = [meanInterval(differences), quantity.step ?? meanOf(numbersOf(valuesOf(group, baseline, quantity))) / 20];
+  if (Math.abs(mean) > 2 * half || spread > 20 * step) return "";
   const needed = seedsNeeded(spread, step);
   const count = needed === null ? `more than ${MOST_SEEDS} seeds` : `about ${needed} seeds`;
   return `With this spread, ± ${quantity.step_words ?? "5 %"} takes ${count}.`;

@@ -101,6 +101,9 @@ def _told(group: dict, baseline: str, quantity: dict, gaps: dict, mean: float, h
             return "equal", f"equal in each of {n} pairs"
         side, apart, after = ("higher" if mean > 0 else "lower"), fixed(mean, decimals), f", in each of {n} pairs"
         return side, f"{side} by {with_unit(apart, unit)}{_share_text(group, baseline, quantity, gaps, mean)}{after}"
+    if float(fixed(half, decimals)) == 0:  # "± 0.0" would say nothing
+        decimals += 1
+        signed = f"{'−' if mean < 0 else '+'}{fixed(mean, decimals)}"
     spread = f"\u00a0±\u00a0{fixed(half, decimals)}"
     if abs(mean) <= half:
         return "cannot", f"cannot be told from {baseline} with these {n} pairs: {with_unit(signed + spread, unit)}"
