@@ -130,6 +130,14 @@ def test_zero_gives_what_its_paper_says(stage, gigabytes):
     assert whole.sharded(64, stage=stage).total / 1e9 == pytest.approx(gigabytes, abs=0.05)
 
 
+@pytest.mark.parametrize("stage", memory.STAGES)
+def test_one_process_has_nothing_to_divide(stage):
+    how = {"batch": 2, "length": 64}
+    alone = memory.predict("GPT-2", "bf16-mixed", **how, shards=1, stage=stage)
+    assert alone == memory.predict("GPT-2", "bf16-mixed", **how)
+    assert alone.casts > 0
+
+
 def test_shards_divide_what_their_stage_divides_and_round_up():
     whole = memory.predict("GPT-2", "bf16-mixed", batch=2, length=64)
     for stage, divided in enumerate([[], ["master", "optimizer"], ["gradients"], ["weights"]]):

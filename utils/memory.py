@@ -71,12 +71,15 @@ class Ledger:
         """Return the ledger of one of `shards` processes under a stage of ZeRO.
 
         1 divides optimizer and master, 2 the gradients too, 3 the weights too: then a layer's copy in 16 bits goes with
-        its gathered weights, so `casts` is 0. Activations are those of the process's own batch.
+        its gathered weights, so `casts` is 0. Activations are those of the process's own batch. With one process there
+        is nothing to divide, and the ledger is the same in every stage.
         Raises: ValueError for a stage that ZeRO does not have, and for less than one process.
         Source: Rajbhandari et al. 2020, arXiv 1910.02054, section 5.
         """
         if stage not in STAGES or shards < 1:
             raise ValueError(f"stage {stage} over {shards} shards: take a stage of {STAGES} and 1 shard or more")
+        if shards == 1:
+            return self
 
         def part(size: int, first: int) -> int:
             return -(-size // shards) if stage >= first else size

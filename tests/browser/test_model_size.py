@@ -239,7 +239,7 @@ def test_each_control_changes_the_answer(show, widget):
     for label, text, change in (
         ("Batch of each card", "12", {"batch": 12}),
         ("Length, tokens", "1,024", {"length": 1_024}),
-        ("Micro-batches", "3", {"accumulate": 3}),
+        ("Parts (accumulation)", "3", {"accumulate": 3}),
         ("Number of cards", "4", {"shards": 4}),
         ("Memory (GB)", "24 GB", {"memory": 24.0}),
     ):
@@ -276,6 +276,19 @@ def test_sizes_of_your_own_start_from_those_of_the_model(show, widget):
     field(page, "Model").select_option("GPT-2")
     assert field(page, "Layers").input_value() == "12"
     assert field(page, "Heads of keys").is_disabled()  # a GPT-2 shares none
+
+
+def test_more_parts_than_texts_get_a_warning(show, widget):
+    page, warning = show(widget), "More parts than texts: a part holds one text at least."
+    for parts, seen in (("4", False), ("5", True), ("1", False)):
+        type_into(page, "Parts (accumulation)", parts)
+        assert page.get_by_text(warning).is_visible() is seen
+
+
+def test_above_nine_tenths_of_the_card_nobody_can_tell(call):
+    for total, said in ((9 * 10**9, "it fits, with 1 GB to spare."), (9 * 10**9 + 1, "too close to tell, with 1 GB")):
+        verdict = call("msVerdict", {"total": total, "room": 10**10, "shards": 1})
+        assert f" of 10 GB: {said}" in verdict
 
 
 def test_texts_longer_than_the_positions_get_a_warning(show):

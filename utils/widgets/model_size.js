@@ -11,7 +11,7 @@ export function sized(facts, plan) {
   const savings = Object.entries(MS_CHANGES).map(([name, set]) => {
     const change = set(plan);
     const then = change && totalOf(msLedger(facts, { ...plan, ...change }));
-    return { name, bytes: change && total - then, fits: Boolean(change) && then <= room };
+    return { name, bytes: change && total - then, fits: Boolean(change) && msFits(then, room) === "true" };
   });
   return { ledger, total, room, shards: plan.shards, savings, largest: largestBatch(facts, plan, room) };
 }
@@ -19,9 +19,9 @@ export function sized(facts, plan) {
 /** The bytes of a ledger together, as a number. */
 const totalOf = ({ weights, master, gradients, optimizer, activations }) => Number(weights + master + gradients + optimizer + activations);
 
-/** The largest batch whose bytes fit into the room, 0 if none does: more texts never take less. */
+/** The largest batch that fits into the room, 0 if none does: more texts never take less. */
 export function largestBatch(facts, plan, room) {
-  const fits = (batch) => totalOf(msLedger(facts, { ...plan, batch })) <= room;
+  const fits = (batch) => msFits(totalOf(msLedger(facts, { ...plan, batch })), room) === "true";
   let [least, most] = [0, MS_MOST + 1];
   while (most - least > 1) {
     const middle = Math.floor((least + most) / 2);
@@ -80,14 +80,14 @@ function render({ model, el }) {
     },
     reset: () => actions.set(first),
   };
-  const [form, bar, table, changes] = [sizeFields(h, facts, actions), sizeBar(h, facts), sizeLedger(h, facts), savingList(h, actions)];
+  const [form, bar, table, changes] = [sizeFields(h, facts, actions), sizeBar(h, facts), sizeLedger(h, facts), savingList(h, facts, actions)];
 
   function draw() {
     const plan = read();
     shown = sized(facts, plan);
     for (const panel of [form, bar, table, changes]) panel.draw(plan, shown);
     setText(verdict, msVerdict(shown));
-    verdict.dataset.fits = String(shown.total <= shown.room);
+    verdict.dataset.fits = msFits(shown.total, shown.room);
     setText(sentence, msSentence(shown, facts.items));
     actions.stale(false);
   }

@@ -7,7 +7,7 @@ import traitlets
 
 from utils.architectures import NAMED, Architecture
 from utils.widgets.book_widget import BookWidget
-from utils.widgets.model_size_facts import CHANGES, ITEMS, LEFT_OUT, MOST, Plan, bytes_text, choices, facts
+from utils.widgets.model_size_facts import CHANGES, COSTS, ITEMS, LEFT_OUT, MOST, Plan, bytes_text, choices, facts
 from utils.widgets.recipe_facts import room_of
 
 COUNTS = ("batch", "length", "accumulate", "shards")
@@ -109,7 +109,7 @@ class ModelSize(BookWidget):
         ledger, plan = self.plan.ledger, self.plan
         rows = [(words, getattr(ledger, item)) for item, (words, _) in ITEMS.items()]
         items = _table(("what", "bytes"), [*rows, ("together", ledger.total)])
-        saved = _table(("one change", "saves"), [(name, plan.savings[name]) for name in CHANGES])
+        saved = _table(("one change", "saves", "costs"), [(name, plan.savings[name], COSTS[name]) for name in CHANGES])
         what = f"{self.model or 'this model'}, {self.recipe}, {self.batch} × {self.length} tokens, on {self.card}"
         return (
             f"<p>{html.escape(what)}: {html.escape(plan.verdict)} {html.escape(plan.sentence)} Other models, recipes"
@@ -118,10 +118,13 @@ class ModelSize(BookWidget):
         )
 
 
-def _table(heads: tuple[str, str], rows: list[tuple[str, int | None]]) -> str:
+def _table(heads: tuple[str, ...], rows: list[tuple]) -> str:
+    """Make a table of rows of a name, bytes or None, and words."""
     head = "".join(f"<th scope='col'>{text}</th>" for text in heads)
     body = "".join(
-        f"<tr><th scope='row'>{html.escape(name)}</th><td>{'–' if size is None else bytes_text(size)}</td></tr>"
-        for name, size in rows
+        f"<tr><th scope='row'>{html.escape(name)}</th><td>{'–' if size is None else bytes_text(size)}</td>"
+        + "".join(f"<td>{html.escape(text)}</td>" for text in words)
+        + "</tr>"
+        for name, size, *words in rows
     )
     return f"<table class='mp-ms-static'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -68,7 +68,7 @@ export function msLedger(facts, plan) {
   const tensors = weightTensors(facts, plan.sizes);
   const parameters = added(tensors.map(([values, times]) => values * times));
   const [saved, copies] = savedBytes(facts, plan, Math.ceil(plan.batch / plan.accumulate));
-  const casts = plan.stage === 3 ? 0n : copies; // a layer's copy goes with its gathered weights
+  const casts = plan.stage === 3 && plan.shards > 1 ? 0n : copies; // a layer's copy goes with its gathered weights
   const sharded = (bytes, stage) => (plan.stage >= stage ? dividedUp(bytes, BigInt(plan.shards)) : bytes);
   return {
     weights: sharded(BigInt(recipe.weights) * parameters, 3),

@@ -38,8 +38,8 @@ ATTENTIONS = {"eager": "eager", "sdpa": "SDPA, fused"}
 STAGES = {0: "0", 1: "1: optimizer", 2: "2: gradients too", 3: "3: weights too"}
 LEFT_OUT = (
     "Not counted: buffers, temporaries, the workspace of kernels, what the allocator cannot use of its blocks"
-    " (fragmentation), and the CUDA context. A card that is filled to the last byte here does not fit. 1 GB is 10⁹"
-    " bytes."
+    " (fragmentation), and the CUDA context. A tenth of the card is left for them: above nine tenths it is too close to"
+    " tell. 1 GB is 10⁹ bytes."
 )
 
 
@@ -77,12 +77,16 @@ class Plan:
         """The bytes of one card."""
         return room_of(self.card, self.memory)
 
+    def fits(self, total: int) -> bool:
+        """Return whether so many bytes leave a tenth of the card for what the ledger leaves out."""
+        return 10 * total <= 9 * self.room
+
     @property
     def largest_batch(self) -> int:
-        """The largest batch whose bytes fit, 0 if none does, at most `MOST`."""
+        """The largest batch that fits, 0 if none does, at most `MOST`."""
         from utils.fitting import largest_batch
 
-        return largest_batch(lambda batch: replace(self, batch=batch).ledger.total <= self.room, most=MOST)
+        return largest_batch(lambda batch: self.fits(replace(self, batch=batch).ledger.total), most=MOST)
 
     @property
     def savings(self) -> dict[str, int | None]:
@@ -92,12 +96,15 @@ class Plan:
 
     @property
     def verdict(self) -> str:
-        """Whether it fits, and by how much."""
+        """Whether it fits, and by how much; between nine tenths of the card and all of it nobody can tell."""
         total, room = self.ledger.total, self.room
         where = " on each of them" if self.shards > 1 else ""
+        amounts, spare = f"{bytes_text(total)} of {bytes_text(room)}{where}", bytes_text(abs(room - total))
         if total > room:
-            return f"{bytes_text(total)} of {bytes_text(room)}{where}: it does not fit, by {bytes_text(total - room)}."
-        return f"{bytes_text(total)} of {bytes_text(room)}{where}: it fits, with {bytes_text(room - total)} to spare."
+            return f"{amounts}: it does not fit, by {spare}."
+        if self.fits(total):
+            return f"{amounts}: it fits, with {spare} to spare."
+        return f"{amounts}: too close to tell, with {spare} for all that is not counted."
 
     @property
     def sentence(self) -> str:
@@ -122,6 +129,13 @@ CHANGES = {
         None if plan.stage == 3 and plan.shards >= 8 else replace(plan, shards=max(plan.shards, 8), stage=3)
     ),
     "half the batch": lambda plan: replace(plan, batch=plan.batch // 2) if plan.batch > 1 else None,
+}
+COSTS = {  # of each change
+    "checkpointing": "a third more products",
+    "8-bit Adam": "coarser moments",
+    "bf16-true": "small updates are rounded away",
+    "sharding over 8": "up to seven more cards, and traffic",
+    "half the batch": "smaller products, twice the steps",
 }
 
 
@@ -148,6 +162,7 @@ def facts() -> dict:
         "sizes": [[name, label] for name, label in SIZES.items()],
         "choices": {name: [[key, label] for key, label in row.items()] for name, row in choices().items()},
         "cards": {name: {"memory": list(card.memory), "device": card.device} for name, card in CARDS.items()},
+        "costs": COSTS,
         "left_out": LEFT_OUT,
     }
 

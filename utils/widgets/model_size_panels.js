@@ -45,7 +45,7 @@ export function sizeFields(h, facts, actions) {
     fields.push({ input, draw: (plan) => { input.checked = plan[name]; } });
     return h("label", { class: "mp-check" }, input, label);
   };
-  const count = h("p", { class: "mp-ms-count" });
+  const [count, parts] = ["count", "parts-wrong"].map((name) => h("p", { class: `mp-ms-${name}` }));
   const sizes = facts.sizes.map((row) => {
     const node = size(row);
     fields.at(-1).size = row[0];
@@ -57,7 +57,7 @@ export function sizeFields(h, facts, actions) {
       group("What is trained", h("div", { class: "mp-ms-model" }, select("Model", [...facts.order.map((name) => [name, name]), ["", OWN_SIZES]], actions.setModel, (plan) => plan.model), count,
         h("button", { class: "mp-button", type: "button", on: { click: actions.reset } }, "Reset")), h("div", { class: "mp-ms-sizes" }, sizes)),
       group("How", named("Recipe", "recipe"), named("Optimizer", "optimizer"), number("Batch of each card", "batch"), number("Length, tokens", "length"), named("Attention", "attention"),
-        number("Micro-batches", "accumulate"), check("checkpointing", "checkpointing"), check("padded texts", "padded")),
+        number("Parts (accumulation)", "accumulate"), check("checkpointing", "checkpointing"), check("padded texts", "padded"), parts),
       group("On which cards", named("Card", "card"), text("Memory (GB)", memory, (plan) => String(actions.room(plan) / GIGABYTE), { inputmode: "decimal" }),
         number("Number of cards", "shards"), named("ZeRO stage", "stage")), wrong),
     draw(plan, { ledger }) {
@@ -68,6 +68,8 @@ export function sizeFields(h, facts, actions) {
       fields.find(({ size: name }) => name === "groups").input.disabled = plan.sizes.family !== "llama"; // others share no keys
       setText(count, modelText(plan, Number(ledger.parameters)));
       count.classList.toggle("mp-ms-over", plan.length > plan.sizes.positions);
+      setText(parts, partsText(plan));
+      parts.hidden = parts.textContent === "";
       setText(wrong, ""); // all fields show what holds again
       wrong.hidden = true;
     },
@@ -124,11 +126,11 @@ export function sizeLedger(h, { items }) {
   };
 }
 
-export function savingList(h, actions) {
+export function savingList(h, { costs }, actions) {
   const rows = Object.keys(MS_CHANGES).map((name) => {
     const button = h("button", { class: "mp-button", type: "button", on: { click: () => actions.apply(name) } }, name);
     const said = h("span", {});
-    return { name, button, said, node: h("li", {}, button, said) };
+    return { name, button, said, node: h("li", {}, button, said, h("p", { class: "mp-ms-cost" }, costs[name])) };
   });
   const largest = h("p", { class: "mp-ms-largest" });
   const take = h("button", { class: "mp-button", type: "button", on: { click: actions.takeLargest } }, "take it");
@@ -137,7 +139,7 @@ export function savingList(h, actions) {
     draw(plan, { savings, total, room, largest: batch }) {
       rows.forEach(({ name, button, said }, i) => {
         const saving = savings[i];
-        setText(said, changeText(plan, saving, total <= room));
+        setText(said, changeText(plan, saving, msFits(total, room) === "true"));
         button.setAttribute("aria-disabled", String(saving.bytes === null));
         button.setAttribute("aria-label", `${name}: ${said.textContent}`);
       });

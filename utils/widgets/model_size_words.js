@@ -25,12 +25,19 @@ export function modelText({ sizes: { positions }, length }, parameters) {
   return `${countText(parameters)} parameters, texts of up to ${positions.toLocaleString("en")} tokens${over}`;
 }
 
+/** "true" where a tenth of the card is left for what is not counted, "close" where less of it is, else "false". */
+export const msFits = (total, room) => (total > room ? "false" : 10 * total <= 9 * room ? "true" : "close");
+
 /** Whether it fits, and by how much. */
 export function msVerdict({ total, room, shards }) {
-  const spare = room - total;
+  const spare = bytesText(Math.abs(room - total));
   const where = shards > 1 ? " on each of them" : "";
-  const words = spare < 0 ? `it does not fit, by ${bytesText(-spare)}.` : `it fits, with ${bytesText(spare)} to spare.`;
-  return `${bytesText(total)} of ${bytesText(room)}${where}: ${words}`;
+  const words = {
+    false: `it does not fit, by ${spare}.`,
+    true: `it fits, with ${spare} to spare.`,
+    close: `too close to tell, with ${spare} for all that is not counted.`,
+  };
+  return `${bytesText(total)} of ${bytesText(room)}${where}: ${words[msFits(total, room)]}`;
 }
 
 /** The largest item, and the one change that saves most; `items` as the facts have them. */
@@ -50,6 +57,9 @@ export function changeText(plan, { name, bytes, fits }, fitsNow) {
   if (bytes === null) return MS_NOT_OPEN[name](plan);
   return `${savingText(bytes)}${!fitsNow && fits ? ": fits" : ""}`;
 }
+
+/** What is wrong with the number of parts; "" if nothing is. */
+export const partsText = ({ accumulate, batch }) => (accumulate > batch ? "More parts than texts: a part holds one text at least." : "");
 
 /** The largest batch that fits, in a sentence. */
 export function largestText(largest) {
