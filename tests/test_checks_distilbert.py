@@ -142,7 +142,7 @@ def test_the_rescue_is_moments_in_float32():
     ("changes", "says", "hint"),
     [
         ({}, "is NaN", "0/0"),
-        ({"moments": torch.float32}, "A gradient of 1e-6 moves", "g * g underflows"),
+        ({"moments": torch.float32}, "A gradient of 1e-6 moves", "In which dtype is g squared"),
         ({"eps": 1e-7}, "A gradient of 1e-6 moves|Adam's first step", "root of v"),
         ({"eps": 1e-4}, "No NaN. But Adam's first step", "A large eps"),
         ({"clean": True}, "No NaN. But Adam's first step", "update that is lost"),

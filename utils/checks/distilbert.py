@@ -123,7 +123,7 @@ def _first_step_fault(moved: list[float]) -> tuple[str, str] | None:
     if math.isinf(small) or abs(small) > 100:
         return (
             f"A gradient of 1e-6 moves its weight by {abs(small):.3g} learning rates; Adam's first step is one.",
-            "The root of v is 0 there. g * g underflows if g is still float16: widen g before you square it.",
+            "The root of v is 0 there. In which dtype is g squared?",
         )
     if all(value == 0 for value in moved):
         return "The weights have not moved.", "Write into them in place: `w -= ...` or `w.copy_(...)`."

@@ -68,9 +68,11 @@ STANDARD_ERROR = Number(
 )
 Z_OF_DIFFERENCE = Number(
     "training/distilbert/z-of-difference",
-    text="The distance from 92.61 % to 92.15 %, each on 10,000 reviews, in standard errors of the difference:",
+    text="The distance from 92.61 % to 92.15 %, each on 10,000 reviews of its own, in standard errors of the"
+    " difference:",
     answer="1.226",
-    says="About 1.2 standard errors. Less than 2, so chance alone produces such a gap often.",
+    says="About 1.2 standard errors. Less than 2, so chance alone produces such a gap often. (On the same reviews the"
+    " errors are correlated, and this one is usually smaller.)",
     wrong={
         "1.7334": "Both accuracies were measured, so both err: add the two variances before you take the root.",
         "122.6": "You divided points by shares. Use one unit for both: 0.46 points and 0.38 points, say.",
