@@ -202,6 +202,15 @@ def test_a_code_may_be_typed_as_bits(show, text):
     assert said(page) == ["✓ Correct. Yes."]
 
 
+@pytest.mark.parametrize("text", ["448 bytes", "448bytes", " 0x1C0 bytes "])
+def test_the_unit_may_be_typed_as_well(show, text):
+    page = show(LARGEST)
+    answer(page, text)
+    assert said(page)[0].startswith("✓ Correct.")
+    answer(page, "448 GB")
+    assert page.get_by_label("Your answer").get_attribute("aria-invalid") == "true"
+
+
 def test_hints_come_one_at_a_time_and_the_answer_after_a_try(show):
     page = show(LARGEST)
     for left in (3, 2, 1):

@@ -13,8 +13,11 @@ export function nearestDouble(number) {
 /** Whether a question asks for a code, which may also be written as bits: its answer begins with 0x or 0b. */
 const asksForCode = ({ answer }) => /^0[xb]/i.test(answer);
 
-/** Read what was typed: a number, or bits with blanks between them where a code is asked for. Throws NumberTextError. */
-export function readQuizNumber(text, question) {
+/** Read what was typed: a number, with its unit or without, or bits with blanks between them where a code is asked for.
+ * Throws NumberTextError. */
+export function readQuizNumber(typed, question) {
+  const trimmed = typed.trim();
+  const text = question.unit && trimmed.endsWith(question.unit) ? trimmed.slice(0, -question.unit.length) : typed;
   const bits = text.replace(/\s+/g, "");
   const spaced = asksForCode(question) && /^[01]{2,}$/.test(bits);
   return nearestDouble(parseNumber(spaced ? `0b${bits}` : text));
