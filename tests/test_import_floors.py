@@ -33,6 +33,8 @@ FLOORS = (
         "machine",
         "rounding_kernels",
         "fake_quantize",
+        "dot_products",
+        "tensor_core",
         "fast_half",
         "exponents",
         "layers",

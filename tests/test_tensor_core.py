@@ -1,0 +1,171 @@
+"""The adders of tensor cores against rational arithmetic, and the errors that were measured with these models."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from utils.dot_products import matmul
+from utils.formats import FLOAT16
+from utils.tensor_core import HOPPER_FP8, VOLTA, TensorCore, aligned_matmul, truncating_matmul
+
+
+def power(x):
+    """2**floor(log2 x) of a positive fraction."""
+    e = x.numerator.bit_length() - x.denominator.bit_length()
+    return Fraction(2) ** (e if Fraction(2) ** e <= x else e - 1)
+
+
+def cut(x, bits):
+    """Keep so many significant bits of a fraction."""
+    step = power(abs(x)) / 2 ** (bits - 1) if x else Fraction(1)
+    return math.trunc(x / step) * step
+
+
+def reference(a, b, add_block, block, promote=None, c=None):
+    """[M, N] by two loops over fractions; `add_block` takes the total and the products of a block."""
+    result = np.zeros((a.shape[0], b.shape[1]))
+    for m, n in np.ndindex(*result.shape):
+        products = [Fraction(float(x)) * Fraction(float(y)) for x, y in zip(a[m], b[:, n], strict=True)]
+        total, promoted = Fraction(float(c[m, n])) if c is not None else Fraction(0), Fraction(0)
+        for start in range(0, len(products), block):
+            total = add_block(total, products[start : start + block])
+            if promote and (start + block) % promote == 0:
+                promoted, total = Fraction(float(np.float32(float(promoted + total)))), Fraction(0)
+        result[m, n] = np.float32(float(promoted + total))
+    return result
+
+
+def aligned(total, products, fraction_bits):
+    addends = [total, *products]
+    largest = max(map(abs, addends))
+    if not largest:
+        return Fraction(0)
+    step = max(power(largest), Fraction(2) ** -126) / 2**fraction_bits
+    return cut(sum(math.trunc(x / step) for x in addends) * step, fraction_bits + 1)
+
+
+def factors(dtype, count=70, seed=0, spread=3):
+    rng = torch.Generator().manual_seed(seed)
+    a, b = (torch.randn(shape, generator=rng) for shape in ((3, count), (count, 4)))
+    a, b = (x * torch.exp2(spread * torch.randn(x.shape, generator=rng)) for x in (a, b))
+    return a.clamp(-400, 400).to(dtype), b.clamp(-400, 400).to(dtype)
+
+
+DTYPES = [torch.float8_e4m3fn, torch.float8_e5m2, torch.float16, torch.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("bits", "block", "promote"), [(14, 32, None), (14, 32, 64), (11, 8, 16), (24, 16, None)])
+def test_a_truncating_total_is_the_exact_sum_cut(dtype, bits, block, promote):
+    a, b = factors(dtype)
+    expected = reference(a, b, lambda total, products: cut(total + sum(products), bits), block, promote)
+    np.testing.assert_array_equal(truncating_matmul(a, b, bits=bits, block=block, promote=promote).numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("bits", "block", "promote"), [(13, 32, None), (13, 32, 64), (7, 8, 16), (23, 4, None)])
+def test_aligned_addends_are_cut_before_they_are_added(dtype, bits, block, promote):
+    a, b = factors(dtype, seed=1)
+    expected = reference(a, b, lambda total, products: aligned(total, products, bits), block, promote)
+    got = aligned_matmul(a, b, fraction_bits=bits, block=block, promote=promote)
+    np.testing.assert_array_equal(got.numpy(), expected)
+
+
+def test_volta_gives_d_from_4_by_4_matrices():
+    rng = torch.Generator().manual_seed(3)
+    a, b = (torch.randn(4, 4, generator=rng).half() for _ in "ab")
+    c = torch.randn(4, 4, generator=rng) * 100
+    expected = reference(a, b, lambda total, products: aligned(total, products, 23), 4, c=c)
+    np.testing.assert_array_equal(VOLTA.matmul(a, b, c=c).numpy(), expected)
+    assert not np.array_equal(expected, (c + a.float() @ b.float()).numpy())  # truncation shows
+
+
+def dot(core, values, c=None):
+    a = torch.tensor([values], dtype=torch.float16)
+    c = None if c is None else torch.tensor([[c]])
+    return float(core.matmul(a, torch.ones(len(values), 1, dtype=torch.float16), c=c))
+
+
+def test_volta_cuts_each_addend_and_rounds_nothing():
+    """Fasi et al. 2021: the order within a block is free, no bit is kept past the last, the result is truncated."""
+    tiny = 2.0**-24  # half of the last bit of 1
+    assert dot(VOLTA, [tiny] * 4, c=1.0) == 1.0  # 4 * 2**-24 would be two last bits: each one is cut alone
+    assert dot(VOLTA, [tiny] * 4, c=0.0) == 2.0**-22
+    assert dot(VOLTA, [tiny, 1.0, tiny, tiny]) == 1.0
+    assert dot(VOLTA, [1.5 * 2.0**-23, 0.0, 0.0, 0.0], c=1.0) == 1.0 + 2.0**-23  # nearest would give 2**-22
+    assert dot(VOLTA, [-1.5 * 2.0**-23, 0.0, 0.0, 0.0], c=-1.0) == -1.0 - 2.0**-23
+    assert dot(VOLTA, [1.0, 1.0, 1.0, 2.0**-23], c=1.0) == 4.0  # the carry pushes the last bit out
+    assert dot(TensorCore(block=4, fraction_bits=13), [2.0**-13, 0.0, 0.0, 0.0], c=1.0) == 1.0 + 2.0**-13
+    assert dot(TensorCore(block=4, fraction_bits=13), [2.0**-14, 0.0, 0.0, 0.0], c=1.0) == 1.0
+
+
+def test_infinities_nan_and_subnormals():
+    inf, nan = math.inf, math.nan
+    for values, c, total in (([inf, 1.0], None, inf), ([inf, -inf], None, nan), ([nan, 1.0], None, nan),
+                             ([1.0, 1.0], -inf, -inf), ([inf, 1.0], -inf, nan)):  # fmt: skip
+        for core in (VOLTA, HOPPER_FP8):
+            got = dot(core, values, c=c)
+            assert got == total or (math.isnan(got) and math.isnan(total))
+    assert math.isnan(float(truncating_matmul(torch.tensor([[inf, -inf]]), torch.ones(2, 1))))
+    assert float(truncating_matmul(torch.tensor([[inf, 1.0]]), torch.ones(2, 1))) == inf
+    big, small = torch.full((1, 4), 2.0**127), torch.full((1, 4), 2.0**-149)
+    for function in (truncating_matmul, aligned_matmul):
+        assert float(function(big, torch.ones(4, 1))) == inf
+        assert float(function(-big, torch.ones(4, 1))) == -inf
+    assert float(VOLTA.matmul(small, torch.ones(4, 1))) == 2.0**-147
+    assert float(aligned_matmul(small, torch.ones(4, 1), fraction_bits=13)) == 0.0  # below 2**-126 - 13
+
+
+# The table of errors by K: uniform [0, 1], from measurements with the same models
+
+
+def uniform(count, dtype, size=32, seed=0):
+    rng = torch.Generator().manual_seed(seed)
+    return torch.rand(size, count, generator=rng).to(dtype), torch.rand(count, size, generator=rng).to(dtype)
+
+
+def error(got, a, b):
+    exact = a.double() @ b.double()
+    return float((got.double() - exact).norm() / exact.norm())
+
+
+@pytest.mark.parametrize(
+    ("count", "float16", "truncated", "promoted"),
+    [(256, 1.9e-3, 1.9e-4, 1.1e-4), (1024, 7.6e-3, 6.9e-4, 1.1e-4), (4096, 7.2e-2, 2.6e-3, 1.05e-4),
+     (8192, 2.2e-1, 5.2e-3, 1.05e-4), (16384, 5.0e-1, 1.0e-2, 1.05e-4)],
+)  # fmt: skip
+def test_the_error_grows_with_k_unless_totals_are_promoted(count, float16, truncated, promoted):
+    a, b = uniform(count, torch.float16, size=16 if count > 4096 else 32)
+    assert error(matmul(a, b, accumulator=FLOAT16), a, b) == pytest.approx(float16, rel=0.15)
+    assert error(truncating_matmul(a, b), a, b) == pytest.approx(truncated, rel=0.15)
+    assert error(truncating_matmul(a, b, promote=128), a, b) == pytest.approx(promoted, rel=0.15)
+    assert error(matmul(a, b), a, b) < 3e-6  # one by one; in blocks, as torch adds, it stays at 1e-7
+
+
+def test_normal_inputs_cancel_and_their_errors_too():
+    rng = torch.Generator().manual_seed(5)
+    a, b = torch.randn(16, 8192, generator=rng).half(), torch.randn(8192, 16, generator=rng).half()
+    assert error(matmul(a, b, accumulator=FLOAT16), a, b) == pytest.approx(1.3e-2, rel=0.3)
+    assert error(truncating_matmul(a, b), a, b) == pytest.approx(6.4e-3, rel=0.3)
+    assert error(truncating_matmul(a, b, promote=128), a, b) == pytest.approx(1.1e-4, rel=0.3)
+
+
+def test_the_aligned_model_loses_13_percent_and_promotion_saves_all_but_a_2000th():
+    a, b = uniform(8192, torch.float8_e4m3fn, size=16)
+    assert error(HOPPER_FP8.matmul(a, b), a, b) == pytest.approx(0.13, rel=0.05)
+    assert error(HOPPER_FP8.matmul(a, b, promote=128), a, b) == pytest.approx(4.8e-4, rel=0.1)
+
+
+def test_what_does_not_fit_is_refused():
+    a, b = torch.ones(2, 64), torch.ones(64, 2)
+    with pytest.raises(ValueError, match="promote 48 is no multiple of the block of 32"):
+        truncating_matmul(a, b, promote=48)
+    with pytest.raises(ValueError, match=r"bits 25 is not in 1 \.\.\. 24"):
+        truncating_matmul(a, b, bits=25)
+    with pytest.raises(ValueError, match=r"fraction_bits 0 is not in 1 \.\.\. 23"):
+        aligned_matmul(a, b, fraction_bits=0)
+    with pytest.raises(ValueError, match="block is a whole number from 1 on, not 0"):
+        HOPPER_FP8.__class__(block=0, fraction_bits=13).matmul(a, b)

@@ -1,0 +1,127 @@
+"""The adders of tensor cores as models: products exact, addends cut off at a width, totals promoted to float32.
+
+* `truncating_matmul`: the total loses all but `bits` significant bits after every block;
+* `aligned_matmul`: all addends of a block are cut at one place, `fraction_bits` below the leading bit of the largest.
+
+Both take a [M, K] and b [K, N], tensors of any floating dtype on one device, and give float32 [M, N]. They are models:
+what is published says how wide the real adders are, not everything about how they round.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from utils.dot_products import PIECE, binade, check_count, columns_and_rows, exact_in_float32, operands
+
+FLUSH = 2.0**-126  # no block is aligned below the smallest normal of float32
+
+
+@dataclass(frozen=True)
+class TensorCore:
+    """What is known of one unit: addends of a block, bits kept below the largest addend's leading bit."""
+
+    block: int  # products that are added at once
+    fraction_bits: int
+
+    def matmul(self, a: torch.Tensor, b: torch.Tensor, *, c: torch.Tensor | None = None, promote: int | None = None):
+        """Multiply as `aligned_matmul` with the numbers of this unit."""
+        return aligned_matmul(a, b, c=c, block=self.block, fraction_bits=self.fraction_bits, promote=promote)
+
+
+# Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330, 2021: the V100 adds
+# four products and c without extra bits, and truncates.
+VOLTA = TensorCore(block=4, fraction_bits=23)
+# A model: DeepSeek-V3 (arXiv 2412.19437, 3.3.2) finds about 14 bits; that they are truncated is a fit, not published.
+HOPPER_FP8 = TensorCore(block=32, fraction_bits=13)
+
+
+def truncating_matmul(
+    a: torch.Tensor, b: torch.Tensor, *, bits: int = 14, block: int = 32, promote: int | None = None
+) -> torch.Tensor:
+    """Add the exact sum of each block to a total that keeps `bits` significant bits: what is below is cut off.
+
+    `promote`: after every so many products (N_C in DeepSeek-V3, arXiv 2412.19437, 3.3.2; a multiple of `block`) the
+    total is added to one of float32, to nearest, and starts again from 0. Returns float32 [M, N]. The sum of a block
+    is that of float64, exact while its products span 53 bits. Raises ValueError as `matmul` does, for bits outside
+    1 ... 24 and for a `promote` that is no multiple of `block`.
+
+    The total's exponent is not limited here: what lies past float32 becomes infinite when it is promoted or returned.
+    """
+    if not 1 <= bits <= 24:
+        raise ValueError(f"bits {bits} is not in 1 ... 24, the significant bits of float32")
+    a, b = (x.double() for x in operands(a, b))
+
+    def add_block(total, start, stop):
+        return _truncate(torch.addmm(total, a[:, start:stop], b[start:stop]), bits)
+
+    return _promoted(a.new_zeros(a.shape[0], b.shape[1]), add_block, a.shape[1], block=block, promote=promote)
+
+
+def aligned_matmul(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    *,
+    c: torch.Tensor | None = None,
+    block: int = 32,
+    fraction_bits: int = 13,
+    promote: int | None = None,
+) -> torch.Tensor:
+    """Give c + a @ b, where each block and the total are aligned to their largest addend and cut before they are added.
+
+    Of each addend the bits down to 2**-fraction_bits of the largest addend's power of two are kept, the rest is cut
+    off; these are added exactly, and the sum is cut to fraction_bits + 1 significant bits. `c`: float32 [M, N], the
+    first total, or None for 0. `promote`, the result and the errors are those of `truncating_matmul`; fraction_bits
+    is in 1 ... 23.
+
+    The adders of Volta and its successors were found to work in this way (Fasi et al., PeerJ CS 7:e330, 2021). The
+    model aligns to the product itself, not to the sum of its factors' exponents, which may be one less.
+    """
+    if not 1 <= fraction_bits <= 23:
+        raise ValueError(f"fraction_bits {fraction_bits} is not in 1 ... 23, the fraction of float32")
+    a, b = operands(a, b)
+    check_count(block, "block")
+    first = torch.zeros((), device=a.device) if c is None else c
+    if not torch.isfinite(ideal := first.double() + a.double() @ b.double()).all():  # IEEE 754 decides, no width does
+        a, b, first = (torch.where(torch.isfinite(x), x, 0.0) for x in (a, b, first))
+    narrow = fraction_bits + 1 + (block + 1).bit_length() <= 24  # float32 holds the sum of a block in whole steps
+    carrier = torch.float32 if narrow and exact_in_float32(a, b) and c is None else torch.float64
+    columns, rows = columns_and_rows(a, b, carrier)
+    height = max(1, PIECE // (block * max(1, b.shape[1])))
+    buffer = columns.new_empty(block + 1, height, b.shape[1])
+
+    def add_block(total, start, stop):
+        result = torch.empty_like(total)
+        for top in range(0, len(total), height):
+            part = slice(top, min(top + height, len(total)))
+            addends = buffer[: stop - start + 1, : part.stop - top]
+            torch.mul(columns[start:stop, part], rows[start:stop], out=addends[:-1])
+            addends[-1] = total[part]
+            step = binade(addends.abs().amax(dim=0)).clamp_(min=FLUSH).mul_(2.0**-fraction_bits)
+            result[part] = addends.div_(step).trunc_().sum(dim=0).mul_(step)
+        return _truncate(result, fraction_bits + 1)
+
+    total = first.to(carrier).expand(a.shape[0], b.shape[1])
+    total = _promoted(total, add_block, a.shape[1], block=block, promote=promote)
+    return torch.where(torch.isfinite(ideal), total, ideal.float())
+
+
+def _promoted(first: torch.Tensor, add_block, count: int, *, block: int, promote: int | None) -> torch.Tensor:
+    """Add block after block; with `promote`, hand the total over to one of float32 after every so many products."""
+    check_count(block, "block")
+    if promote is not None and (promote < 1 or promote % block):
+        raise ValueError(f"promote {promote} is no multiple of the block of {block}: a total is promoted after a block")
+    total, promoted = first, None
+    for start in range(0, count, block):
+        stop = min(start + block, count)
+        total = add_block(total, start, stop)
+        if promote is not None and (stop % promote == 0 or stop == count):
+            promoted = total.float() if promoted is None else promoted.add_(total.float())
+            total = torch.zeros_like(total)
+    return total.float() if promoted is None else promoted
+
+
+def _truncate(x: torch.Tensor, bits: int) -> torch.Tensor:
+    """Cut off, in place, all but `bits` significant bits."""
+    code, width = (torch.int64, 53) if x.dtype == torch.float64 else (torch.int32, 24)
+    x.view(code).bitwise_and_(-1 << (width - bits))
+    return x
