@@ -4,6 +4,7 @@ Names, lines and everything inside strings, templates and regular expressions st
 be found. The test compares the syntax trees before and after.
 """
 
+import functools
 from typing import ClassVar
 
 import tinycss2
@@ -30,6 +31,7 @@ class ScriptLexer(JavascriptLexer):
     }
 
 
+@functools.cache  # reading all scripts takes a second, and the tests ask for them at every page
 def lean_script(source):
     """A script without comments and indentation; a gap between two tokens is one line end or one space."""
     out, gap = [], ""
@@ -42,6 +44,7 @@ def lean_script(source):
     return "".join(out) + "\n"
 
 
+@functools.cache
 def lean_style(source):
     """A style sheet without comments and indentation."""
     lean_tokens(rules := tinycss2.parse_component_value_list(source, skip_comments=True))
