@@ -26,7 +26,7 @@ def test_the_gigabytes_are_those_of_recipes_and_blocks():
 
 
 def test_the_counts_are_sums():
-    answers = (2 + 2 + 12, 2 + 4 + 12, 2 + 2 + 4 + 12, 16 + 2, 1 + 1 + 2 + 2)
+    answers = (2 + 2 + 12, 2 + 4 + 12, 2 + 4 + 4 + 1 + 1, 16 + 2, 5 * 2)
     assert memory.check_sixteen_eighteen_twenty(
         dict(zip(memory_questions.SIXTEEN_EIGHTEEN_TWENTY, answers, strict=True))
     )

@@ -58,8 +58,9 @@ BATCH_OF_ONE = Choice(
 )
 DTYPE_OF_THE_SECOND_TIME = Choice(
     "hardware/memory/predict-second-time",
-    "The first pass runs under autocast and gives bfloat16. The backward pass runs outside of it, as torch's "
-    "documentation asks, and calls the same function again. In which dtype does it compute?",
+    "x is float32, as after a layer norm. The first pass runs under autocast and gives bfloat16. The backward pass "
+    "runs outside of it, as torch's documentation asks, and calls the same function again. In "
+    "which dtype does it compute?",
     (
         Option(
             "bfloat16: the function and its input are the same",
@@ -174,9 +175,9 @@ def _bytes(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str
 
 COUNT_MASTERS = "bfloat16 weights and gradients; float32 master, m and v"
 COUNT_WIDE_GRADIENTS = "the same, but the gradients are added up in float32"
-COUNT_BOTH = "the same, and the bfloat16 gradients stay beside them"
+COUNT_EIGHT_BITS = "the same, and m and v have 8 bits"
 COUNT_AUTOCAST = "float32 weights, gradients, m and v; autocast's bfloat16 copies"
-COUNT_FP8 = "8-bit gradients and m; 16-bit v and master; no other weights counted"
+COUNT_KAHAN = "bfloat16 weights, gradients, m, v and Kahan's compensation"
 SIXTEEN_EIGHTEEN_TWENTY = {
     COUNT_MASTERS: _bytes(
         "",
@@ -200,14 +201,17 @@ SIXTEEN_EIGHTEEN_TWENTY = {
             "20": "The 16-bit gradients are gone here: the float32 ones stand in their place.",
         },
     ),
-    COUNT_BOTH: _bytes(
-        "-both",
-        COUNT_BOTH,
-        20,
-        says="2 + 2 + 4 + 4 + 4 + 4.",
+    COUNT_EIGHT_BITS: _bytes(
+        "-eight-bits",
+        COUNT_EIGHT_BITS,
+        12,
+        says="2 + 4 + 4 + 1 + 1.",
         wrong={
-            "18": "Both gradients are kept now: two bytes more.",
-            "22": "Two gradients, of two bytes and of four. Not two of four.",
+            "10": "The same as the line above, so the gradients are float32.",
+            "11": "Two moments, of a byte each.",
+            "14": "8 bits are one byte.",
+            "15": "Both moments have 8 bits now.",
+            "18": "m and v have one byte each now, not four.",
         },
     ),
     COUNT_AUTOCAST: _bytes(
@@ -222,15 +226,17 @@ SIXTEEN_EIGHTEEN_TWENTY = {
             "14": "With autocast the gradients are float32.",
         },
     ),
-    COUNT_FP8: _bytes(
-        "-fp8",
-        COUNT_FP8,
-        6,
-        says="1 + 1 + 2 + 2: the count of FP8-LM. It leaves out the weights that are multiplied.",
+    COUNT_KAHAN: _bytes(
+        "-kahan",
+        COUNT_KAHAN,
+        10,
+        says="2 + 2 + 2 + 2 + 2: the compensation is one more bfloat16 number beside each weight.",
         wrong={
-            "7": "With the 8-bit weights it would be 7. This count leaves them out.",
-            "9": "That is another count, with 8-bit weights and gradients added up in 16 bits.",
-            "4": "Two of the four tensors have two bytes.",
+            "8": "That is without the compensation.",
+            "12": "The compensation is bfloat16 as well: two bytes.",
+            "5": "Those are five tensors, of two bytes each.",
+            "16": "All five are bfloat16 here, and there is no master.",
+            "18": "All five are bfloat16 here.",
         },
     ),
 }
