@@ -19,6 +19,8 @@ from utils.rounding import Rounding, check_format, ties_to_even
 
 GUARD = 4  # bits: a tie of the total, one binade lower after a subtraction, and the place of the product beside it
 PIECE = 2**17  # products held at once: they stay in the cache
+SMALLEST_FACTOR = 2.0**-40  # of operands whose products float32 surely holds
+SMALLEST_SUM = 2.0**-103  # no nonzero sum of such products is smaller: 2**-80, and 23 bits less after cancellation
 LEAVES = 32  # products whose tree is added at once; a power of two
 
 
@@ -119,21 +121,22 @@ def _tree(sums: torch.Tensor, rounded) -> torch.Tensor:
 def _rounder(a: torch.Tensor, b: torch.Tensor, fmt: FloatFormat, chunked: bool = False, paired: bool = False):
     """Choose the dtype in which adding and rounding gives the exact sum rounded once, and the function that rounds.
 
-    `chunked`: sums of products come in float64. `paired`: products are added to products, so all must fit beside each
-    other. None where no dtype will do.
+    `chunked`: sums of products come in float64. `paired`: products are added to products, so both must fit beside
+    each other. None where no dtype will do.
     """
     formats = _format_of(a), _format_of(b)
     if any(x is None for x in formats) or fmt.precision > 24 or fmt.exponent_bits > 8:
         return None
     bits = fmt.precision + sum(x.precision for x in formats) + GUARD
+    bound = float(_finite(a).abs().sum(dim=1).amax() * _finite(b).abs().amax()) if a.numel() and b.numel() else 0.0
+    largest = 2.0 * math.prod(float(_finite(x).abs().amax()) if x.numel() else 0.0 for x in (a, b))
+    pair = math.frexp(largest)[1] - sum(math.frexp(x.smallest_subnormal)[1] - 1 for x in formats)
     if exact_in_float32(a, b) and not chunked:
         if fmt is FLOAT32:
             return torch.float32, lambda x: x
-        if bits <= 24 and not paired:
+        if bits <= 24 and (not paired or pair <= 24):
             return torch.float32, lambda x: fake_quantize(x, fmt, saturate=False, out=x)
-    bound = float(_finite(a).abs().sum(dim=1).amax() * _finite(b).abs().amax()) if a.numel() and b.numel() else 0.0
-    span = math.frexp(bound)[1] - sum(math.frexp(x.smallest_subnormal)[1] - 1 for x in formats)
-    if bits > 53 or (paired and span > 52):
+    if bits > 53 or (paired and pair > 53):
         return None
     if fmt is FLOAT32:
         return torch.float64, lambda x: x.float().double()
@@ -173,7 +176,7 @@ def exact_in_float32(a: torch.Tensor, b: torch.Tensor) -> bool:
     if any(x is None for x in formats) or sum(x.precision for x in formats) > 24:
         return False
     smallest = min((float(x[x != 0].abs().min()) if (x != 0).any() else 1.0) for x in (_finite(a), _finite(b)))
-    return smallest >= 2.0**-50 and all(float(_finite(x).abs().sum()) < 2.0**62 for x in (a, b) if x.numel())
+    return smallest >= SMALLEST_FACTOR and all(float(_finite(x).abs().sum()) < 2.0**62 for x in (a, b) if x.numel())
 
 
 def _finite(x: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from utils.dot_products import PIECE, binade, check_count, columns_and_rows, exact_in_float32, operands
+from utils.dot_products import PIECE, SMALLEST_SUM, binade, check_count, columns_and_rows, exact_in_float32, operands
 
 FLUSH = 2.0**-126  # no block is aligned below the smallest normal of float32
 
@@ -85,6 +85,7 @@ def aligned_matmul(
         a, b, first = (torch.where(torch.isfinite(x), x, 0.0) for x in (a, b, first))
     narrow = fraction_bits + 1 + (block + 1).bit_length() <= 24  # float32 holds the sum of a block in whole steps
     carrier = torch.float32 if narrow and exact_in_float32(a, b) and c is None else torch.float64
+    lowest = SMALLEST_SUM if carrier is torch.float32 else FLUSH
     columns, rows = columns_and_rows(a, b, carrier)
     height = max(1, PIECE // (block * max(1, b.shape[1])))
     buffer = columns.new_empty(block + 1, height, b.shape[1])
@@ -96,8 +97,9 @@ def aligned_matmul(
             addends = buffer[: stop - start + 1, : part.stop - top]
             torch.mul(columns[start:stop, part], rows[start:stop], out=addends[:-1])
             addends[-1] = total[part]
-            step = binade(addends.abs().amax(dim=0)).clamp_(min=FLUSH).mul_(2.0**-fraction_bits)
-            result[part] = addends.div_(step).trunc_().sum(dim=0).mul_(step)
+            largest = torch.maximum(addends.amax(dim=0), -addends.amin(dim=0))  # no copy, as |addends| would be
+            step = binade(largest).clamp_(min=lowest).mul_(2.0**-fraction_bits)
+            result[part] = addends.mul_(step.reciprocal()).trunc_().sum(dim=0).mul_(step)
         return _truncate(result, fraction_bits + 1)
 
     total = first.to(carrier).expand(a.shape[0], b.shape[1])
