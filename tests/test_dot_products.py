@@ -144,3 +144,6 @@ def test_what_does_not_fit_is_refused():
         matmul(torch.ones(2, 3, dtype=torch.int32), torch.ones(3, 2))
     with pytest.raises(TypeError, match="fmt is a FloatFormat, not 'float16'"):
         matmul(torch.ones(2, 3), torch.ones(3, 2), accumulator="float16")
+    with pytest.raises(ValueError, match="float64 holds no exact product of such values"):
+        matmul(torch.full((1, 1), 0.1, dtype=torch.float64), torch.ones(1, 1))
+    same(matmul(torch.full((1, 1), 0.5, dtype=torch.float64), torch.ones(1, 1)), [[0.5]])

@@ -208,7 +208,11 @@ def operands(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
             raise TypeError("a and b are tensors of a floating dtype; convert them first, for example x.float()")
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ValueError(f"a is {tuple(a.shape)} and b is {tuple(b.shape)}; they have to be [M, K] and [K, N]")
-    return tuple(x.detach() if x.dtype == torch.float64 else x.detach().float() for x in (a, b))
+    narrow = tuple(x.detach().float() for x in (a, b))
+    for x, y in zip((a, b), narrow, strict=True):
+        if x.dtype == torch.float64 and not ((y.double() == x) | x.isnan()).all():
+            raise ValueError("float64 holds no exact product of such values; round them first, for example x.float()")
+    return narrow
 
 
 def check_count(count: int, name: str) -> None:
