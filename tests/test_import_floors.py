@@ -25,6 +25,7 @@ FLOORS = (
         "precision_names",
         "architectures",
         "bytes_per_parameter",
+        "roofline",
     ),
     ("scaling", "accumulation", "refinement"),
     (
@@ -35,6 +36,8 @@ FLOORS = (
         "fake_quantize",
         "dot_products",
         "tensor_core",
+        "accumulators",
+        "accumulated",
         "fast_half",
         "exponents",
         "layers",
@@ -60,7 +63,7 @@ FLOORS = (
     (
         *("data", "vocabulary", "models", "operations", "old_chart", "review_task", "language_task", "results"),
         "experiment",
-        *("kept", "tables", "distilbert", "llama", "levers", "fabric"),
+        *("kept", "tables", "distilbert", "llama", "levers", "fabric", "accumulation_error"),
     ),
 )
 SIDE = ("plots", "checks", "notebooks", "widgets")  # nobody imports them

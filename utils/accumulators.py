@@ -1,0 +1,141 @@
+"""The accumulators that the book compares, by name: how each one adds the exact products of a matrix product.
+
+    for each in ACCUMULATORS.values():
+        total = each.matmul(a, b)          # [M, K] @ [K, N] -> float32 [M, N]
+
+What an entry says about itself is enough for a table, a curve or a widget: the significant bits of the total, how many
+products are added before the total is rounded, by which rule, and after how many the total moves on to float32.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
+from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, FloatFormat
+from utils.rounding import Rounding, ties_to_even, toward_zero
+from utils.tensor_core import HOPPER_FP8, VOLTA, truncating_matmul
+
+N_C = 128  # products between two promotions: DeepSeek-V3, arXiv 2412.19437, 3.3.2
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """One way to add the products of a matrix product.
+
+    `matmul` takes a [M, K] and b [K, N], tensors of any floating dtype on one device, and returns float32 [M, N]. It
+    rounds no operand: `operands` is the format whose values it is meant for, and rounding to it is the caller's.
+    """
+
+    name: str
+    label: str  # for prose and figures
+    matmul: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    operands: FloatFormat
+    precision: int  # significant bits of the total
+    block: int  # products added at once, before the total is rounded
+    rounding: Rounding  # of the total: ties to even, or toward zero, which cuts it off
+    promote: int | None  # products after which the total is added to one of float32; None: never
+    order: str  # "running": one total from the first product to the last; "pairwise": a tree; "kahan": compensated
+    source: str  # where it is known from: a standard, a citation, or "model: ..."
+
+    @property
+    def unit_roundoff(self) -> float:
+        """The largest relative error of one rounding of the total: 2**-p to nearest, twice that where bits are cut."""
+        return 2.0**-self.precision if self.rounding is ties_to_even else 2.0 ** (1 - self.precision)
+
+
+def _rounded(name: str, label: str, fmt: FloatFormat, *, how: Callable = matmul, **changed) -> Accumulator:
+    """Return an accumulator whose total is a value of `fmt`, rounded to it with ties to even."""
+    usual = {"operands": FLOAT16, "block": 1, "order": "running", "source": "IEEE 754 additions of exact products"}
+    fields = usual | changed
+    return Accumulator(
+        name,
+        label,
+        partial(how, accumulator=fmt),
+        precision=fmt.precision,
+        rounding=ties_to_even,
+        promote=None,
+        **fields,
+    )
+
+
+def _cut(name: str, label: str, how: Callable, *, source: str, promote: int | None = None, **changed) -> Accumulator:
+    """Return an accumulator of a tensor core, whose total is cut off; with nothing else said, that of FP8."""
+    usual = {"operands": FLOAT8_E4M3FN, "precision": HOPPER_FP8.fraction_bits + 1, "block": HOPPER_FP8.block}
+    fields = usual | changed
+    called = partial(how, promote=promote)
+    return Accumulator(
+        name, label, called, rounding=toward_zero, promote=promote, order="running", source=source, **fields
+    )
+
+
+_DEEPSEEK = "model: about 14 bits are DeepSeek-V3's finding (arXiv 2412.19437, 3.3.2); "
+_TOTAL_CUT = _DEEPSEEK + "an exact block and a total that is cut are a fit"
+_ADDENDS_CUT = _DEEPSEEK + "that every addend is cut, as on the V100, is a fit"
+_PROMOTED = f"; promotion every {N_C}: same section"
+
+ACCUMULATORS: dict[str, Accumulator] = {
+    each.name: each
+    for each in (
+        _rounded("float32", "float32, one by one", FLOAT32),
+        _rounded("float16", "float16, one by one", FLOAT16),
+        _rounded(
+            "bfloat16",
+            "bfloat16, one by one",
+            BFLOAT16,
+            operands=BFLOAT16,
+            source="model: additions of exact products, rounded to bfloat16 as IEEE 754 rounds",
+        ),
+        _rounded(
+            "float16-chunk16",
+            "float16, 16 at a time",
+            FLOAT16,
+            how=partial(matmul, chunk=16),
+            block=16,
+            source="model: 16 exact products at a time, then one rounding as in IEEE 754",
+        ),
+        _rounded(
+            "float16-pairwise",
+            "float16, in pairs",
+            FLOAT16,
+            how=pairwise_matmul,
+            order="pairwise",
+            source="IEEE 754 additions; the tree: Higham, Accuracy and Stability of Numerical Algorithms, 4.1",
+        ),
+        _rounded(
+            "float16-kahan",
+            "float16, Kahan",
+            FLOAT16,
+            how=kahan_matmul,
+            order="kahan",
+            source="IEEE 754 additions; the compensation: Kahan, CACM 8, 1965",
+        ),
+        _cut(
+            "volta",
+            "V100: four at a time, float32 cut off",
+            VOLTA.matmul,
+            operands=FLOAT16,
+            precision=VOLTA.fraction_bits + 1,
+            block=VOLTA.block,
+            source="Fasi, Higham, Mikaitis and Pranesh, PeerJ CS 7:e330, 2021",
+        ),
+        _cut("fp8-14bit", "14 bits, cut every 32", truncating_matmul, source=_TOTAL_CUT),
+        _cut(
+            "fp8-14bit-128",
+            "14 bits, cut every 32, promoted every 128",
+            truncating_matmul,
+            promote=N_C,
+            source=_TOTAL_CUT + _PROMOTED,
+        ),
+        _cut("fp8-aligned", "14 bits, addends cut too", HOPPER_FP8.matmul, source=_ADDENDS_CUT),
+        _cut(
+            "fp8-aligned-128",
+            "14 bits, addends cut too, promoted every 128",
+            HOPPER_FP8.matmul,
+            promote=N_C,
+            source=_ADDENDS_CUT + _PROMOTED,
+        ),
+    )
+}
