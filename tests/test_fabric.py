@@ -66,6 +66,18 @@ def test_on_a_cpu_the_16_mixed_of_fabric_is_its_bf16_mixed(task):
     assert theirs != run(fabric.our_losses, "16-mixed", task)
 
 
+def test_a_run_that_fabric_swaps_keeps_the_rules_of_the_recipe_that_it_runs(task, monkeypatch):
+    """A processor may multiply bfloat16 and not float16; then one of the two recipes computes in float32 and rounds."""
+    held, on = [], recipes.Recipe.on
+    monkeypatch.setattr(recipes.Recipe, "on", lambda self, device: held.append(self.name) or on(self, device))
+    with pytest.warns(UserWarning, match="AMP with fp16 is not supported on CPU"):
+        fabric.train("16-mixed", task, steps=1, device=CPU)
+    forced = Fabric(accelerator="cpu", devices=1, plugins=MixedPrecision("16-mixed", device="cpu"))
+    fabric.train("16-mixed", task, steps=1, device=CPU, fabric=forced)
+    fabric.train("16-true-eps", task, steps=1, device=CPU)
+    assert held == ["bf16-mixed", "16-mixed", "16-true-eps"]
+
+
 def test_the_plugin_of_fabric_does_on_a_cpu_what_its_switch_does_not(task):
     scaler = torch.amp.GradScaler("cpu")
     forced = Fabric(accelerator="cpu", devices=1, plugins=MixedPrecision("16-mixed", device="cpu", scaler=scaler))

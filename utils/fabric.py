@@ -64,7 +64,8 @@ def train(
     """Fine-tune a DistilBERT in one recipe under Fabric and return the loss of each step, up to the first NaN or Inf.
 
     `name` is that of a recipe: what Lightning has no word for (`NAMES[name].by_hand`) comes from the recipe. `fabric`
-    is one that was set up already, None for the switch.
+    is one that was set up already, None for the switch. Where it gives another precision than it was asked for, the
+    steps keep the rules of the recipe that it does run.
     Raises: ValueError when Lightning has no name for the recipe.
     """
     if name not in NAMES:
@@ -72,7 +73,9 @@ def train(
     recipe, device = recipes.recipe(name).seeded(seed), device or machine.device()
     fabric = fabric or switch(NAMES[name].lightning, device=device)
     plan, losses = distilbert.plan(task), []
-    with _drawn_from(seed, device), recipe.on(device):
+    given = fabric.strategy.precision.precision
+    held = recipe if given == NAMES[name].lightning else recipes.recipe(given)
+    with _drawn_from(seed, device), held.on(device):
         model = fabric.setup_module(_new_model(task, seed, device)).train()
         inner, rate = _adamw(model, recipe, task.settings.schedule, device=device, steps=plan.steps)
         optimizer = fabric.setup_optimizers(inner)
