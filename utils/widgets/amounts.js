@@ -25,6 +25,13 @@ export function parseMemory(text) {
   return { amount: read.value };
 }
 
+/** Read "2,048" as { amount }, a whole number from 1 to `most`; { wrong } says why it is none. */
+export function parseWhole(text, label, most) {
+  const read = readNumber(text);
+  if (read && !read.comma && read.unit === "" && Number.isInteger(read.value) && read.value >= 1 && read.value <= most) return { amount: read.value };
+  return { wrong: `${label}: “${text}” is not a whole number from 1 to ${most.toLocaleString("en")}.` };
+}
+
 /** Bytes of memory: what the reader typed in GB, or the least that the card is sold with. */
 export const roomOf = (facts, { card, memory }) => Math.round((memory || facts.cards[card].memory[0]) * GIGABYTE);
 
@@ -36,11 +43,12 @@ export function countText(count) {
   return String(count);
 }
 
+/** A number with three digits, with four from a thousand on. */
+export const fewDigits = (x) => Number(x.toPrecision(Math.abs(x) < 1000 ? 3 : 4)).toLocaleString("en", { maximumFractionDigits: 9 });
+
 /** Bytes in GB, three digits of it; MB below a hundredth. */
 export function bytesText(bytes) {
-  const size = Math.abs(bytes);
-  if (size < GIGABYTE / 100) return `${Number((bytes / 1e6).toPrecision(3))} MB`;
-  return `${Number((bytes / GIGABYTE).toPrecision(size < 1e12 ? 3 : 4)).toLocaleString("en", { maximumFractionDigits: 9 })} GB`;
+  return Math.abs(bytes) < GIGABYTE / 100 ? `${fewDigits(bytes / 1e6)} MB` : `${fewDigits(bytes / GIGABYTE)} GB`;
 }
 
 // What is said where a field holds something else than the answer is about.

@@ -7,10 +7,10 @@ model_size_bytes.js; the sentences are those of model_size_words.js. Importing t
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Context, Decimal
 
 from utils.architectures import NAMED, Architecture
-from utils.widgets.recipe_facts import CARDS, GIGABYTE, room_of
+from utils.widgets.amounts import bytes_text
+from utils.widgets.recipe_facts import CARDS, room_of
 
 MOST = 1_000_000  # of a batch, a length and the like
 ITEMS = {  # the name of each item of a ledger, and in the sentence "the biggest item is ..."
@@ -137,15 +137,6 @@ COSTS = {  # of each change
     "sharding over 8": "up to seven more cards, and traffic",
     "half the batch": "smaller products, twice the steps",
 }
-
-
-def bytes_text(size: int) -> str:
-    """Give bytes as the page does: in GB, three digits of them, and in MB below a hundredth."""
-    unit, name = (10**6, "MB") if abs(size) < GIGABYTE // 100 else (GIGABYTE, "GB")
-    digits = 4 if abs(size) >= 10**12 else 3
-    rounded = Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(Decimal(size / unit))
-    text = f"{rounded:,f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {name}"
 
 
 def facts() -> dict:

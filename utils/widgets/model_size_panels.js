@@ -76,11 +76,10 @@ export function sizeFields(h, facts, actions) {
   };
 }
 
-/** Read "2,048" as a whole number from 1 to the most; { take } or { wrong }. */
-export function whole(text, label, take) {
-  const read = readNumber(text);
-  if (read && !read.comma && read.unit === "" && Number.isInteger(read.value) && read.value >= 1 && read.value <= MS_MOST) return { take: () => take(read.value) };
-  return { wrong: `${label}: “${text}” is not a whole number from 1 to ${MS_MOST.toLocaleString("en")}.` };
+// { take } or { wrong }
+function whole(text, label, take) {
+  const { amount, wrong } = parseWhole(text, label, MS_MOST);
+  return { wrong, take: () => take(amount) };
 }
 
 /** The items of the ledger on top of each other, from the left, and a line where the card ends. */
