@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from utils.accumulators import ACCUMULATORS, N_C
+from utils.accumulators import ACCUMULATORS, N_C, exact, stochastic_float16
 from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
 from utils.fake_quantize import fake_quantize
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32
@@ -88,6 +88,33 @@ def test_a_promoted_total_is_the_sum_of_its_parts(one):
     assert dataclasses.replace(one, name="", label="", matmul=None, promote=None, source="") == dataclasses.replace(
         unpromoted, name="", label="", matmul=None, source=""
     )
+
+
+@pytest.mark.parametrize("one", [each for each in ACCUMULATORS.values() if each.block > 1], ids=lambda each: each.name)
+def test_aligned_addends_are_cut_one_by_one_and_others_together(one):
+    row = torch.zeros(1, one.block)
+    row[0, 0], row[0, 1:3] = 1.0, 0.75 * 2.0 ** (1 - one.precision)
+    total = float(one.matmul(row, torch.ones(one.block, 1)))
+    assert total == 1 + (0 if one.aligned else 2 if one.rounding is ties_to_even else 1) * 2.0 ** (1 - one.precision)
+
+
+def test_exact_sums_are_rounded_once_and_to_float32():
+    one = exact(FLOAT16)
+    a, b = factors(FLOAT16, 1111)
+    assert torch.equal(one.matmul(a, b), (a.double() @ b.double()).float())
+    assert one.name == "exact-float16"
+    assert one.operands is FLOAT16
+
+
+def test_stochastic_totals_are_float16_and_right_on_average():
+    a, b = torch.ones(1, 3000), torch.full((3000, 50), 0.5)
+    totals = stochastic_float16(3).matmul(a, b)
+    assert torch.equal(totals, totals.half().float())
+    assert torch.equal(totals, stochastic_float16(3).matmul(a, b))
+    assert not torch.equal(totals, stochastic_float16(4).matmul(a, b))
+    # 476 steps in [1024, 1500] with a gap of 1: each has a variance of 1/4; before, halves are exact up to 1024
+    assert abs(float(totals.mean()) - 1500) < 5 * (952 / 4 / 50) ** 0.5
+    assert float(ACCUMULATORS["float16"].matmul(a, b)[0, 0]) == 1024  # where halves begin to be ties
 
 
 @each_one

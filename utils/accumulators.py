@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import torch
 
 from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
-from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, FloatFormat
-from utils.rounding import Rounding, ties_to_even, toward_zero
+from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, FLOAT64, FloatFormat
+from utils.rounding import Rounding, stochastic, ties_to_even, toward_zero
 from utils.tensor_core import HOPPER_FP8, VOLTA, truncating_matmul
 
 N_C = 128  # products between two promotions: DeepSeek-V3, arXiv 2412.19437, 3.3.2
@@ -35,40 +36,42 @@ class Accumulator:
     operands: FloatFormat
     precision: int  # significant bits of the total
     block: int  # products added at once, before the total is rounded
-    rounding: Rounding  # of the total: ties to even, or toward zero, which cuts it off
+    rounding: Rounding  # of the total: ties to even, toward zero, which cuts it off, or a stochastic one
+    aligned: bool  # each addend of a block is cut where the largest one's bits end, before it is added
     promote: int | None  # products after which the total is added to one of float32; None: never
     order: str  # "running": one total from the first product to the last; "pairwise": a tree; "kahan": compensated
     source: str  # where it is known from: a standard, a citation, or "model: ..."
 
     @property
     def unit_roundoff(self) -> float:
-        """The largest relative error of one rounding of the total: 2**-p to nearest, twice that where bits are cut."""
+        """The largest relative error of one rounding of the total: 2**-p to nearest, else twice that."""
         return 2.0**-self.precision if self.rounding is ties_to_even else 2.0 ** (1 - self.precision)
 
 
 def _rounded(name: str, label: str, fmt: FloatFormat, *, how: Callable = matmul, **changed) -> Accumulator:
     """Return an accumulator whose total is a value of `fmt`, rounded to it with ties to even."""
-    usual = {"operands": FLOAT16, "block": 1, "order": "running", "source": "IEEE 754 additions of exact products"}
-    fields = usual | changed
-    return Accumulator(
-        name,
-        label,
-        partial(how, accumulator=fmt),
-        precision=fmt.precision,
-        rounding=ties_to_even,
-        promote=None,
-        **fields,
-    )
+    usual = {
+        "operands": FLOAT16,
+        "precision": fmt.precision,
+        "block": 1,
+        "rounding": ties_to_even,
+        "order": "running",
+        "source": "IEEE 754 additions of exact products",
+    }
+    return Accumulator(name, label, partial(how, accumulator=fmt), aligned=False, promote=None, **(usual | changed))
 
 
-def _cut(name: str, label: str, how: Callable, *, source: str, promote: int | None = None, **changed) -> Accumulator:
+def _cut(name: str, label: str, how: Callable, *, promote: int | None = None, **changed) -> Accumulator:
     """Return an accumulator of a tensor core, whose total is cut off; with nothing else said, that of FP8."""
-    usual = {"operands": FLOAT8_E4M3FN, "precision": HOPPER_FP8.fraction_bits + 1, "block": HOPPER_FP8.block}
-    fields = usual | changed
-    called = partial(how, promote=promote)
-    return Accumulator(
-        name, label, called, rounding=toward_zero, promote=promote, order="running", source=source, **fields
-    )
+    usual = {
+        "operands": FLOAT8_E4M3FN,
+        "precision": HOPPER_FP8.fraction_bits + 1,
+        "block": HOPPER_FP8.block,
+        "rounding": toward_zero,
+        "order": "running",
+        "aligned": how is not truncating_matmul,
+    }
+    return Accumulator(name, label, partial(how, promote=promote), promote=promote, **(usual | changed))
 
 
 _DEEPSEEK = "model: about 14 bits are DeepSeek-V3's finding (arXiv 2412.19437, 3.3.2); "
@@ -139,3 +142,44 @@ ACCUMULATORS: dict[str, Accumulator] = {
         ),
     )
 }
+
+
+def exact(operands: FloatFormat) -> Accumulator:
+    """Return the way to add that all others are held against: sums in float64, the result rounded to float32.
+
+    What is left of an error beside it is the accumulator's; what it has itself comes from rounding the operands.
+    """
+    return Accumulator(
+        f"exact-{operands}",
+        f"exact sums of {operands}",
+        _in_float64,
+        operands=operands,
+        precision=FLOAT64.precision,
+        block=1,
+        rounding=ties_to_even,
+        aligned=False,
+        promote=None,
+        order="running",
+        source="IEEE 754 additions in float64",
+    )
+
+
+def _in_float64(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (a.double() @ b.double()).float()
+
+
+def stochastic_float16(seed: int) -> Accumulator:
+    """Return float16 totals that are rounded up or down at random, so that no sum stalls; each call draws anew.
+
+    The probability is that which makes the expected total exact (Connolly, Higham and Mary, SISC 43, A566, 2021). No
+    tensor core does this; the sums run through `utils.accumulation`, so they are slow.
+    """
+    rule = stochastic(np.random.default_rng(seed))
+    return _rounded(
+        "float16-stochastic",
+        "float16, stochastic rounding",
+        FLOAT16,
+        how=partial(matmul, rounding=rule),
+        rounding=rule,
+        source="model: no tensor core rounds its totals at random",
+    )
