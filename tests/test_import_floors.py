@@ -34,6 +34,7 @@ FLOORS = (
         "machine",
         "rounding_kernels",
         "fake_quantize",
+        "carriers",
         "dot_products",
         "tensor_core",
         "accumulators",
@@ -41,6 +42,7 @@ FLOORS = (
         "accumulated",
         "fast_half",
         "gemm_shapes",
+        "product_precision",
         "exponents",
         "layers",
         "autocast_docs",
@@ -61,11 +63,12 @@ FLOORS = (
         "fitting",
         "checkpoints",
         "command",
+        *("summation_tree", "adders", "crafted_sums", "addition_probes", "findings", "ways_to_multiply", "microscope"),
     ),
     (
         *("data", "vocabulary", "models", "operations", "old_chart", "review_task", "language_task", "results"),
         "experiment",
-        *("kept", "tables", "distilbert", "llama", "levers", "fabric", "accumulation_error"),
+        *("kept", "tables", "distilbert", "llama", "levers", "fabric", "accumulated_llama", "accumulation_error"),
     ),
 )
 SIDE = ("plots", "checks", "notebooks", "widgets")  # nobody imports them

@@ -1,0 +1,167 @@
+"""Put crafted sums through any matrix product, many at a time, and keep what was asked and answered.
+
+Sum i is row i of a times column i of b: each one has its own factors in every place. All products have one shape, so
+that a library cannot choose another kernel in between.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from utils.formats import FORMATS, FloatFormat
+from utils.summation_tree import NoTree
+
+Matmul = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Value = float | tuple[float, float]  # a product, split into two factors by us, or its two factors
+
+WIDTH = 16  # rows of a and columns of b; FP8 products want multiples of 16 on CUDA
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One crafted sum and its result. `terms`: values or pairs of factors by place; `rest`: in all other places."""
+
+    about: str
+    terms: tuple[tuple[int, Value], ...]
+    rest: float
+    result: float
+
+    def __str__(self) -> str:
+        places = ", ".join(f"{_text(value)} in place {place}" for place, value in self.terms)
+        elsewhere = f", {_text(self.rest)} elsewhere" if self.rest else ""
+        return f"{places}{elsewhere}: {_text(self.result)}"
+
+
+def _text(value: Value) -> str:
+    """Write a number as a small whole number times a power of two; a power is shorter than its digits."""
+    if isinstance(value, tuple):
+        return " x ".join(map(_text, value))
+    if not value or not math.isfinite(value):
+        return f"{value:g}"
+    numerator, denominator = float(value).as_integer_ratio()
+    twos = (numerator & -numerator).bit_length() - 1
+    power = twos - (denominator.bit_length() - 1)
+    odd = numerator >> twos
+    if -6 < power < 6 and abs(value) < 1000:
+        return f"{value:g}"
+    sign = "-" if odd < 0 else ""
+    return f"{sign}2**{power}" if abs(odd) == 1 else f"{odd} * 2**{power}"
+
+
+def format_of(dtype: torch.dtype) -> FloatFormat:
+    """Return the format of a floating dtype. Raises ValueError where the table has none."""
+    for fmt in FORMATS.values():
+        if fmt.torch_dtype == dtype:
+            return fmt
+    raise ValueError(f"{dtype} is no floating dtype of the table; use one of torch.float64 ... torch.float8_e5m2")
+
+
+@dataclass
+class Sums:
+    """A matrix product that is asked for crafted sums of `places` products each. `log` keeps every answer."""
+
+    matmul: Matmul
+    dtype: torch.dtype
+    places: int
+    device: torch.device | str = "cpu"
+    width: int = WIDTH
+    log: list[Probe] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.format = format_of(self.dtype)
+        self.output: torch.dtype | None = None  # of the results, after the first product
+
+    @property
+    def lowest(self) -> int:
+        """The exponent of the smallest product of two values, subnormals included."""
+        return 2 * (self.format.emin - self.format.mantissa_bits)
+
+    @property
+    def highest(self) -> int:
+        """The largest exponent of a product."""
+        return 2 * self.format.emax
+
+    def ask(self, about: str, sums: Sequence[Mapping[int, Value]], rest: float = 0.0) -> list[float]:
+        """Return the results of the sums: each gives the values of its places; `rest` stands in all others."""
+        results: list[float] = []
+        for start in range(0, len(sums), self.width):
+            part = sums[start : start + self.width]
+            a = np.empty((self.width, self.places))
+            b = np.empty((self.width, self.places))
+            a[:], b[:] = self.factors(rest)
+            for row, terms in enumerate(part):
+                for place, value in terms.items():
+                    a[row, place], b[row, place] = self.factors(value)
+            results += self.products(a, b)[: len(part)]
+        self.log += [
+            Probe(about, tuple(terms.items()), rest, result) for terms, result in zip(sums, results, strict=True)
+        ]
+        return results
+
+    def products(self, a: np.ndarray, b: np.ndarray) -> list[float]:
+        """Return the sum of a[i] * b[i] over the places for each row i; a and b: [width, places], float64.
+
+        Raises ValueError where the dtype cannot hold a factor, TypeError where the product gives no matrix.
+        """
+        return [float(x) for x in self.product(a, b).diagonal()]
+
+    def product(self, a: np.ndarray, b: np.ndarray) -> torch.Tensor:
+        """Return a @ b.T as float64 [width, width] on the CPU; the arguments and errors of `products`."""
+        left, right = (torch.from_numpy(x).to(self.dtype) for x in (a, b))
+        if not all(np.array_equal(x.double().numpy(), y) for x, y in ((left, a), (right, b))):
+            raise ValueError(f"a factor of a crafted sum is no value of {self.format.name}")
+        with torch.no_grad():
+            result = self.matmul(left.to(self.device), right.to(self.device).t().contiguous())
+        if not isinstance(result, torch.Tensor) or result.shape != (self.width, self.width):
+            raise TypeError(f"the matrix product gave no tensor [{self.width}, {self.width}]")
+        self.output = result.dtype
+        return result.detach().to("cpu", torch.float64)
+
+    def factors(self, value: Value) -> tuple[float, float]:
+        """Split a value into factors of about the same exponent: products reach twice as far as their factors."""
+        if isinstance(value, tuple):
+            return value
+        if not value:
+            return 0.0, 0.0
+        fraction, exponent = math.frexp(value)
+        half = (exponent - 1) // 2
+        return math.ldexp(2 * fraction, half), math.ldexp(1.0, exponent - 1 - half)
+
+
+SIGNS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # of the mask in the first place, and of the ones
+
+
+def lost_ones(sums: Sums, mask: int, one: int) -> Callable[[Sequence[tuple[int, int]]], list[int]]:
+    """Return the function that `summation_tree.find` asks: 2**mask in place i, -2**mask in place j, 2**one elsewhere.
+
+    Where a total is rounded in one direction, a small addend of the other sign takes a whole last place off the mask.
+    Then there is no count: the pair is asked again with other signs, and at last with one 1 at a time. The function
+    raises NoTree where the sum overflows.
+    """
+    most = sums.places - 2
+
+    def lost(pairs: Sequence[tuple[int, int]]) -> list[int]:
+        counts: dict[int, int] = {}
+        for first, ones in SIGNS:
+            waiting = [n for n in range(len(pairs)) if n not in counts]
+            crafted = [masks(*pairs[n], first) for n in waiting]
+            for n, result in zip(waiting, sums.ask("order", crafted, rest=ones * 2.0**one), strict=True):
+                if not math.isfinite(result):
+                    raise NoTree(f"2^{mask} overflows")
+                count = ones * result * 2.0**-one
+                if 0 <= count <= most and count == int(count):
+                    counts[n] = most - int(count)
+        return [counts[n] if n in counts else most - alone(*pair) for n, pair in enumerate(pairs)]
+
+    def masks(i: int, j: int, sign: int = 1) -> dict[int, float]:
+        return {i: sign * 2.0**mask, j: -sign * 2.0**mask}
+
+    def alone(i: int, j: int) -> int:
+        """Count the places whose 1, the only one, is left."""
+        crafted = [masks(i, j) | {place: 2.0**one} for place in range(sums.places) if place not in (i, j)]
+        return sums.ask("order, one by one", crafted).count(2.0**one)
+
+    return lost
