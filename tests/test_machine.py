@@ -66,6 +66,30 @@ def test_missing_nvidia_smi_leaves_driver_and_power_unknown(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Properties)
     monkeypatch.setenv("PATH", "")
     assert machine.nvidia_smi(torch.device("cuda")) == (None, None)
+    assert set(machine.moment(torch.device("cuda")).values()) == {None}
+
+
+def test_what_nvidia_smi_tells_is_read_and_what_it_has_not_is_none(monkeypatch, tmp_path):
+    class Properties:
+        uuid = "11-22"
+
+    script = tmp_path / "nvidia-smi"
+    script.write_text('#!/bin/sh\necho "$@" > $(dirname $0)/asked\ncat $(dirname $0)/answer\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Properties)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (tmp_path / "answer").write_text("580.1, [N/A]\n")
+    assert machine.nvidia_smi(torch.device("cuda")) == ("580.1", None)
+    assert "-i GPU-11-22 --query-gpu=driver_version,power.limit" in (tmp_path / "asked").read_text()
+    (tmp_path / "answer").write_text("1755, 1980, 3201, 698.5, 700.00, [N/A]\n")
+    told = machine.moment(torch.device("cuda"))
+    assert (told["sm_clock_mhz"], told["power_w"], told["temperature_c"]) == (1755.0, 698.5, None)
+    (tmp_path / "answer").write_text("no devices were found\n")
+    assert set(machine.moment(torch.device("cuda")).values()) == {None}
+
+
+def test_a_cpu_has_no_moment():
+    assert machine.moment(CPU) == {}
 
 
 @pytest.fixture(scope="module")

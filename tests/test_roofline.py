@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
+from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof, of_device
 
 ROUND = Roof("round numbers", {"float32": 1.0, "float8": 4.0}, 100.0, "made up", measured=True)
 SIZES = (1, 2, 7, 64, 1000)
@@ -126,3 +126,18 @@ def test_a_roof_says_what_it_is_when_it_is_changed():
     mine = dataclasses.replace(ROUND, peaks={"tf32": 2.0})
     assert mine.ridge("tf32") == 20
     assert mine.measured
+
+
+@pytest.mark.parametrize(
+    ("name", "roof"),
+    [
+        ("NVIDIA H200", "H200 SXM"),
+        ("NVIDIA A100-SXM4-80GB", "A100 SXM 80 GB"),
+        ("Tesla V100-SXM2-32GB", "V100 SXM2"),
+        ("NVIDIA H200 NVL", None),
+        ("NVIDIA A100-SXM4-40GB", None),
+        ("AMD EPYC", None),
+    ],
+)
+def test_a_board_has_its_own_data_sheet_or_none(name, roof):
+    assert of_device(name) is (ROOFS[roof] if roof else None)

@@ -101,19 +101,49 @@ def facts(on: torch.device | None = None) -> dict:
 
 def nvidia_smi(on: torch.device) -> tuple[str | None, float | None]:
     """Return the driver's version and the power limit in watts; None for what nvidia-smi does not tell in 5 s."""
+    driver, power = _asked_of_nvidia_smi(on, "driver_version", "power.limit")
+    return driver, _number(power)
+
+
+# What a GPU does at this moment, by nvidia-smi's names.
+MOMENT = {
+    "sm_clock_mhz": "clocks.sm",
+    "largest_sm_clock_mhz": "clocks.max.sm",
+    "memory_clock_mhz": "clocks.mem",
+    "power_w": "power.draw",
+    "power_limit_w": "power.limit",
+    "temperature_c": "temperature.gpu",
+}
+
+
+def moment(on: torch.device) -> dict[str, float | None]:
+    """Return clocks, power and temperature of a GPU at this moment; None for what it does not tell, {} on a CPU.
+
+    Ask while it computes: an idle GPU lowers its clocks.
+    """
+    if on.type != "cuda":
+        return {}
+    return {name: _number(text) for name, text in zip(MOMENT, _asked_of_nvidia_smi(on, *MOMENT.values()), strict=True)}
+
+
+def _asked_of_nvidia_smi(on: torch.device, *fields: str) -> list[str | None]:
     # By UUID: nvidia-smi counts all GPUs, torch only those that CUDA_VISIBLE_DEVICES lets it see.
     uuid = getattr(torch.cuda.get_device_properties(on), "uuid", None)
     which = f"GPU-{uuid}" if uuid else str(on.index or 0)
-    query = ["nvidia-smi", "-i", which, "--query-gpu=driver_version,power.limit", "--format=csv,noheader,nounits"]
+    query = ["nvidia-smi", "-i", which, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
     try:
         done = subprocess.run(query, capture_output=True, text=True, timeout=5, check=True)
-        driver, power = (part.strip() for part in done.stdout.strip().splitlines()[0].split(","))
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return None, None
+        told = [part.strip() for part in done.stdout.strip().splitlines()[0].split(",")]
+    except (OSError, subprocess.SubprocessError, IndexError):
+        told = []
+    return told if len(told) == len(fields) else [None] * len(fields)
+
+
+def _number(text: str | None) -> float | None:
     try:
-        return driver, float(power)
-    except ValueError:  # "[N/A]" where the card has no limit to tell
-        return driver, None
+        return float(text or "")
+    except ValueError:  # "[N/A]" where the card has none to tell
+        return None
 
 
 def cpu_name() -> str:
@@ -168,14 +198,17 @@ def narrow_matmul(dtype: torch.dtype, on: torch.device) -> tuple[bool | None, st
     return capability >= needed, f"{text}, {word} needs {needed[0]}.{needed[1]}"
 
 
-def product_bits(on: torch.device) -> int:
+def product_bits(
+    on: torch.device, *, product: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = torch.matmul
+) -> int:
     """Return how many significant bits of its inputs a float32 product keeps, as torch is set now: measured.
 
     24 is float32, 11 TF32, 8 bfloat16. `torch.set_float32_matmul_precision` allows fewer; the device decides.
+    `product`: what gives the float32 product of a [23, 64] and a [64, 64].
     """
     places = torch.arange(1, 24, device=on)
     rows = 1 + torch.exp2(-places.float())  # 1 + 2**-k has k + 1 significant bits
-    kept = rows[:, None].expand(-1, 64).contiguous() @ torch.eye(64, device=on) != 1
+    kept = product(rows[:, None].expand(-1, 64).contiguous(), torch.eye(64, device=on)) != 1
     return 1 + int(kept[:, 0].sum())
 
 

@@ -96,7 +96,13 @@ def weights_folder(kind: str, folder: Path | str | None = None) -> Path | None:
     raise ValueError(f"weights folder {named} has no {kind}: no config.json with that model_type, nor in {kind}/")
 
 
-def distilbert(shape: Shape | None = None, *, seed: int = 0, attention: str = "sdpa") -> nn.Module:
+def distilbert(
+    shape: Shape | None = None,
+    *,
+    seed: int = 0,
+    attention: str = "sdpa",
+    device: torch.device | str = "cpu",
+) -> nn.Module:
     """Return a DistilBERT classifier with random weights; the same seed gives the same ones, whatever ran before."""
     from transformers import DistilBertConfig, DistilBertForSequenceClassification
 
@@ -115,7 +121,7 @@ def distilbert(shape: Shape | None = None, *, seed: int = 0, attention: str = "s
         num_labels=2,
         attn_implementation=attention,
     )
-    return _seeded(DistilBertForSequenceClassification, config, seed=seed)
+    return _seeded(DistilBertForSequenceClassification, config, seed=seed, device=torch.device(device))
 
 
 def fit_attention(model: nn.Module, device: torch.device) -> str:

@@ -142,3 +142,19 @@ _ROOFS = (
     ),
 )
 ROOFS = {roof.name: roof for roof in _ROOFS}
+# What torch calls these boards. Others of the same chip have other clocks: an H200 NVL, an H100 PCIe.
+_DEVICES = {
+    "Tesla V100-SXM2-16GB": "V100 SXM2",
+    "Tesla V100-SXM2-32GB": "V100 SXM2",
+    "Tesla T4": "T4",
+    "NVIDIA A100-SXM4-80GB": "A100 SXM 80 GB",
+    "NVIDIA H100 80GB HBM3": "H100 SXM",
+    "NVIDIA H200": "H200 SXM",
+    "NVIDIA L4": "L4",
+    "NVIDIA GeForce RTX 4090": "RTX 4090",
+}
+
+
+def of_device(name: str) -> Roof | None:
+    """Return the data sheet of the device that torch calls `name`; None where there is none in `ROOFS`."""
+    return ROOFS.get(_DEVICES.get(name, ""))
