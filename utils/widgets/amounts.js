@@ -44,7 +44,7 @@ export function countText(count) {
 }
 
 /** A number with three digits, with four from a thousand on. */
-export const fewDigits = (x) => Number(x.toPrecision(Math.abs(x) < 1000 ? 3 : 4)).toLocaleString("en", { maximumFractionDigits: 9 });
+export const fewDigits = (x) => Number(x.toPrecision(Math.abs(x) < 1000 ? 3 : 4)).toLocaleString("en", { maximumFractionDigits: 12 });
 
 /** Bytes in GB, three digits of it; MB below a hundredth. */
 export function bytesText(bytes) {

@@ -1,0 +1,79 @@
+// ShapeToBound: which roof bounds a product of matrices. The facts come from shape_to_bound_facts.py as the trait `facts`;
+// the numbers are computed in shape_to_bound_roof.js.
+
+const SB_TRAITS = ["m", "n", "k", "dtype", "device"];
+const SB_LEAD = "A [M, K] · B [K, N] = C [M, N]. In a layer M counts tokens, K inputs and N outputs. Which takes longer: moving the three matrices, or computing?";
+
+function render({ model, el }) {
+  const stop = new AbortController();
+  const h = elements(stop.signal);
+  const facts = model.get("facts");
+  const [verdict, prediction, source] = ["verdict", "prediction", "source"].map((name) => h("p", { class: `mp-sb-${name}` }));
+  const status = h("p", { class: "mp-unseen", role: "status" });
+  const result = h("div", { class: "mp-sb-result", role: "group", "aria-label": ANSWER.fresh });
+  let writing = false;
+
+  function read() {
+    const [m, n, k, dtype, device] = SB_TRAITS.map((name) => model.get(name));
+    const roof = roofOf(facts, device);
+    return sbCase({ m, n, k }, typeOf(facts, nearestType(facts, roof, dtype)), roof);
+  }
+
+  const actions = {
+    stale(on) {
+      result.toggleAttribute("data-stale", on);
+      result.setAttribute("aria-label", on ? ANSWER.stale : ANSWER.fresh);
+      if (on) setText(status, ""); // the next answer is said even if it is the same
+    },
+    speak: () => setText(status, `${verdict.textContent} ${prediction.textContent}`),
+    show(change) { // while a slider moves nothing is said
+      writing = true;
+      for (const [name, value] of Object.entries(change)) model.set(name, value);
+      model.save_changes();
+      writing = false;
+      draw();
+    },
+    set(change) {
+      actions.show(change);
+      actions.speak();
+    },
+    setType(dtype) {
+      const { roof } = read();
+      if (dtype in roof.peaks) actions.set({ dtype });
+      else setText(status, `${roof.name} has no products in ${typeOf(facts, dtype).label}.`);
+    },
+    setDevice: (device) => actions.set({ device, dtype: nearestType(facts, roofOf(facts, device), model.get("dtype")) }),
+  };
+  const [picker, sizes, place] = [productPicker(h, facts, actions), sizeControls(h, actions), placePicker(h, facts, actions)];
+  const [matrices, bars, picture] = [matrixPanel(h), timeBars(h), roofPicture(h, facts)];
+  const [changes, table] = [changePanel(h, facts, actions), typeTable(h, facts)];
+
+  function draw() {
+    const shown = read();
+    const found = recordOf(facts, shown);
+    for (const part of [picker, sizes, place, matrices, bars, picture, changes, table]) part.draw(shown, found);
+    setText(verdict, sbVerdict(shown));
+    verdict.dataset.bound = shown.bound;
+    setText(prediction, sbPrediction(shown));
+    const { notes, measured, source: where } = shown.roof;
+    setText(source, `${measured ? "Measured" : "Data sheet"}: ${where}${notes && `; ${notes}`}. ${facts.left_out}`);
+    actions.stale(false);
+  }
+
+  function followModel() {
+    if (!writing) draw();
+  }
+
+  result.append(verdict, h("div", { class: "mp-sb-columns" }, matrices.node, bars.node), prediction, picture.node, changes.node, table.node);
+  el.classList.add("mp-widget", "mp-shape-to-bound");
+  el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-sb" }, h("p", { class: "mp-sb-lead" }, SB_LEAD), picker.stories,
+    h("div", { class: "mp-sb-places" }, picker.node, place.node), sizes.node, place.types, result, source, status)));
+  draw();
+  for (const name of SB_TRAITS) model.on(`change:${name}`, followModel);
+  return () => {
+    stop.abort();
+    for (const name of SB_TRAITS) model.off(`change:${name}`, followModel);
+  };
+}
+
+export default { render };

@@ -1,0 +1,58 @@
+// ShapeToBound in words: the twin of shape_to_bound_facts.py.
+
+const SB_WIDE = ["bfloat16", "float16", "tf32", "float32", "float64"]; // FP8 is compared with the first of them
+
+/** A time in the unit that leaves no zeros before it. */
+export function timeText(ms) {
+  for (const [least, factor, unit] of [[1e3, 1e-3, "s"], [1, 1, "ms"], [1e-3, 1e3, "µs"]]) {
+    if (ms >= 0.9995 * least) return `${fewDigits(ms * factor)}\u00a0${unit}`;
+  }
+  return `${fewDigits(ms * 1e6)}\u00a0ns`;
+}
+
+export const deviceLabel = ({ name, measured }) => (measured ? `${name}, measured` : name);
+
+const grouped = (count) => count.toLocaleString("en");
+
+/** What bounds the product, and by how much. */
+export function sbVerdict({ moving, computing, bound }) {
+  const times = fewDigits(Math.max(moving, computing) / Math.min(moving, computing));
+  if (times === "1") return "At the ridge: moving and computing take equally long.";
+  if (bound === "memory") return `Bound by memory: moving takes ${times} times as long as computing.`;
+  return `Bound by compute: computing takes ${times} times as long as moving.`;
+}
+
+/** The time, and the share of the peak that it is. */
+export function sbPrediction({ ms, reached, peak }) {
+  return `Predicted: ${timeText(ms)}, the longer of the two. That is ${fewDigits(reached)} of ${fewDigits(peak)} TFLOP/s, or ${fewDigits((100 * reached) / peak)}\u00a0%.`;
+}
+
+/** The recorded time beside the predicted one, or that there is none. */
+export function sbRecord({ ms, type, roof }, record) {
+  if (!record) return `Not recorded yet: ${type.label} in this shape on ${roof.name}.`;
+  return `Recorded on ${record.device}: ${timeText(record.ms)}, ${fewDigits((100 * ms) / record.ms)}\u00a0% of the predicted speed.`;
+}
+
+/** How many rows M would make, or keep, the product bound by compute. */
+export function sbRows({ n, k, bound, least, limit, ridge }) {
+  const withThese = `With N = ${grouped(n)} and K = ${grouped(k)}`;
+  if (least === null) return `${withThese} no M is enough: it stays below ${fewDigits(limit)} operations per byte; the ridge is at ${fewDigits(ridge)}.`;
+  return bound === "compute" ? `${withThese} it is bound by compute down to M = ${grouped(least)}.` : `${withThese} it is bound by compute from M = ${grouped(least)} on.`;
+}
+
+/** What FP8 changes: fewer bytes, a higher roof, and which of the two this product feels. */
+export function sbEight(facts, { m, n, k, roof }) {
+  const wide = SB_WIDE.find((dtype) => dtype in roof.peaks);
+  if (!("float8" in roof.peaks) || !wide) return `${roof.name} has no products in FP8.`;
+  const [before, after] = [wide, "float8"].map((dtype) => sbCase({ m, n, k }, typeOf(facts, dtype), roof));
+  const decides = before.bound !== after.bound ? "Both decide." : after.bound === "memory" ? "The bytes decide." : "The roof decides.";
+  return `FP8 moves ${fewDigits((100 * after.moved) / before.moved)}\u00a0% of ${before.type.label}'s bytes, under a roof ${fewDigits(after.peak / before.peak)} times as high. `
+    + `This product: ${timeText(after.ms)} instead of ${timeText(before.ms)}, ${fewDigits(before.ms / after.ms)} times as fast. ${decides}`;
+}
+
+/** The picture in words. */
+export function sbPictureText({ type, roof, ridge, peak, intensity, reached, operations }, record) {
+  const beside = record ? ` The recorded point is at ${fewDigits(rateOf(operations, record.ms))}.` : "";
+  return `Roofline of ${deviceLabel(roof)} in ${type.label}: TFLOP/s rise with the operations per byte to ${fewDigits(peak)} at the ridge, ${fewDigits(ridge)}, and stay there. `
+    + `This product is at ${fewDigits(intensity)} operations per byte and ${fewDigits(reached)} TFLOP/s.${beside}`;
+}
