@@ -43,6 +43,7 @@ FLOORS = (
         "fast_half",
         "gemm_shapes",
         "product_precision",
+        "product_calls",
         "exponents",
         "layers",
         "autocast_docs",
@@ -63,12 +64,14 @@ FLOORS = (
         "fitting",
         "checkpoints",
         "command",
-        *("summation_tree", "adders", "crafted_sums", "addition_probes", "findings", "ways_to_multiply", "microscope"),
+        *("summation_tree", "adders", "crafted_sums", "addition_probes", "whole_sums", "findings", "integer_products"),
+        *("ways_to_multiply", "microscope"),
     ),
     (
         *("data", "vocabulary", "models", "operations", "old_chart", "review_task", "language_task", "results"),
         "experiment",
         *("kept", "tables", "distilbert", "llama", "levers", "fabric", "accumulated_llama", "accumulation_error"),
+        *("sweep_shapes", "gemm_sweep"),
     ),
 )
 SIDE = ("plots", "checks", "notebooks", "widgets")  # nobody imports them
