@@ -22,16 +22,21 @@ WIDTH = 16  # rows of a and columns of b; FP8 products want multiples of 16 on C
 
 @dataclass(frozen=True)
 class Probe:
-    """One crafted sum and its result. `terms`: values or pairs of factors by place; `rest`: in all other places."""
+    """One crafted sum and its result.
+
+    `terms`: values, or pairs of factors, by place; `rest`: in the other places of `within`, from first to before end.
+    """
 
     about: str
     terms: tuple[tuple[int, Value], ...]
     rest: float
+    within: tuple[int, int]
     result: float
 
     def __str__(self) -> str:
         places = ", ".join(f"{_text(value)} in place {place}" for place, value in self.terms)
-        elsewhere = f", {_text(self.rest)} elsewhere" if self.rest else ""
+        first, end = self.within
+        elsewhere = f", {_text(self.rest)} in the others of {first} to {end - 1}" if self.rest else ""
         return f"{places}{elsewhere}: {_text(self.result)}"
 
 
@@ -84,20 +89,30 @@ class Sums:
         """The largest exponent of a product."""
         return 2 * self.format.emax
 
-    def ask(self, about: str, sums: Sequence[Mapping[int, Value]], rest: float = 0.0) -> list[float]:
-        """Return the results of the sums: each gives the values of its places; `rest` stands in all others."""
+    def ask(
+        self,
+        about: str,
+        sums: Sequence[Mapping[int, Value]],
+        rest: float = 0.0,
+        within: tuple[int, int] | None = None,
+    ) -> list[float]:
+        """Return the results of the sums: each gives the values of its places.
+
+        `rest` stands in all others, or in those of `within` (first, end); where nothing is said stands 0.
+        """
+        first, end = within or (0, self.places)
         results: list[float] = []
         for start in range(0, len(sums), self.width):
             part = sums[start : start + self.width]
-            a = np.empty((self.width, self.places))
-            b = np.empty((self.width, self.places))
-            a[:], b[:] = self.factors(rest)
+            a, b = np.zeros((2, self.width, self.places))
+            a[:, first:end], b[:, first:end] = self.factors(rest)
             for row, terms in enumerate(part):
                 for place, value in terms.items():
                     a[row, place], b[row, place] = self.factors(value)
             results += self.products(a, b)[: len(part)]
         self.log += [
-            Probe(about, tuple(terms.items()), rest, result) for terms, result in zip(sums, results, strict=True)
+            Probe(about, tuple(terms.items()), rest, (first, end), result)
+            for terms, result in zip(sums, results, strict=True)
         ]
         return results
 
@@ -132,36 +147,58 @@ class Sums:
 
 
 SIGNS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # of the mask in the first place, and of the ones
+MOST_ALONE = 20_000  # sums with one 1 that are asked for
 
 
-def lost_ones(sums: Sums, mask: int, one: int) -> Callable[[Sequence[tuple[int, int]]], list[int]]:
-    """Return the function that `summation_tree.find` asks: 2**mask in place i, -2**mask in place j, 2**one elsewhere.
+class LostOnes:
+    """The function that `summation_tree.find` asks: 2**mask in place i, -2**mask in place j, 2**one elsewhere.
 
-    Where a total is rounded in one direction, a small addend of the other sign takes a whole last place off the mask.
-    Then there is no count: the pair is asked again with other signs, and at last with one 1 at a time. The function
-    raises NoTree where the sum overflows.
+    No more ones at a time than the sum can count (`most`): a bfloat16 result does not know 257. Where a total is
+    rounded in one direction, a small addend of the other sign takes a whole last place off the mask. Then there is no
+    count: the pair is asked again with other signs, and at last with one 1 at a time. Raises NoTree where the sum
+    counts nothing or overflows.
     """
-    most = sums.places - 2
 
-    def lost(pairs: Sequence[tuple[int, int]]) -> list[int]:
+    def __init__(self, sums: Sums, mask: int, one: int):
+        self.sums, self.mask, self.one, self.alone = sums, 2.0**mask, 2.0**one, 0
+        sizes = [sums.places >> halvings for halvings in range(sums.places.bit_length())]
+        counted = (
+            size for size in sizes if sums.ask("ones", [{0: 0.0}], self.one, (0, size)) == [(size - 1) * self.one]
+        )
+        self.most = next(counted, 0)
+        if self.most < 8:
+            raise NoTree(f"ones of 2^{one} are not counted")
+
+    def __call__(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
+        lost = [0] * len(pairs)
+        for first in range(0, self.sums.places, self.most):
+            within = first, min(first + self.most, self.sums.places)
+            for n, count in enumerate(self._within(pairs, within)):
+                lost[n] += count
+        return lost
+
+    def _within(self, pairs: Sequence[tuple[int, int]], within: tuple[int, int]) -> list[int]:
         counts: dict[int, int] = {}
+        there = [within[1] - within[0] - sum(within[0] <= place < within[1] for place in pair) for pair in pairs]
         for first, ones in SIGNS:
             waiting = [n for n in range(len(pairs)) if n not in counts]
-            crafted = [masks(*pairs[n], first) for n in waiting]
-            for n, result in zip(waiting, sums.ask("order", crafted, rest=ones * 2.0**one), strict=True):
+            crafted = [self._masks(*pairs[n], first) for n in waiting]
+            results = self.sums.ask("order", crafted, ones * self.one, within)
+            for n, result in zip(waiting, results, strict=True):
                 if not math.isfinite(result):
-                    raise NoTree(f"2^{mask} overflows")
-                count = ones * result * 2.0**-one
-                if 0 <= count <= most and count == int(count):
-                    counts[n] = most - int(count)
-        return [counts[n] if n in counts else most - alone(*pair) for n, pair in enumerate(pairs)]
+                    raise NoTree(f"{self.mask:g} overflows")
+                left = ones * result / self.one
+                if 0 <= left <= there[n] and left == int(left):
+                    counts[n] = there[n] - int(left)
+        return [counts[n] if n in counts else there[n] - self._alone(*pair, within) for n, pair in enumerate(pairs)]
 
-    def masks(i: int, j: int, sign: int = 1) -> dict[int, float]:
-        return {i: sign * 2.0**mask, j: -sign * 2.0**mask}
+    def _masks(self, i: int, j: int, sign: int = 1) -> dict[int, float]:
+        return {i: sign * self.mask, j: -sign * self.mask}
 
-    def alone(i: int, j: int) -> int:
+    def _alone(self, i: int, j: int, within: tuple[int, int]) -> int:
         """Count the places whose 1, the only one, is left."""
-        crafted = [masks(i, j) | {place: 2.0**one} for place in range(sums.places) if place not in (i, j)]
-        return sums.ask("order, one by one", crafted).count(2.0**one)
-
-    return lost
+        crafted = [self._masks(i, j) | {place: self.one} for place in range(*within) if place not in (i, j)]
+        self.alone += len(crafted)
+        if self.alone > MOST_ALONE:
+            raise NoTree(f"more than {MOST_ALONE} sums would have to be asked for")
+        return self.sums.ask("order, one by one", crafted).count(self.one)

@@ -25,12 +25,14 @@ class Finding:
     `product_rounding`: how longer ones are rounded before they are added.
     `precision`, `rounding`: significant bits of the total that products are added to, and a name in
     `utils.rounding.RULES`. `block`: products that are added to it at once. `exact_sums`: they are added exactly before
-    the total is rounded; else each addend is cut first, `extra_bits` below the last place of the total.
+    the total is rounded; else each addend is cut first, `extra_bits` below the last place of the total; `by_factors`:
+    and a product is aligned by the sum of its factors' exponents, not by its own.
     `pairwise`: neighbours are added, then neighbours of these sums. Otherwise `parts` totals are added in the end; each
     takes `run` neighbouring products, or they take turns (None). `outer_precision`, `outer_rounding`: of the additions
     of sums to sums. `order`: the places as they are added; which of the first two comes first nothing shows.
     `compensated`: addends that are lost one by one are not lost together. `overflow`, `smallest`: exponents of the
-    first power of two past a total and of the smallest result; None: no product gets there. `subnormal_factors`: they
+    first power of two past a total and of the smallest result; None: no product gets there. `past_overflow`: what
+    stands there of whole numbers. `subnormal_factors`: they
     are not taken for 0. `everywhere`: all places of the result add alike. `confirmed`: how many random sums come out,
     to the last bit, as these parameters say, and of how many.
     """
@@ -48,6 +50,7 @@ class Finding:
     block: int | None = None
     exact_sums: bool | None = None
     extra_bits: int | None = None
+    by_factors: bool | None = None
     pairwise: bool | None = None
     parts: int | None = None
     run: int | None = None
@@ -56,6 +59,7 @@ class Finding:
     order: tuple[int, ...] | None = None
     compensated: bool | None = None
     overflow: int | None = None
+    past_overflow: str | None = None
     smallest: int | None = None
     subnormal_factors: bool | None = None
     everywhere: bool | None = None
@@ -78,16 +82,33 @@ class Finding:
         return {
             "operands": self._operands(),
             "products": _choose(self.exact_products, "exact", f"exact up to {self.product_bits} bits"),
-            "total": _total(self.precision, self.rounding),
+            "total": self._inner(),
             "order": self._order(),
             "at once": self._at_once(),
-            "totals together": "-" if self.parts == 1 else _total(self.outer_precision, self.outer_rounding),
-            "many small addends": _choose(self.compensated, "carried along: compensated", "lost as single ones are"),
+            "totals together": "-" if self.parts == 1 or self.whole else self._outer(),
+            "many small addends": "-"
+            if self.whole
+            else _choose(self.compensated, "carried along: compensated", "lost as single ones are"),
             "range": self._range(),
             "subnormal operands": _choose(self.subnormal_factors, "kept", "taken for 0"),
             "places of the result": _choose(self.everywhere, "all alike", "not alike"),
-            "random sums as predicted": UNDECIDED if self.confirmed is None else "{} of {}".format(*self.confirmed),
+            "random sums as predicted": "-"
+            if self.whole
+            else UNDECIDED
+            if self.confirmed is None
+            else "{} of {}".format(*self.confirmed),
         }
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is about whole numbers, whose sums are not rounded."""
+        return self.past_overflow is not None
+
+    def _inner(self) -> str:
+        return f"{self.precision} bits, exact" if self.whole else _total(self.precision, self.rounding)
+
+    def _outer(self) -> str:
+        return _total(self.outer_precision, self.outer_rounding)
 
     def _operands(self) -> str:
         if self.factor_bits is None:
@@ -96,6 +117,8 @@ class Finding:
         return f"{self.factor_bits} bits used{rule}"
 
     def _order(self) -> str:
+        if self.whole:
+            return "any"
         if self.order is None:
             return UNDECIDED
         if self.pairwise:
@@ -109,17 +132,22 @@ class Finding:
         return text
 
     def _at_once(self) -> str:
+        if self.whole:
+            return "-"
         if self.block is None:
             return UNDECIDED
         if self.block == 1:
             return "1"
         if self.exact_sums is None:
             return f"{self.block}"
-        cut = "added exactly" if self.exact_sums else f"each cut {_extra(self.extra_bits)}"
-        return f"{self.block}, {cut}"
+        if self.exact_sums:
+            return f"{self.block}, added exactly"
+        aligned = ", aligned by its factors' exponents" if self.by_factors else ""
+        return f"{self.block}, each cut {_extra(self.extra_bits)}{aligned}"
 
     def _range(self) -> str:
         top = "no overflow within reach" if self.overflow is None else f"below 2^{self.overflow}"
+        top += f", then {self.past_overflow}" if self.past_overflow else ""
         return top + ("" if self.smallest is None else f", results down to 2^{self.smallest}")
 
 
@@ -140,15 +168,20 @@ def _extra(bits: int | None) -> str:
 
 
 def _first(order: tuple[int, ...]) -> str:
-    return ", ".join(map(str, order[:8])) + (", ..." if len(order) > 8 else "")
+    return ", ".join(map(str, order[:6])) + (", ..." if len(order) > 6 else "")
 
 
-def rows(findings: Mapping[str, Finding | str]) -> list[tuple[str, ...]]:
-    """Return a table: a row for each property, a column for each finding, by name; the first row holds the names.
+def rows(findings: Mapping[str, Finding]) -> list[tuple[str, ...]]:
+    """Return a table to compare by: a row for each property, a column for each finding; the first row names them."""
+    texts = [finding.texts() for finding in findings.values()]
+    return [("", *findings), *((name, *(text[name] for text in texts)) for name in (texts[0] if texts else ()))]
 
-    A text in place of a finding stands in all rows of its column's place: why there is none.
-    """
-    names = [name for name, finding in findings.items() if isinstance(finding, Finding)]
-    texts = {name: findings[name].texts() for name in names}
-    properties = list(next(iter(texts.values()), {}))
-    return [("", *names), *((row, *(texts[name][row] for name in names)) for row in properties)]
+
+def summary(findings: Mapping[str, Finding]) -> list[tuple[str, ...]]:
+    """Return a table to read down: a row for each finding, with the properties that differ most."""
+    names = ("operands", "total", "order", "at once", "totals together", "random sums as predicted")
+    rows = [("", *names)]
+    for name, finding in findings.items():
+        texts = finding.texts()
+        rows.append((name, *(texts[column] for column in names)))
+    return rows

@@ -4,27 +4,34 @@
     print(finding)           # how many bits, which rounding, in which order, how many at once
     finding.evidence         # every sum that was asked for, and its result
 
+    python -m utils.microscope --record DIR
+
 What the sums do not decide is None. At last the found parameters are put to the test: they have to give random sums to
 the last bit.
 """
 
+import argparse
 import random
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
 
-import numpy as np
 import torch
 
-from utils import addition_probes, summation_tree
-from utils.adders import STEPS, Adder, Product, common, total, whole
+from utils import addition_probes, command, integer_products, machine, records, summation_tree, whole_sums
+from utils.adders import common
 from utils.addition_probes import Tested
-from utils.crafted_sums import WIDTH, Matmul, Sums, lost_ones
-from utils.fake_quantize import fake_quantize
-from utils.findings import Finding
+from utils.crafted_sums import WIDTH, LostOnes, Matmul, Sums
+from utils.findings import Finding, summary
 from utils.summation_tree import Node, NoTree
+from utils.ways_to_multiply import Way, own
 
-PLACES = 128
+NAME = "microscope"
+PLACES, LONG = 128, 512  # products of a sum; FP8 totals are known to be handed on every 128
 SPANS = (40, 34, 30, 24, 20)  # log2 of the mask over a 1: past the bits of a total and those of the count
 WIDE = (66, 100)  # for a total that loses nothing there; a model that adds a block in float64 shows that at 66
-CHECKS = 32  # pairs of places, and random sums, that are tried at last
+CHECKS = 32  # pairs of places that are tried at last
 NO_TREE = ("order", "precision", "rounding", "block", "factor_bits", "product_bits", "confirmed")
 
 
@@ -46,7 +53,7 @@ def look(
         raise ValueError(f"places {places} is below 8: so few products show no order")
     sums = Sums(matmul, dtype, places, device, width)
     known: dict = {
-        "everywhere": _everywhere(sums),
+        "everywhere": whole_sums.everywhere(sums),
         "smallest": addition_probes.smallest_sum(sums),
         "subnormal_factors": addition_probes.subnormal_factors(sums),
     }
@@ -62,16 +69,6 @@ def look(
         evidence=tuple(sums.log),
         **known,
     )
-
-
-def _everywhere(sums: Sums) -> bool:
-    """Say whether a sum has the same result in every place, and again in a second product; of a few random ones."""
-    for x, y in zip(*_random(sums, 4), strict=True):
-        a, b = (np.tile(factors, (sums.width, 1)) for factors in (x, y))
-        results = torch.stack([sums.product(a, b) for _ in range(2)])
-        if not (results == results[0, 0, 0]).all():
-            return False
-    return True
 
 
 def _tree(sums: Sums) -> tuple[Node | None, str]:
@@ -100,9 +97,7 @@ class NothingLost(NoTree):
 
 def _tree_at(sums: Sums, mask: int, one: int, pairs: list[tuple[int, int]]) -> Node:
     """Return the tree by masks of this exponent; raise NoTree where there is none."""
-    lost = lost_ones(sums, mask, one)
-    if sums.ask("ones alone", [{}], rest=2.0**one) != [sums.places * 2.0**one]:
-        raise NoTree(f"{sums.places} ones do not count to {sums.places}")
+    lost = LostOnes(sums, mask, one)
     if not any(lost([(0, place) for place in range(1, sums.places)])):
         raise NothingLost(f"beside an addend 2^{mask - one} times as large a 1 is not lost")
     tree = summation_tree.find(lost, sums.places)
@@ -140,12 +135,14 @@ def _additions(sums: Sums, tree: Node, unknown: dict[str, str]) -> dict:
         else:
             known |= {"outer_precision": outer.bits, "outer_rounding": _agreed(outer, {}).get("rounding")}
     known |= _factors(sums, tree)
-    known["compensated"] = _compensated(sums, tree, main)
+    known["compensated"], why = whole_sums.compensated(sums, tree, main)
+    if why:
+        unknown["compensated"] = why
     reasons = [one.why for one in tested.values() if one.why]
     if reasons or not known["factor_bits"]:
         unknown["confirmed"] = (reasons or ["the bits of a factor are not known"])[0]
     else:
-        known["confirmed"] = _confirmed(sums, tree, tested, known)
+        known["confirmed"] = whole_sums.confirmed(sums, tree, tested, known)
     return known
 
 
@@ -156,7 +153,7 @@ def _agreed(tested: Tested, unknown: dict[str, str]) -> dict:
         return {"precision": None}
     exact = {adder.extra_bits is None for adder in tested.adders}
     known = {"exact_sums": exact.pop() if len(exact) == 1 else None}
-    for name in ("rounding", "extra_bits"):
+    for name in ("rounding", *(() if known["exact_sums"] else ("extra_bits", "by_factors"))):
         agree, value = common(tested.adders, name)
         if agree:
             known[name] = value
@@ -179,48 +176,112 @@ def _factors(sums: Sums, tree: Node) -> dict:
     }
 
 
-def _compensated(sums: Sums, tree: Node, tested: Tested) -> bool | None:
-    """Say whether addends that a total loses one by one reach it together; None where they meet each other first."""
-    layout = summation_tree.layout(tree)
-    if layout is None or layout.pairwise or layout.parts > 1 or tested.bits is None:
-        return None
-    first, *_, last = layout.order
-    small = 2.0 ** (addition_probes.BIG - tested.bits - 1)
-    if small < 2.0**sums.lowest or layout.block != 1:
-        return None
-    big = 2.0**addition_probes.BIG
-    return sums.ask("many small addends", [{first: big, last: -big}], small) != [0.0]
+def look_at(way: Way, *, device: torch.device | str, places: int | None = None, width: int = WIDTH) -> Finding:
+    """Look at one way in which a device multiplies, at integers too; places: 128, of FP8 512.
 
-
-def _random(sums: Sums, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return factors of random sums, values of the dtype: [count, places] each.
-
-    Every other sum has factors of half as many bits, so that ties are common.
+    Raises what `look` raises.
     """
-    rng, shape = np.random.default_rng(0), (2, count, sums.places)
-    draws = rng.standard_normal(shape) * np.exp2(min(3.0, sums.format.emax / 8) * rng.standard_normal(shape))
-    fractions, exponents = np.frexp(draws[:, ::2])
-    steps = 2.0 ** (sums.format.precision // 2 + 1)
-    draws[:, ::2] = np.ldexp(np.rint(fractions * steps) / steps, exponents)
-    if sums.format.precision < 53:
-        draws = fake_quantize(torch.from_numpy(draws), sums.format).numpy()
-    return draws[0], draws[1]
+    if not way.dtype.is_floating_point:
+        return integer_products.look(way, dtype=way.dtype, device=device)
+    places = places or (LONG if way.dtype.itemsize == 1 else PLACES)
+    return look(way, dtype=way.dtype, places=places, width=width, device=device)
 
 
-def _confirmed(sums: Sums, tree: Node, tested: dict[tuple, Tested], known: dict) -> tuple[int, int]:
-    """Return how many of how many random sums come out as the found parameters say."""
-    factors = _random(sums, sums.width)
-    measured = sums.products(*factors)
-    output = getattr(torch, str(sums.output).removeprefix("torch."))
-    into = Adder(known["factor_bits"], known["factor_rounding"] or "ties_to_even")
-    if known["factor_bits"] < sums.format.precision:
-        factors = [[[into.rounded(whole(x)) / (1 << STEPS) for x in row] for row in side.tolist()] for side in factors]
-    right = 0
-    for x, y, result in zip(*factors, measured, strict=True):
-        products = [Product.of(*pair) for pair in zip(x, y, strict=True)]
-        if rule := known["product_rounding"]:
-            rounded = Adder(known["product_bits"], rule).rounded
-            products = [Product(rounded(product.value), product.exponent) for product in products]
-        expected = total(tree, products, lambda node: tested[node.kind].adders[0]) / (1 << STEPS)
-        right += float(torch.tensor(expected, dtype=torch.float64).to(output)) == result
-    return right, sums.width
+def survey(
+    device: torch.device | str, *, places: int | None = None, width: int = WIDTH
+) -> tuple[dict[str, Finding], dict[str, str]]:
+    """Look at all ways in which a device multiplies; return the findings, and why there is none of the other ways."""
+    findings, refused = {}, {}
+    for name, way in own(device).items():
+        if way.reason:
+            refused[name] = way.reason
+            continue
+        try:
+            findings[name] = look_at(way, device=device, places=places, width=width)
+        except RuntimeError as error:  # a shape that this way does not take
+            refused[name] = f"{type(error).__name__}: {(str(error).strip() or 'it says nothing more').splitlines()[0]}"
+    return findings, refused
+
+
+def table(findings: Mapping[str, Finding], refused: Mapping[str, str]) -> str:
+    """Return the findings as aligned text, a line for each way, and below it why others are missing."""
+    lines = [command.columns(summary(findings))]
+    for name, finding in findings.items():
+        lines += [f"{name}: {field} not decided, {why}" for field, why in finding.unknown]
+    return "\n".join([*lines, *(f"{name}: missing, {why}" for name, why in refused.items())])
+
+
+# Records
+
+
+def record(
+    findings: Mapping[str, Finding], refused: Mapping[str, str], *, device: torch.device, shown: str = ""
+) -> records.Record:
+    """Return the findings as one record, with the evidence counted by question; `of_record` gives them back."""
+    plain = {name: {k: v for k, v in asdict(found).items() if k != "evidence"} for name, found in findings.items()}
+    asked = {name: Counter(probe.about for probe in found.evidence) for name, found in findings.items()}
+    examples = {name: {probe.about: str(probe) for probe in found.evidence} for name, found in findings.items()}
+    return records.Record(
+        experiment=NAME,
+        recipe="any",
+        size="small",
+        seeds=(0,),
+        settings={},
+        results={"findings": plain, "refused": dict(refused)},
+        samples={"asked": {name: dict(counts) for name, counts in asked.items()}, "last_of_them": examples},
+        data="crafted sums",
+        data_name="crafted",
+        weights="none",
+        device=machine.facts(device),
+        **records.provenance(shown),
+    )
+
+
+def of_record(found: records.Record) -> tuple[dict[str, Finding], dict[str, str]]:
+    """Return the findings of a record, without their evidence, and why others are missing."""
+    tuples = ("shape", "order", "confirmed", "unknown")
+    findings = {}
+    for name, fields in found.results["findings"].items():
+        fixed = {key: _tuples(fields[key]) for key in tuples}
+        findings[name] = Finding(**(fields | fixed))
+    return findings, found.results["refused"]
+
+
+def _tuples(value):
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+# The command line
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = command.Parser(prog=f"python -m utils.{NAME}", allow_abbrev=False)
+    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
+    parser.add_argument("--places", type=int, metavar="K", help="products of a sum; default: 128, of FP8 512")
+    parser.add_argument("--width", type=int, default=WIDTH, metavar="N", help="rows and columns; default: %(default)s")
+    parser.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help="write a record")
+    found = parser.parse_args(arguments)
+    if found.record:
+        records.check_folder(found.record)
+    found.device = machine.device(found.device)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        options = _parse(arguments)
+        print(f"device   {machine.describe(options.device)}", flush=True)
+        findings, refused = survey(options.device, places=options.places, width=options.width)
+    except (ValueError, OSError) as error:
+        return command.complain(NAME, str(error), 2)
+    print(table(findings, refused))
+    if options.record:
+        shown = command.shown_command(arguments, program=NAME)
+        records.save(record(findings, refused, device=options.device, shown=shown), options.record)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -106,7 +106,7 @@ def _path(first: int, row: dict[int, int], parent: _Draft) -> list[_Task]:
             node.wide = True
             tasks.append(_Task(group, node, apart=2 * both - 2, each=both))
         else:
-            raise NoTree(f"the {len(group)} places that lose {gone} ones with place {first} fit no addition")
+            raise NoTree(f"the ones that are lost with place {first} fit no order")
         current, size = node, size + len(group)
     parent.children.append(current)
     return tasks
@@ -117,7 +117,7 @@ def _addends(task: _Task, row: dict[int, int]) -> list[_Task]:
     near = {j: gone for j, gone in row.items() if gone < task.apart}
     rest = [j for j, gone in row.items() if gone == task.apart]
     if len(near) + len(rest) < len(row) or task.each not in (None, len(near) + 1):
-        raise NoTree(f"place {task.places[0]} and those that are added with it contradict each other")
+        raise NoTree(f"the ones that are lost with place {task.places[0]} fit no order")
     tasks = _path(task.places[0], near, task.node)
     return [*tasks, task._replace(places=rest)] if rest else tasks
 
@@ -220,6 +220,8 @@ def _chain(node: Node) -> list[int] | None:
 
 def _block(blocks: list[int]) -> int | None:
     """The common number of products; the first addition of single ones has two, the last block may be short."""
+    if blocks == [2]:
+        return 1
     common = set(blocks[1:-1] or blocks[1:] or blocks)
     size = common.pop()
     first_fits = blocks[0] == size or (size == 1 and blocks[0] == 2)

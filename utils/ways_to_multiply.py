@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from utils.crafted_sums import Matmul
+from utils.product_precision import OLD, allowing, restored, write
 
 Switch = Callable[[], contextlib.AbstractContextManager]
 SMALLEST = 32  # rows, columns and places of the trial product: what FP8 and int8 products ask for
@@ -60,24 +61,27 @@ def _refusal(way: Way, device: torch.device) -> str:
 
 
 def _ways(device: torch.device) -> Iterator[tuple[str, torch.dtype, Matmul, Switch]]:
+    cuda = device.type == "cuda"
     yield "float64", torch.float64, torch.matmul, contextlib.nullcontext
     for level in ("highest", "high", "medium"):
-        yield f"float32, {level}", torch.float32, torch.matmul, _of(float32_matmul, level)
-    if device.type == "cuda":
-        yield "float32, allow_tf32", torch.float32, torch.matmul, _of(_flag, "allow_tf32", True)
-    for word in ("tf32",) if device.type == "cuda" else ("tf32", "bf16"):
-        yield f'float32, fp32_precision "{word}"', torch.float32, torch.matmul, _of(_fp32_precision, device.type, word)
-    if device.type != "cuda":
-        yield "float16", torch.float16, torch.matmul, contextlib.nullcontext
-        yield "bfloat16", torch.bfloat16, torch.matmul, contextlib.nullcontext
-    else:
-        for name, short in (("float16", "fp16"), ("bfloat16", "bf16")):
-            for allowed in (True, False):
-                flag = f"allow_{short}_reduced_precision_reduction"
-                label = f"{name}, reduced reduction {'on' if allowed else 'off'}"
-                yield label, getattr(torch, name), torch.matmul, _of(_flag, flag, allowed)
-        label = "float16, float16 accumulation"
-        yield label, torch.float16, torch.matmul, _of(_flag, "allow_fp16_accumulation", True)
+        yield f"float32, {level}", torch.float32, torch.matmul, _of(allowing, level)
+    if cuda:
+        yield "float32, allow_tf32", torch.float32, torch.matmul, _of(_switched, OLD[1], True)
+    for word in ("tf32",) if cuda else ("tf32", "bf16"):
+        switch = f"torch.backends.{'cuda' if cuda else 'mkldnn'}.matmul.fp32_precision"
+        yield f'float32, fp32_precision "{word}"', torch.float32, torch.matmul, _of(_switched, switch, word)
+    for dtype, short in ((torch.float16, "fp16"), (torch.bfloat16, "bf16")):
+        name = str(dtype).removeprefix("torch.")
+        if not cuda:
+            yield name, dtype, torch.matmul, contextlib.nullcontext
+        for allowed in (True, False) if cuda else ():
+            flag = f"allow_{short}_reduced_precision_reduction"
+            label = f"{name}, reduced reduction {'on' if allowed else 'off'}"
+            yield label, dtype, torch.matmul, _of(_flag, flag, allowed)
+        yield f"{name}, b transposed", dtype, transposed, contextlib.nullcontext
+    if cuda:
+        flag = "allow_fp16_accumulation"
+        yield "float16, float16 accumulation", torch.float16, torch.matmul, _of(_flag, flag, True)
     for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
         for fast in (False, True):
             label = f"{str(dtype).removeprefix('torch.')}, fast accumulation {'on' if fast else 'off'}"
@@ -85,41 +89,21 @@ def _ways(device: torch.device) -> Iterator[tuple[str, torch.dtype, Matmul, Swit
     yield "int8", torch.int8, torch._int_mm, contextlib.nullcontext
 
 
+def transposed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return a @ b with the columns of b, not its rows, side by side in memory, as a linear layer has its weights."""
+    return a @ b.t().contiguous().t()
+
+
 def _of(switch: Callable, *arguments) -> Switch:
     return lambda: switch(*arguments)
 
 
 @contextlib.contextmanager
-def float32_matmul(level: str) -> Iterator[None]:
-    """Set `torch.set_float32_matmul_precision`, and put back what it and the newer `fp32_precision` were.
-
-    The old call writes the new settings too, and torch refuses to read the old one where they differ from it.
-    """
-    places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
-    before = [place.fp32_precision for place in places]
-    try:
-        level_before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # the newer switches were set by hand
-        level_before = "highest"
-    torch.set_float32_matmul_precision(level)
-    try:
+def _switched(switch: str, value: str | bool) -> Iterator[None]:
+    """Set one switch of `utils.product_precision`, the newer or the older, and restore all of them."""
+    with restored():
+        write(switch, value)
         yield
-    finally:
-        torch.set_float32_matmul_precision(level_before)
-        for place, value in zip(places, before, strict=True):
-            place.fp32_precision = value
-
-
-@contextlib.contextmanager
-def _fp32_precision(kind: str, word: str) -> Iterator[None]:
-    """Set the newer switch of CUDA's matrix products, or of oneDNN's on a CPU."""
-    place = torch.backends.cuda.matmul if kind == "cuda" else torch.backends.mkldnn.matmul
-    before = place.fp32_precision
-    place.fp32_precision = word
-    try:
-        yield
-    finally:
-        place.fp32_precision = before
 
 
 @contextlib.contextmanager
