@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from tests.page_states import state_of
+from utils import gemm_sweep, models, records, review_task
 from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
 from utils.widgets import shape_to_bound_facts as words
 from utils.widgets.shape_to_bound import ShapeToBound
@@ -126,8 +128,10 @@ def test_a_recorded_point_stands_beside_its_prediction():
     assert widget.case.recorded == (OWN.name, 200.0)
     # 2 x 512 x 4096 x 4096 operations at 0.125 TFLOP/s: 137.4 ms
     assert plain(widget.case.record) == "Recorded on Some CPU, 2 threads: 200 ms, 68.7 % of the predicted speed."
-    widget.m = 513
-    assert widget.case.record == "Not recorded yet: float32 in this shape on Some CPU, 2 threads."
+    for size in "mnk":
+        other = ShapeToBound(roofs=[OWN], recorded=[POINT], device=OWN.name, dtype="float32", m=512)
+        other.set_trait(size, 513)
+        assert other.case.record == "Not recorded yet: float32 in this shape on Some CPU, 2 threads."
 
 
 def test_a_point_stands_beside_the_data_sheet_of_its_device_too():
@@ -158,6 +162,46 @@ def test_of_two_points_of_one_product_the_last_counts():
 def test_what_does_not_fit_together_is_refused_in_one_sentence(brought, says):
     with pytest.raises(ValueError, match=re.escape(says)):
         ShapeToBound(**brought)
+
+
+def made_record(device, date, rate, batch=1):
+    """A record of one product at `rate` TFLOP/s, and of a copy at 100 GB/s."""
+    gemm = Gemm(512, 512, 64)
+    ms = batch * gemm.operations / (1e9 * rate)
+    left_out = gemm_sweep.Point("odd", 7, 7, 7, "float8", note="this CPU would take seconds")
+    point = gemm_sweep.Point("square", 512, 512, 64, "float32", batch, (ms, ms, 2 * ms))
+    found = gemm_sweep.Sweep((point, left_out), 10**9, (10.0,), {}, 0.0)
+    record = gemm_sweep.record(found, device=torch.device("cpu"), size="small")
+    return replace(record, device=record.device | {"name": device}, date=date)
+
+
+def test_records_of_a_sweep_bring_their_roofs_their_points_and_their_data_sheets():
+    later = "2026-11-22T00:00:00+00:00"
+    made = [
+        made_record("NVIDIA H200", later, 40.0, batch=8),
+        made_record("NVIDIA H200", "2026-11-20T00:00:00+00:00", 10.0),
+        made_record("Some CPU", later, 0.1),
+    ]
+    widget = ShapeToBound.of_records(made, device="H200 SXM", dtype="float32", m=512, n=512, k=64)
+    alone = 2 * 512 * 512 * 64 / 40e9  # ms of one of the eight
+    assert widget.case.recorded == ("NVIDIA H200", pytest.approx(alone, rel=1e-3))
+    assert widget.facts["sheets"] == {"NVIDIA H200": "H200 SXM"}
+    own = {row["name"]: row for row in widget.facts["roofs"] if row["measured"]}
+    assert (own["NVIDIA H200"]["peaks"], own["NVIDIA H200"]["bandwidth"]) == ({"float32": pytest.approx(40)}, 100)
+    assert own["Some CPU"]["peaks"] == {"float32": pytest.approx(0.1)}
+    widget.device = "Some CPU"
+    assert widget.case.recorded[0] == "Some CPU"
+
+
+def test_the_records_of_the_book_make_a_widget():
+    found = records.load_all(experiment="gemm_sweep")
+    widget = ShapeToBound.of_records(found)
+    assert len(widget.facts["roofs"]) == len(ROOFS) + len({record.device["name"] for record in found})
+
+
+def test_the_products_are_those_of_the_full_experiments():
+    assert (review_task.FULL.batch, review_task.FULL.max_length) == (words.REVIEWS, words.REVIEW_TOKENS)
+    assert models.LLAMAS["full"].positions == words.TEXT_TOKENS
 
 
 # The widget

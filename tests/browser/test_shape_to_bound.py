@@ -341,14 +341,19 @@ def test_a_recorded_point_stands_below_its_prediction(show):
     assert this["x"] == pytest.approx(dot["x"] + dot["width"] / 2, abs=1)
     assert this["y"] > dot["y"] + dot["height"] / 2
     assert text_of(page, "this") == "recorded"
+    assert page.get_by_text("Diamonds: recorded.").is_visible()
     assert page.locator(".mp-sb-dot-word").inner_text() == "predicted"
     assert page.locator(".mp-sb-recorded").is_visible()
     head = page.locator(".mp-sb-types thead").inner_text()
     assert head.split("\t")[-1].strip() == "recorded"
     assert "The recorded point is at" in page.get_by_role("img").get_attribute("aria-label")
-    type_into(page, "M, rows of C", "513")
-    assert page.locator(".mp-sb-this").count() == 0
-    assert "Not recorded yet: float32 in this shape on Some CPU, 2 threads." in page.locator(".mp-sb-bars").inner_text()
+    for label in ("M, rows of C", "N, columns of C", "K, summed over"):
+        size = field(page, label).input_value()
+        type_into(page, label, "513")
+        assert page.locator(".mp-sb-this").count() == 0
+        assert "Not recorded yet: float32 in this shape on Some CPU, 2 threads." in text_of(page, "bars")
+        type_into(page, label, size)
+        assert page.locator(".mp-sb-this").count() == 1
     picker = field(page, "Product of a model")
     picker.select_option(label="64 × 4096 × 4096")
     assert field(page, "M, rows of C").input_value() == "64"

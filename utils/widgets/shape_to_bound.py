@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 
 import traitlets
 
-from utils.roofline import Gemm, Roof
+from utils.records import Record
+from utils.roofline import Gemm, Roof, of_device
 from utils.widgets.amounts import few_digits
 from utils.widgets.book_widget import BookWidget
 from utils.widgets.shape_to_bound_facts import (
@@ -56,6 +57,26 @@ class ShapeToBound(BookWidget):
     ):
         super().__init__(facts=facts(roofs, recorded, sheets or {}), **kwargs)
         self._check_dtype(kwargs.get("dtype", self.dtype))  # by now another type may have taken its place
+
+    @classmethod
+    def of_records(cls, found: Iterable[Record], **kwargs) -> "ShapeToBound":
+        """Make a widget with the roofs and the points of records of `utils.gemm_sweep`; of one device the latest.
+
+        A product that was measured as one of a batch has its share of the time.
+        """
+        from utils import gemm_sweep
+
+        latest = {record.device["name"]: record for record in sorted(found, key=lambda record: record.date)}
+        points = [
+            {"device": device, "dtype": point.dtype, "m": point.m, "n": point.n, "k": point.k}
+            | {"ms": float(f"{point.timing.median / point.batch:.4g}")}
+            for device, record in latest.items()
+            for point in gemm_sweep.of_record(record).points
+            if point.samples
+        ]
+        sheets = {device: sheet.name for device in latest if (sheet := of_device(device))}
+        roofs = [gemm_sweep.measured_roof(record) for record in latest.values()]
+        return cls(roofs=roofs, recorded=points, sheets=sheets, **kwargs)
 
     @property
     def roof(self) -> Roof:

@@ -23,7 +23,9 @@ LEFT_OUT = (
     " float32; FP8 writes 16 bits; every other type writes what it reads."
 )
 
-_BERT, _LLAMA = NAMED["DistilBERT"], NAMED["LLaMA 7B"]
+# The shapes of the full-size experiments: 12 reviews of 512 tokens (`utils.review_task`), one text of 2,048.
+_BERT, REVIEWS, REVIEW_TOKENS = NAMED["DistilBERT"], 12, 512
+_LLAMA, TEXT_TOKENS = NAMED["LLaMA 7B"], 2048
 STORIES = {  # what a reader tries first: a product in words, and as M, N, K
     "one token": Gemm(1, 4096, 4096),
     "32 × 512 tokens": Gemm(32 * 512, 4096, 4096),
@@ -32,18 +34,19 @@ STORIES = {  # what a reader tries first: a product in words, and as M, N, K
     "8,192 cube": Gemm(8192, 8192, 8192),
 }
 PRODUCTS = {
-    "DistilBERT, 32 × 512 tokens": {
-        "query, key or value": Gemm(32 * 512, _BERT.width, _BERT.width),
-        "feed-forward, in": Gemm(32 * 512, _BERT.hidden, _BERT.width),
-        "feed-forward, out": Gemm(32 * 512, _BERT.width, _BERT.hidden),
-        "attention scores of a head": Gemm(512, 512, _BERT.width // _BERT.heads),
-        "classifier": Gemm(32, _BERT.classes, _BERT.width),
+    f"DistilBERT, {REVIEWS} × {REVIEW_TOKENS} tokens": {
+        "query, key or value": Gemm(REVIEWS * REVIEW_TOKENS, _BERT.width, _BERT.width),
+        "feed-forward, in": Gemm(REVIEWS * REVIEW_TOKENS, _BERT.hidden, _BERT.width),
+        "feed-forward, out": Gemm(REVIEWS * REVIEW_TOKENS, _BERT.width, _BERT.hidden),
+        "attention scores of a head": Gemm(REVIEW_TOKENS, REVIEW_TOKENS, _BERT.width // _BERT.heads),
+        "classifier": Gemm(REVIEWS, _BERT.classes, _BERT.width),
     },
-    "LLaMA 7B, 2,048 tokens": {
-        "query, key or value": Gemm(2048, _LLAMA.width, _LLAMA.width),
-        "feed-forward, in": Gemm(2048, _LLAMA.hidden, _LLAMA.width),
-        "feed-forward, out": Gemm(2048, _LLAMA.width, _LLAMA.hidden),
-        "head": Gemm(2048, _LLAMA.vocabulary, _LLAMA.width),
+    f"LLaMA 7B, {TEXT_TOKENS:,} tokens": {
+        "query, key or value": Gemm(TEXT_TOKENS, _LLAMA.width, _LLAMA.width),
+        "feed-forward, in": Gemm(TEXT_TOKENS, _LLAMA.hidden, _LLAMA.width),
+        "feed-forward, out": Gemm(TEXT_TOKENS, _LLAMA.width, _LLAMA.hidden),
+        "attention scores of a head": Gemm(TEXT_TOKENS, TEXT_TOKENS, _LLAMA.width // _LLAMA.heads),
+        "head": Gemm(TEXT_TOKENS, _LLAMA.vocabulary, _LLAMA.width),
     },
     "LLaMA 7B, one token": {
         "feed-forward, in": Gemm(1, _LLAMA.hidden, _LLAMA.width),

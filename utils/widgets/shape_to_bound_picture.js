@@ -94,11 +94,12 @@ export function roofPicture(h, facts) {
   const [ticks, levels, labels, marks] = ["ticks", "levels", "labels", "marks"].map((name) => word(name));
   const [dot, dotWord, ridgeWord] = [word("dot"), word("dot-word"), word("ridge-word")];
   const zones = ["memory", "compute"].map((name) => word(`zone-word mp-sb-${name}-word`, `bound by ${name}`));
+  const caption = h("figcaption");
   const plot = h("div", { class: "mp-sb-plot" }, svg, labels, zones, marks, ridgeWord, dot, dotWord);
   const picture = h("div", { class: "mp-sb-picture", role: "img" }, levels, plot, ticks);
   return {
     node: h("figure", { class: "mp-sb-figure" }, h("span", { class: "mp-sb-axis", "aria-hidden": "true" }, "TFLOP/s"), picture, h("span", { class: "mp-sb-axis mp-sb-axis-x", "aria-hidden": "true" }, "operations per byte"),
-      h("figcaption", {}, "Thick: every M from 1 on, with this N and K. Dotted: the roofs of the other types.")),
+      caption),
     draw(shown, record) {
       const axes = roofAxes(shown);
       for (const [name, d] of Object.entries(roofPaths(facts, shown, axes))) paths[name].setAttribute("d", d);
@@ -117,6 +118,7 @@ export function roofPicture(h, facts) {
       picture.classList.toggle("mp-sb-two", Boolean(record));
       setText(dotWord, record ? "predicted" : "this product");
       picture.setAttribute("aria-label", sbPictureText(shown, record));
+      setText(caption, `Thick: every M from 1 on, with this N and K. Dotted: the roofs of the other types.${marks.childElementCount ? " Diamonds: recorded." : ""}`);
     },
   };
 }
