@@ -7,6 +7,7 @@ from torch import nn
 from utils import batches, fine_tuning, machine, measure, models, recipes
 from utils.fast_half import HALVES, FastHalf
 from utils.optimizers import Kahan, Master, Nearest, Stochastic
+from utils.product_precision import restored, switches
 from utils.recipes import ARMS, PLAIN, RECIPES
 
 CPU = torch.device("cpu")
@@ -191,6 +192,16 @@ def test_a_recipe_pins_float32_products_and_restores_what_was_set():
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def test_a_recipe_holds_and_restores_where_torchs_newer_switches_were_set_as_well():
+    with restored():
+        torch.backends.cuda.matmul.fp32_precision = "tf32"  # torch refuses to read the older switch from here on
+        before = switches()
+        with recipes.recipe("32-true").on(CPU):
+            assert torch.get_float32_matmul_precision() == "highest"
+            assert torch.backends.cuda.matmul.fp32_precision == "ieee"
+        assert switches() == before
 
 
 def test_a_recipe_is_emulated_where_the_processor_reports_no_such_product(monkeypatch):

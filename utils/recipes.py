@@ -18,6 +18,7 @@ from torch import nn
 from utils import machine
 from utils.fast_half import HALVES, FastHalf
 from utils.optimizers import AdamW, Kahan, Master, Nearest, Stochastic
+from utils.product_precision import allowing
 
 
 @dataclass(frozen=True)
@@ -128,14 +129,9 @@ class Recipe:
     @contextlib.contextmanager
     def on(self, device: torch.device) -> Iterator[None]:
         """Hold the rules of this recipe for forward, backward and optimizer step, and restore the old ones."""
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision(self.float32_matmul)
         slow = device.type == "cpu" and self.arithmetic in HALVES and self.emulated(device)
-        try:
-            with FastHalf() if slow else contextlib.nullcontext():
-                yield
-        finally:
-            torch.set_float32_matmul_precision(before)
+        with allowing(self.float32_matmul), FastHalf() if slow else contextlib.nullcontext():
+            yield
 
 
 def _true(name: str, dtype: torch.dtype, note: str, **fields) -> Recipe:
