@@ -163,7 +163,7 @@ def test_it_starts_with_what_python_set(show):
     ]
     assert page.locator(".mp-sb-type [aria-pressed=true]").inner_text() == "FP8"
     assert field(page, "Device").input_value() == "H200 SXM"
-    assert page.locator(".mp-sb-source").inner_text().startswith(f"Data sheet: {ROOFS['H200 SXM'].source}; float64 on")
+    assert page.locator(".mp-sb-source").inner_text().startswith(f"The roof: {ROOFS['H200 SXM'].source}; float64 on")
 
 
 def test_each_control_changes_the_answer(show):
@@ -203,13 +203,13 @@ def test_products_of_models_can_be_chosen_and_are_recognised(show):
     page = show(ShapeToBound())
     for products in words.PRODUCTS.values():
         for label, gemm in products.items():
-            picker = field(page, "Product of a model")
+            picker = field(page, "Known product")
             value = picker.evaluate(OPTION, [group_of(label, gemm), label])
             picker.select_option(value)
             assert_shows(page, words.Case(gemm, "bfloat16", ROOFS["H100 SXM"]))
             assert picker.input_value() == value
     type_into(page, "M, rows of C", "3")
-    assert field(page, "Product of a model").input_value() == ""
+    assert field(page, "Known product").input_value() == ""
 
 
 def group_of(label, gemm):
@@ -354,12 +354,21 @@ def test_a_recorded_point_stands_below_its_prediction(show):
         assert "Not recorded yet: float32 in this shape on Some CPU, 2 threads." in text_of(page, "bars")
         type_into(page, label, size)
         assert page.locator(".mp-sb-this").count() == 1
-    picker = field(page, "Product of a model")
+    picker = field(page, "Known product")
     picker.select_option(label="64 × 4096 × 4096")
     assert field(page, "M, rows of C").input_value() == "64"
     press(page, "bfloat16")
     assert page.locator(".mp-sb-mark").count() == 0
     assert picker.locator("optgroup").count() == len(words.PRODUCTS)
+
+
+def test_a_point_below_the_picture_is_left_out_unless_it_is_asked_for(show):
+    slow = [{"device": OWN.name, "dtype": "float32", "m": 4, "n": 4, "k": 4, "ms": 1.0}]
+    page = show(ShapeToBound(roofs=[OWN], recorded=slow + POINTS, device=OWN.name, dtype="float32"))
+    assert page.locator(".mp-sb-mark").count() == len(POINTS)
+    field(page, "Known product").select_option(label="4 × 4 × 4")
+    assert page.locator(".mp-sb-mark").count() == len(POINTS) + 1
+    assert page.locator(".mp-sb-this").evaluate("(node) => node.style.bottom") == "0%"
 
 
 def test_a_measured_roof_is_called_so(show):
@@ -369,7 +378,7 @@ def test_a_measured_roof_is_called_so(show):
         "data sheets",
         "measured",
     ]
-    assert text_of(page, "source").startswith("Measured: made up for the tests. The prediction is a limit")
+    assert text_of(page, "source").startswith("The roof: made up for the tests. The prediction is a limit")
 
 
 def test_points_stand_beside_the_data_sheet_that_is_named(show):

@@ -55,8 +55,8 @@ function render({ model, el }) {
     setText(verdict, sbVerdict(shown));
     verdict.dataset.bound = shown.bound;
     setText(prediction, sbPrediction(shown));
-    const { notes, measured, source: where } = shown.roof;
-    setText(source, `${measured ? "Measured" : "Data sheet"}: ${where}${notes && `; ${notes}`}. ${facts.left_out}`);
+    const { notes, source: where } = shown.roof;
+    setText(source, `The roof: ${where}${notes && `; ${notes}`}. ${facts.left_out}`);
     actions.stale(false);
   }
 

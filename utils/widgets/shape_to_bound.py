@@ -136,10 +136,11 @@ class ShapeToBound(BookWidget):
         case = self.case
         what = f"{case.gemm} (M × N × K) in {LABELS[self.dtype]} on {device_label(case.roof)}"
         said = " ".join((case.verdict, case.prediction, case.record, case.rows, case.eight))
+        source = html.escape(f"The roof: {case.roof.source}. {self.facts['left_out']}")
         return (
             f"<p>{html.escape(f'{what}. {said}')} Other shapes, types and devices can be tried here; that needs"
             f" JavaScript.</p>{self._type_table()}{self._product_table()}"
-            f"<p class='mp-static-note'>{html.escape(case.roof.source)}. {html.escape(self.facts['left_out'])}</p>"
+            f"<p class='mp-static-note'>{source}</p>"
         )
 
     def _type_table(self) -> str:

@@ -53,12 +53,12 @@ export function productPicker(h, facts, actions) {
       rows.push(row);
       return h("option", { value: rows.length - 1 }, row[0]);
     })));
-    select.replaceChildren(h("option", { value: "" }, "choose a product"), ...groups);
+    select.replaceChildren(h("option", { value: "" }, "choose one"), ...groups);
   }
 
   return {
     stories: h("div", { class: "mp-sb-choices", role: "group", "aria-label": "Start from" }, stories.map(([, button]) => button)),
-    node: h("label", { class: "mp-field" }, h("span", {}, "Product of a model"), select),
+    node: h("label", { class: "mp-field" }, h("span", {}, "Known product"), select),
     draw(shown) {
       const { roof, type } = shown;
       if (drawn !== `${roof.name} ${type.dtype}`) build(roof, type.dtype);

@@ -174,12 +174,14 @@ function ceilingLabels(h, facts, { roof, type }, { up }) {
   });
 }
 
-function recordMarks(h, facts, { m, n, k, type, roof }, { across, up }) {
-  return recordedUnder(facts, roof, type.dtype).flatMap(([, points]) => points.map(([pm, pn, pk, ms]) => {
+// Slow ones lie below the picture and are left out, but for the one that is asked for.
+function recordMarks(h, facts, { m, n, k, type, roof }, { low, across, up }) {
+  return recordedUnder(facts, roof, type.dtype).flatMap(([, points]) => points.flatMap(([pm, pn, pk, ms]) => {
     const { intensity, operations } = sbCase({ m: pm, n: pn, k: pk }, type, roof);
     const isThis = pm === m && pn === n && pk === k;
+    if (!isThis && rateOf(operations, ms) < 10 ** low) return [];
     const node = h("span", { class: isThis ? "mp-sb-mark mp-sb-this" : "mp-sb-mark" }, isThis ? h("span", {}, "recorded") : null);
     node.style.cssText = `left: ${sbPercent(across(intensity))}; bottom: ${sbPercent(up(rateOf(operations, ms)))}`;
-    return node;
+    return [node];
   }));
 }
