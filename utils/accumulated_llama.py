@@ -7,7 +7,7 @@ and its perplexity. The sums of a model that trains in seconds are short, so `lo
 import copy
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import torch
@@ -17,6 +17,7 @@ from torch import nn
 from utils import llama
 from utils.accumulated import Accumulated, narrowed
 from utils.accumulators import Accumulator, exact
+from utils.formats import FLOAT16
 from utils.models import LLAMAS
 
 POSITIONS = 8_192  # of a long text
@@ -45,14 +46,14 @@ class Row:
 def rows(model: nn.Module, ids: torch.Tensor, ones: Iterable[Accumulator]) -> list[Row]:
     """Let a LLaMA predict the tokens `ids`, int64 [N], with every accumulator, and return a row for each.
 
-    The first rows are the model as it is, in float32 and in float64, and exact sums for each format of operands. All
+    The first rows are the model "as it is" in float32 and "in float64", and exact sums for each format of operands. All
     runs predict the same tokens, so small differences count.
     """
     ones = list(ones)
     ideal = [exact(fmt) for fmt in dict.fromkeys(one.operands for one in ones)]
     reference = _Once(model)
-    found = [_row("float32", "float32", reference, reference, ids)]
-    found.append(_row("float64", "float64", _Once(copy.deepcopy(model).double()), reference, ids))
+    found = [_row("as it is", "float32", reference, reference, ids)]
+    found.append(_row("in float64", "float64", _Once(copy.deepcopy(model).double()), reference, ids))
     found += [_row(one.name, one.operands.name, _Once(model, one), reference, ids) for one in (*ideal, *ones)]
     return found
 
@@ -99,11 +100,40 @@ def _row(name: str, operands: str, once: _Once, reference: _Once, ids: torch.Ten
 
 
 @dataclass(frozen=True)
+class OwnSums:
+    """All matrix products of a forward pass that have one K: how many, and the mean of their `cancellation`."""
+
+    count: int
+    products: int
+    cancellation: float
+
+
+def own_sums(model: nn.Module, ids: torch.Tensor) -> list[OwnSums]:
+    """Return how long the sums of a model are and how much their terms cancel, shortest first; `ids` int64 [B, S]."""
+    found: dict[int, list[float]] = {}
+    plain = exact(FLOAT16)
+
+    def observed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        found.setdefault(a.shape[1], []).append(cancellation(a, b))
+        return plain.matmul(a, b)
+
+    with torch.no_grad(), Accumulated(replace(plain, matmul=observed)):
+        model(ids)
+    return [OwnSums(count, len(each), sum(each) / len(each)) for count, each in sorted(found.items())]
+
+
+def cancellation(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Return ||(|A| |B|)|| / ||AB|| of a [M, K] and b [K, N]: 1 where no term has another's opposite sign."""
+    a, b = a.double(), b.double()
+    return float((a.abs() @ b.abs()).norm() / (a @ b).norm())
+
+
+@dataclass(frozen=True)
 class LongSum:
     """One accumulator on one product: K, how much its terms cancel, and two errors, relative and of Frobenius.
 
-    `cancellation` is ||(|A| |B|)|| / ||AB||, 1 where no term has another's opposite sign. `error` is the accumulator's,
-    beside exact sums of the same operands; `from_operands` is what rounding these has done before.
+    `cancellation` as the function of that name has it. `error` is the accumulator's, beside exact sums of the same
+    operands; `from_operands` is what rounding these has done before.
     """
 
     product: str
@@ -145,11 +175,11 @@ def long_sums(ones: Iterable[Accumulator], *, seed: int = 0) -> list[LongSum]:
     found = []
     for name, (a, b) in long_products(seed).items():
         full = a.double() @ b.double()
-        cancellation = float((a.double().abs() @ b.double().abs()).norm() / full.norm())
+        cancels = cancellation(a, b)
         for one in ones:
             (left, scale_a), (right, scale_b) = (narrowed(x, one.operands) for x in (a, b))
             ideal = left.double() @ right.double()
             error = float((one.matmul(left, right).double() - ideal).norm() / ideal.norm())
             lost = float((ideal / (scale_a * scale_b) - full).norm() / full.norm())
-            found.append(LongSum(name, one.name, a.shape[1], cancellation, error, lost))
+            found.append(LongSum(name, one.name, a.shape[1], cancels, error, lost))
     return found
