@@ -60,6 +60,8 @@ window.calls = {
     return { stalledAt, swampedAt, overflowAt, promotions };
   },
   addition: (state, lane, k) => { const { runs, pairs } = runOf(state, lane); return words.additionAt(runs[0], pairs.products, k); },
+  laneText: (lane) => words.laneText(lane),
+  percent: (share) => words.percentText(share),
   lastPlace: (x) => words.lastPlace(x),
   bits: (x, top, low) => Array.from({ length: top - low + 1 }, (_, i) => words.bitAt(x, top - i)).join(""),
   oddSum: (pairs) => pairs.map(([a, b]) => String(words.oddSum(a, b))),
@@ -101,6 +103,20 @@ def test_the_adders_are_those_of_python(call):
     }
     for name, adder in ADDERS.items():
         assert tuple(call("blocks", name)) == adder.blocks
+
+
+def test_lanes_have_the_names_of_python(call):
+    for lane in (*LANES, Lane("float16", promote=128), Lane("fp8-14bit", promote=4096)):
+        assert call("laneText", asdict(lane)) == lane.label
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0 %"), (1, "100 %"), (0.99962, "99.96 %"), (0.0196, "1.96 %"), (0.000432, "0.043 %"), (1e-5, "0.001 %"),
+     (9.6e-8, "1·10⁻⁵ %"), (2.4e-9, "2·10⁻⁷ %"), (12.5, "1250 %")],
+)  # fmt: skip
+def test_a_share_is_a_percentage_of_few_digits(call, share, text):
+    assert call("percent", share) == text
 
 
 @pytest.mark.parametrize("operand_format", OPERANDS)
@@ -218,11 +234,13 @@ def test_an_addition_is_what_the_lane_has_done(call, lane, data):
             assert got["before"] == values[n - 1]
         if adder.kind in ("running", "cut"):
             assert first["value"] == math.fsum(block)
+            assert got["gone"] == (np.count_nonzero(block) if values[n] == values[n - 1] else 0)
         if adder.kind == "aligned":
             sizes = np.abs(block[block != 0])
             assert [abs(one["value"]) for one in (first, *more)] == [sizes.max(), sizes.min()][: 1 + len(more)]
             largest = max(abs(got["before"]), sizes.max())
             assert got["end"] == math.frexp(largest)[1] - adder.bits
+            assert got["gone"] == np.count_nonzero(sizes < 2.0 ** got["end"])
         elif adder.format:
             exact = got["before"] + first["value"]
             assert 2.0 ** got["end"] == ulp(exact, FORMATS[adder.format])
@@ -347,7 +365,7 @@ def test_the_stall_of_ones_is_seen_in_bits(show):
     assert bits == ["bits 10000000", "bits none, falling off 1", "bits 10000000"]
     assert page.locator(".mp-dot-value:visible").all_inner_texts() == ["256", "1", "256"]
     assert said(page) == "The only bit of the product falls off: swallowed whole."
-    assert page.locator(".mp-dot-stall").first.inner_text() == "stalls at k = 256"
+    assert page.locator(".mp-dot-stall").first.inner_text() == "○ stalls at k = 256"
     assert table(page) == {"exactly": ("257", "", ""), "A bfloat16": ("256", "−0.389 %", "0.389 %")}
 
 

@@ -128,7 +128,7 @@ function render({ model, el }) {
   };
 
   const status = h("p", { class: "mp-unseen", role: "status" });
-  const message = h("p", { class: "mp-dot-message mp-wrong" });
+  const message = h("p", { class: "mp-dot-message" });
   const [form, lanes, walk] = [productControls(h, actions), laneControls(h, actions), walkControls(h, actions)];
   form.describeBy(message);
   const picture = bitsPanel(h);

@@ -46,7 +46,8 @@ function lanePicture(h, i) {
       node.hidden = run === undefined;
       if (!run) return;
       setText(name, laneText(run.lane));
-      setText(stall, stallText(run));
+      const where = stallText(run);
+      setText(stall, where && `${run.swampedAt === null ? "○" : "◌"} ${where}`); // as the ring in the plot
       rows[2].node.hidden = run.adder.kind !== "aligned";
       const [isLong, isPromoted] = [run.adder.kind === "aligned" || run.adder.kind === "kahan", run.lane.promote > 0];
       said.classList.toggle("mp-dot-longer", isLong !== isPromoted);
