@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from utils.adders import STEPS, Adder, Product, common, round_whole, surviving, total, whole
+from utils.adders import STEPS, Adder, Answer, Product, common, round_whole, surviving, total, whole
 from utils.rounding import RULES
 from utils.summation_tree import Node
 
@@ -57,10 +57,19 @@ def test_only_adders_survive_that_give_every_answer(truth):
     values = [1.5, -1.5, 2.0**-7, -(2.0**-8), 2.0**-9, -(2.0**-10), 2.0**-8 + 2.0**-13, -(2.0**-8) - 2.0**-14]
     products = [number(value) for value in values] + [Product.of(1.5, -1.5)]
     asked = list(itertools.combinations(products, 3))
-    left = surviving(((addends, truth.add(addends)) for addends in asked), 8)
+    left = surviving((Answer(addends, None, truth.add(addends)) for addends in asked), 8)
     assert truth in left
     assert common(left, "rounding") == (True, truth.rounding)
-    assert surviving([(asked[0], truth.add(asked[0]) + 1)], 8) == []
+    assert surviving([Answer(asked[0], None, truth.add(asked[0]) + 1)], 8) == []
+
+
+def test_the_next_addition_hides_whether_a_carry_was_kept():
+    one, last = number(1.0), number(2.0**-7)
+    cut, kept = (Adder(8, "toward_zero", 0, carries=carries) for carries in (False, True))
+    assert (cut.add([one, one, last]), kept.add([one, one, last])) == (whole(2.0), whole(2 + 2.0**-7))
+    taken = Answer([one, one, last], number(-2.0), 0)
+    assert {cut, kept} <= set(surviving([taken], 8))
+    assert cut not in surviving([Answer([one, one, last], None, whole(2 + 2.0**-7))], 8)
 
 
 def test_a_sum_runs_along_its_tree():

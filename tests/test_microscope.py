@@ -160,7 +160,7 @@ def test_a_fixed_order_is_found():
 # Adders that no model of the book has: exact fractions, one by one
 
 
-def fused(a, b, *, block, bits, extra, by_factors):
+def fused(a, b, *, block, bits, extra, by_factors, carries=False):
     """Blocks and the total aligned, cut `extra` bits below the last place and truncated, in exact arithmetic."""
     result = torch.empty(a.shape[0], b.shape[1])
     for m, n in np.ndindex(*result.shape):
@@ -173,7 +173,7 @@ def fused(a, b, *, block, bits, extra, by_factors):
             if tops:
                 step = max(tops) / 2 ** (bits - 1 + extra)
                 total = sum(math.trunc(x / step) for x in (total, *(x * y for x, y in pairs))) * step
-            if total:
+            if total and not carries:
                 step = power(total) / 2 ** (bits - 1)
                 total = math.trunc(total / step) * step
         result[m, n] = float(total)
@@ -186,13 +186,35 @@ def power(x):
     return Fraction(2) ** (e if Fraction(2) ** e <= abs(x) else e - 1)
 
 
-@pytest.mark.parametrize(("extra", "by_factors"), [(0, True), (1, False), (2, True)])
-def test_extra_bits_and_what_products_are_aligned_by_come_back(extra, by_factors):
-    function = using(fused, block=4, bits=11, extra=extra, by_factors=by_factors)
+@pytest.mark.parametrize(
+    ("extra", "by_factors", "carries"), [(0, True, False), (1, False, False), (2, True, False), (0, False, True)]
+)
+def test_how_addends_are_cut_comes_back(extra, by_factors, carries):
+    function = using(fused, block=4, bits=11, extra=extra, by_factors=by_factors, carries=carries)
     found = look(function, dtype=HALF, places=8, width=4)
     assert (found.precision, found.rounding, found.block) == (11, "toward_zero", 4)
     assert (found.exact_sums, found.extra_bits, found.by_factors) == (False, extra, by_factors)
+    assert found.carries == carries
     assert found.confirmed == (4, 4)
+
+
+def test_what_the_result_hides_is_not_claimed():
+    """Two totals of float32 that meet at last: a bfloat16 result shows 8 bits of their sum, a float32 result all."""
+
+    def two_totals(a, b):
+        return matmul(a[:, :8], b[:8]) + matmul(a[:, 8:], b[8:])
+
+    shown = look(two_totals, dtype=BF16, places=16, width=8)
+    assert (shown.precision, shown.parts, shown.run, shown.outer_precision) == (24, 2, 8, None)
+    hidden = look(lambda a, b: two_totals(a, b).bfloat16(), dtype=BF16, places=16, width=8)
+    assert (hidden.precision, hidden.parts, hidden.outer_precision, hidden.outer_rounding) == (24, 2, None, None)
+    assert dict(hidden.unknown)["outer_precision"] == "the result, torch.bfloat16, shows no more bits"
+
+
+def test_one_rounded_operand_is_enough():
+    found = look(lambda a, b: matmul(a, tf32(b)), dtype=SINGLE, places=16, width=8)
+    assert found.factor_bits == 11
+    assert found.confirmed is None or found.confirmed[0] < found.confirmed[1]
 
 
 # This device
@@ -221,6 +243,38 @@ def test_ways_put_every_switch_back(monkeypatch):
     assert switches() == before
     assert ways["int8"].reason == "RuntimeError: this device has no whole numbers"
     assert {"float64", "float32, high", "float16", "float8_e4m3fn, fast accumulation on"} <= ways.keys()
+
+
+def test_ways_of_cuda_are_named_and_put_their_switches_back():
+    flags = (
+        "allow_fp16_accumulation",
+        "allow_fp16_reduced_precision_reduction",
+        "allow_bf16_reduced_precision_reduction",
+    )
+
+    def state():
+        return switches() | {flag: getattr(torch.backends.cuda.matmul, flag) for flag in flags}
+
+    before, ways = state(), own("cuda")
+    for way in ways.values():
+        with way.switch():
+            pass
+        assert state() == before
+        assert way.reason or torch.cuda.is_available()
+    with ways["float16, float16 accumulation"].switch():
+        assert torch.backends.cuda.matmul.allow_fp16_accumulation
+    with ways["bfloat16, reduced reduction off"].switch():
+        assert not torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+    with ways["float32, allow_tf32"].switch():
+        assert torch.backends.cuda.matmul.allow_tf32
+
+
+@pytest.mark.gpu
+def test_a_gpu_adds_16_bit_products_in_more_bits_than_they_have():
+    findings, refused = microscope.survey("cuda")
+    assert findings["float32, highest"].precision == 24
+    assert findings["float16, reduced reduction off"].precision > 11
+    assert all(refused.values())
 
 
 @pytest.mark.parametrize(

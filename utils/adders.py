@@ -8,9 +8,11 @@ rounds once.
 A number is a Python int in steps of 2**-512: products of float32 fit, and nothing here is rounded but by a rule.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from utils.rounding import RULES
 from utils.summation_tree import Node, nodes
@@ -57,12 +59,14 @@ class Adder:
 
     `rounding`: a name in `utils.rounding.RULES`. `extra_bits`: kept of each addend below the last place of a total with
     the largest addend's exponent; None: all. `by_factors`: products are aligned by the sum of their factors' exponents.
+    `carries`: what was cut is not rounded again: a sum that grows past its largest addend keeps the longer total.
     """
 
     precision: int
     rounding: str
     extra_bits: int | None = None
     by_factors: bool = False
+    carries: bool = False
 
     def add(self, addends: Sequence[Product]) -> int:
         """Add in steps of 2**-512; a sum of earlier additions is a `Product` without an exponent."""
@@ -73,7 +77,7 @@ class Adder:
             return 0
         cut = max(0, max(exponents) - (self.precision - 1) - self.extra_bits)
         kept = ((abs(addend.value) >> cut << cut) * (1 if addend.value > 0 else -1) for addend in addends)
-        return self.rounded(sum(kept))
+        return sum(kept) if self.carries else self.rounded(sum(kept))
 
     def _exponent(self, addend: Product) -> int:
         if self.by_factors and addend.exponent is not None:
@@ -100,19 +104,31 @@ def round_whole(value: int, drop: int, rounding: str) -> int:
     return below + bool(up)
 
 
-Answer = tuple[Sequence[Product], int]  # addends of one addition, and what came out
+class Answer(NamedTuple):
+    """Addends of one addition, what the next addition took away again (None: nothing), and what was left."""
+
+    addends: Sequence[Product]
+    taken: Product | None
+    left: int
 
 
 def surviving(answers: Iterable[Answer], precision: int) -> list[Adder]:
     """Return the adders of this precision that give every answer: the five rules, each with 0 to 6 extra bits or all.
 
-    The precision is that of a total, so cutting may leave less: as many bits as an addend keeps beside a 1.
+    And those that cut addends in the same way and keep the carries. The next addition is taken to be of the same kind:
+    what it cuts off cannot be told from what the first one did.
     """
-    cuts = [(None, False), *((bits, by) for bits in range(MOST_EXTRA + 1) for by in (False, True))]
-    adders = [Adder(precision, rule, bits, by) for rule in RULES for bits, by in cuts]
-    for addends, result in answers:
-        adders = [adder for adder in adders if adder.add(addends) == result]
+    cuts = list(itertools.product(range(MOST_EXTRA + 1), (False, True)))
+    adders = [Adder(precision, rule, *cut) for rule in RULES for cut in [(None, False), *cuts]]
+    adders += [Adder(precision, "toward_zero", *cut, carries=True) for cut in cuts]
+    for answer in answers:
+        adders = [adder for adder in adders if _left(adder, answer) == answer.left]
     return adders
+
+
+def _left(adder: Adder, answer: Answer) -> int:
+    total = adder.add(answer.addends)
+    return total if answer.taken is None else adder.add([Product(total), answer.taken])
 
 
 def common(adders: Sequence[Adder], name: str) -> tuple[bool, object]:

@@ -60,60 +60,61 @@ def _spot(node: Node, above: Node | None) -> _Spot:
 
 
 def test_kinds(sums: Sums, tree: Node) -> dict[tuple, Tested]:
-    """Test the additions of each kind of a tree: a few, and those below the top first."""
+    """Test the additions of each kind of a tree: a few of them, and the last one of all where its kind is."""
     spots: dict[tuple, list[_Spot]] = {}
     for node, above in reversed(nodes(tree)):
         spots.setdefault(node.kind, []).append(_spot(node, above))
     found = {}
     for kind, all_of_them in spots.items():
-        inner = [spot for spot in all_of_them if spot.later is not None] or all_of_them
+        inner = [spot for spot in all_of_them if spot.later is not None]
         chosen = inner[:: max(1, (len(inner) - 1) // (SAMPLES - 1))][:SAMPLES]
-        found[kind] = _test(sums, chosen)
+        found[kind] = _test(sums, chosen, next((spot for spot in all_of_them if spot.later is None), None))
     return found
 
 
-def _test(sums: Sums, spots: Sequence[_Spot]) -> Tested:
-    widths = {_bits(sums, spot) for spot in spots}
-    hidden = any(spot.later is None for spot in spots)
-    if None in widths:
-        return Tested(None, (), hidden, "no addend was lost, as small as the products get")
+def _test(sums: Sums, spots: Sequence[_Spot], top: _Spot | None) -> Tested:
+    """Test one kind of addition: `spots` inside the tree, and `top`, whose sum is the result."""
+    widths = {bits for spot in spots or [top] for bits in _bits(sums, spot)}
+    if max(widths) > _reach(sums):
+        return Tested(None, (), why="no addend was lost, as small as the products get")
     if len(widths) > 1:
-        return Tested(None, (), hidden, f"additions of one kind keep different numbers of bits: {sorted(widths)}")
+        return Tested(None, (), why=f"additions of one kind keep different numbers of bits: {sorted(widths)}")
     (bits,) = widths
-    hidden = hidden and bits >= format_of(sums.output).precision
-    answers = [answer for spot in spots for answer in _answers(sums, spot, bits)]
-    adders = surviving(answers, bits)
-    return Tested(bits, tuple(adders), hidden, "" if adders else "no adder of ours gives all answers")
+    shown = format_of(sums.output).precision > bits  # a carry that is kept shows in the result alone
+    asked = [*spots, top] if top is not None and (shown or not spots) else spots
+    adders = surviving([answer for spot in asked for answer in _answers(sums, spot, bits)], bits)
+    return Tested(bits, tuple(adders), not spots and not shown, "" if adders else "no adder of ours gives all answers")
 
 
 def _ask(sums: Sums, about: str, spot: _Spot, crafted: Sequence[dict[int, Value]], big: Sequence[Value]) -> list[float]:
-    """Return what the sums exceed `big` by, which a later addition takes away, or we do at the top."""
+    """Return the results; where there is a later addition, it takes `big` away."""
     if spot.later is None:
-        results = sums.ask(about, crafted)
-        return [result - _value(x) for result, x in zip(results, big, strict=True)]
-    taken = [terms | {spot.later: _negative(x)} for terms, x in zip(crafted, big, strict=True)]
-    return sums.ask(about, taken)
-
-
-def _value(x: Value) -> float:
-    return x[0] * x[1] if isinstance(x, tuple) else x
+        return sums.ask(about, crafted)
+    return sums.ask(about, [terms | {spot.later: _negative(x)} for terms, x in zip(crafted, big, strict=True)])
 
 
 def _negative(x: Value) -> Value:
     return (-x[0], x[1]) if isinstance(x, tuple) else -x
 
 
-def _bits(sums: Sums, spot: _Spot) -> int | None:
-    """Return how many significant bits a total keeps: 1 + the last j for which 1 + 2**-j is 1 + 2**-j."""
-    reach = min(MOST_BITS, BIG - sums.lowest)
-    found = set()
+def _reach(sums: Sums) -> int:
+    """The binades below the big addend in which a small one can lie."""
+    return min(MOST_BITS, BIG - sums.lowest)
+
+
+def _bits(sums: Sums, spot: _Spot) -> set[int]:
+    """Return how many significant bits a total keeps: 1 + the last j for which 1 + 2**-j is 1 + 2**-j.
+
+    One number where it does not matter which of two addends is the big one; more than `_reach` where nothing is lost.
+    """
+    reach, found = _reach(sums), set()
     for first, second in (spot.entries[:2], spot.entries[1::-1]):
         small = [2.0 ** (BIG - j) for j in range(1, reach + 1)]
         crafted = [{first: 2.0**BIG, second: x} for x in small]
         left = _ask(sums, "bits of a total", spot, crafted, [2.0**BIG] * reach)
-        found.add(next((j for j in range(reach) if left[j] != small[j]), reach) + 1)
-    widest = max(found)
-    return None if len(found) > 1 or widest > reach else widest
+        full = small if spot.later is not None else [2.0**BIG + x for x in small]
+        found.add(next((j for j in range(reach) if left[j] != full[j]), reach) + 1)
+    return found
 
 
 def _answers(sums: Sums, spot: _Spot, bits: int) -> list[Answer]:
@@ -125,9 +126,10 @@ def _answers(sums: Sums, spot: _Spot, bits: int) -> list[Answer]:
     left = _ask(sums, "rounding", spot, [question.terms for question in questions], bigs)
     if not all(map(math.isfinite, left)):
         return []
+    taken = [None if spot.later is None else Product.of(*sums.factors(_negative(big))) for big in bigs]
     return [
-        ([Product.of(*sums.factors(x)) for x in question.addends], whole(_value(question.big)) + whole(rest))
-        for question, rest in zip(questions, left, strict=True)
+        Answer([Product.of(*sums.factors(x)) for x in question.addends], away, whole(rest))
+        for question, away, rest in zip(questions, taken, left, strict=True)
     ]
 
 

@@ -26,7 +26,8 @@ class Finding:
     `precision`, `rounding`: significant bits of the total that products are added to, and a name in
     `utils.rounding.RULES`. `block`: products that are added to it at once. `exact_sums`: they are added exactly before
     the total is rounded; else each addend is cut first, `extra_bits` below the last place of the total; `by_factors`:
-    and a product is aligned by the sum of its factors' exponents, not by its own.
+    and a product is aligned by the sum of its factors' exponents, not by its own; `carries`: and the total is not cut
+    again when it grows past its largest addend.
     `pairwise`: neighbours are added, then neighbours of these sums. Otherwise `parts` totals are added in the end; each
     takes `run` neighbouring products, or they take turns (None). `outer_precision`, `outer_rounding`: of the additions
     of sums to sums. `order`: the places as they are added; which of the first two comes first nothing shows.
@@ -51,6 +52,7 @@ class Finding:
     exact_sums: bool | None = None
     extra_bits: int | None = None
     by_factors: bool | None = None
+    carries: bool | None = None
     pairwise: bool | None = None
     parts: int | None = None
     run: int | None = None
@@ -86,17 +88,11 @@ class Finding:
             "order": self._order(),
             "at once": self._at_once(),
             "totals together": "-" if self.parts == 1 or self.whole else self._outer(),
-            "many small addends": "-"
-            if self.whole
-            else _choose(self.compensated, "carried along: compensated", "lost as single ones are"),
+            "many small addends": self._many(),
             "range": self._range(),
             "subnormal operands": _choose(self.subnormal_factors, "kept", "taken for 0"),
             "places of the result": _choose(self.everywhere, "all alike", "not alike"),
-            "random sums as predicted": "-"
-            if self.whole
-            else UNDECIDED
-            if self.confirmed is None
-            else "{} of {}".format(*self.confirmed),
+            "random sums as predicted": self._as_predicted(),
         }
 
     @property
@@ -109,6 +105,14 @@ class Finding:
 
     def _outer(self) -> str:
         return _total(self.outer_precision, self.outer_rounding)
+
+    def _many(self) -> str:
+        return "-" if self.whole else _choose(self.compensated, "kept together: compensated", "lost as single ones are")
+
+    def _as_predicted(self) -> str:
+        if self.confirmed is None:
+            return "-" if self.whole else UNDECIDED
+        return "{} of {}".format(*self.confirmed)
 
     def _operands(self) -> str:
         if self.factor_bits is None:
@@ -143,7 +147,8 @@ class Finding:
         if self.exact_sums:
             return f"{self.block}, added exactly"
         aligned = ", aligned by its factors' exponents" if self.by_factors else ""
-        return f"{self.block}, each cut {_extra(self.extra_bits)}{aligned}"
+        carries = ", carries kept" if self.carries else ""
+        return f"{self.block}, each cut {_extra(self.extra_bits)}{aligned}{carries}"
 
     def _range(self) -> str:
         top = "no overflow within reach" if self.overflow is None else f"below 2^{self.overflow}"

@@ -123,7 +123,7 @@ def _additions(sums: Sums, tree: Node, unknown: dict[str, str]) -> dict:
     """Test the additions of a tree, what reaches them and what they hold, and then all of it on random sums."""
     tested = addition_probes.test_kinds(sums, tree)
     kinds = [node.kind for node, _ in summation_tree.nodes(tree)]
-    with_products = max(tested, key=lambda kind: kinds.count(kind) * kind[0])
+    with_products = max(tested, key=lambda kind: (kinds.count(kind) * kind[0], kind))
     without = [kind for kind in tested if not kind[0]]
     main = tested[with_products]
     known = {"precision": main.bits, "overflow": addition_probes.overflow(sums, tree)}
@@ -131,7 +131,7 @@ def _additions(sums: Sums, tree: Node, unknown: dict[str, str]) -> dict:
     if without:
         outer = tested[without[0]]
         if outer.hidden:
-            unknown["outer_precision"] = f"the {sums.output} result shows no more bits"
+            unknown["outer_precision"] = f"the result, {sums.output}, shows no more bits"
         else:
             known |= {"outer_precision": outer.bits, "outer_rounding": _agreed(outer, {}).get("rounding")}
     known |= _factors(sums, tree)
@@ -153,7 +153,7 @@ def _agreed(tested: Tested, unknown: dict[str, str]) -> dict:
         return {"precision": None}
     exact = {adder.extra_bits is None for adder in tested.adders}
     known = {"exact_sums": exact.pop() if len(exact) == 1 else None}
-    for name in ("rounding", *(() if known["exact_sums"] else ("extra_bits", "by_factors"))):
+    for name in ("rounding", *(() if known["exact_sums"] else ("extra_bits", "by_factors", "carries"))):
         agree, value = common(tested.adders, name)
         if agree:
             known[name] = value

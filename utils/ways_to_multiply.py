@@ -55,7 +55,7 @@ def _refusal(way: Way, device: torch.device) -> str:
         way(zeros, zeros)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-    except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError) as error:
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, AssertionError) as error:
         return f"{type(error).__name__}: {(str(error).strip() or 'it says nothing more').splitlines()[0]}"
     return ""
 
