@@ -1,5 +1,6 @@
 """Matrix products with exact products and rounded sums, against rational arithmetic and `utils.accumulation`."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from utils.accumulation import add, kahan_sum, pairwise_sum, running_sum
+from utils.carriers import totals
 from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, FLOAT64, TF32
 from utils.rounding import toward_zero
@@ -67,6 +69,46 @@ def test_a_chunk_is_added_exactly_and_then_rounded(dtype, chunk, fmt):
                 assert Fraction(float(part)) == part  # float64 holds it, so `add` rounds the exact sum
                 expected[m, n] = add(expected[m, n], float(part), fmt)
     same(matmul(a, b, accumulator=fmt, chunk=chunk), expected)
+
+
+@pytest.mark.parametrize("accumulator", ACCUMULATORS, ids=str)
+@pytest.mark.parametrize("rows_at_once", [1, 2, 100])
+@pytest.mark.parametrize("count", [1, 2, 33, 95, 96])
+def test_totals_in_float64_agree_at_every_length_and_tile(count, rows_at_once, accumulator, monkeypatch):
+    rng = torch.Generator().manual_seed(count)
+    a, b = (torch.randn(shape, generator=rng).half() for shape in ((3, count), (count, 5)))
+    a[0], a[1] = a[0].abs(), a[1] * 2.0**-7
+    for paired in (False, True):  # so that the fast way is the tested one
+        assert totals(a.float(), b.float(), accumulator, paired=paired) is not None
+    monkeypatch.setattr("utils.dot_products.tile_height", lambda device, width: rows_at_once)
+    same(matmul(a, b, accumulator=accumulator), running_sum(products(a, b), accumulator)[..., -1])
+    same(kahan_matmul(a, b, accumulator=accumulator), kahan_sum(products(a, b), accumulator).totals[..., -1])
+    same(pairwise_matmul(a, b, accumulator=accumulator), pairwise_sum(products(a, b), accumulator))
+
+
+@pytest.mark.parametrize("function", [matmul, kahan_matmul, pairwise_matmul])
+def test_overflow_and_infinities_among_long_significands(function):
+    """2047/2048 has 11 bits: its products are added in float64, where an infinity met one that rounds, and was NaN."""
+    x, inf, nan = 2047.0 / 2048.0, math.inf, math.nan
+    a = torch.tensor([[x, x, inf], [inf, x, -inf], [x, nan, x], [255 * x, 240.0, 255.0], [1.0, 1.0, 1.0]]).half()
+    b = torch.tensor([[x, 256.0], [x, 1.0], [x, 256.0]]).half()
+    assert totals(a.float(), b.float(), FLOAT16).carrier == torch.float64
+    got = function(a, b, accumulator=FLOAT16)
+    same(got[:3], [[inf, inf], [nan, nan], [nan, nan]])
+    assert got[3, 1] == inf  # 65249 + 240 + 65280
+    assert torch.isfinite(got[3:, 0]).all()
+    assert got[4, 1] == 513.0
+
+
+def test_roundings_that_all_go_up_may_double_a_total_and_overflow():
+    """Each product is a little more than 16, half of the last bit of 40000, and so counts for 32."""
+    count = 900
+    a, b = torch.full((1, count), 16 * (1 + 2.0**-10)).half(), torch.full((count, 1), 1 + 2.0**-10).half()
+    a[0, 0], b[0, 0] = 200.0, 200.0
+    a[0, -1], b[-1, 0] = -200.0, 20.0  # an infinite total stays one
+    assert products(a, b)[..., :-1].sum() < 55000
+    assert running_sum(products(a, b), FLOAT16)[0, 0, -1] == math.inf
+    same(matmul(a, b, accumulator=FLOAT16), [[math.inf]])
 
 
 def row_and_column(*pairs, dtype=torch.float16):

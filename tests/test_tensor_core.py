@@ -74,6 +74,30 @@ def test_aligned_addends_are_cut_before_they_are_added(dtype, bits, block, promo
     np.testing.assert_array_equal(got.numpy(), expected)
 
 
+@pytest.mark.parametrize("rows_at_once", [1, 2])
+@pytest.mark.parametrize("scale", [1.0, 2.0**-70], ids=["float32", "float64"])  # of products that float32 may not hold
+@pytest.mark.parametrize(("bits", "block", "promote"), [(13, 32, None), (23, 4, None), (23, 4, 8), (23, 64, None)])
+def test_aligned_addends_do_not_depend_on_tiles_and_dtypes(bits, block, promote, scale, rows_at_once, monkeypatch):
+    a, b = factors(torch.float16, seed=2, spread=1)
+    c = torch.randn(3, 4, generator=torch.Generator().manual_seed(1)) * 100 * scale
+    b = b.float() * scale
+    expected = reference(a, b, lambda total, products: aligned(total, products, bits), block, promote, c=c)
+    monkeypatch.setattr("utils.tensor_core.tile_height", lambda device, width: rows_at_once)
+    got = aligned_matmul(a, b, c=c, fraction_bits=bits, block=block, promote=promote)
+    np.testing.assert_array_equal(got.numpy(), expected)
+
+
+def test_sums_past_int32_and_sums_of_nothing():
+    a, b = torch.full((2, 300), 1.0 - 2.0**-11), torch.ones(300, 2)
+    a[:, 0] = 1.0
+    expected = reference(a, b, lambda total, products: aligned(total, products, 23), 300)
+    np.testing.assert_array_equal(aligned_matmul(a, b, block=300, fraction_bits=23).numpy(), expected)
+    np.testing.assert_array_equal(aligned_matmul(a, b, block=10**9, fraction_bits=23).numpy(), expected)
+    c = torch.full((2, 3), 5.0)
+    np.testing.assert_array_equal(VOLTA.matmul(torch.ones(2, 0), torch.ones(0, 3), c=c).numpy(), c.numpy())
+    assert VOLTA.matmul(torch.ones(0, 4), torch.ones(4, 3)).shape == (0, 3)
+
+
 def test_volta_gives_d_from_4_by_4_matrices():
     rng = torch.Generator().manual_seed(3)
     a, b = (torch.randn(4, 4, generator=rng).half() for _ in "ab")
