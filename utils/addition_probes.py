@@ -4,6 +4,7 @@ All of them know the tree of the sum (`utils.summation_tree`): a big addend meet
 test, and the big one is taken away again later, so that what the small one became is the whole result.
 """
 
+import itertools
 import math
 import random
 from collections.abc import Iterator, Sequence
@@ -59,8 +60,8 @@ def _spot(node: Node, above: Node | None) -> _Spot:
     return _Spot((*(places[0] for places in sums), *products)[:3], (beside[0], beside[1]), later)
 
 
-def test_kinds(sums: Sums, tree: Node) -> dict[tuple, Tested]:
-    """Test the additions of each kind of a tree: a few of them, and the last one of all where its kind is."""
+def try_kinds(sums: Sums, tree: Node) -> dict[tuple, Tested]:
+    """Try the additions of each kind of a tree: a few of them, and the last one of all where its kind is."""
     spots: dict[tuple, list[_Spot]] = {}
     for node, above in reversed(nodes(tree)):
         spots.setdefault(node.kind, []).append(_spot(node, above))
@@ -68,12 +69,12 @@ def test_kinds(sums: Sums, tree: Node) -> dict[tuple, Tested]:
     for kind, all_of_them in spots.items():
         inner = [spot for spot in all_of_them if spot.later is not None]
         chosen = inner[:: max(1, (len(inner) - 1) // (SAMPLES - 1))][:SAMPLES]
-        found[kind] = _test(sums, chosen, next((spot for spot in all_of_them if spot.later is None), None))
+        found[kind] = _try(sums, chosen, next((spot for spot in all_of_them if spot.later is None), None))
     return found
 
 
-def _test(sums: Sums, spots: Sequence[_Spot], top: _Spot | None) -> Tested:
-    """Test one kind of addition: `spots` inside the tree, and `top`, whose sum is the result."""
+def _try(sums: Sums, spots: Sequence[_Spot], top: _Spot | None) -> Tested:
+    """Try one kind of addition: `spots` inside the tree, and `top`, whose sum is the result."""
     widths = {bits for spot in spots or [top] for bits in _bits(sums, spot)}
     if max(widths) > _reach(sums):
         return Tested(None, (), why="no addend was lost, as small as the products get")
@@ -82,7 +83,10 @@ def _test(sums: Sums, spots: Sequence[_Spot], top: _Spot | None) -> Tested:
     (bits,) = widths
     shown = format_of(sums.output).precision > bits  # a carry that is kept shows in the result alone
     asked = [*spots, top] if top is not None and (shown or not spots) else spots
-    adders = surviving([answer for spot in asked for answer in _answers(sums, spot, bits)], bits)
+    answers = [_answers(sums, spot, bits) for spot in asked]
+    if not all(answers):
+        return Tested(bits, (), why="sums near ties overflow, or the dtype has none")
+    adders = surviving(itertools.chain(*answers), bits)
     return Tested(bits, tuple(adders), not spots and not shown, "" if adders else "no adder of ours gives all answers")
 
 
@@ -118,7 +122,10 @@ def _bits(sums: Sums, spot: _Spot) -> set[int]:
 
 
 def _answers(sums: Sums, spot: _Spot, bits: int) -> list[Answer]:
-    """Ask for sums near ties, with cut addends and with carries, and return what the addition made of them."""
+    """Ask for sums near ties, with cut addends and with carries, and return what the addition made of them.
+
+    Nothing where one of them overflows.
+    """
     questions = list(_near_ties(spot, 2.0 ** (BIG - bits + 1)))
     fits = _fits(sums, [question.terms for question in questions])
     questions = [question for question, good in zip(questions, fits, strict=True) if good]

@@ -76,16 +76,15 @@ def _tree(sums: Sums) -> tuple[Node | None, str]:
     rng = random.Random(0)
     pairs = [tuple(rng.sample(range(sums.places), 2)) for _ in range(CHECKS)]
     why, spans = "no two products of this dtype lie far enough apart", list(SPANS)
-    for span in spans:
+    while spans:
+        span = spans.pop(0)
         mask = min(sums.highest, span // 2)
-        one = mask - span
-        if one < sums.lowest:
+        if mask - span < sums.lowest:
             continue
         try:
-            return _tree_at(sums, mask, one, pairs), ""
+            return _tree_at(sums, mask, mask - span, pairs), ""
         except NothingLost as error:
-            why = str(error)
-            spans[:] = [*spans[: spans.index(span) + 1], *(wide for wide in WIDE if wide > span)]
+            why, spans = str(error), [wide for wide in WIDE if wide > span]
         except NoTree as error:
             why = str(error)
     return None, why
@@ -121,19 +120,13 @@ def _layout(tree: Node) -> dict:
 
 def _additions(sums: Sums, tree: Node, unknown: dict[str, str]) -> dict:
     """Test the additions of a tree, what reaches them and what they hold, and then all of it on random sums."""
-    tested = addition_probes.test_kinds(sums, tree)
+    tested = addition_probes.try_kinds(sums, tree)
     kinds = [node.kind for node, _ in summation_tree.nodes(tree)]
     with_products = max(tested, key=lambda kind: (kinds.count(kind) * kind[0], kind))
-    without = [kind for kind in tested if not kind[0]]
     main = tested[with_products]
     known = {"precision": main.bits, "overflow": addition_probes.overflow(sums, tree)}
     known |= _agreed(main, unknown)
-    if without:
-        outer = tested[without[0]]
-        if outer.hidden:
-            unknown["outer_precision"] = f"the result, {sums.output}, shows no more bits"
-        else:
-            known |= {"outer_precision": outer.bits, "outer_rounding": _agreed(outer, {}).get("rounding")}
+    known |= _outer([one for kind, one in tested.items() if not kind[0]], sums, unknown)
     known |= _factors(sums, tree)
     known["compensated"], why = whole_sums.compensated(sums, tree, main)
     if why:
@@ -144,6 +137,18 @@ def _additions(sums: Sums, tree: Node, unknown: dict[str, str]) -> dict:
     else:
         known["confirmed"] = whole_sums.confirmed(sums, tree, tested, known)
     return known
+
+
+def _outer(joins: list[Tested], sums: Sums, unknown: dict[str, str]) -> dict:
+    """Return what the additions of sums to sums do, where all kinds of them do the same."""
+    if any(join.hidden for join in joins):
+        unknown["outer_precision"] = f"the result, {sums.output}, shows no more bits"
+    elif len({join.bits for join in joins}) > 1:
+        unknown["outer_precision"] = "these additions keep different numbers of bits"
+    elif joins:
+        rules = {_agreed(join, {}).get("rounding") for join in joins}
+        return {"outer_precision": joins[0].bits, "outer_rounding": rules.pop() if len(rules) == 1 else None}
+    return {}
 
 
 def _agreed(tested: Tested, unknown: dict[str, str]) -> dict:

@@ -53,7 +53,7 @@ def random_factors(sums: Sums, count: int) -> tuple[np.ndarray, np.ndarray]:
     Every other sum has factors of half as many bits, so that ties are common.
     """
     rng, shape = np.random.default_rng(0), (2, count, sums.places)
-    draws = rng.standard_normal(shape) * np.exp2(min(3.0, sums.format.emax / 8) * rng.standard_normal(shape))
+    draws = rng.standard_normal(shape) * np.exp2(min(3.0, sums.format.emax / 16) * rng.standard_normal(shape))
     fractions, exponents = np.frexp(draws[:, ::2])
     steps = 2.0 ** (sums.format.precision // 2 + 1)
     draws[:, ::2] = np.ldexp(np.rint(fractions * steps) / steps, exponents)
