@@ -101,18 +101,28 @@ def test_the_roofs_are_what_the_documents_print(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "multiprocessors", "operations", "gigahertz"),  # of one multiprocessor in one clock; the clock is boosted
+    ("name", "multiprocessors", "gigahertz", "operations"),  # boost clock; operations of a multiprocessor in a clock
     [
-        ("V100 SXM2", 80, 1024, 1.53),
-        ("A100 SXM 80 GB", 108, 2048, 1.41),
-        ("H100 SXM", 132, 4096, 1.83),
-        ("RTX 4090", 128, 512, 2.52),
-        ("L4", 58, 1024, 2.04),
+        ("V100 SXM2", 80, 1.53, {"float64": 64, "float32": 128, "float16": 1024}),
+        ("T4", 40, 1.59, {"float32": 128, "float16": 1024}),
+        ("A100 SXM 80 GB", 108, 1.41, {"float64": 128, "float32": 128, "tf32": 1024, "bfloat16": 2048}),
+        ("H100 SXM", 132, 1.83, {"tf32": 2048, "float16": 4096, "bfloat16": 4096, "float8": 8192}),
+        ("H100 SXM", 132, 1.98, {"float64": 256, "float32": 256}),
+        ("L4", 58, 2.04, {"float32": 256, "tf32": 512, "float16": 1024, "bfloat16": 1024, "float8": 2048}),
+        ("RTX 4090", 128, 2.52, {"float32": 256, "tf32": 256, "float16": 512, "bfloat16": 512, "float8": 1024}),
     ],
 )
-def test_multiprocessors_times_clock_give_the_rate_of_float16(name, multiprocessors, operations, gigahertz):
-    rate = multiprocessors * operations * gigahertz / 1e3
-    assert ROOFS[name].peaks["float16"] == pytest.approx(rate, rel=0.01)
+def test_multiprocessors_times_clock_give_the_rates(name, multiprocessors, gigahertz, operations):
+    rates = {dtype: multiprocessors * gigahertz * each / 1e3 for dtype, each in operations.items()}
+    assert {dtype: ROOFS[name].peaks[dtype] for dtype in rates} == pytest.approx(rates, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "bits", "gigabits"),  # of the memory's bus, a second through each of its pins
+    [("T4", 256, 10), ("L4", 192, 12.5), ("RTX 4090", 384, 21)],
+)
+def test_the_width_of_the_bus_gives_the_bandwidth(name, bits, gigabits):
+    assert ROOFS[name].bandwidth == bits * gigabits / 8
 
 
 def test_float64_is_as_fast_as_float32_on_an_a100_and_64_times_slower_on_a_consumer_card():
