@@ -1,5 +1,7 @@
 // The controls of DotProduct: what is added, how each lane adds it, and how far it has come.
 
+const UNITS = { "fp8-14bit": " (FP8, a model)", "fp8-aligned": " (FP8, a model)", volta: " (V100)" };
+
 function choice(h, label, options, take) {
   const select = h("select", { class: "mp-input", on: { change: () => take(select.value) } },
     options.map(([value, text]) => h("option", { value }, text)));
@@ -43,8 +45,8 @@ export function productControls(h, actions) {
 /** How the lanes add: for each an adder, how many products at once, and after how many it is promoted. */
 export function laneControls(h, actions) {
   const lanes = LANE_NAMES.map((name, i) => {
-    const adder = choice(h, "adds in", Object.entries(ADDERS).map(([key, { label }]) => [key, label]), (value) => actions.setLane(i, { adder: value, block: ADDERS[value].block }));
-    const block = choice(h, "at once", [1, 4, 8, 16, 32].map((count) => [count, String(count)]), (value) => actions.setLane(i, { block: Number(value) }));
+    const adder = choice(h, "adds in", Object.entries(ADDERS).map(([key, { label }]) => [key, `${label}${UNITS[key] ?? ""}`]), (value) => actions.setLane(i, { adder: value, block: ADDERS[value].block }));
+    const block = choice(h, "products at once", [1, 4, 8, 16, 32].map((count) => [count, String(count)]), (value) => actions.setLane(i, { block: Number(value) }));
     const promote = choice(h, "promoted to float32", PROMOTE_CHOICES.map((count) => [count, count ? `every ${wholeText(count)}` : "never"]), (value) => actions.setLane(i, { promote: Number(value) }));
     const key = h("span", { class: `mp-dot-name mp-dot-lane-${i}` }, name);
     const node = h("div", { class: "mp-dot-lane", role: "group", "aria-label": `Lane ${name}` }, key, adder.node, block.node, promote.node);

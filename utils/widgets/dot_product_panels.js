@@ -60,7 +60,7 @@ function lanePicture(h, i) {
       const box = end === null ? null : { top, end };
       rows[0].draw({ label: "register", value: before, last: own(before), box, places });
       [addends[0], addends[1]].forEach((addend, j) => {
-        if (addend) rows[1 + j].draw({ label: ADDEND_NAMES[addend.role](addend), value: addend.value, last: null, box, places, cuts: true });
+        if (addend) rows[1 + j].draw({ label: ADDEND_NAMES[addend.role](addend), value: addend.value, last: null, box, places });
         else rows[1 + j].draw({ label: "", value: null, box, places });
       });
       rows[3].draw({ label: "after", value: after, last: own(after), box, places });
@@ -75,7 +75,7 @@ function bitRow(h) {
   const bits = h("span", { class: "mp-dot-bits", role: "img" }, cells, box);
   return {
     node: h("div", { class: "mp-dot-row" }, label, bits, value),
-    draw({ label: name, value: x, last, box: window, places, cuts = false }) {
+    draw({ label: name, value: x, last, box: window, places }) {
       setText(label, name);
       setText(value, x === null ? "" : dotText(x, 8));
       const drawn = x === null || x === 0 || !Number.isFinite(x) ? [] : drawnBits(x, last ?? lastPlace(x), places);
@@ -84,7 +84,7 @@ function bitRow(h) {
       }, bit)));
       const kept = drawn.filter(({ place }) => !window || place >= window.end).map(({ bit }) => bit).join("");
       const lost = drawn.filter(({ place }) => window && place < window.end).map(({ bit }) => bit).join("");
-      bits.setAttribute("aria-label", `bits ${kept || "none"}${cuts && lost ? `, falling off ${lost}` : ""}`);
+      bits.setAttribute("aria-label", `bits ${kept || "none"}${lost ? `, falling off ${lost}` : ""}`);
       bits.classList.toggle("mp-dot-more", drawn.length > 0 && (last ?? lastPlace(x)) < places.low);
       box.hidden = window === null;
       if (window) placeBox(box, window, places);
