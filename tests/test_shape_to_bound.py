@@ -101,6 +101,13 @@ def test_from_the_least_rows_on_compute_bounds_and_one_row_fewer_does_not():
     assert max(filter(None, found)) > 1_000
 
 
+def test_rows_that_reach_the_ridge_exactly_are_enough():
+    roof = replace(OWN, peaks={"float32": 16.0}, bandwidth=1000.0)  # the ridge is at 16 operations per byte
+    # 2 x 64 x 128 x 128 operations, 4 x (64 x 128 + 128 x 128 + 64 x 128) bytes
+    assert roof.intensity(Gemm(64, 128, 128), "float32") == 16
+    assert words.least_rows(128, 128, "float32", roof) == 64
+
+
 def test_counts_are_exact_in_a_double():
     most = Gemm(words.MOST, words.MOST, words.MOST)
     assert most.operations <= 2**53

@@ -12,11 +12,11 @@ const sideOf = (size, most) => 11 + (36 * Math.log2(size)) / Math.log2(Math.max(
 /** A [M, K] at the left, B [K, N] above, C [M, N] where they meet, with the bytes of each. */
 export function matrixPanel(h) {
   const boxes = SB_LETTERS.map((letter) => h("span", { class: `mp-sb-matrix mp-sb-${letter}` }, h("span", {}, letter)));
-  const rows = SB_LETTERS.map(() => ({ what: h("dt"), bytes: h("dd") }));
+  const rows = SB_LETTERS.map(() => ({ what: h("span", { class: "mp-sb-what" }), bytes: h("span") }));
   return {
     node: h("div", { class: "mp-sb-product" },
       h("div", { class: "mp-sb-matrices", "aria-hidden": "true" }, h("span", { class: "mp-sb-equation" }, "A · B = C"), boxes),
-      h("dl", { class: "mp-sb-bytes" }, rows.map(({ what, bytes }) => h("div", {}, what, bytes)))),
+      h("div", { class: "mp-sb-bytes" }, rows.map(({ what, bytes }) => h("p", {}, what, " ", bytes)))),
     draw({ m, n, k, parts }) {
       const side = (size) => `${sideOf(size, Math.max(m, n, k)).toFixed(2)}%`;
       [[m, k], [k, n], [m, n]].forEach(([height, width], i) => {
@@ -94,11 +94,11 @@ export function roofPicture(h, facts) {
   const [ticks, levels, labels, marks] = ["ticks", "levels", "labels", "marks"].map((name) => word(name));
   const [dot, dotWord, ridgeWord] = [word("dot"), word("dot-word"), word("ridge-word")];
   const zones = ["memory", "compute"].map((name) => word(`zone-word mp-sb-${name}-word`, `bound by ${name}`));
-  const caption = h("figcaption");
+  const caption = h("p", { class: "mp-sb-caption" });
   const plot = h("div", { class: "mp-sb-plot" }, svg, labels, zones, marks, ridgeWord, dot, dotWord);
   const picture = h("div", { class: "mp-sb-picture", role: "img" }, levels, plot, ticks);
   return {
-    node: h("figure", { class: "mp-sb-figure" }, h("span", { class: "mp-sb-axis", "aria-hidden": "true" }, "TFLOP/s"), picture, h("span", { class: "mp-sb-axis mp-sb-axis-x", "aria-hidden": "true" }, "operations per byte"),
+    node: h("div", { class: "mp-sb-figure" }, h("span", { class: "mp-sb-axis", "aria-hidden": "true" }, "TFLOP/s"), picture, h("span", { class: "mp-sb-axis mp-sb-axis-x", "aria-hidden": "true" }, "operations per byte"),
       caption),
     draw(shown, record) {
       const axes = roofAxes(shown);
