@@ -27,6 +27,7 @@ CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the m
     *("utils.grammar", "utils.data", "utils.vocabulary", "utils.batches", "utils.models", "utils.recipes"),
     *("utils.fast_half", "utils.fine_tuning", "utils.experiment", "utils.records"),
     *("utils.optimizers", "utils.blockwise", "utils.fake_quantize", "utils.rounding_kernels"),
+    "utils.product_precision",
 )
 CODE_OF_A_RECORD = (*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.operations", "utils.results")
 CHECKPOINT_EVERY = 200  # steps
