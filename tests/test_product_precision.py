@@ -190,6 +190,7 @@ def test_on_a_gpu_high_is_tf32_and_one_of_the_two_roundings():
     assert native == rows['torch.set_float32_matmul_precision("medium")', "product"]
     assert native == (11 if torch.cuda.get_device_capability() >= (8, 0) else 24)
     with precision.allowing("high"):
-        product = a @ b
+        product, same = a @ b, a @ torch.eye(a.shape[1], device=a.device)
+    assert torch.equal(same, a) == (native == 24)
     if native == 11:
         assert 2.0**-14 < precision.error(product, a, b) < 2.0**-10
