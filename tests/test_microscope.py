@@ -100,6 +100,12 @@ def shuffling():
     return product
 
 
+def two_faced(a, b):
+    """From the front where the first product is large, and from behind elsewhere: the first row of masks looks fine."""
+    front, behind = matmul(a, b), matmul(a.flip(1), b.flip(0))
+    return torch.where((a[:, :1].float() * b[:1].float()).abs() > 1000, front, behind)
+
+
 def noise(a, b):
     return torch.rand(a.shape[0], b.shape[1])
 
@@ -112,10 +118,11 @@ def nothing_lost(a, b):
     ("function", "dtype", "why"),
     [
         (shuffling(), BF16, "fit no order"),
+        (two_faced, HALF, "lose other ones than their order says"),
         (noise, HALF, "ones of 2^-10 are not counted"),
         (nothing_lost, E4M3, "beside an addend 2^34 times as large a 1 is not lost"),
     ],
-    ids=["another order each time", "noise", "too wide to lose anything"],
+    ids=["another order each time", "two orders", "noise", "too wide to lose anything"],
 )
 def test_without_an_order_nothing_is_claimed(function, dtype, why):
     found = look(function, dtype=dtype, places=16, width=8)
@@ -123,7 +130,7 @@ def test_without_an_order_nothing_is_claimed(function, dtype, why):
     assert {name: getattr(found, name) for name in claims} == dict.fromkeys(claims)
     assert why in dict(found.unknown)["order"]
     assert why in str(found)
-    assert found.everywhere == (function is nothing_lost)
+    assert found.everywhere == (function in (two_faced, nothing_lost))
 
 
 def test_a_kahan_sum_is_called_compensated_and_nothing_else():

@@ -228,7 +228,7 @@ def record(
     examples = {name: {probe.about: str(probe) for probe in found.evidence} for name, found in findings.items()}
     return records.Record(
         experiment=NAME,
-        recipe="any",
+        recipe="products",
         size="small",
         seeds=(0,),
         settings={},
