@@ -50,6 +50,13 @@ def test_a_product_between_the_bounds_feels_both():
     assert words.Case(Gemm(128, 4096, 4096), "bfloat16", roof).eight.endswith(" Both decide.")
 
 
+def test_where_eight_bits_are_slower_it_says_so():
+    roof = replace(OWN, peaks={"bfloat16": 0.2, "float8": 0.05})  # as on a CPU that imitates them
+    eight = words.Case(Gemm(512, 512, 512), "bfloat16", roof).eight
+    assert "under a roof 0.25 times as high" in eight
+    assert eight.endswith(", 4 times as long. The roof decides.")
+
+
 def test_attention_scores_never_reach_the_ridge():
     case = ShapeToBound(m=512, n=512, k=64).case
     # as M grows: 2 N K / (2 K + 2 N)

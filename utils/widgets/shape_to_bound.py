@@ -71,8 +71,7 @@ class ShapeToBound(BookWidget):
             {"device": device, "dtype": point.dtype, "m": point.m, "n": point.n, "k": point.k}
             | {"ms": float(f"{point.timing.median / point.batch:.4g}")}
             for device, record in latest.items()
-            for point in gemm_sweep.of_record(record).points
-            if point.samples
+            for point in gemm_sweep.of_record(record).of()
         ]
         sheets = {device: sheet.name for device in latest if (sheet := of_device(device))}
         roofs = [gemm_sweep.measured_roof(record) for record in latest.values()]

@@ -175,10 +175,12 @@ class Case:
         share = few_digits(100 * after.moved / before.moved)
         higher = few_digits(self.roof.peak("float8") / self.roof.peak(wide))
         decides = {("memory", "memory"): "The bytes decide.", ("compute", "compute"): "The roof decides."}
+        gain = before.ms / after.ms
+        times = f"{few_digits(gain)} times as fast" if gain >= 1 else f"{few_digits(1 / gain)} times as long"
         return (
             f"FP8 moves {share}\u00a0% of {LABELS[wide]}'s bytes, under a roof {higher} times as high. This product:"
-            f" {time_text(after.ms)} instead of {time_text(before.ms)}, {few_digits(before.ms / after.ms)} times as"
-            f" fast. {decides.get((before.bound, after.bound), 'Both decide.')}"
+            f" {time_text(after.ms)} instead of {time_text(before.ms)}, {times}."
+            f" {decides.get((before.bound, after.bound), 'Both decide.')}"
         )
 
 

@@ -114,7 +114,7 @@ export function roofPicture(h, facts) {
       zones[1].style.cssText = `left: ${sbPercent(edge)}; right: 0`;
       const [x, y] = [axes.across(shown.intensity), axes.up(shown.reached)];
       dot.style.cssText = dotWord.style.cssText = `left: ${sbPercent(x)}; bottom: ${sbPercent(y)}`;
-      picture.classList.toggle("mp-sb-left", x > 0.55);
+      picture.classList.toggle("mp-sb-left", x > 0.7);
       picture.classList.toggle("mp-sb-two", Boolean(record));
       setText(dotWord, record ? "predicted" : "this product");
       picture.setAttribute("aria-label", sbPictureText(shown, record));
@@ -169,7 +169,7 @@ function ceilingLabels(h, facts, { roof, type }, { up }) {
   return ceilings.map(([peak, dtypes], i) => {
     const text = `${dtypes.map((dtype) => typeOf(facts, dtype).label).join(", ")} ${fewDigits(peak)}`;
     const node = h("span", { class: dtypes.includes(type.dtype) ? "mp-sb-now" : null }, text);
-    node.style.bottom = sbPercent(heights[i]);
+    node.style.bottom = sbPercent(Math.max(heights[i], 0.13)); // over the words of the zones
     return node;
   });
 }

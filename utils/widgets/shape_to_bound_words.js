@@ -46,8 +46,10 @@ export function sbEight(facts, { m, n, k, roof }) {
   if (!("float8" in roof.peaks) || !wide) return `${roof.name} has no products in FP8.`;
   const [before, after] = [wide, "float8"].map((dtype) => sbCase({ m, n, k }, typeOf(facts, dtype), roof));
   const decides = before.bound !== after.bound ? "Both decide." : after.bound === "memory" ? "The bytes decide." : "The roof decides.";
+  const gain = before.ms / after.ms;
+  const times = gain >= 1 ? `${fewDigits(gain)} times as fast` : `${fewDigits(1 / gain)} times as long`;
   return `FP8 moves ${fewDigits((100 * after.moved) / before.moved)}\u00a0% of ${before.type.label}'s bytes, under a roof ${fewDigits(after.peak / before.peak)} times as high. `
-    + `This product: ${timeText(after.ms)} instead of ${timeText(before.ms)}, ${fewDigits(before.ms / after.ms)} times as fast. ${decides}`;
+    + `This product: ${timeText(after.ms)} instead of ${timeText(before.ms)}, ${times}. ${decides}`;
 }
 
 /** The picture in words. */
