@@ -315,6 +315,14 @@ def test_the_command_prints_a_table_and_leaves_a_record(tmp_path, capsys, monkey
     assert microscope.table(findings, refused) in said
 
 
+def test_a_table_says_what_is_not_known():
+    found = look(shuffling(), dtype=BF16, places=16, width=8)
+    *_, undecided, places, missing = microscope.table({"shuffled": found}, {"float8": "RuntimeError: no"}).splitlines()
+    assert undecided.startswith("shuffled: not decided: order, precision, rounding, block, factor_bits")
+    assert places == "shuffled: not all places of the result add alike"
+    assert missing == "float8: missing, RuntimeError: no"
+
+
 def test_a_model_stands_beside_a_measurement():
     model, measured = look(VOLTA.matmul, dtype=HALF, places=16), look(torch.matmul, dtype=HALF, places=16)
     table = rows({"Volta, a model": model, "here": measured})

@@ -212,7 +212,12 @@ def table(findings: Mapping[str, Finding], refused: Mapping[str, str]) -> str:
     """Return the findings as aligned text, a line for each way, and below it why others are missing."""
     lines = [command.columns(summary(findings))]
     for name, finding in findings.items():
-        lines += [f"{name}: {field} not decided, {why}" for field, why in finding.unknown]
+        fields: dict[str, list[str]] = {}
+        for field, why in finding.unknown:
+            fields.setdefault(why, []).append(field)
+        lines += [f"{name}: not decided: {', '.join(names)}; {why}" for why, names in fields.items()]
+        if finding.everywhere is False:
+            lines.append(f"{name}: not all places of the result add alike")
     return "\n".join([*lines, *(f"{name}: missing, {why}" for name, why in refused.items())])
 
 
