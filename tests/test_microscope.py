@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from utils import integer_products, microscope, records
+from utils.accumulators import ACCUMULATORS
 from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
 from utils.findings import rows
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32
@@ -85,6 +86,15 @@ def test_the_parameters_of_a_model_come_back(function, dtype, places, built):
     assert found.confirmed == (8, 8), found.unknown
     assert found.everywhere
     assert found.order is not None
+
+
+@pytest.mark.parametrize("name", ["fp8-14bit-128", "fp8-aligned-128"])
+def test_totals_that_are_handed_on_every_128_products_are_noticed(name):
+    found = look(ACCUMULATORS[name].matmul, dtype=E4M3, places=384)
+    assert (found.precision, found.rounding, found.block) == (14, "toward_zero", 32)
+    assert (found.parts, found.run, found.outer_precision, found.outer_rounding) == (3, 128, 24, "ties_to_even")
+    assert found.exact_sums == ("aligned" not in name)
+    assert found.confirmed == (16, 16)
 
 
 # What it must not claim

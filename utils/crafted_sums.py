@@ -147,7 +147,7 @@ class Sums:
 
 
 SIGNS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # of the mask in the first place, and of the ones
-MOST_ALONE = 20_000  # sums with one 1 that are asked for
+MOST_ASKED = 40_000  # sums for one tree
 
 
 class LostOnes:
@@ -155,12 +155,12 @@ class LostOnes:
 
     No more ones at a time than the sum can count (`most`): a bfloat16 result does not know 257. Where a total is
     rounded in one direction, a small addend of the other sign takes a whole last place off the mask. Then there is no
-    count: the pair is asked again with other signs, and at last with one 1 at a time. Raises NoTree where the sum
-    counts nothing or overflows.
+    count: the pair is asked again with other signs, and at last with fewer and fewer ones: a 1 that alone gives no
+    count is lost. Raises NoTree where the sum counts nothing or overflows, or where too many would have to be asked.
     """
 
     def __init__(self, sums: Sums, mask: int, one: int):
-        self.sums, self.mask, self.one, self.alone = sums, 2.0**mask, 2.0**one, 0
+        self.sums, self.mask, self.one, self.asked = sums, 2.0**mask, 2.0**one, 0
         sizes = [sums.places >> halvings for halvings in range(sums.places.bit_length())]
         counted = (
             size for size in sizes if sums.ask("ones", [{0: 0.0}], self.one, (0, size)) == [(size - 1) * self.one]
@@ -182,23 +182,27 @@ class LostOnes:
         there = [within[1] - within[0] - sum(within[0] <= place < within[1] for place in pair) for pair in pairs]
         for first, ones in SIGNS:
             waiting = [n for n in range(len(pairs)) if n not in counts]
-            crafted = [self._masks(*pairs[n], first) for n in waiting]
-            results = self.sums.ask("order", crafted, ones * self.one, within)
-            for n, result in zip(waiting, results, strict=True):
+            for n, result in zip(waiting, self._ask([pairs[n] for n in waiting], first, ones, within), strict=True):
                 if not math.isfinite(result):
                     raise NoTree(f"{self.mask:g} overflows")
                 left = ones * result / self.one
                 if 0 <= left <= there[n] and left == int(left):
                     counts[n] = there[n] - int(left)
-        return [counts[n] if n in counts else there[n] - self._alone(*pair, within) for n, pair in enumerate(pairs)]
+        without = [n for n in range(len(pairs)) if n not in counts]
+        for part in _halves(*within) if without else ():
+            for n, count in zip(without, self._within([pairs[n] for n in without], part), strict=True):
+                counts[n] = counts.get(n, 0) + count
+        return [counts.get(n, 1) for n in range(len(pairs))]
 
-    def _masks(self, i: int, j: int, sign: int = 1) -> dict[int, float]:
-        return {i: sign * self.mask, j: -sign * self.mask}
+    def _ask(self, pairs: Sequence[tuple[int, int]], first: int, ones: int, within: tuple[int, int]) -> list[float]:
+        self.asked += len(pairs)
+        if self.asked > MOST_ASKED:
+            raise NoTree(f"more than {MOST_ASKED} sums would have to be asked for")
+        crafted = [{i: first * self.mask, j: -first * self.mask} for i, j in pairs]
+        return self.sums.ask("order", crafted, ones * self.one, within)
 
-    def _alone(self, i: int, j: int, within: tuple[int, int]) -> int:
-        """Count the places whose 1, the only one, is left."""
-        crafted = [self._masks(i, j) | {place: self.one} for place in range(*within) if place not in (i, j)]
-        self.alone += len(crafted)
-        if self.alone > MOST_ALONE:
-            raise NoTree(f"more than {MOST_ALONE} sums would have to be asked for")
-        return self.sums.ask("order, one by one", crafted).count(self.one)
+
+def _halves(first: int, end: int) -> list[tuple[int, int]]:
+    """Part places at a power of two, where blocks end; one place has no parts."""
+    half = 1 << (end - first - 1).bit_length() - 1 if end - first > 1 else 0
+    return [(first, first + half), (first + half, end)] if half else []
