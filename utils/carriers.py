@@ -8,13 +8,14 @@ rounding, moved to the format's last bit by a large constant that is added and t
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from utils.fake_quantize import fake_quantize
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32, FloatFormat
 
+PIECE = 2**16  # numbers measured at once: they stay in the cache
 GUARD = 4  # bits: a tie of the total, one binade lower after a subtraction, and the place of the product beside it
 HEADROOM = 4  # roundings upwards may let a total grow past the sum of the products' sizes, but not by this factor
 SMALLEST_FACTOR = 2.0**-40  # of operands whose products float32 surely holds
@@ -29,23 +30,31 @@ class Extent:
     precision: int
     smallest: float  # the least size that is not zero; infinity where all are
     largest: float
+    last_bit: float  # a power of two of which all are multiples; infinity where all are zero
     finite: bool
-
-    @property
-    def last_bit(self) -> float:
-        """All values are multiples of this power of two."""
-        return math.ldexp(1.0, math.frexp(self.smallest)[1] - self.precision) if self.smallest < math.inf else 1.0
 
 
 def extent(x: torch.Tensor) -> Extent:
     """Measure a float32 tensor. A subnormal number counts with the leading bit that it has not, on the safe side."""
     if x.numel() == 0:
-        return Extent(precision=1, smallest=math.inf, largest=0.0, finite=True)
-    size = finite(x).abs()
-    code = size.view(torch.int32) | 1 << 23
-    precision = 24 - (int((code & -code).amin()).bit_length() - 1)
-    smallest, largest = torch.where(size > 0, size, math.inf).amin(), size.amax()
-    return Extent(precision, float(smallest), float(largest), finite=bool(torch.isfinite(x).all()))
+        return Extent(precision=1, smallest=math.inf, largest=0.0, last_bit=math.inf, finite=True)
+    pieces = [_measured(piece) for piece in x.reshape(-1).split(PIECE)]
+    lowest, smallest, last_bit, minus_largest = torch.stack(pieces).amin(dim=0).tolist()
+    if not math.isfinite(minus_largest):
+        return replace(extent(finite(x)), finite=False)
+    return Extent(24 - int(math.log2(lowest)), smallest, -minus_largest, last_bit, finite=True)
+
+
+def _measured(x: torch.Tensor) -> torch.Tensor:
+    """Give the least of: the last bit of a significand as an integer, a size that is not zero, its last bit, -|x|."""
+    size = x.abs()
+    code = size.view(torch.int32)
+    lowest = code | 1 << 23
+    lowest &= -lowest
+    others = torch.where(lowest < 1 << 23, code ^ lowest, 0).view(torch.float32)  # a power of two is its own last bit
+    some = size > 0
+    smallest, last_bit = (torch.where(some, y, math.inf).amin() for y in (size, size - others))
+    return torch.stack([lowest.amin().float(), smallest, last_bit, -size.amax()]).double()
 
 
 def finite(x: torch.Tensor) -> torch.Tensor:
@@ -63,6 +72,20 @@ def _exact_in_float32(a: Extent, b: Extent, count: int) -> bool:
     return small and a.precision + b.precision <= 24 and a.largest * b.largest * count < 2.0**120
 
 
+def add_to_odd(x: torch.Tensor, y: torch.Tensor) -> None:
+    """Add float64 y to x in place, rounded to odd: a later rounding to 51 bits or less rounds the exact sum once.
+
+    That is how `utils.accumulation` adds (Boldo and Melquiond, 2008). What is lost comes from Knuth's TwoSum.
+    """
+    total = x + y
+    moved = total - x
+    lost = (x - (total - moved) + (y - moved)).nan_to_num_(0.0, 0.0, 0.0)
+    away = (lost.sign_() * total.sign()).nan_to_num_(0.0).long()  # 1: the exact sum is the larger in size
+    code = total.view(torch.int64)
+    code += away * (~code & 1)
+    x.copy_(total)
+
+
 def codes(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """View x as integers, beside the mask of the exponent: `code & mask` is the code of 2**floor(log2 |x|).
 
@@ -77,11 +100,14 @@ class Totals:
 
     `carrier`: torch.float32 or torch.float64, for a total and a product. `native`: the dtype of the format where
     torch's own addition of two of its values rounds once, else None. `home`: one of the two, for totals alone. A zero
-    to which a small negative sum is rounded may have either sign.
+    to which a small negative sum is rounded may have either sign. `pairs_fit`: the carrier holds the sums of pairs of
+    products; else they have to be added by `add_to_odd`.
     """
 
-    def __init__(self, fmt: FloatFormat, carrier: torch.dtype, *, bound: float, last_bit: float, all_finite: bool):
-        self.fmt, self.carrier = fmt, carrier
+    def __init__(
+        self, fmt: FloatFormat, carrier: torch.dtype, *, bound: float, last_bit: float, all_finite: bool, pairs_fit=True
+    ):
+        self.fmt, self.carrier, self.pairs_fit = fmt, carrier, pairs_fit
         self.native = fmt.torch_dtype if fmt in NATIVE else None
         self.home = self.native or carrier
         self.overflows = not all_finite or bound * HEADROOM > fmt.max
@@ -138,43 +164,46 @@ class Totals:
 def totals(a: torch.Tensor, b: torch.Tensor, fmt: FloatFormat, *, chunked=False, paired=False) -> Totals | None:
     """Choose the carrier for float32 a [M, K] and b [K, N]; None where in neither dtype an addition rounds once.
 
-    `chunked`: sums of products come in float64. `paired`: products are added to products, so the bits of both must fit
-    beside each other.
+    `chunked`: sums of products come in float64. `paired`: products are added to products, whose bits may not fit beside
+    each other.
     """
     if not fmt.has_zero or fmt.precision > 24 or fmt.exponent_bits > 8 or a.numel() == 0 or b.numel() == 0:
         return None
     left, right = extent(a), extent(b)
     bits = fmt.precision + left.precision + right.precision + GUARD
-    span = _pair_bits(finite(a), finite(b)) if paired else 0
+    span = _pair_bits(finite(a), finite(b), left, right) if paired else 0
     last_bit, all_finite = left.last_bit * right.last_bit, left.finite and right.finite
     bound = left.largest * right.largest * a.shape[1]
-    if bound * HEADROOM > fmt.max:  # too coarse a bound may cost passes
-        bound = 1.01 * float((finite(a).abs() @ finite(b).abs()).amax())
+    if bound * HEADROOM > fmt.max:  # too coarse a bound would cost passes: Cauchy and Schwarz know a better one
+        lengths = (finite(x).square().sum(dim=axis).amax().sqrt() for x, axis in ((a, 1), (b, 0)))
+        bound = 1.01 * math.prod(map(float, lengths))
 
-    def held_in(carrier):
-        return Totals(fmt, carrier, bound=bound, last_bit=last_bit, all_finite=all_finite)
+    def held_in(carrier, **how):
+        return Totals(fmt, carrier, bound=bound, last_bit=last_bit, all_finite=all_finite, **how)
 
     fits = fmt == FLOAT32 or max(bits, span) <= 24
     if fits and not chunked and _exact_in_float32(left, right, a.shape[1]):
         return held_in(torch.float32)
-    return held_in(torch.float64) if max(bits, span) <= 53 else None
+    return held_in(torch.float64, pairs_fit=span <= 53) if bits <= 53 else None
 
 
-def _pair_bits(a: torch.Tensor, b: torch.Tensor) -> int:
-    """Give the bits from the leading one of a sum of two neighbouring products to the last one of either."""
-    high, low = (sum(ends) for ends in zip(_exponents(a, 0), _exponents(b, 1), strict=True))
-    pairs = len(high) // 2  # the last one of an odd number has no neighbour
+def _pair_bits(a: torch.Tensor, b: torch.Tensor, left: Extent, right: Extent) -> int:
+    """Give the bits from the leading one of a sum of two neighbouring products to the last one of either, or more."""
+    pairs = a.shape[1] // 2  # the last one of an odd number has no neighbour
     if pairs == 0:
         return 0
-    high, low = high[: 2 * pairs].view(pairs, 2), low[: 2 * pairs].view(pairs, 2)
-    return int((high.amax(dim=1) + 1 - low.amin(dim=1)).amax())
+    (largest_a, low_a), (largest_b, low_b) = _ends(a[:, : 2 * pairs], 0, left), _ends(b[: 2 * pairs], 1, right)
+    high = torch.frexp((largest_a * largest_b).view(pairs, 2).sum(dim=1)).exponent
+    return int((high - (low_a + low_b).view(pairs, 2).amin(dim=1)).amax())
 
 
-def _exponents(x: torch.Tensor, axis: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Along an axis: the least e with all |x| < 2**e, and the largest with all of x multiples of 2**e."""
-    size = x.abs()
-    code = size.view(torch.int32)
-    lowest = code & -code
-    beside = torch.where(lowest < 1 << 23, code ^ lowest, 0).view(torch.float32)  # a power of two is its own last bit
-    last_bit = torch.where(size > 0, size - beside, 1.0)
-    return torch.frexp(size.amax(dim=axis)).exponent, torch.frexp(last_bit.amin(dim=axis)).exponent - 1
+def _ends(x: torch.Tensor, axis: int, whole: Extent) -> tuple[torch.Tensor, torch.Tensor]:
+    """Along an axis: the largest size, as float64, and an exponent with all of x multiples of 2**exponent."""
+    largest, smallest = [], []
+    for piece in x.split(max(1, PIECE // x.shape[axis]), dim=1 - axis):
+        size = piece.abs()
+        largest.append(size.amax(dim=axis))
+        smallest.append(torch.where(size > 0, size, 1.0).amin(dim=axis))
+    low = torch.frexp(torch.cat(smallest)).exponent - whole.precision
+    last = 0 if math.isinf(whole.last_bit) else math.frexp(whole.last_bit)[1] - 1
+    return torch.cat(largest).double(), low.clamp_(min=last)

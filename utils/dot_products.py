@@ -16,7 +16,7 @@ from functools import partial
 import torch
 
 from utils.accumulation import add, kahan_sum, pairwise_sum
-from utils.carriers import Totals, totals
+from utils.carriers import Totals, add_to_odd, totals
 from utils.formats import FLOAT32, FloatFormat
 from utils.rounding import Rounding, check_format, ties_to_even
 
@@ -140,7 +140,10 @@ def _leaf(count: int, shape: tuple[int, int], fast: Totals, device: torch.device
 
     def add_products(columns: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         torch.mul(columns[0::2], rows[0::2], out=pairs)
-        whole.addcmul_(columns[1::2], rows[1::2])
+        if fast.pairs_fit:
+            whole.addcmul_(columns[1::2], rows[1::2])
+        else:
+            add_to_odd(whole, columns[1::2] * rows[1::2])
         round_pairs()
         return root()
 
