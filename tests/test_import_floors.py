@@ -64,8 +64,8 @@ FLOORS = (
         "fitting",
         "checkpoints",
         "command",
-        *("summation_tree", "adders", "crafted_sums", "addition_probes", "whole_sums", "findings", "integer_products"),
-        *("ways_to_multiply", "microscope"),
+        *("summation_tree", "adders", "crafted_sums", "masks", "addition_probes", "whole_sums"),
+        *("findings", "integer_products", "ways_to_multiply", "microscope"),
     ),
     (
         *("data", "vocabulary", "models", "operations", "old_chart", "review_task", "language_task", "results"),

@@ -246,6 +246,14 @@ def test_a_cpu_adds_16_bit_products_in_float32_and_says_so():
         assert "total: 24 bits, ties to even" in str(found)
 
 
+def test_a_way_is_looked_at_in_several_shapes():
+    way = own("cpu")["float32, highest"]
+    found = microscope.over_shapes(way, device="cpu", shapes=((8, 16), (16, 32)))
+    assert {name: finding.shape for name, finding in found.items()} == {"8x8x16": (8, 8, 16), "16x16x32": (16, 16, 32)}
+    assert {finding.precision for finding in found.values()} == {24}
+    assert rows(found)[0] == ("", "8x8x16", "16x16x32")
+
+
 def test_ways_put_every_switch_back(monkeypatch):
     def refuse(a, b):
         raise RuntimeError("this device has no whole numbers\nat all")

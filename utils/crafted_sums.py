@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from utils.formats import FORMATS, FloatFormat
-from utils.summation_tree import NoTree
 
 Matmul = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 Value = float | tuple[float, float]  # a product, split into two factors by us, or its two factors
@@ -144,65 +143,3 @@ class Sums:
         fraction, exponent = math.frexp(value)
         half = (exponent - 1) // 2
         return math.ldexp(2 * fraction, half), math.ldexp(1.0, exponent - 1 - half)
-
-
-SIGNS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # of the mask in the first place, and of the ones
-MOST_ASKED = 40_000  # sums for one tree
-
-
-class LostOnes:
-    """The function that `summation_tree.find` asks: 2**mask in place i, -2**mask in place j, 2**one elsewhere.
-
-    No more ones at a time than the sum can count (`most`): a bfloat16 result does not know 257. Where a total is
-    rounded in one direction, a small addend of the other sign takes a whole last place off the mask. Then there is no
-    count: the pair is asked again with other signs, and at last with fewer and fewer ones: a 1 that alone gives no
-    count is lost. Raises NoTree where the sum counts nothing or overflows, or where too many would have to be asked.
-    """
-
-    def __init__(self, sums: Sums, mask: int, one: int):
-        self.sums, self.mask, self.one, self.asked = sums, 2.0**mask, 2.0**one, 0
-        sizes = [sums.places >> halvings for halvings in range(sums.places.bit_length())]
-        counted = (
-            size for size in sizes if sums.ask("ones", [{0: 0.0}], self.one, (0, size)) == [(size - 1) * self.one]
-        )
-        self.most = next(counted, 0)
-        if self.most < 8:
-            raise NoTree(f"ones of 2^{one} are not counted")
-
-    def __call__(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
-        lost = [0] * len(pairs)
-        for first in range(0, self.sums.places, self.most):
-            within = first, min(first + self.most, self.sums.places)
-            for n, count in enumerate(self._within(pairs, within)):
-                lost[n] += count
-        return lost
-
-    def _within(self, pairs: Sequence[tuple[int, int]], within: tuple[int, int]) -> list[int]:
-        counts: dict[int, int] = {}
-        there = [within[1] - within[0] - sum(within[0] <= place < within[1] for place in pair) for pair in pairs]
-        for first, ones in SIGNS:
-            waiting = [n for n in range(len(pairs)) if n not in counts]
-            for n, result in zip(waiting, self._ask([pairs[n] for n in waiting], first, ones, within), strict=True):
-                if not math.isfinite(result):
-                    raise NoTree(f"{self.mask:g} overflows")
-                left = ones * result / self.one
-                if 0 <= left <= there[n] and left == int(left):
-                    counts[n] = there[n] - int(left)
-        without = [n for n in range(len(pairs)) if n not in counts]
-        for part in _halves(*within) if without else ():
-            for n, count in zip(without, self._within([pairs[n] for n in without], part), strict=True):
-                counts[n] = counts.get(n, 0) + count
-        return [counts.get(n, 1) for n in range(len(pairs))]
-
-    def _ask(self, pairs: Sequence[tuple[int, int]], first: int, ones: int, within: tuple[int, int]) -> list[float]:
-        self.asked += len(pairs)
-        if self.asked > MOST_ASKED:
-            raise NoTree(f"more than {MOST_ASKED} sums would have to be asked for")
-        crafted = [{i: first * self.mask, j: -first * self.mask} for i, j in pairs]
-        return self.sums.ask("order", crafted, ones * self.one, within)
-
-
-def _halves(first: int, end: int) -> list[tuple[int, int]]:
-    """Part places at a power of two, where blocks end; one place has no parts."""
-    half = 1 << (end - first - 1).bit_length() - 1 if end - first > 1 else 0
-    return [(first, first + half), (first + half, end)] if half else []

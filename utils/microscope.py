@@ -11,10 +11,9 @@ the last bit.
 """
 
 import argparse
-import random
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import torch
@@ -22,16 +21,15 @@ import torch
 from utils import addition_probes, command, integer_products, machine, records, summation_tree, whole_sums
 from utils.adders import common
 from utils.addition_probes import Tested
-from utils.crafted_sums import WIDTH, LostOnes, Matmul, Sums
+from utils.crafted_sums import WIDTH, Matmul, Sums
 from utils.findings import Finding, summary
-from utils.summation_tree import Node, NoTree
+from utils.masks import order_of
+from utils.summation_tree import Node
 from utils.ways_to_multiply import Way, own
 
 NAME = "microscope"
 PLACES, LONG = 128, 512  # products of a sum; FP8 totals are known to be handed on every 128
-SPANS = (40, 34, 30, 24, 20)  # log2 of the mask over a 1: past the bits of a total and those of the count
-WIDE = (66, 100)  # for a total that loses nothing there; a model that adds a block in float64 shows that at 66
-CHECKS = 32  # pairs of places that are tried at last
+SHAPES = ((16, 16), (16, PLACES), (64, 256))  # width and places: a few for one way
 NO_TREE = ("order", "precision", "rounding", "block", "factor_bits", "product_bits", "confirmed")
 
 
@@ -57,7 +55,7 @@ def look(
         "smallest": addition_probes.smallest_sum(sums),
         "subnormal_factors": addition_probes.subnormal_factors(sums),
     }
-    tree, why = _tree(sums)
+    tree, why = order_of(sums)
     unknown = dict.fromkeys(NO_TREE, why) if tree is None else {}
     if tree is not None:
         known |= _layout(tree) | _additions(sums, tree, unknown)
@@ -69,40 +67,6 @@ def look(
         evidence=tuple(sums.log),
         **known,
     )
-
-
-def _tree(sums: Sums) -> tuple[Node | None, str]:
-    """Return the tree of the sum, or None and why there is none."""
-    rng = random.Random(0)
-    pairs = [tuple(rng.sample(range(sums.places), 2)) for _ in range(CHECKS)]
-    why, spans = "no two products of this dtype lie far enough apart", list(SPANS)
-    while spans:
-        span = spans.pop(0)
-        mask = min(sums.highest, span // 2)
-        if mask - span < sums.lowest:
-            continue
-        try:
-            return _tree_at(sums, mask, mask - span, pairs), ""
-        except NothingLost as error:
-            why, spans = str(error), [wide for wide in WIDE if wide > span]
-        except NoTree as error:
-            why = str(error)
-    return None, why
-
-
-class NothingLost(NoTree):
-    """A total holds the mask and the ones."""
-
-
-def _tree_at(sums: Sums, mask: int, one: int, pairs: list[tuple[int, int]]) -> Node:
-    """Return the tree by masks of this exponent; raise NoTree where there is none."""
-    lost = LostOnes(sums, mask, one)
-    if not any(lost([(0, place) for place in range(1, sums.places)])):
-        raise NothingLost(f"beside an addend 2^{mask - one} times as large a 1 is not lost")
-    tree = summation_tree.find(lost, sums.places)
-    if lost(pairs) != summation_tree.predicted(tree, pairs):
-        raise NoTree("pairs of places lose other ones than their order says")
-    return tree
 
 
 def _layout(tree: Node) -> dict:
@@ -190,6 +154,19 @@ def look_at(way: Way, *, device: torch.device | str, places: int | None = None, 
         return integer_products.look(way, dtype=way.dtype, device=device)
     places = places or (LONG if way.dtype.itemsize == 1 else PLACES)
     return look(way, dtype=way.dtype, places=places, width=width, device=device)
+
+
+def over_shapes(
+    way: Way, *, device: torch.device | str, shapes: Sequence[tuple[int, int]] = SHAPES
+) -> dict[str, Finding]:
+    """Look at one way at several shapes (width, places), by name "16x16x128": does the finding hold beyond one of them?
+
+    A library may choose another kernel for another shape. Raises what `look` raises.
+    """
+    found = {}
+    for width, places in shapes:
+        found[f"{width}x{width}x{places}"] = look_at(way, device=device, places=places, width=width)
+    return found
 
 
 def survey(
