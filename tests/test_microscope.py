@@ -362,6 +362,9 @@ def test_the_evidence_leads_to_the_claim():
 def test_what_cannot_be_looked_at_is_refused():
     with pytest.raises(ValueError, match="places 7 is below 8"):
         look(torch.matmul, dtype=HALF, places=7)
+    with pytest.raises(ValueError, match="width 0 is below 1"):
+        look(torch.matmul, dtype=HALF, width=0)
+    assert microscope.main(["--device", "cpu", "--places", "0"]) == 2
     with pytest.raises(ValueError, match=r"torch\.int8 is no floating dtype"):
         look(torch.matmul, dtype=torch.int8)
     with pytest.raises(TypeError, match=r"no tensor \[16, 16\]"):

@@ -44,11 +44,13 @@ def look(
     """Find out how a product (a, b) -> a @ b of one dtype adds: a [width, places] and b [places, width] on the device.
 
     What is found holds for this shape: a library may choose another kernel for another one. Totals that are handed on
-    every N products show from 3 N places on. Raises ValueError for a dtype that is no floating one of the table and for
-    fewer than 8 places, and what `matmul` raises.
+    every N products show from 3 N places on. Raises ValueError for a dtype that is no floating one of the table, for
+    fewer than 8 places and for a width below 1, and what `matmul` raises.
     """
     if places < 8:
         raise ValueError(f"places {places} is below 8: so few products show no order")
+    if width < 1:
+        raise ValueError(f"width {width} is below 1: there is no sum to ask for")
     sums = Sums(matmul, dtype, places, device, width)
     known: dict = {
         "everywhere": whole_sums.everywhere(sums),
@@ -152,7 +154,8 @@ def look_at(way: Way, *, device: torch.device | str, places: int | None = None, 
     """
     if not way.dtype.is_floating_point:
         return integer_products.look(way, dtype=way.dtype, device=device)
-    places = places or (LONG if way.dtype.itemsize == 1 else PLACES)
+    if places is None:
+        places = LONG if way.dtype.itemsize == 1 else PLACES
     return look(way, dtype=way.dtype, places=places, width=width, device=device)
 
 
