@@ -2,8 +2,9 @@
 
 Put M in place i, -M in place j and a 1 everywhere else, M so large that beside it every 1 is lost. The ones that are
 added before M and -M meet are gone, those that come later are counted: the number of lost ones tells how many places
-lie below the addition where i and j meet. All such numbers together are a tree (Xie et al., "FPRev: revealing the
-order of floating-point summation from numerical tests", arXiv 2411.00442).
+lie below the addition where i and j meet. All such numbers together are a tree (Xie et al.,
+"Revealing Floating-Point Accumulation Orders in Software/Hardware Implementations", arXiv 2411.00442, which names the
+method FPRev).
 
 A tensor core adds more than two numbers at once. Where it cuts each addend at one place, M drowns the ones of its own
 addition too. Where a model adds a block exactly and rounds afterwards, they survive: such an addition is `wide`.
