@@ -127,13 +127,15 @@ class Totals:
         if back and self.home != self.carrier and (self.casts or self.overflows):
             out = torch.empty_like(x, dtype=self.home)
 
+        if out is None or out is x:
+            return prepare or (lambda: None)
+
         def round_once() -> None:
             if prepare is not None:
                 prepare()
-            if out is not None and out is not x:
-                out.copy_(x)
-                if back:
-                    x.copy_(out)
+            out.copy_(x)
+            if back:
+                x.copy_(out)
 
         return round_once
 

@@ -20,7 +20,7 @@ from utils.carriers import Totals, add_to_odd, totals
 from utils.formats import FLOAT32, FloatFormat
 from utils.rounding import Rounding, check_format, ties_to_even
 
-PIECE = 2**15  # numbers a thread: with as many for scratch, they stay in its cache
+PIECE = 2**16  # numbers a thread: fewer, and calls cost more than the caches save
 DEVICE_PIECE = 2**24  # numbers on another device: bounds the memory
 LEAVES = 32  # products whose tree is added at once; a power of two
 

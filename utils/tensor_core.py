@@ -108,11 +108,12 @@ def _aligned_adder(columns: torch.Tensor, rows: torch.Tensor, block: int, fracti
     shape = columns.shape[1], rows.shape[2]
     addends = columns.new_empty(block + 1, *shape)
     whole = torch.empty_like(addends, dtype=torch.int32)
-    largest, smallest, result = columns.new_empty(3, *shape)
+    first = addends[0]
+    largest, smallest = columns.new_empty(2, *shape)
     binade, mask = codes(largest)
     few = (block + 1).bit_length() + fraction_bits < 30
-    sums = torch.empty_like(result, dtype=torch.int32 if few else torch.int64)
-    wide = torch.empty_like(result, dtype=torch.float64)
+    sums = torch.empty_like(first, dtype=torch.int32 if few else torch.int64)
+    wide = torch.empty_like(first, dtype=torch.float64)
     lowest = SMALLEST_SUM if columns.dtype == torch.float32 else FLUSH
     ulp = columns.new_tensor(2.0**-fraction_bits)
     views = {}
@@ -120,9 +121,10 @@ def _aligned_adder(columns: torch.Tensor, rows: torch.Tensor, block: int, fracti
     def add_block(total: torch.Tensor, start: int, stop: int) -> torch.Tensor:
         count = stop - start
         if count not in views:  # the total stands before the products
-            views[count] = addends[0], addends[1 : count + 1], addends[: count + 1], whole[: count + 1]
-        first, products, terms, integers = views[count]
-        first.copy_(total)
+            views[count] = addends[1 : count + 1], addends[: count + 1], whole[: count + 1]
+        products, terms, integers = views[count]
+        if total is not first:
+            first.copy_(total)
         torch.mul(columns[start:stop], rows[start:stop], out=products)
         torch.amax(terms, dim=0, out=largest)
         torch.amin(terms, dim=0, out=smallest)
@@ -131,7 +133,7 @@ def _aligned_adder(columns: torch.Tensor, rows: torch.Tensor, block: int, fracti
         step = largest.clamp_(min=lowest).mul_(ulp)
         integers.copy_(terms.mul_(torch.reciprocal(step, out=smallest)))
         torch.sum(integers, dim=0, dtype=sums.dtype, out=sums)
-        return result.copy_(_truncate(wide.copy_(sums), fraction_bits + 1)).mul_(step)
+        return first.copy_(_truncate(wide.copy_(sums), fraction_bits + 1)).mul_(step)
 
     return add_block
 
