@@ -177,6 +177,13 @@ def test_an_empty_sum_is_zero():
         same(function(a, b), np.zeros((2, 3)))
 
 
+@pytest.mark.parametrize("function", [matmul, kahan_matmul, pairwise_matmul])
+def test_a_result_can_stand_in_a_training_step(function):
+    weight = torch.ones(3, requires_grad=True)
+    (function(torch.ones(2, 4), torch.ones(4, 3)) * weight).sum().backward()
+    same(weight.grad, [8.0, 8.0, 8.0])
+
+
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"a is \(2, 3\) and b is \(2, 3\); they have to be \[M, K\] and \[K, N\]"):
         matmul(torch.ones(2, 3), torch.ones(2, 3))

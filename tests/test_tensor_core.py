@@ -107,6 +107,13 @@ def test_volta_gives_d_from_4_by_4_matrices():
     assert not np.array_equal(expected, (c + a.float() @ b.float()).numpy())  # truncation shows
 
 
+def test_a_result_can_stand_in_a_training_step():
+    for function in (VOLTA.matmul, HOPPER_FP8.matmul, truncating_matmul):
+        weight = torch.ones(3, requires_grad=True)
+        (function(torch.ones(2, 4), torch.ones(4, 3)) * weight).sum().backward()
+        assert weight.grad.tolist() == [8.0, 8.0, 8.0]
+
+
 def dot(core, values, c=None):
     a = torch.tensor([values], dtype=torch.float16)
     c = None if c is None else torch.tensor([[c]])

@@ -91,10 +91,11 @@ def aligned_matmul(
     total = first.to(columns.dtype).expand(a.shape[0], b.shape[1]).contiguous()
     block = max(1, min(block, a.shape[1])) if promote is None else block
     height = tile_height(a.device, max(1, block * b.shape[1] // 4))
-    tiles = [
-        _promoted(total[part], _aligned_adder(columns[:, part], rows, block, fraction_bits), a.shape[1], block, promote)
-        for part in (slice(top, top + height) for top in range(0, a.shape[0], height))
-    ]
+    tiles = []
+    with torch.inference_mode():  # a sixth of the time of a call
+        for part in (slice(top, top + height) for top in range(0, a.shape[0], height)):
+            add_block = _aligned_adder(columns[:, part], rows, block, fraction_bits)
+            tiles.append(_promoted(total[part], add_block, a.shape[1], block, promote))
     total = torch.cat(tiles) if tiles else total.float()
     return total if ideal is None else torch.where(torch.isfinite(ideal), total, ideal.float())
 
