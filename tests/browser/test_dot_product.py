@@ -574,6 +574,8 @@ def test_two_widgets_on_one_page_are_independent(show):
     assert second.locator(".mp-dot-k").inner_text() == "k = 512"
 
 
+COLUMN = {"width": 720, "height": 900}  # leaves the widget as much as a page of the book does
+WHOLE = (".mp-dot-table :is(th, td)", ".mp-dot-picture", ".mp-dot-cells", ".mp-dot-label", ".mp-dot-value")
 CASES = {
     "float16": lambda: DotProduct(65_536, log=True),
     "aligned": lambda: DotProduct(4096, [Lane("fp8-aligned", promote=128), "fp8-14bit"], operands="float8_e4m3fn"),
@@ -583,7 +585,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+@pytest.mark.parametrize("viewport", [PHONE, COLUMN, DESK], ids=["phone", "column", "desk"])
 def test_nothing_overflows_is_too_small_or_moves(show, viewport, case):
     page = show(CASES[case](), viewport=viewport)
     height = "() => document.querySelector('.mp-panel').offsetHeight"
@@ -596,7 +598,7 @@ def test_nothing_overflows_is_too_small_or_moves(show, viewport, case):
         )
         assert page.evaluate(height) == before, part
         assert page.evaluate("() => document.documentElement.scrollWidth") == viewport["width"]
-        assert cut_off(page, ".mp-dot-table :is(th, td), .mp-dot-cells, .mp-dot-label, .mp-dot-value") == []
+        assert cut_off(page, ", ".join(WHOLE)) == []
     assert small_targets(page) == []
     fonts = page.evaluate(
         """() => [...document.querySelectorAll(".mp-panel *")].filter((node) => node.childElementCount === 0
