@@ -424,11 +424,11 @@ def test_blocks_are_added_at_once_and_the_last_one_may_be_shorter(show):
 def test_a_second_lane_shows_what_promotion_saves(show):
     page = show(ones())
     page.get_by_label("compare two").check()
-    assert table(page)["B bfloat16"] == ("512", "0 %", "0 %")
+    assert table(page)["B bfloat16, promoted every 128"] == ("512", "0 %", "0 %")
     assert "Promoted to float32, total 512: the register is 0 again." in said(page, 1)
     second = page.get_by_role("group", name="Lane B")
     second.get_by_label("promoted to float32").select_option("512")
-    assert table(page)["B bfloat16"] == ("256", "−50 %", "50 %")
+    assert table(page)["B bfloat16, promoted every 512"] == ("256", "−50 %", "50 %")
     second.get_by_label("adds in").select_option("fp8-14bit")
     assert second.get_by_label("at once").input_value() == "32"
     assert second.get_by_label("at once").locator("option:disabled").all_inner_texts() == ["1"]
@@ -458,7 +458,7 @@ def test_a_k_that_is_none_gets_one_sentence_and_changes_nothing(show):
         field.fill(text)
         field.press("Enter")
         message = page.locator(".mp-dot-message").inner_text()
-        assert message.startswith("K is a whole number from 1 to 65\u202f536, not")
+        assert message.startswith("K is a whole number from 1 to 65,536, not")
         assert message.endswith("Below: still K = 512.")
         assert field.get_attribute("aria-invalid") == "true"
         assert table(page) == before
@@ -488,7 +488,7 @@ def test_the_table_is_that_of_python(show):
     rows = table(show(widget))
     a, b = widget.vectors
     exact = math.fsum(a * b)
-    for name, lane in zip(["A 14 bits, addends cut", "B float16, Kahan"], lanes, strict=True):
+    for name, lane in zip(["A 14 bits, addends cut, promoted every 64", "B float16, Kahan"], lanes, strict=True):
         total = widget.total(lane)
         shown = float(rows[name][0].replace("≈\u00a0", "").replace("−", "-"))
         assert shown == pytest.approx(total, rel=1e-5)

@@ -127,7 +127,7 @@ export function sumTable(h) {
       rows.forEach(({ node, label, value, error, gone }, i) => {
         node.hidden = runs[i] === undefined;
         if (node.hidden) return;
-        setText(label, runs[i].adder.label);
+        setText(label, laneText({ ...runs[i].lane, block: 0 }));
         setText(value, dotText(valueAt(runs[i], k), 8));
         setText(error, errorText(valueAt(runs[i], k), exacts[k]));
         setText(gone, percentText(goneAt(runs[i], k)));

@@ -5,8 +5,8 @@ const DATA_NAMES = { ones: "ones", uniform: "uniform in [0, 1)", normal: "normal
 const OPERAND_NAMES = ["float16", "bfloat16", "float8_e4m3fn"];
 const PROMOTE_CHOICES = [0, ...Array.from({ length: 8 }, (_, i) => 2 ** (i + 5))];
 
-/** A whole number with thin spaces between groups of three digits. */
-export const wholeText = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+/** A whole number with commas between groups of three digits. */
+export const wholeText = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 
 /** A double as text: all digits where there are at most `most`, else two fewer after "≈". */
 export const dotText = (x, most = 9) => aboutText(exactNumber(x), most, most - 2).replace("about ", "≈\u00a0");

@@ -15,8 +15,8 @@ export const LANES = [
 /** The number of additions that the axis shows: 16, then powers of two, and what a run goes to. */
 export const axisEnd = (n) => Math.max(16, 2 ** Math.ceil(Math.log2(Math.max(n, 1))));
 
-/** A whole number with thin spaces between groups of three digits. */
-export const countText = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+/** A whole number with commas between groups of three digits. */
+export const countText = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 
 export function swampingPlot(h) {
   const draw = svgElements();
