@@ -33,6 +33,8 @@ def test_the_critical_batches_are_the_smallest_that_are_bound_by_compute():
     for (roof, n, k), m in zip(cases[:2], rows, strict=False):
         assert [roof.bound(Gemm(m - less, n, k), "bfloat16") for less in (1, 0)] == ["memory", "compute"]
     assert tensor_cores.check_critical_batch(table(tensor_cores_questions.CRITICAL, [m or 0 for m in rows]))
+    assert tensor_cores.check_critical_batch(table(tensor_cores_questions.CRITICAL, [m or "Never" for m in rows]))
+    assert not tensor_cores.check_critical_batch(table(tensor_cores_questions.CRITICAL, ["never"] * 3))
 
 
 def test_the_values_of_tf32_are_those_of_the_format():
@@ -102,11 +104,34 @@ def test_the_switch_may_be_restored_in_any_way(right):
     assert outcome, outcome.message
 
 
+def test_medium_is_told_apart_from_high():
+    def by_medium(function):
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("medium")
+        try:
+            return function()
+        finally:
+            torch.set_float32_matmul_precision(before)
+
+    outcome = tensor_cores.check_in_tf32(by_medium)
+    assert outcome
+    assert "bfloat16" in outcome.message
+
+
 def as_printed(function):
     torch.backends.cuda.matmul.fp32_precision = "tf32"
     result = function()
     torch.set_float32_matmul_precision("highest")
     return result
+
+
+def by_new_switch(function):
+    before = torch.backends.cuda.matmul.fp32_precision
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    try:
+        return function()
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before
 
 
 def always_highest(function):
@@ -154,6 +179,7 @@ def off(function):
     ("wrong", "message"),
     [
         (as_printed, "raises RuntimeError"),
+        (by_new_switch, "raises RuntimeError"),
         (always_highest, 'It was "high" before'),
         (never_restored, 'It was "highest" before'),
         (not_when_it_raises, "When the function raises, the switch"),

@@ -1,7 +1,8 @@
 """Checks of `hardware/tensor_cores`."""
 
+import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 
@@ -16,10 +17,20 @@ check_intensity = paper_table(
     INTENSITY,
     says="A row, a cube, and a product with one small side. The smallest side limits how often a number is used.",
 )
-check_critical_batch = paper_table(
+_check_critical_batch = paper_table(
     CRITICAL,
     says="The same layer, two cards, two batches. And a shape for which no batch is large enough.",
 )
+
+
+@functools.wraps(_check_critical_batch)
+def check_critical_batch(answer=...) -> Outcome:
+    """Judge the rows M; "never" is another word for 0."""
+    if isinstance(answer, Mapping):
+        answer = {key: 0 if str(rows).strip().lower() == "never" else rows for key, rows in answer.items()}
+    return _check_critical_batch(answer)
+
+
 check_tf32 = paper_table(TF32, says="Ten bits of the fraction, and two ways to lose the other thirteen.")
 check_float64 = paper_table(
     FLOAT64,
@@ -42,15 +53,24 @@ def check_in_tf32(answer) -> Outcome:
         return not_yet(f"The check needs the function itself, as in check_in_tf32(in_tf32): {answer!r}.")
     with precision.restored(), warnings.catch_warnings(), time_limit(TIME_LIMIT_S):
         warnings.simplefilter("ignore")  # the old switches say that they are old
+        asked: list[str] = []
         for before in ("highest", "high"):
-            outcome = _fault(answer, before)
+            outcome = _fault(answer, before, asked)
             if outcome is not None:  # an Outcome is true only where the answer is right
                 return outcome
-    return correct("TF32 is on inside, also for who asks the old switch, and what was set before is set again.")
+    if "medium" in asked:
+        return correct(
+            'What was set before is set again. "medium" allows TF32 on CUDA; on a CPU it allows bfloat16, which keeps '
+            '8 bits and not 11. "high" says what is meant.'
+        )
+    return correct("TF32 is on inside, also for who asks the old switch, which is set again to what it was before.")
 
 
-def _fault(answer: Callable, before: str) -> Outcome | None:
-    """Run it once where `before` is set, and once on a function that raises; say what is wrong, None for nothing."""
+def _fault(answer: Callable, before: str, told: list[str]) -> Outcome | None:
+    """Run it once where `before` is set, and once on a function that raises; say what is wrong, None for nothing.
+
+    What the old switch says inside is added to `told`.
+    """
     seen = []
 
     def watched():
@@ -66,6 +86,7 @@ def _fault(answer: Callable, before: str) -> Outcome | None:
     if len(seen) > 1:
         return not_yet(f"The function was called {len(seen)} times. Call it once.")
     inside, asked = seen[0]
+    told.append(asked)
     if inside != "tf32":
         return not_yet(f"While the function runs, {PRODUCTS} is {inside!r}: TF32 is not allowed.")
     if result != "the result":
@@ -73,8 +94,8 @@ def _fault(answer: Callable, before: str) -> Outcome | None:
     if asked.startswith("RuntimeError"):
         return not_yet(
             "While the function runs, torch.get_float32_matmul_precision() raises RuntimeError.",
-            hint="The two generations of switches are mixed. Whoever asks the old one inside cannot get an answer. "
-            'Set the old one: torch.set_float32_matmul_precision("high").',
+            hint="The new switch alone would be what torch suggests, but the function that is run may ask the old one. "
+            'So set the old one: torch.set_float32_matmul_precision("high").',
         )
     if left := _left(before):
         return not_yet(

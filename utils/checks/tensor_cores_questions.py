@@ -14,7 +14,8 @@ WHY_SLOW = Choice(
         ),
         Option(
             "It cannot divide the work: a single row goes to a single core",
-            "The 16384 results of the row are independent of each other. There is work for any number of cores.",
+            "Nothing forces it to: the 16384 results of the row are independent of each other. And with one core for "
+            "both products the row takes several times as long too.",
         ),
         Option(
             "It waits for numbers: they come out of memory more slowly than it multiplies them",
@@ -34,7 +35,7 @@ HOW_MANY_TOKENS = Choice(
     (
         Option(
             "From one: a layer of 16.8 million weights is work enough",
-            "Work enough, but one multiplication for each weight that is read: one operation a byte.",
+            "Work enough, but one multiply-add, two operations, for the two bytes of a weight: one operation a byte.",
         ),
         Option(
             "From about 20",
@@ -47,7 +48,8 @@ HOW_MANY_TOKENS = Choice(
         ),
         Option(
             "Never: the weights do not fit into any cache",
-            "They need not. What counts is how often a weight is used once it has come.",
+            "These 33.6 MB would even fit into an H100's cache of 50 MB; the 13 GB of the whole model do not. What "
+            "counts is how often a weight is used once it has come.",
         ),
     ),
     predict=True,
@@ -62,8 +64,8 @@ TIMES_IDENTITY = Choice(
             "They do lose nothing. But what is multiplied by 1 is no longer x.",
         ),
         Option(
-            "x, each number rounded to 11 significant bits",
-            "The factors are cut before they are multiplied, and both of them are factors.",
+            "x, each number cut or rounded to 11 significant bits",
+            "The factors are cut or rounded before they are multiplied, and x is a factor.",
             True,
         ),
         Option(
@@ -93,7 +95,8 @@ ON_BY_DEFAULT = Choice(
         ),
         Option(
             "The linear layers, and not the convolutions",
-            "So it was up to torch 1.11, and for both. Since 1.12 products are float32 unless you say otherwise.",
+            "That was never the default. From torch 1.7 to 1.11 both were on; since 1.12 products are float32 unless "
+            "you say otherwise.",
         ),
         Option(
             "Both",
@@ -265,6 +268,7 @@ def _tf32(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]
 
 CUT_OFF = "cut off"
 TO_NEAREST = "to nearest"
+WENT_IN = "That is what went in. Ten fraction bits cannot hold it: count the steps of 1/2048."
 TF32 = {
     CUT_OFF: _tf32(
         "",
@@ -272,6 +276,7 @@ TF32 = {
         "1433/2048",
         says="1433.6 steps, and the rest is dropped.",
         wrong={
+            "0.7": WENT_IN,
             "1434/2048": "That is to the nearest. To cut off is to go toward zero.",
             "2867/4096": "That is with eleven fraction bits: TF32 has ten, and the hidden bit.",
             "179/256": "That is bfloat16. TF32 has three fraction bits more: ten, and the hidden one.",
@@ -283,6 +288,7 @@ TF32 = {
         "1434/2048",
         says="1433.6 steps are nearer to 1434. The error is two thirds of that of cutting here.",
         wrong={
+            "0.7": WENT_IN,
             "1433/2048": "That is cut off. 1433.6 is nearer to 1434.",
             "2867/4096": "That is with eleven fraction bits: TF32 has ten, and the hidden bit.",
             "179/256": "That is bfloat16. TF32 has three fraction bits more: ten, and the hidden one.",
@@ -361,5 +367,6 @@ FLOAT64 = {
 }
 IN_TF32 = Task(
     "hardware/tensor_cores/in-tf32",
-    "Find the bug: mend `in_tf32`, which runs a function with TF32 allowed and leaves torch as it found it.",
+    "Find the bug: mend `in_tf32`, which runs a function with TF32 allowed and leaves torch as it found it. The "
+    "function may ask `torch.get_float32_matmul_precision()`.",
 )
