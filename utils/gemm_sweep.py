@@ -3,8 +3,8 @@
     python -m utils.gemm_sweep --device cpu --size small --record DIR
 
 The factors are random numbers, never zeros: a GPU at its power limit multiplies zeros faster, since bits that do not
-flip take no power, and its clock rises. Each call takes the next of several copies of its factors, so that large ones
-come from memory. Small ones stay in a cache and may lie above the roof of memory, on a CPU up to megabytes.
+flip take little power, and its clock rises. Each call takes the next of several copies of its factors, so that large
+ones come from memory. Small ones stay in a cache and may lie above the roof of memory, on a CPU up to megabytes.
 """
 
 import argparse
