@@ -74,9 +74,8 @@ def _cut(name: str, label: str, how: Callable, *, promote: int | None = None, **
     return Accumulator(name, label, partial(how, promote=promote), promote=promote, **(usual | changed))
 
 
-_DEEPSEEK = "model: about 14 bits are DeepSeek-V3's finding (arXiv 2412.19437, 3.3.2); "
-_TOTAL_CUT = _DEEPSEEK + "an exact block and a total that is cut are a fit"
-_ADDENDS_CUT = _DEEPSEEK + "that every addend is cut, as on the V100, is a fit"
+_TOTAL_CUT = "model: the 14 bits of DeepSeek-V3 (arXiv 2412.19437, 3.3.2) with exact blocks, for comparison"
+_ADDENDS_CUT = "model: Hopper as found by Xie et al. (arXiv 2511.10909, 2025); the place of alignment may differ by one"
 _PROMOTED = f"; promotion every {N_C}: same section"
 
 ACCUMULATORS: dict[str, Accumulator] = {

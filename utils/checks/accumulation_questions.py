@@ -37,7 +37,7 @@ P_ONES = Choice(
     (
         Option(
             "2048, like the loop: float16 cannot count any further",
-            "It cannot. So the total that did the counting was not float16.",
+            "One float16 total that takes them one by one cannot. A wider one can, and so can several float16 totals.",
         ),
         Option(
             "4096",
@@ -103,7 +103,7 @@ def _stall(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str
 STALL_FLOAT16 = "float16, ties to even"
 STALL_BFLOAT16 = "bfloat16, ties to even"
 STALL_CUT = "14 bits, cut off"
-STALL_BLOCKS = "14 bits, cut off, 32 at a time"
+STALL_BLOCKS = "14 bits, cut off, 32 added exactly at a time"
 STALLS = {
     STALL_FLOAT16: _stall(
         "",
@@ -184,7 +184,9 @@ PROMOTE_EVERY = {
             "491": "That is the bound. The largest power of two that is not above it?",
             "492": "That is the bound, rounded up. The largest power of two that is not above it?",
             "512": "512 / (3 * 2^14) is 1.04 %: a little too much.",
-            "128": "That is DeepSeek's choice, and loses 0.26 %. More is allowed here.",
+            "128": "That is DeepSeek's choice; by the formula it loses 0.26 % at most. More is allowed here.",
+            "491.52": "The bound to its last digit. Go down from it to a power of two.",
+            "300": "Within the bound, and no power of two.",
             "163": "Without the 3: each binade loses half as much as the next one, of half as much.",
         },
     ),
@@ -198,6 +200,9 @@ PROMOTE_EVERY = {
             "64": "64 / (3 * 2^14) is 0.13 %.",
             "128": "128 / (3 * 2^14) is 0.26 %.",
             "256": "That is for 1 %.",
+            "49.152": "The bound to its last digit. Go down from it to a power of two.",
+            "49.15": "The bound, with two digits after the point. Go down from it to a power of two.",
+            "50": "The bound is 49, and 50 is no power of two.",
             "16": "16 loses 0.03 %. Twice that is still allowed.",
         },
     ),
@@ -207,6 +212,9 @@ PROMOTE_EVERY = {
         128,
         says="3 * 2^16 / 1000 = 197: two bits more allow four times as many.",
         wrong={
+            "196.608": "The bound to its last digit. Go down from it to a power of two.",
+            "196.6": "The bound, with one digit after the point. Go down from it to a power of two.",
+            "196.61": "The bound, rounded to two digits after the point. Go down from it to a power of two.",
             "196": "Within the bound, and no power of two.",
             "197": "That is the bound. The largest power of two that is not above it?",
             "256": "256 / (3 * 2^16) is 0.13 %.",
