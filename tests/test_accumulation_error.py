@@ -11,8 +11,8 @@ from utils.accumulation_error import Point, error, factors, measured, modelled
 from utils.accumulators import ACCUMULATORS, stochastic_float16
 from utils.dot_products import matmul
 from utils.formats import FLOAT8_E4M3FN, FLOAT16, FloatFormat
+from utils.microscope.ways_to_multiply import Way, own
 from utils.tensor_core import truncating_matmul
-from utils.ways_to_multiply import Way, own
 
 CPU = torch.device("cpu")
 COUNTS = (256, 1024, 4096, 8192, 16384)

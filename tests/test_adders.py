@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from utils.adders import STEPS, Adder, Answer, Product, common, round_whole, surviving, total, whole
+from utils.microscope.adders import STEPS, Adder, Answer, Product, common, round_whole, surviving, total, whole
+from utils.microscope.summation_tree import Node
 from utils.rounding import RULES
-from utils.summation_tree import Node
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -64,8 +64,7 @@ FLOORS = (
         "fitting",
         "checkpoints",
         "command",
-        *("summation_tree", "adders", "crafted_sums", "masks", "addition_probes", "whole_sums"),
-        *("findings", "integer_products", "ways_to_multiply", "microscope"),
+        "microscope",
     ),
     (
         *("data", "vocabulary", "models", "operations", "old_chart", "review_task", "language_task", "results"),
@@ -77,7 +76,7 @@ FLOORS = (
 SIDE = ("plots", "checks", "notebooks", "widgets")  # nobody imports them
 OUTSIDE = ({"numpy"}, {"numpy"}, {"numpy", "torch", "tqdm"}, None)  # what a floor may import at its top; None: anything
 ORDER = [name for floor in FLOORS for name in floor]
-MODULES = sorted(path for path in UTILS.rglob("*.py") if path.name != "__init__.py")
+MODULES = sorted(path for path in UTILS.rglob("*.py") if path != UTILS / "__init__.py")
 
 
 def module_name(path):

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from utils import integer_products, microscope, records
+from utils import microscope, records
 from utils.accumulators import ACCUMULATORS
 from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
-from utils.findings import rows
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32
-from utils.microscope import look
+from utils.microscope import integer_products, look
+from utils.microscope.__main__ import main
+from utils.microscope.findings import rows
+from utils.microscope.ways_to_multiply import own
 from utils.product_precision import switches, tf32, tf32_cut
 from utils.rounding import toward_positive, toward_zero
 from utils.tensor_core import HOPPER_FP8, VOLTA, aligned_matmul, truncating_matmul
-from utils.ways_to_multiply import own
 
 E4M3, HALF, BF16, SINGLE = torch.float8_e4m3fn, torch.float16, torch.bfloat16, torch.float32
 NEAREST = {"rounding": "ties_to_even", "exact_sums": True}
@@ -320,7 +321,7 @@ def test_the_command_prints_a_table_and_leaves_a_record(tmp_path, capsys, monkey
     chosen = {name: ways[name] for name in ("float32, highest", "int8")}
     chosen["float8_e5m2"] = dataclasses.replace(ways["float32, high"], name="float8_e5m2", reason="RuntimeError: no")
     monkeypatch.setattr(microscope, "own", lambda device: chosen)
-    assert microscope.main(["--device", "cpu", "--places", "16", "--record", str(tmp_path)]) == 0
+    assert main(["--device", "cpu", "--places", "16", "--record", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "float8_e5m2: missing, RuntimeError: no" in said
     (path,) = tmp_path.glob("microscope-*.json")
@@ -364,7 +365,7 @@ def test_what_cannot_be_looked_at_is_refused():
         look(torch.matmul, dtype=HALF, places=7)
     with pytest.raises(ValueError, match="width 0 is below 1"):
         look(torch.matmul, dtype=HALF, width=0)
-    assert microscope.main(["--device", "cpu", "--places", "0"]) == 2
+    assert main(["--device", "cpu", "--places", "0"]) == 2
     with pytest.raises(ValueError, match=r"torch\.int8 is no floating dtype"):
         look(torch.matmul, dtype=torch.int8)
     with pytest.raises(TypeError, match=r"no tensor \[16, 16\]"):

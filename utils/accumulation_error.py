@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 import torch
 
-from utils import accumulated_llama, command, llama, machine, records, ways_to_multiply
+from utils import accumulated_llama, command, llama, machine, records
 from utils.accumulated_llama import LongSum, Row
 from utils.accumulators import ACCUMULATORS, Accumulator, stochastic_float16
 from utils.fake_quantize import fake_quantize
 from utils.formats import FORMATS, FloatFormat
-from utils.ways_to_multiply import Way
+from utils.microscope import ways_to_multiply
+from utils.microscope.ways_to_multiply import Way
 
 NAME = "accumulation_error"
 COUNTS = {"small": tuple(2**k for k in range(8, 15)), "full": tuple(2**k for k in range(8, 17))}  # K

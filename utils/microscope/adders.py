@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from utils.microscope.summation_tree import Node, nodes
 from utils.rounding import RULES
-from utils.summation_tree import Node, nodes
 
 STEPS = 512  # a number is a multiple of 2**-512; a factor of 2**-256
 MOST_EXTRA = 6  # more extra bits than these are not told from all

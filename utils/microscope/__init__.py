@@ -10,22 +10,21 @@ What the sums do not decide is None. At last the found parameters are put to the
 the last bit.
 """
 
-import argparse
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import torch
 
-from utils import addition_probes, command, integer_products, machine, records, summation_tree, whole_sums
-from utils.adders import common
-from utils.addition_probes import Tested
-from utils.crafted_sums import WIDTH, Matmul, Sums
-from utils.findings import Finding, summary
-from utils.masks import order_of
-from utils.summation_tree import Node
-from utils.ways_to_multiply import Way, own
+from utils import command, machine, records
+from utils.microscope import addition_probes, integer_products, summation_tree, whole_sums
+from utils.microscope.adders import common
+from utils.microscope.addition_probes import Tested
+from utils.microscope.crafted_sums import WIDTH, Matmul, Sums
+from utils.microscope.findings import Finding, summary
+from utils.microscope.masks import order_of
+from utils.microscope.summation_tree import Node
+from utils.microscope.ways_to_multiply import Way, own
 
 NAME = "microscope"
 PLACES, LONG = 128, 512  # products of a sum; FP8 totals are known to be handed on every 128
@@ -239,39 +238,3 @@ def of_record(found: records.Record) -> tuple[dict[str, Finding], dict[str, str]
 
 def _tuples(value):
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
-
-
-# The command line
-
-
-def _parse(arguments: list[str]) -> argparse.Namespace:
-    parser = command.Parser(prog=f"python -m utils.{NAME}", allow_abbrev=False)
-    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
-    parser.add_argument("--places", type=int, metavar="K", help="products of a sum; default: 128, of FP8 512")
-    parser.add_argument("--width", type=int, default=WIDTH, metavar="N", help="rows and columns; default: %(default)s")
-    parser.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help="write a record")
-    found = parser.parse_args(arguments)
-    if found.record:
-        records.check_folder(found.record)
-    found.device = machine.device(found.device)
-    return found
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    try:
-        options = _parse(arguments)
-        print(f"device   {machine.describe(options.device)}", flush=True)
-        findings, refused = survey(options.device, places=options.places, width=options.width)
-    except (ValueError, OSError) as error:
-        return command.complain(NAME, str(error), 2)
-    print(table(findings, refused))
-    if options.record:
-        shown = command.shown_command(arguments, program=NAME)
-        records.save(record(findings, refused, device=options.device, shown=shown), options.record)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Crafted sums for one question each: where in a sum an addition rounds, what reaches it, and what it can hold.
 
-All of them know the tree of the sum (`utils.summation_tree`): a big addend meets a small one in the addition under
-test, and the big one is taken away again later, so that what the small one became is the whole result.
+All of them know the tree of the sum (`summation_tree`): a big addend meets a small one in the addition under test, and
+the big one is taken away again later, so that what the small one became is the whole result.
 """
 
 import itertools
@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from utils.adders import MOST_EXTRA, STEPS, Adder, Answer, Product, surviving, whole
-from utils.crafted_sums import Sums, Value, format_of
+from utils.microscope.adders import MOST_EXTRA, STEPS, Adder, Answer, Product, surviving, whole
+from utils.microscope.crafted_sums import Sums, Value, format_of
+from utils.microscope.summation_tree import Node, nodes
 from utils.rounding import RULES, quantize
-from utils.summation_tree import Node, nodes
 
 BIG = 14  # exponent of the big addend: E4M3 and a float16 total hold it, and the smallest product lies 32 places below
 MOST_BITS = 60  # of a total that are looked for

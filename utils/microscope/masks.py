@@ -1,15 +1,15 @@
 """The order of a sum, from masks: 2**mask in one place, -2**mask in another, ones in the others; how many are lost?
 
-`utils.summation_tree` says what follows from that.
+`utils.microscope.summation_tree` says what follows from that.
 """
 
 import math
 import random
 from collections.abc import Sequence
 
-from utils import summation_tree
-from utils.crafted_sums import Sums
-from utils.summation_tree import Node, NoTree
+from utils.microscope import summation_tree
+from utils.microscope.crafted_sums import Sums
+from utils.microscope.summation_tree import Node, NoTree
 
 SPANS = (40, 34, 30, 24, 20)  # log2 of the mask over a 1: past the bits of a total and those of the count
 WIDE = (66, 100)  # for a total that loses nothing there; a model that adds a block in float64 shows that at 66

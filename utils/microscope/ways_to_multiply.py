@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from utils.crafted_sums import Matmul
+from utils.microscope.crafted_sums import Matmul
 from utils.product_precision import OLD, allowing, restored, write
 
 Switch = Callable[[], contextlib.AbstractContextManager]
