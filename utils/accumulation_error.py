@@ -208,39 +208,29 @@ def of_record(record: records.Record) -> dict[str, list]:
     return {name: [kind(**row) for row in record.results[name]] for name, kind in KINDS.items()}
 
 
-def _parse(arguments: list[str]) -> argparse.Namespace:
-    parser = command.Parser(prog=f"python -m utils.{NAME}", allow_abbrev=False)
-    parser.add_argument("--size", help="small: K to 16,384; full: to 65,536; default: full on a GPU")
-    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = command.Parser(NAME, sizes="small: K to 16,384; full: to 65,536")
     parser.add_argument("--data", metavar="DIR", help="folder with prose for the LLaMA; default: generated")
-    parser.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help="write a record")
-    found = parser.parse_args(arguments)
-    if found.record:
-        records.check_folder(found.record)
-    found.device = machine.device(found.device)
-    found.size = machine.size(found.size, on=found.device)
-    return found
+    return parser.checked(arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     try:
         options = _parse(arguments)
         # The models of accumulators are the same everywhere, and so is the LLaMA that runs in them.
         trained = llama.trained(options.data or "generated", device=torch.device("cpu"))
     except (ValueError, OSError) as error:
         return command.complain(NAME, str(error), 2)
-    what = {"device": machine.describe(options.device), "size": options.size, "data": trained.record.data}
-    print("\n".join(f"{name:8} {text}" for name, text in what.items()), flush=True)
+    print(command.first_lines(options.device, size=options.size, data=trained.record.data), flush=True)
     parts = {}
     for name, found in everything(trained, size=options.size, device=options.device):
         parts[name] = found
         print(f"{name}: {len(found)} done", file=sys.stderr, flush=True)
     print(table(parts))
     if options.record:
-        shown = command.shown_command(arguments, program=NAME)
-        records.save(record(parts, trained, size=options.size, device=options.device, shown=shown), options.record)
+        made = record(parts, trained, size=options.size, device=options.device, shown=options.command)
+        records.save(made, options.record)
     return 0
 
 

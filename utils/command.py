@@ -67,56 +67,71 @@ class Task:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises ValueError for a mistake, where argparse would print its usage and leave."""
+    """The options that every command has, `--device` and `--record`; a command adds its own, and may have sizes.
+
+    A mistake raises ValueError, where argparse would print its usage and leave.
+    """
+
+    def __init__(self, program: str, *, sizes: str = "", record: str = "write a record"):
+        super().__init__(prog=f"python -m utils.{program}", allow_abbrev=False)
+        self.program, self._counts = program, []
+        if sizes:
+            self.add_argument("--size", help=f"{sizes}; default: full on a GPU")
+        self.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
+        self.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help=record)
+
+    def add_count(self, name: str, *, default: int | None, help: str) -> None:
+        """Add an option that is a whole number from 1 on."""
+        self._counts.append(self.add_argument(name, type=int, default=default, metavar="N", help=help))
+
+    def checked(self, arguments: list[str] | None) -> argparse.Namespace:
+        """Return the options, of the process where none are given, with the device, size and folder that are meant.
+
+        `command` is what a record shows. Raises: ValueError that names the bad argument.
+        """
+        arguments = sys.argv[1:] if arguments is None else arguments
+        found = self.parse_args(arguments)
+        for option in self._counts:
+            if (value := getattr(found, option.dest)) is not None and value < 1:
+                raise ValueError(f"{option.option_strings[0]} {value} is below 1")
+        found.device = machine.device(found.device)
+        if hasattr(found, "size"):
+            found.size = machine.size(found.size, on=found.device)
+        found.record = records.check_folder(found.record) if found.record else None
+        found.command = shown_command(arguments, program=self.program)
+        return found
 
     def error(self, message: str):
         raise ValueError(message)
 
 
-def parse(arguments: list[str], *, program: str, recipes: tuple[str, ...]) -> Options:
+def parse(arguments: list[str] | None, *, program: str, recipes: tuple[str, ...]) -> Options:
     """Return the checked options; `recipes` are those that run when none is named.
 
     Raises: ValueError that names the bad argument.
     """
-    parser = Parser(prog=f"python -m utils.{program}", allow_abbrev=False)
+    parser = Parser(program, sizes="small or full", record="write one record a run")
     parser.add_argument("--recipe", nargs="+", default=list(recipes), metavar="NAME", help=RECIPE_HELP)
-    parser.add_argument("--size", help="small or full; default: full on a GPU")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="run seeds 0 to N-1")
-    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
+    parser.add_count("--seeds", default=1, help="run seeds 0 to N-1")
     parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")
     parser.add_argument("--weights", metavar="DIR", help="folder with trained weights; default: see the first lines")
-    parser.add_argument("--batch", type=int, metavar="N", help="texts in a step")
+    parser.add_count("--batch", default=None, help="texts in a step")
     parser.add_argument("--learning-rate", type=float, metavar="X", help="the largest of the schedule")
-    parser.add_argument("--growth-interval", type=int, metavar="N", help="steps before a loss scale grows")
+    parser.add_count("--growth-interval", default=None, help="steps before a loss scale grows")
     parser.add_argument("--watch", type=int, metavar="N", help="count the exponents of N steps of each run")
-    parser.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help="write one record a run")
     parser.add_argument("--checkpoint", metavar="DIR", help="where unfinished runs leave what they need to go on")
-    found = parser.parse_args(arguments)
-    for name in ("seeds", "batch", "growth-interval"):
-        if (value := getattr(found, name.replace("-", "_"))) is not None and value < 1:
-            raise ValueError(f"--{name} {value} is below 1")
+    found = parser.checked(arguments)
     if found.learning_rate is not None and not 0 < found.learning_rate < 1:
         raise ValueError(f"--learning-rate {found.learning_rate} is not between 0 and 1")
     if found.watch is not None and not 1 <= found.watch <= MOST_STEPS:
         raise ValueError(f"--watch {found.watch} is not in 1 ... {MOST_STEPS}, the steps that a record has room for")
     if found.watch and found.checkpoint:
         raise ValueError("--watch and --checkpoint: a watched run keeps no checkpoint; leave out one of the two")
-    device = machine.device(found.device)
-    return Options(
-        recipes=[recipe(name) for name in dict.fromkeys(_spelled_out(found.recipe))],
-        device=device,
-        size=machine.size(found.size, on=device),
-        seeds=found.seeds,
-        data=found.data,
-        weights=found.weights,
-        batch=found.batch,
-        learning_rate=found.learning_rate,
-        growth_interval=found.growth_interval,
-        record=records.check_folder(found.record) if found.record else None,
-        watch=found.watch,
-        checkpoint=records.check_folder(found.checkpoint, what="checkpoints") if found.checkpoint else None,
-        command=shown_command(arguments, program=program),
-    )
+    given = vars(found)
+    given["recipes"] = [recipe(name) for name in dict.fromkeys(_spelled_out(given.pop("recipe")))]
+    if found.checkpoint:
+        given["checkpoint"] = records.check_folder(found.checkpoint, what="checkpoints")
+    return Options(**given)
 
 
 def _spelled_out(names: list[str]) -> Iterator[str]:
@@ -164,7 +179,7 @@ def main(
 ) -> int:
     """Run an experiment from the command line and return the exit code."""
     try:
-        options = parse(sys.argv[1:] if arguments is None else arguments, program=program, recipes=recipes)
+        options = parse(arguments, program=program, recipes=recipes)
         task = prepare(options)
     except (ValueError, OSError) as error:
         return complain(program, str(error), 2)
@@ -269,17 +284,16 @@ def out_of_memory(error: BaseException) -> bool:
 
 def header(options: Options, task: Task) -> str:
     """Return what an experiment says first: the device, size, data and weights that it really uses."""
-    lines = [
-        f"device   {machine.describe(options.device)}",
-        f"size     {options.size}",
-        f"data     {task.data}",
-        f"weights  {task.weights}",
-    ]
-    if task.note:
-        lines.append(f"note     {task.note}")
+    note = {"note": task.note} if task.note else {}
+    lines = [first_lines(options.device, size=options.size, data=task.data, weights=task.weights, **note)]
     remarks = [(chosen.name, chosen.remark(options.device)) for chosen in options.recipes]
     lines += [f"{name}: {remark}" for name, remark in remarks if remark]
     return "\n".join(lines)
+
+
+def first_lines(device: torch.device, **more: str) -> str:
+    """Return the device and what else a command really uses, a line for each."""
+    return "\n".join(f"{name:8} {text}" for name, text in {"device": machine.describe(device), **more}.items())
 
 
 def complain(program: str, message: str, code: int) -> int:

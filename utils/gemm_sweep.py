@@ -251,33 +251,22 @@ def table(found: Sweep, sheet: Roof | None = None) -> str:
     return "\n".join(lines)
 
 
-def _parse(arguments: list[str]) -> argparse.Namespace:
-    parser = command.Parser(prog=f"python -m utils.{NAME}", allow_abbrev=False)
-    parser.add_argument("--size", help="small or full; default: full on a GPU")
-    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
-    parser.add_argument("--repeats", type=int, default=REPEATS, metavar="N", help="times of each; default: %(default)s")
-    parser.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help="write a record")
-    found = parser.parse_args(arguments)
-    if found.repeats < 1:
-        raise ValueError(f"--repeats {found.repeats} is below 1")
-    if found.record:
-        records.check_folder(found.record)
-    found.device = machine.device(found.device)
-    found.size = machine.size(found.size, on=found.device)
-    return found
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = command.Parser(NAME, sizes="small or full")
+    parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
+    return parser.checked(arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     try:
         options = _parse(arguments)
     except (ValueError, OSError) as error:
         return command.complain(NAME, str(error), 2)
-    print(f"device   {machine.describe(options.device)}\nsize     {options.size}", flush=True)
+    print(command.first_lines(options.device, size=options.size), flush=True)
     where = {"device": options.device, "size": options.size}
     found = sweep(**where, repeats=options.repeats, told=lambda group: print(f"{group}: done", file=sys.stderr))
-    made = record(found, **where, shown=command.shown_command(arguments, program=NAME))
+    made = record(found, **where, shown=options.command)
     print(table(found, of_device(made.device["name"])))
     if options.record:
         records.save(made, options.record)

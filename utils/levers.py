@@ -205,42 +205,29 @@ def prepare(reviews: data.Reviews, *, size: str) -> Task:
     return review_task.prepare(reviews, size=size, settings=settings)
 
 
-def _parse(arguments: list[str]) -> argparse.Namespace:
-    parser = command.Parser(prog=f"python -m utils.{NAME}", allow_abbrev=False)
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = command.Parser(NAME, sizes="small or full")
     parser.add_argument("--compile", action="store_true", help="time torch.compile too: minutes on a CPU")
-    parser.add_argument("--repeats", type=int, default=REPEATS, metavar="N", help="times of each; default: %(default)s")
-    parser.add_argument("--size", help="small or full; default: full on a GPU")
-    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
+    parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     parser.add_argument("--data", metavar="DIR", help="folder with reviews; default: the hub, else generated")
-    parser.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help="write a record")
-    found = parser.parse_args(arguments)
-    if found.repeats < 1:
-        raise ValueError(f"--repeats {found.repeats} is below 1")
-    if found.record:
-        records.check_folder(found.record)
-    found.device = machine.device(found.device)
-    found.size = machine.size(found.size, on=found.device)
-    return found
+    return parser.checked(arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     try:
         options = _parse(arguments)
         task = prepare(data.reviews(options.data, size=options.size), size=options.size)
     except (ValueError, OSError) as error:
         return command.complain(NAME, str(error), 2)
-    what = {"device": machine.describe(options.device), "size": options.size, "data": task.reviews.source}
-    print("\n".join(f"{name:8} {text}" for name, text in what.items()), flush=True)
+    print(command.first_lines(options.device, size=options.size, data=task.reviews.source), flush=True)
     found = []
     for line in lines(task, device=options.device, repeats=options.repeats, compiled=options.compile):
         found.append(line)
         print(f"{line.lever}: {line.setting} is done", file=sys.stderr, flush=True)
     print(table(found))
     if options.record:
-        shown = command.shown_command(arguments, program=NAME)
-        records.save(record(task, found, device=options.device, shown=shown), options.record)
+        records.save(record(task, found, device=options.device, shown=options.command), options.record)
     return 0
 
 
