@@ -102,7 +102,7 @@ class BitFlip(BookWidget):
     book_name = "bit_flip"
     esm_parts = (
         *BookWidget.esm_parts, "bit_flip_words", "bit_flip_goals", "bit_flip_hints", "bit_flip_goals_panel",
-        "bit_flip_panels", "bit_flip_more",
+        "bit_buttons", "bit_flip_panels", "bit_flip_more",
     )  # fmt: skip
 
     format = traitlets.Unicode("float16").tag(sync=True)
