@@ -11,8 +11,9 @@ from tests.page_states import state_of
 from tests.watched import GROUPS, SHARES, STEPS, crafted, histogram, one, record
 from utils.formats import FORMATS
 from utils.rounding import quantize
-from utils.widgets.binades import ALL, WINDOWS, fates, fates_text, histogram_of, merged, share_text
+from utils.widgets.binades import ALL, WINDOWS, fates, fates_text, histogram_of, merged
 from utils.widgets.format_window import FormatWindow
+from utils.widgets.sizes import share_text
 
 NARROW = [name for name in WINDOWS if FORMATS[name].precision <= 24 and FORMATS[name].emin > -130]
 

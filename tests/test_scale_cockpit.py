@@ -12,7 +12,8 @@ from tests.page_states import state_of
 from tests.watched import SHARES, STEPS, crafted, one, record, run_of_a_scaler
 from utils.formats import FLOAT16
 from utils.widgets.binades import ALL, fates_text, histogram_of
-from utils.widgets.scale_cockpit import ScaleCockpit, replay, scale_text, size_text, traced_scales
+from utils.widgets.scale_cockpit import ScaleCockpit, replay, traced_scales
+from utils.widgets.sizes import scale_text, size_text
 
 TRACE, AMAXES = run_of_a_scaler()
 SETTINGS = {"init_scale": 65536.0, "growth_interval": 2000, "growth_factor": 2.0, "backoff_factor": 0.5}

@@ -8,7 +8,8 @@ import pytest
 from tests.browser.widget_page import DESK, PHONE, barriers, module_page, parts_of
 from tests.test_scale_cockpit import SETTINGS, scaler_cases, torch_replay
 from tests.watched import SHARES, crafted, one, record, run_of_a_scaler
-from utils.widgets.scale_cockpit import ScaleCockpit, size_text, traced_scales
+from utils.widgets.scale_cockpit import ScaleCockpit, traced_scales
+from utils.widgets.sizes import size_text
 
 TRACE, AMAXES = run_of_a_scaler()
 

@@ -80,16 +80,6 @@ export function largestShift(amax, fmt) {
   return isPastMax(amax * 2 ** shift, fmt) ? shift - 1 : shift;
 }
 
-/** n of total in per cent, with three digits, and never as 0 or all where it is not. */
-export function shareText(n, total) {
-  const percent = (100 * n) / total;
-  if (n > 0 && percent < 0.01) return "less than 0.01\u00a0%";
-  const text = String(Number(percent.toPrecision(3)));
-  return text === "100" && n < total ? "more than 99.9\u00a0%" : `${text}\u00a0%`;
-}
-
-export const powerText = (power) => (power === 0 ? "1" : `2${superscript(power)}`);
-
 const atMostText = (n, total) => {
   const text = shareText(n, total);
   return text.startsWith("less") ? text : `at most ${text.replace("more than 99.9", "100")}`;

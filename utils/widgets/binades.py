@@ -7,18 +7,17 @@ A record is the dict that `utils.watch` writes: for each kind of tensor, group o
 
 import math
 from collections.abc import Iterable
-from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import NamedTuple
 
 from utils.exponents import Histogram
 from utils.formats import FORMATS, FloatFormat
 from utils.widgets.book_widget import format_label
+from utils.widgets.sizes import power_text, share_text
 
 ALL = "all layers"  # the sum of all groups
 WINDOWS = tuple(name for name, fmt in FORMATS.items() if fmt.has_zero)  # E8M0 has neither zero nor a sign
 MOST_LOG2_SCALE = 64  # as far as a window goes, either way
 COUNTS = ("zeros", "infinite", "nan")
-_THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)
 
 
 class Fates(NamedTuple):
@@ -109,20 +108,6 @@ def fates(histogram: dict, fmt: FloatFormat, log2_scale: int = 0) -> Fates:
     counted, scale = Histogram.from_json(histogram), math.ldexp(1.0, log2_scale)
     shares = (counted.flushed, counted.subnormal, counted.overflowing, counted.overflowing_at_most)
     return Fates(counted.nonzero, *(round(share(fmt, scale) * counted.nonzero) for share in shares))
-
-
-def share_text(n: int, total: int) -> str:
-    """Give n of total in per cent, with three digits, and never as 0 or all where it is not."""
-    percent = 100 * n / total
-    text = format(_THREE_DIGITS.create_decimal(Decimal(percent)).normalize(), "f")
-    if n > 0 and percent < 0.01:
-        return "less than 0.01\u00a0%"
-    return "more than 99.9\u00a0%" if text == "100" and n < total else f"{text}\u00a0%"
-
-
-def power_text(power: int) -> str:
-    """Give 2**power as the page writes it: 1, 2¹⁰, 2⁻³."""
-    return "1" if power == 0 else "2" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def _clause(n: int, total: int, none: str, some: str, *, of: str = "", at_most: bool = False) -> str:

@@ -24,7 +24,7 @@ class FormatWindow(BookWidget):
     """
 
     book_name = "format_window"
-    esm_parts = (*BookWidget.esm_parts, "binades", "binades_plot")
+    esm_parts = (*BookWidget.esm_parts, "sizes", "binades", "binades_plot")
 
     recorded = traitlets.Dict().tag(sync=True)
     kind = traitlets.Unicode().tag(sync=True)

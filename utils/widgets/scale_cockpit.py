@@ -2,14 +2,14 @@
 
 import html
 import math
-from decimal import ROUND_HALF_UP, Context, Decimal
 
 import numpy as np
 import traitlets
 
 from utils.formats import FLOAT16
-from utils.widgets.binades import ALL, check_choice, check_recorded, fates_text, histogram_of, power_text
+from utils.widgets.binades import ALL, check_choice, check_recorded, fates_text, histogram_of
 from utils.widgets.book_widget import BookWidget
+from utils.widgets.sizes import power_text, scale_text, size_text
 
 MOST_LOG2_SCALE = 32
 BOUND = 65520  # half an ulp beyond float16's largest value: from here on a magnitude overflows
@@ -33,7 +33,7 @@ class ScaleCockpit(BookWidget):
     """
 
     book_name = "scale_cockpit"
-    esm_parts = (*BookWidget.esm_parts, "binades", "binades_plot", "scale_cockpit_scaler")
+    esm_parts = (*BookWidget.esm_parts, "sizes", "binades", "binades_plot", "scale_cockpit_scaler")
 
     recorded = traitlets.Dict().tag(sync=True)
     trace = traitlets.Dict(allow_none=True).tag(sync=True)
@@ -252,18 +252,3 @@ def _gradients_of(recorded: dict) -> dict:
     if not kinds:
         raise ValueError(f"recorded has no gradients, only {', '.join(recorded['kinds'])}")
     return {**recorded, "kinds": kinds, "histograms": {kind: recorded["histograms"][kind] for kind in kinds}}
-
-
-def scale_text(scale: float) -> str:
-    """Give a scale as the page writes it: 2¹⁶ where it is a power of two."""
-    significand, exponent = math.frexp(scale)
-    return power_text(exponent - 1) if significand == 0.5 else size_text(scale)
-
-
-def size_text(x: float, digits: int = 3) -> str:
-    """Give a magnitude with a few digits, as the page does."""
-    rounded = Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(Decimal(x))
-    if x == 0 or 1e-3 <= x < 1e6:
-        return format(rounded.normalize(), "f")
-    power = rounded.adjusted()
-    return f"{rounded.scaleb(-power).normalize():f}\u00a0×\u00a010{power_text(power)[1:]}"

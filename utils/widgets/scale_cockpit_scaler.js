@@ -57,19 +57,6 @@ function quotient(num, den) {
   return Number(num >> BigInt(cut)) / Number(den >> BigInt(cut));
 }
 
-/** A scale as text: 2¹⁶ where it is a power of two. */
-export function scaleText(scale) {
-  const power = Math.round(Math.log2(scale));
-  return scale === 2 ** power ? powerText(power) : sizeText(scale);
-}
-
-/** A magnitude with a few digits. */
-export function sizeText(x, digits = 3) {
-  if (x === 0 || (x >= 1e-3 && x < 1e6)) return String(Number(x.toPrecision(digits)));
-  const [significand, power] = x.toExponential(digits - 1).split("e");
-  return `${Number(significand)}\u00a0×\u00a010${superscript(Number(power))}`;
-}
-
 /** What becomes of a step whose largest gradient is amax: { skipped, text }. */
 export function verdictOf(step, amax, scale) {
   const skipped = isSkipped(amax, scale);
