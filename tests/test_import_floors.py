@@ -27,13 +27,14 @@ FLOORS = (
         "bytes_per_parameter",
         "roofline",
     ),
-    ("scaling", "accumulation", "refinement"),
+    ("scaling", "rotation", "outliers", "accumulation", "refinement"),
     (
         "measure",
         "live_bytes",
         "machine",
         "rounding_kernels",
         "fake_quantize",
+        "scaled",
         "carriers",
         "dot_products",
         "tensor_core",
@@ -70,7 +71,7 @@ FLOORS = (
         *("data", "vocabulary", "models", "operations", "old_chart", "review_task", "language_task", "results"),
         "experiment",
         *("kept", "tables", "distilbert", "llama", "levers", "fabric", "accumulated_llama", "accumulation_error"),
-        *("sweep_shapes", "gemm_sweep"),
+        *("amax_series", "sweep_shapes", "gemm_sweep"),
     ),
 )
 SIDE = ("plots", "checks", "notebooks", "widgets")  # nobody imports them

@@ -238,12 +238,20 @@ def evenly(steps: int, *, count: int) -> tuple[int, ...]:
 def recorded(record: Record) -> dict:
     """Return the histograms of a watched run with the words that a figure needs, as plain JSON values.
 
-    Keys: "model", "recipe", "data", "device", "date" (all texts), and those of `Watch.as_json`.
+    Keys: those of `words`, and those of `Watch.as_json`.
     Raises: ValueError when the run was not watched.
     """
     if "exponents" not in record.samples:
         raise ValueError(f"the run {record.name} was not watched; record one with --watch 8")
-    name = record.experiment.removeprefix(PREFIX)
+    return words(record, prefix=PREFIX) | record.samples["exponents"]
+
+
+def words(record: Record, *, prefix: str) -> dict[str, str]:
+    """Return "model", "recipe", "data", "device" and "date" of a record in words.
+
+    `prefix` is what its experiment has before the name of the model.
+    """
+    name = record.experiment.removeprefix(prefix)
     model = MODELS.get(name, name)
     drawn = record.weights.partition(f"random, {model} of ")[2]  # "2 layers of width 64"
     return {
@@ -252,5 +260,4 @@ def recorded(record: Record) -> dict:
         "data": record.data,
         "device": record.device["name"],
         "date": record.date[:10],
-        **record.samples["exponents"],
     }
