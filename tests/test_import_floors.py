@@ -27,7 +27,7 @@ FLOORS = (
         "bytes_per_parameter",
         "roofline",
     ),
-    ("scaling", "rotation", "outliers", "accumulation", "refinement"),
+    ("scaling", "rotation", "accumulation", "refinement"),
     (
         "measure",
         "live_bytes",
