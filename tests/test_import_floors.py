@@ -27,7 +27,7 @@ FLOORS = (
         "bytes_per_parameter",
         "roofline",
     ),
-    ("scaling", "rotation", "accumulation", "refinement"),
+    ("scaling", "rotation", "outliers", "accumulation", "refinement"),
     (
         "measure",
         "live_bytes",
