@@ -120,7 +120,7 @@ export function sumTable(h) {
   setText(exactRow.label, "exactly");
   const head = ["added", "sum", "error", "swallowed"].map((text) => h("th", { scope: "col" }, text));
   return {
-    node: h("table", { class: "mp-dot-table" }, caption, h("thead", {}, h("tr", {}, head)), h("tbody", {}, exactRow.node, rows.map((one) => one.node))),
+    node: h("table", { class: "mp-table mp-dot-table" }, caption, h("thead", {}, h("tr", {}, head)), h("tbody", {}, exactRow.node, rows.map((one) => one.node))),
     move({ k, runs, exacts, state }) {
       setText(caption, `After ${wholeText(k)} of ${wholeText(state.products)} products`);
       setText(exactRow.value, dotText(exacts[k], 8));

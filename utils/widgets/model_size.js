@@ -41,7 +41,8 @@ function render({ model, el }) {
   };
   const first = Object.fromEntries(MS_TRAITS.map((name) => [name, model.get(name)]));
   const status = h("p", { class: "mp-unseen", role: "status" });
-  const [verdict, sentence] = ["verdict", "sentence"].map((name) => h("p", { class: `mp-ms-${name}` }));
+  const verdict = h("p", { class: "mp-verdict mp-ms-verdict" });
+  const sentence = h("p", { class: "mp-ms-sentence" });
   const result = h("div", { class: "mp-ms-result", role: "group", "aria-label": ANSWER.fresh });
   let [shown, writing] = [null, false];
 

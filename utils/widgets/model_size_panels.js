@@ -113,7 +113,7 @@ export function sizeLedger(h, { items }) {
   rows.total.node.className = "mp-ms-total";
   const heads = ["what", "bytes", "per parameter"].map((text) => h("th", { scope: "col" }, text));
   return {
-    node: h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, Object.values(rows).map(({ node }) => node))),
+    node: h("table", { class: "mp-table" }, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, Object.values(rows).map(({ node }) => node))),
     draw(plan, { ledger, total }) {
       for (const [item, { bytes, each, node }] of Object.entries(rows)) {
         const size = item === "total" ? total : Number(ledger[item]);

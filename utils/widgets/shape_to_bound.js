@@ -8,7 +8,8 @@ function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
   const facts = model.get("facts");
-  const [verdict, prediction, source] = ["verdict", "prediction", "source"].map((name) => h("p", { class: `mp-sb-${name}` }));
+  const [prediction, source] = ["prediction", "source"].map((name) => h("p", { class: `mp-sb-${name}` }));
+  const verdict = h("p", { class: "mp-verdict mp-sb-verdict" });
   const status = h("p", { class: "mp-unseen", role: "status" });
   const result = h("div", { class: "mp-sb-result", role: "group", "aria-label": ANSWER.fresh });
   let writing = false;

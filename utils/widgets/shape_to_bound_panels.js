@@ -116,7 +116,7 @@ export function typeTable(h, facts) {
     const cells = Object.keys(heads).slice(1).map((name) => cell("td", name));
     return { dtype, cells, node: h("tr", {}, h("th", { scope: "row" }, label), cells) };
   });
-  const node = h("table", { class: "mp-sb-types" }, h("caption", {}, "The same product in every type"),
+  const node = h("table", { class: "mp-table mp-sb-types" }, h("caption", {}, "The same product in every type"),
     h("thead", {}, h("tr", {}, Object.entries(heads).map(([name, text]) => cell("th", name, text)))), h("tbody", {}, rows.map((row) => row.node)));
 
   // What stands in a row: nothing where the device lacks the type.

@@ -108,7 +108,7 @@ export function lanesPanel(h) {
     return [key, { row: h("tr", {}, h("th", { scope: "row" }, swatch, label), value, lost), value, lost, label }];
   }));
   const head = ["added", "sum", "lost"].map((title) => h("th", { scope: "col" }, title));
-  const table = h("table", { class: "mp-swamp-lanes" }, caption, h("thead", {}, h("tr", {}, head)),
+  const table = h("table", { class: "mp-table mp-swamp-lanes" }, caption, h("thead", {}, h("tr", {}, head)),
     h("tbody", {}, LANES.map(({ key }) => rows[key].row)));
   const note = h("p", { class: "mp-swamp-gained" });
   return {
