@@ -1,0 +1,174 @@
+"""How many paired seeds it takes to see a difference between two recipes, and how many to rule one out.
+
+    seeds_needed(0.25, spread=0.4)  # 23 pairs: a mean difference of 0.25 is seen in four experiments of five
+
+Two recipes run from the same seeds. Their differences, seed by seed, have a mean and a standard deviation: the
+`spread`, in the unit of the `difference`. They are taken to be normal and independent. "Seen": Student's paired t test
+finds the mean to be unlike 0. `error` is how often it may do so where the true mean is 0 (both sides together), `power`
+how often it has to where the true mean is `difference`. With m comparisons at once, hand over error / m (Bonferroni).
+
+On paper, n = ((z(1 - error/2) + z(power)) * spread / difference)**2 with z the quantile of the normal distribution
+(`by_normal`). That takes the spread as known. It is measured in the same few runs, which `seeds_needed` pays for.
+Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, chapter 2; ruling out: Schuirmann 1987, doi
+10.1007/BF01068419 (two one-sided tests).
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy as np
+
+MOST = 2**16  # pairs that are tried
+POINTS = 200  # of the integrals: nine digits of a probability
+_NORMAL = NormalDist()
+
+
+def by_normal(difference: float, *, spread: float, power: float = 0.8, error: float = 0.05) -> float:
+    """Return the number of pairs by the formula on paper, not rounded; too small where it is below about 30.
+
+    Raises: ValueError for a difference of 0, a spread that is not positive, or shares outside 0 ... 1.
+    """
+    _check(difference, spread, power, error)
+    z = _NORMAL.inv_cdf(1 - error / 2) + _NORMAL.inv_cdf(power)
+    return (z * spread / difference) ** 2
+
+
+def seeds_needed(difference: float, *, spread: float, power: float = 0.8, error: float = 0.05) -> int:
+    """Return the smallest number of pairs at which a true `difference` is seen with probability `power`.
+
+    Raises: ValueError as `by_normal`, and where it would take more than `MOST` pairs.
+    """
+    _check(difference, spread, power, error)
+    return _fewest(lambda pairs: seen(pairs, difference, spread=spread, error=error), power)
+
+
+def seeds_to_rule_out(difference: float, *, spread: float, power: float = 0.8, error: float = 0.05) -> int:
+    """Return the smallest number of pairs that shows two equal recipes to differ by less than `difference`.
+
+    Shown: the interval of 1 - 2 `error` (90 % for 5 %) around the mean lies within plus and minus the difference.
+    Raises: ValueError as `seeds_needed`.
+    """
+    _check(difference, spread, power, error)
+    return _fewest(lambda pairs: ruled_out(pairs, difference, spread=spread, error=error), power)
+
+
+def seen(pairs: int, difference: float, *, spread: float, error: float = 0.05) -> float:
+    """Return the probability that `pairs` paired seeds show a true mean difference to be unlike 0.
+
+    Raises: ValueError for less than 2 pairs: one says nothing of its spread.
+    """
+    shift, limit = _standard(pairs, difference, spread), critical(pairs - 1, error / 2)
+    return _mean(pairs - 1, lambda s: _above(limit * s - shift) + _above(limit * s + shift))
+
+
+def ruled_out(pairs: int, difference: float, *, spread: float, error: float = 0.05) -> float:
+    """Return the probability that `pairs` paired seeds of equal recipes rule out a mean difference that large.
+
+    Raises: ValueError for less than 2 pairs.
+    """
+    room, limit = abs(_standard(pairs, difference, spread)), critical(pairs - 1, error)
+    return _mean(pairs - 1, lambda s: max(0.0, 1 - 2 * _above(room - limit * s)))
+
+
+def smallest_seen(pairs: int, *, spread: float, power: float = 0.8, error: float = 0.05) -> float:
+    """Return the smallest true difference that `pairs` paired seeds show with probability `power`.
+
+    Raises: ValueError for less than 2 pairs, or shares outside 0 ... 1.
+    """
+    _check(spread, spread, power, error)
+    low, high = 0.0, spread
+    while seen(pairs, high, spread=spread, error=error) < power:
+        high *= 2
+    for _ in range(40):
+        middle = (low + high) / 2
+        enough = seen(pairs, middle, spread=spread, error=error) >= power
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def simulated(
+    pairs: int,
+    difference: float,
+    *,
+    spread: float,
+    generator: np.random.Generator,
+    trials: int = 10_000,
+    error: float = 0.05,
+) -> float:
+    """Return the share of `trials` drawn experiments that see the difference: the check of `seen`.
+
+    Each draws `pairs` normal differences and takes the t test of their mean.
+    """
+    drawn = generator.normal(difference, spread, (trials, pairs))
+    t = drawn.mean(1) * math.sqrt(pairs) / drawn.std(1, ddof=1)
+    return float(np.mean(np.abs(t) > critical(pairs - 1, error / 2)))
+
+
+@functools.cache
+def critical(freedom: int, share: float) -> float:
+    """Return the t that Student's distribution with `freedom` degrees exceeds with probability `share` (one side)."""
+
+    def beyond(t: float) -> float:
+        return _mean(freedom, lambda s: _above(t * s))
+
+    low, high = 0.0, 2.0
+    while beyond(high) > share:
+        high *= 2
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle) > share else (low, middle)
+    return (low + high) / 2
+
+
+def _mean(freedom: int, function: Callable[[float], float]) -> float:
+    """Return the mean of function(s) where s is the measured spread over the true one: chi / sqrt(freedom).
+
+    Student's t is z / s with z normal, so a probability of t is the mean over s of one of z.
+    """
+    points, weights = _chi(freedom)
+    return math.fsum(weight * function(s) for s, weight in zip(points, weights, strict=True))
+
+
+@functools.lru_cache(maxsize=64)
+def _chi(freedom: int) -> tuple[list[float], list[float]]:
+    """Return points of s with weights that add up to 1: Gauss and Legendre's, over all that is not negligible."""
+    reach = 9 / math.sqrt(2 * freedom)
+    low, high = max(0.0, 1 - reach), 1 + math.sqrt(2) * reach
+    points, weights = np.polynomial.legendre.leggauss(POINTS)
+    points = low + (high - low) * (points + 1) / 2
+    half = freedom / 2  # density 2 half**half / gamma(half) * s**(freedom - 1) * exp(-half * s**2)
+    logs = math.log(2) + half * math.log(half) - math.lgamma(half) + (freedom - 1) * np.log(points) - half * points**2
+    return points.tolist(), ((high - low) / 2 * weights * np.exp(logs)).tolist()
+
+
+def _above(z: float) -> float:
+    """Return the probability that a normal number exceeds z."""
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+def _fewest(probability: Callable[[int], float], power: float) -> int:
+    high = 2
+    while probability(high) < power:
+        high *= 2
+        if high > MOST:
+            raise ValueError(f"more than {MOST:,} pairs: the difference is too small beside the spread to be seen")
+    low = high // 2  # too few, or the fewest that there are
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if probability(middle) >= power else (middle, high)
+    return high
+
+
+def _standard(pairs: int, difference: float, spread: float) -> float:
+    if pairs < 2:
+        raise ValueError(f"{pairs} pairs say nothing of their spread; take at least 2")
+    return difference * math.sqrt(pairs) / spread
+
+
+def _check(difference: float, spread: float, power: float, error: float) -> None:
+    if not (difference and spread > 0 and math.isfinite(difference / spread)):
+        raise ValueError(f"difference {difference}, spread {spread}: both must be finite, and neither may be 0")
+    if not (0 < power < 1 and 0 < error < 1):
+        raise ValueError(f"power {power} and error {error} must lie between 0 and 1")
