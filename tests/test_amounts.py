@@ -2,7 +2,7 @@
 
 import pytest
 
-from utils.widgets.amounts import bytes_text, count_text, few_digits
+from utils.widgets.amounts import bytes_text, few_digits
 
 
 @pytest.mark.parametrize(
@@ -21,22 +21,6 @@ from utils.widgets.amounts import bytes_text, count_text, few_digits
 )
 def test_a_number_has_few_digits(x, text):
     assert few_digits(x) == text
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (999, "999"),
-        (8_192, "8.19 thousand"),
-        (33_570_816, "33.6 million"),
-        (999_499_999, "999 million"),
-        (999_500_000, "1 billion"),
-        (2 * 8_192**3, "1.1 trillion"),
-        (2 * 131_072**3, "4500 trillion"),
-    ],
-)
-def test_a_count_is_said_in_words(count, text):
-    assert count_text(count) == text
 
 
 def test_bytes_are_in_gigabytes_from_a_hundredth_of_one_on():

@@ -18,7 +18,7 @@ from utils.microscope.findings import rows
 from utils.microscope.ways_to_multiply import own
 from utils.product_precision import switches, tf32, tf32_cut
 from utils.rounding import toward_positive, toward_zero
-from utils.tensor_core import HOPPER_FP8, VOLTA, aligned_matmul, truncating_matmul
+from utils.tensor_core import TENSOR_CORES, aligned_matmul, truncating_matmul
 
 E4M3, HALF, BF16, SINGLE = torch.float8_e4m3fn, torch.float16, torch.bfloat16, torch.float32
 NEAREST = {"rounding": "ties_to_even", "exact_sums": True}
@@ -61,8 +61,8 @@ MODELS = {
                {"precision": 8, "rounding": "toward_positive", "exact_sums": True}),
     "pairwise": (using(pairwise_matmul, accumulator=BFLOAT16), HALF, 16,
                  {"precision": 8, "pairwise": True, "outer_precision": 8, "outer_rounding": "ties_to_even"} | NEAREST),
-    "Volta": (VOLTA.matmul, HALF, 32, {"precision": 24, "block": 4, "parts": 1, "exact_products": True} | CUT),
-    "Hopper's FP8, a model": (HOPPER_FP8.matmul, E4M3, 96, {"precision": 14, "block": 32, "parts": 1} | CUT),
+    "Volta": (TENSOR_CORES["volta"].matmul, HALF, 32, {"precision": 24, "block": 4, "parts": 1, "exact_products": True} | CUT),
+    "Hopper's FP8": (TENSOR_CORES["hopper-fp8"].matmul, E4M3, 96, {"precision": 14, "block": 32, "parts": 1} | CUT),
     "aligned, promoted": (using(aligned_matmul, block=8, fraction_bits=10, promote=16), E4M3, 48,
                           {"precision": 11, "block": 8, "parts": 3, "run": 16, "outer_precision": 24,
                            "outer_rounding": "ties_to_even"} | CUT),
@@ -247,14 +247,6 @@ def test_a_cpu_adds_16_bit_products_in_float32_and_says_so():
         assert "total: 24 bits, ties to even" in str(found)
 
 
-def test_a_way_is_looked_at_in_several_shapes():
-    way = own("cpu")["float32, highest"]
-    found = microscope.over_shapes(way, device="cpu", shapes=((8, 16), (16, 32)))
-    assert {name: finding.shape for name, finding in found.items()} == {"8x8x16": (8, 8, 16), "16x16x32": (16, 16, 32)}
-    assert {finding.precision for finding in found.values()} == {24}
-    assert rows(found)[0] == ("", "8x8x16", "16x16x32")
-
-
 def test_ways_put_every_switch_back(monkeypatch):
     def refuse(a, b):
         raise RuntimeError("this device has no whole numbers\nat all")
@@ -343,7 +335,10 @@ def test_a_table_says_what_is_not_known():
 
 
 def test_a_model_stands_beside_a_measurement():
-    model, measured = look(VOLTA.matmul, dtype=HALF, places=16), look(torch.matmul, dtype=HALF, places=16)
+    model, measured = (
+        look(TENSOR_CORES["volta"].matmul, dtype=HALF, places=16),
+        look(torch.matmul, dtype=HALF, places=16),
+    )
     table = rows({"Volta, a model": model, "here": measured})
     assert table[0] == ("", "Volta, a model", "here")
     assert ("at once", "4, each cut at the last place", "1") in table

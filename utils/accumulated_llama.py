@@ -7,7 +7,7 @@ and its perplexity. The sums of a model that trains in seconds are short, so `lo
 import copy
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import torch
@@ -17,7 +17,6 @@ from torch import nn
 from utils import llama
 from utils.accumulated import Accumulated, narrowed
 from utils.accumulators import Accumulator, exact
-from utils.formats import FLOAT16
 from utils.models import LLAMAS
 
 POSITIONS = 8_192  # of a long text
@@ -97,29 +96,6 @@ def _row(name: str, operands: str, once: _Once, reference: _Once, ids: torch.Ten
     agreement = llama.agreement(once, reference, ids)
     off = (once.logits - reference.logits).abs()
     return Row(name, operands, float(off.max()), float(off.mean()), agreement.kl, agreement.top1, perplexity)
-
-
-@dataclass(frozen=True)
-class OwnSums:
-    """All matrix products of a forward pass that have one K: how many, and the mean of their `cancellation`."""
-
-    count: int
-    products: int
-    cancellation: float
-
-
-def own_sums(model: nn.Module, ids: torch.Tensor) -> list[OwnSums]:
-    """Return how long the sums of a model are and how much their terms cancel, shortest first; `ids` int64 [B, S]."""
-    found: dict[int, list[float]] = {}
-    plain = exact(FLOAT16)
-
-    def observed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        found.setdefault(a.shape[1], []).append(cancellation(a, b))
-        return plain.matmul(a, b)
-
-    with torch.no_grad(), Accumulated(replace(plain, matmul=observed)):
-        model(ids)
-    return [OwnSums(count, len(each), sum(each) / len(each)) for count, each in sorted(found.items())]
 
 
 def cancellation(a: torch.Tensor, b: torch.Tensor) -> float:

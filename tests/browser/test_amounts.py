@@ -22,15 +22,28 @@ def call(browser):
         yield call
 
 
-@pytest.mark.parametrize(
-    ("name", "twin"),
-    [("fewDigits", amounts.few_digits), ("countText", amounts.count_text), ("bytesText", amounts.bytes_text)],
-)
+@pytest.mark.parametrize(("name", "twin"), [("fewDigits", amounts.few_digits), ("bytesText", amounts.bytes_text)])
 def test_the_page_writes_what_python_writes(call, name, twin):
     rng = np.random.default_rng(3)
     sizes = [int(10 ** rng.uniform(0, 15)) for _ in range(500)] + [5 * 10**k for k in range(15)] + [999_500, 999_499]
     numbers = [size / 2**20 for size in sizes] if name == "fewDigits" else sizes
     assert call("all", name, numbers) == [twin(x) for x in numbers]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (999, "999"),
+        (8_192, "8.19 thousand"),
+        (33_570_816, "33.6 million"),
+        (999_499_999, "999 million"),
+        (999_500_000, "1 billion"),
+        (2 * 8_192**3, "1.1 trillion"),
+        (2 * 131_072**3, "4500 trillion"),
+    ],
+)
+def test_a_count_is_said_in_words(call, count, text):
+    assert call("countText", count) == text
 
 
 @pytest.mark.parametrize(

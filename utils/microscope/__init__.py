@@ -11,7 +11,7 @@ the last bit.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import torch
@@ -28,7 +28,6 @@ from utils.microscope.ways_to_multiply import Way, own
 
 NAME = "microscope"
 PLACES, LONG = 128, 512  # products of a sum; FP8 totals are known to be handed on every 128
-SHAPES = ((16, 16), (16, PLACES), (64, 256))  # width and places: a few for one way
 NO_TREE = ("order", "precision", "rounding", "block", "factor_bits", "product_bits", "confirmed")
 
 
@@ -156,19 +155,6 @@ def look_at(way: Way, *, device: torch.device | str, places: int | None = None, 
     if places is None:
         places = LONG if way.dtype.itemsize == 1 else PLACES
     return look(way, dtype=way.dtype, places=places, width=width, device=device)
-
-
-def over_shapes(
-    way: Way, *, device: torch.device | str, shapes: Sequence[tuple[int, int]] = SHAPES
-) -> dict[str, Finding]:
-    """Look at one way at several shapes (width, places), by name "16x16x128": does the finding hold beyond one of them?
-
-    A library may choose another kernel for another shape. Raises what `look` raises.
-    """
-    found = {}
-    for width, places in shapes:
-        found[f"{width}x{width}x{places}"] = look_at(way, device=device, places=places, width=width)
-    return found
 
 
 def survey(
