@@ -23,3 +23,6 @@ export function sizeText(x, digits = 3) {
   const [significand, power] = x.toExponential(digits - 1).split("e");
   return `${Number(significand)}\u00a0×\u00a010${superscript(Number(power))}`;
 }
+
+/** Text that begins with a whole number, with commas between its groups of three digits. */
+export const withCommas = (text) => text.replace(/^\d{4,}/, (digits) => digits.replace(/\B(?=(\d{3})+$)/g, ","));

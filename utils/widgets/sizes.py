@@ -1,6 +1,7 @@
 """Magnitudes and shares as people read them: the twin of sizes.js. Ties are rounded away from zero, as pages do."""
 
 import math
+import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 _THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)
@@ -33,3 +34,8 @@ def size_text(x: float, digits: int = 3) -> str:
         return format(rounded.normalize(), "f")
     power = rounded.adjusted()
     return f"{rounded.scaleb(-power).normalize():f}\u00a0×\u00a010{power_text(power)[1:]}"
+
+
+def with_commas(text: str) -> str:
+    """Give text that begins with a whole number with commas between its groups of three digits."""
+    return re.sub(r"^\d{4,}", lambda found: f"{int(found[0]):,}", text)
