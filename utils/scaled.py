@@ -77,6 +77,8 @@ def quantize(
     scaling = _by_name(scaling)
     if not isinstance(x, torch.Tensor) or not x.is_floating_point():
         raise TypeError(f"x is a tensor of a floating dtype, not {getattr(x, 'dtype', type(x).__name__)}")
+    if scaling.rule == "one" and scale is None:
+        scale = 1.0
     if scale is None:
         scales = _scales(_tile_amax(x.float(), scaling), fmt, scaling)
     else:
@@ -162,9 +164,6 @@ def _given(scale: torch.Tensor | float, x: torch.Tensor, scaling: Scaling) -> tu
 def _scales(amax: torch.Tensor, fmt: FloatFormat, scaling: Scaling) -> tuple[torch.Tensor, ...]:
     """Return scale, scale_inv, stored and tensor_scale_inv, by the steps of `utils.scaling`."""
     one = torch.ones((), device=amax.device)
-    if scaling.rule == "one":
-        ones = torch.ones_like(amax)
-        return ones, ones, ones, one
     if scaling.rule in EXPONENT_RULES:
         exponent = _shared_exponent(amax, fmt, scaling.rule)
         return _power_of_two(-exponent), _power_of_two(exponent), _power_of_two(exponent), one
@@ -184,7 +183,7 @@ def _scales(amax: torch.Tensor, fmt: FloatFormat, scaling: Scaling) -> tuple[tor
 def _shared_exponent(amax: torch.Tensor, fmt: FloatFormat, rule: str) -> torch.Tensor:
     usable = amax > 0
     if rule == "ceil":
-        amax = amax / torch.full_like(amax, fmt.max)
+        amax = (amax / torch.full_like(amax, fmt.max)).clamp(min=FLOAT32.smallest_subnormal)
     fraction, exponent = amax.where(usable, 1.0).frexp()  # amax = fraction * 2**exponent, 1/2 <= fraction < 1
     if rule == "ceil":
         exponent = exponent - (fraction == 0.5).int()
@@ -206,24 +205,22 @@ def _power_of_two(exponent: torch.Tensor) -> torch.Tensor:
 def _tile_amax(x: torch.Tensor, scaling: Scaling) -> torch.Tensor:
     """Return the largest finite magnitude of each tile."""
     size = x.abs()
-    waits = x.device.type != "cpu" or torch.compiler.is_compiling()
-    if waits or not bool(size.amax().isfinite() if size.numel() else True):
-        size = size.where(size.isfinite(), 0.0)
-    tiles, across, along = _tiles(size, scaling)
     if not size.numel():
-        return x.new_zeros((across, along))
-    return tiles.amax((1, 3))
+        return x.new_zeros(scaling.tiles(tuple(x.shape)))
+    if x.device.type != "cpu" or not size.amax().isfinite():  # a device would have to be waited for
+        size = size.where(size.isfinite(), 0.0)
+    return _tiles(size, scaling).amax((1, 3))
 
 
-def _tiles(x: torch.Tensor, scaling: Scaling) -> tuple[torch.Tensor, int, int]:
-    """Return x as [tiles, rows of a tile, tiles, columns of a tile], filled up with zeros, and both counts of tiles."""
+def _tiles(x: torch.Tensor, scaling: Scaling) -> torch.Tensor:
+    """Return x as [tiles, rows of a tile, tiles, columns of a tile], filled up with zeros."""
     rows, columns = as_rows(tuple(x.shape))
     across, along = scaling.tiles(tuple(x.shape))
     height, width = (size if step is None else step for step, size in zip(scaling.tile, (rows, columns), strict=True))
     x = x.reshape(rows, columns)
     if (rows, columns) != (across * height, along * width):
         x = torch.nn.functional.pad(x, (0, along * width - columns, 0, across * height - rows))
-    return x.view(across, height, along, width), across, along
+    return x.view(across, height, along, width)
 
 
 def _times(x: torch.Tensor, per_tile: torch.Tensor, scaling: Scaling) -> torch.Tensor:
@@ -231,7 +228,6 @@ def _times(x: torch.Tensor, per_tile: torch.Tensor, scaling: Scaling) -> torch.T
     rows, columns = as_rows(tuple(x.shape))
     if per_tile.numel() == 1:
         return x.float() * per_tile.reshape(())
-    tiles, across, along = _tiles(x.float(), scaling)
-    product = tiles * per_tile[:, None, :, None]
-    height, width = tiles.shape[1], tiles.shape[3]
+    product = _tiles(x.float(), scaling) * per_tile[:, None, :, None]
+    across, height, along, width = product.shape
     return product.view(across * height, along * width)[:rows, :columns].reshape(x.shape)

@@ -56,7 +56,8 @@ def _floor(amax: np.ndarray, fmt: FloatFormat) -> np.ndarray:
 
 
 def _ceil(amax: np.ndarray, fmt: FloatFormat) -> np.ndarray:
-    return _ceil_log2(amax / np.float32(fmt.max))
+    # The quotient may fall below float32; as its smallest value it still has an exponent.
+    return _ceil_log2(np.maximum(amax / np.float32(fmt.max), np.float32(FLOAT32.smallest_subnormal)))
 
 
 def _ceil_log2_of_amax(amax: np.ndarray, fmt: FloatFormat) -> np.ndarray:
