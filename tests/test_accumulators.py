@@ -8,7 +8,7 @@ import torch
 from utils.accumulators import ACCUMULATORS, N_C, exact, stochastic_float16
 from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
 from utils.fake_quantize import fake_quantize
-from utils.formats import BFLOAT16, FLOAT16, FLOAT32
+from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32
 from utils.rounding import ties_to_even
 from utils.tensor_core import aligned_matmul, truncating_matmul
 
@@ -19,11 +19,13 @@ DIRECT = {
     "float16-chunk16": lambda a, b: matmul(a, b, accumulator=FLOAT16, chunk=16),
     "float16-pairwise": lambda a, b: pairwise_matmul(a, b, accumulator=FLOAT16),
     "float16-kahan": lambda a, b: kahan_matmul(a, b, accumulator=FLOAT16),
-    "volta": lambda a, b: aligned_matmul(a, b, block=4, fraction_bits=23),
+    "volta": lambda a, b: aligned_matmul(a, b, block=4, fraction_bits=23, operand_format=FLOAT16),
     "fp8-14bit": lambda a, b: truncating_matmul(a, b, bits=14, block=32),
     "fp8-14bit-128": lambda a, b: truncating_matmul(a, b, bits=14, block=32, promote=128),
-    "fp8-aligned": lambda a, b: aligned_matmul(a, b, block=32, fraction_bits=13),
-    "fp8-aligned-128": lambda a, b: aligned_matmul(a, b, block=32, fraction_bits=13, promote=128),
+    "fp8-aligned": lambda a, b: aligned_matmul(a, b, block=32, fraction_bits=13, operand_format=FLOAT8_E4M3FN),
+    "fp8-aligned-128": lambda a, b: aligned_matmul(
+        a, b, block=32, fraction_bits=13, operand_format=FLOAT8_E4M3FN, promote=128
+    ),
 }
 each_one = pytest.mark.parametrize("one", ACCUMULATORS.values(), ids=ACCUMULATORS)
 
@@ -119,6 +121,6 @@ def test_stochastic_totals_are_float16_and_right_on_average():
 
 @each_one
 def test_an_entry_says_where_it_is_known_from(one):
-    assert one.source.startswith(("IEEE 754", "model: ", "Fasi, "))
+    assert one.source.startswith(("IEEE 754", "model: ", "Fasi, ", "Xie, "))
     assert one.label
     assert one.order in ("running", "pairwise", "kahan")

@@ -43,6 +43,13 @@ def test_a_product_is_aligned_by_itself_or_by_its_factors():
     assert Adder(11, "toward_zero", 0, by_factors=False).add(addends) == whole(2.25)
 
 
+def test_a_subnormal_factor_has_the_lowest_exponent_of_its_format():
+    """2**-9 of E4M3 counts as 2**-6, and so the other addends are cut at a higher place."""
+    addends = [Product.of(2.0**-9, 1.0, -6), Product.of(2.0**-8, 2.0**-9, -6)]
+    assert Adder(11, "toward_zero", 0, by_factors=True).add(addends) == whole(2.0**-9)
+    assert Adder(11, "toward_zero", 0, by_factors=False).add(addends) == whole(2.0**-9 + 2.0**-17)
+
+
 def test_products_are_exact():
     assert Product.of(1 + 2.0**-23, 1 + 2.0**-23).value == (2**46 + 2**24 + 1) << STEPS - 46
     assert Product.of(0.0, 3.0) == Product(0)

@@ -12,7 +12,7 @@ from utils.accumulators import ACCUMULATORS
 from utils.dot_products import matmul
 from utils.formats import FLOAT16, FORMATS
 from utils.rounding import quantize
-from utils.tensor_core import HOPPER_FP8, VOLTA
+from utils.tensor_core import TENSOR_CORES
 from utils.widgets.dot_product import DotProduct
 from utils.widgets.dot_product_facts import ADDERS, DATA, OPERANDS, Lane, dice, operands
 
@@ -75,7 +75,7 @@ def test_one_large_product_comes_before_many_small_ones():
 
 def test_lanes_add_as_the_accumulators_of_the_book_with_their_names():
     a, b = operands("uniform", 256, "float16", 1)
-    x, y = torch.from_numpy(a).float()[None], torch.from_numpy(b).float()[:, None]
+    x, y = torch.from_numpy(a).half()[None], torch.from_numpy(b).half()[:, None]
     lanes = {name: Lane(name) for name in ADDERS} | {
         "float16-chunk16": Lane("float16", block=16),
         "fp8-14bit-128": Lane("fp8-14bit", promote=128),
@@ -85,7 +85,8 @@ def test_lanes_add_as_the_accumulators_of_the_book_with_their_names():
     for name, accumulator in ACCUMULATORS.items():
         assert torch.equal(lanes[name].matmul(x, y), accumulator.matmul(x, y)), name
         assert lanes[name].block == accumulator.block
-    assert (ADDERS["volta"].bits, ADDERS["fp8-aligned"].bits) == (VOLTA.fraction_bits + 1, HOPPER_FP8.fraction_bits + 1)
+    assert ADDERS["volta"].bits == TENSOR_CORES["volta"].precision
+    assert ADDERS["fp8-aligned"].bits == TENSOR_CORES["hopper-fp8"].precision
 
 
 def test_a_promoted_register_hands_its_total_to_float32():

@@ -22,7 +22,7 @@ from utils.tensor_core import TENSOR_CORES, aligned_matmul, truncating_matmul
 
 E4M3, HALF, BF16, SINGLE = torch.float8_e4m3fn, torch.float16, torch.bfloat16, torch.float32
 NEAREST = {"rounding": "ties_to_even", "exact_sums": True}
-CUT = {"rounding": "toward_zero", "exact_sums": False, "extra_bits": 0}
+CUT = {"rounding": "toward_zero", "exact_sums": False, "extra_bits": 0, "by_factors": True}
 CHAIN = {"block": 1, "parts": 1, "run": None, "pairwise": False, "outer_precision": None}
 
 
@@ -63,6 +63,8 @@ MODELS = {
                  {"precision": 8, "pairwise": True, "outer_precision": 8, "outer_rounding": "ties_to_even"} | NEAREST),
     "Volta": (TENSOR_CORES["volta"].matmul, HALF, 32, {"precision": 24, "block": 4, "parts": 1, "exact_products": True} | CUT),
     "Hopper's FP8": (TENSOR_CORES["hopper-fp8"].matmul, E4M3, 96, {"precision": 14, "block": 32, "parts": 1} | CUT),
+    "Ampere": (TENSOR_CORES["ampere"].matmul, HALF, 32, {"precision": 24, "block": 8} | CUT | {"extra_bits": 1}),
+    "Hopper": (TENSOR_CORES["hopper"].matmul, BF16, 48, {"precision": 24, "block": 16} | CUT | {"extra_bits": 2}),
     "aligned, promoted": (using(aligned_matmul, block=8, fraction_bits=10, promote=16), E4M3, 48,
                           {"precision": 11, "block": 8, "parts": 3, "run": 16, "outer_precision": 24,
                            "outer_rounding": "ties_to_even"} | CUT),
@@ -341,7 +343,7 @@ def test_a_model_stands_beside_a_measurement():
     )
     table = rows({"Volta, a model": model, "here": measured})
     assert table[0] == ("", "Volta, a model", "here")
-    assert ("at once", "4, each cut at the last place", "1") in table
+    assert ("at once", "4, each cut at the last place, aligned by its factors' exponents", "1") in table
     assert all(len(row) == 3 for row in table)
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
-from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, FLOAT64, FloatFormat
+from utils.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
 from utils.rounding import Rounding, stochastic, ties_to_even, toward_zero
-from utils.tensor_core import HOPPER_FP8, VOLTA, truncating_matmul
+from utils.tensor_core import TENSOR_CORES, truncating_matmul
 
 N_C = 128  # products between two promotions: DeepSeek-V3, arXiv 2412.19437, 3.3.2
 
@@ -61,22 +61,24 @@ def _rounded(name: str, label: str, fmt: FloatFormat, *, how: Callable = matmul,
     return Accumulator(name, label, partial(how, accumulator=fmt), aligned=False, promote=None, **(usual | changed))
 
 
-def _cut(name: str, label: str, how: Callable, *, promote: int | None = None, **changed) -> Accumulator:
-    """Return an accumulator of a tensor core, whose total is cut off; with nothing else said, that of FP8."""
+def _cut(name: str, label: str, unit: str, *, promote: int | None = None, how: Callable | None = None, **changed):
+    """Return an accumulator with the numbers of a tensor core by name, whose total is cut off; `how` may be another."""
+    core = TENSOR_CORES[unit]
     usual = {
-        "operands": FLOAT8_E4M3FN,
-        "precision": HOPPER_FP8.fraction_bits + 1,
-        "block": HOPPER_FP8.block,
+        "operands": core.operands[0],
+        "precision": core.precision,
+        "block": core.block,
         "rounding": toward_zero,
         "order": "running",
-        "aligned": how is not truncating_matmul,
+        "aligned": how is None,
+        "source": core.source,
     }
-    return Accumulator(name, label, partial(how, promote=promote), promote=promote, **(usual | changed))
+    matmul = partial(how or core.matmul, promote=promote)
+    return Accumulator(name, label, matmul, promote=promote, **(usual | changed))
 
 
 _TOTAL_CUT = "model: the 14 bits of DeepSeek-V3 (arXiv 2412.19437, 3.3.2) with exact blocks, for comparison"
-_ADDENDS_CUT = "model: Hopper as found by Xie et al. (arXiv 2511.10909, 2025); the place of alignment may differ by one"
-_PROMOTED = f"; promotion every {N_C}: same section"
+_PROMOTED = f"; promotion every {N_C}: DeepSeek-V3, arXiv 2412.19437, 3.3.2"
 
 ACCUMULATORS: dict[str, Accumulator] = {
     each.name: each
@@ -114,30 +116,23 @@ ACCUMULATORS: dict[str, Accumulator] = {
             order="kahan",
             source="IEEE 754 additions; the compensation: Kahan, CACM 8, 1965",
         ),
-        _cut(
-            "volta",
-            "V100: four at a time, float32 cut off",
-            VOLTA.matmul,
-            operands=FLOAT16,
-            precision=VOLTA.fraction_bits + 1,
-            block=VOLTA.block,
-            source="Fasi, Higham, Mikaitis and Pranesh, PeerJ CS 7:e330, 2021",
-        ),
-        _cut("fp8-14bit", "14 bits, cut every 32", truncating_matmul, source=_TOTAL_CUT),
+        _cut("volta", "V100: four at a time, float32 cut off", "volta"),
+        _cut("fp8-14bit", "14 bits, cut every 32", "hopper-fp8", how=truncating_matmul, source=_TOTAL_CUT),
         _cut(
             "fp8-14bit-128",
             "14 bits, cut every 32, promoted every 128",
-            truncating_matmul,
+            "hopper-fp8",
+            how=truncating_matmul,
             promote=N_C,
             source=_TOTAL_CUT + _PROMOTED,
         ),
-        _cut("fp8-aligned", "14 bits, addends cut too", HOPPER_FP8.matmul, source=_ADDENDS_CUT),
+        _cut("fp8-aligned", "14 bits, addends cut too", "hopper-fp8"),
         _cut(
             "fp8-aligned-128",
             "14 bits, addends cut too, promoted every 128",
-            HOPPER_FP8.matmul,
+            "hopper-fp8",
             promote=N_C,
-            source=_ADDENDS_CUT + _PROMOTED,
+            source=TENSOR_CORES["hopper-fp8"].source + _PROMOTED,
         ),
     )
 }

@@ -89,7 +89,7 @@ def numbers(texts):
 
 def tensors(state):
     a, b = operands(state["data"], state["products"], state["operands"], state["seed"])
-    return torch.from_numpy(a).float(), torch.from_numpy(b).float()
+    return tuple(torch.from_numpy(x).to(FORMATS[state["operands"]].torch_dtype) for x in (a, b))
 
 
 # Twins: the page's arithmetic against Python's
@@ -238,8 +238,10 @@ def test_an_addition_is_what_the_lane_has_done(call, lane, data):
         if adder.kind == "aligned":
             sizes = np.abs(block[block != 0])
             assert [abs(one["value"]) for one in (first, *more)] == [sizes.max(), sizes.min()][: 1 + len(more)]
-            largest = max(abs(got["before"]), sizes.max())
-            assert got["end"] == math.frexp(largest)[1] - adder.bits
+            factors = zip(a[got["start"] : got["stop"]], b[got["start"] : got["stop"]], strict=True)
+            tops = [sum(max(math.frexp(x)[1] - 1, -14) for x in pair) for pair in factors if all(pair)]
+            tops += [math.frexp(got["before"])[1] - 1] if got["before"] else []
+            assert got["end"] == max(tops) - adder.bits + 1
             assert got["gone"] == np.count_nonzero(sizes < 2.0 ** got["end"])
         elif adder.format:
             exact = got["before"] + first["value"]

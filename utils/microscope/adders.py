@@ -38,18 +38,18 @@ class Product:
     """The exact product of two factors, in steps of 2**-512.
 
     `exponent`: where an adder aligns it. That of the product itself, or the sum of its factors' exponents, which is
-    one less where the significands' product is 2 or more.
+    one less where the significands' product is 2 or more, and may be more where a factor is subnormal.
     """
 
     value: int
     exponent: int | None = None
 
     @classmethod
-    def of(cls, a: float, b: float) -> "Product":
-        """Multiply exactly; the exponent is the sum of the factors'."""
+    def of(cls, a: float, b: float, emin: int = -STEPS // 2) -> "Product":
+        """Multiply exactly; the exponent is the sum of the factors', none of which is below `emin` of their format."""
         if not a or not b:
             return cls(0)
-        exponent = math.frexp(a)[1] + math.frexp(b)[1] - 2 + STEPS
+        exponent = sum(max(math.frexp(x)[1] - 1, emin) for x in (a, b)) + STEPS
         return cls(whole(a, STEPS // 2) * whole(b, STEPS // 2), exponent)
 
 

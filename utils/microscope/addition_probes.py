@@ -133,9 +133,11 @@ def _answers(sums: Sums, spot: _Spot, bits: int) -> list[Answer]:
     left = _ask(sums, "rounding", spot, [question.terms for question in questions], bigs)
     if not all(map(math.isfinite, left)):
         return []
-    taken = [None if spot.later is None else Product.of(*sums.factors(_negative(big))) for big in bigs]
+    taken = [
+        None if spot.later is None else Product.of(*sums.factors(_negative(big)), sums.format.emin) for big in bigs
+    ]
     return [
-        Answer([Product.of(*sums.factors(x)) for x in question.addends], away, whole(rest))
+        Answer([Product.of(*sums.factors(x), sums.format.emin) for x in question.addends], away, whole(rest))
         for question, away, rest in zip(questions, taken, left, strict=True)
     ]
 

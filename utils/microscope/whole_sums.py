@@ -72,7 +72,7 @@ def confirmed(sums: Sums, tree: Node, tested: Mapping[tuple, Tested], known: Map
         factors = [[[into.rounded(whole(x)) / (1 << STEPS) for x in row] for row in side.tolist()] for side in factors]
     right = 0
     for x, y, result in zip(*factors, measured, strict=True):
-        products = [Product.of(*pair) for pair in zip(x, y, strict=True)]
+        products = [Product.of(*pair, sums.format.emin) for pair in zip(x, y, strict=True)]
         if rule := known["product_rounding"]:
             rounded = Adder(known["product_bits"], rule).rounded
             products = [Product(rounded(product.value), product.exponent) for product in products]

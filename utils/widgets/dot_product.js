@@ -12,7 +12,7 @@ export function computed(state, old = {}) {
   const pairs = same ? old.pairs : operandPairs(state);
   const exacts = same ? old.exacts : exactSums(pairs.products);
   const productPlaces = same ? old.productPlaces : placesOfProducts(pairs.products);
-  const runs = state.lanes.map((lane) => (same && old.runs.find((run) => sameLane(run.lane, lane))) || runLane(pairs.products, lane));
+  const runs = state.lanes.map((lane) => (same && old.runs.find((run) => sameLane(run.lane, lane))) || runLane(pairs, lane));
   return { key, pairs, exacts, productPlaces, runs, step: stepOf(runs), places: placesOf(runs, productPlaces) };
 }
 

@@ -65,8 +65,7 @@ class DotProduct(BookWidget):
 
     def total(self, lane: Lane) -> float:
         """Add all products as the lane does."""
-        a, b = (torch.from_numpy(x).float() for x in self.vectors)
-        return float(lane.matmul(a[None], b[:, None]))
+        return float(lane.matmul(*_row_and_column(*self.vectors, self.operands)))
 
     @traitlets.validate("products", "seed")
     def _valid_count(self, proposal) -> int:
@@ -125,8 +124,14 @@ def _ends(data: str, count: int, operand_format: str, seed: int, lanes: tuple[La
     a, b = operands(data, count, operand_format, seed)
     rows = {lane.label: lane.matmul for lane in lanes}
     rows |= {each.label: each.matmul for each in ACCUMULATORS.values()}
-    x, y = torch.from_numpy(a).float()[None], torch.from_numpy(b).float()[:, None]
+    x, y = _row_and_column(a, b, operand_format)
     return math.fsum(a * b), {label: float(add(x, y)) for label, add in rows.items()}
+
+
+def _row_and_column(a: np.ndarray, b: np.ndarray, operand_format: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Give [1, K] and [K, 1] in the dtype of the operands, which says where their exponents end."""
+    x, y = (torch.from_numpy(vector).to(FORMATS[operand_format].torch_dtype) for vector in (a, b))
+    return x[None], y[:, None]
 
 
 def _number(value: float) -> str:

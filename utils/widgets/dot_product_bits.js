@@ -73,7 +73,7 @@ const COMINGS = {
   },
   aligned({ run, products, start, stop, before }) {
     const { bits } = run.adder;
-    const unit = alignedUnit(before, products, { start, stop, bits });
+    const unit = alignedUnit(before, run.exponents, { start, stop, bits });
     const sorted = [...products.subarray(start, stop)].filter((x) => x !== 0).sort((x, y) => Math.abs(y) - Math.abs(x));
     const [largest = 0, smallest = 0] = [sorted[0], sorted.at(-1)];
     const addends = [{ role: "largest", value: largest, count: 1 }, { role: "smallest", value: smallest, count: 1 }];

@@ -18,7 +18,6 @@ export const ADDERS = {
 export const MOST_PRODUCTS = 65536;
 const NORMAL_DRAWS = 6; // each gives two numbers of 16 bits: the sum of twelve has variance 1
 const FEWEST_AFTER = 8; // products after a stall, so that the last one alone makes none
-const LOWEST_PLACE = -126; // no block is aligned below the smallest normal of float32
 
 export const blocksOf = ({ kind, format }) => (kind === "running" ? [1, 4, 8, 16, 32] : format ? [1] : [4, 8, 16, 32]);
 
@@ -28,9 +27,16 @@ export const widthOf = ({ format, bits }) => bits ?? FORMATS[format].mantissa_bi
 /** The place of the leading bit of a double that is not 0. */
 export const leadingPlace = (x) => exponentOfDouble(x);
 
-/** The operands and their exact products, as doubles: { a, b, products }. */
+/**
+ * The operands and their exact products, as doubles: { a, b, products, exponents }.
+ *
+ * `exponents`: where a unit aligns the products, the sums of their factors' exponents, of which none is below the
+ * lowest of the format; −∞ for 0.
+ */
 export function operandPairs({ data, products: count, operands, seed }) {
-  const [a, b, products] = [0, 1, 2].map(() => new Float64Array(count));
+  const [a, b, products, exponents] = [0, 1, 2, 3].map(() => new Float64Array(count));
+  const { emin } = FORMATS[operands];
+  const exponent = (x) => Math.max(exponentOfDouble(x), emin);
   const { near } = doubleRounders(FORMATS[operands]);
   const draw = seededDice(seed);
   const normal = () => {
@@ -48,8 +54,9 @@ export function operandPairs({ data, products: count, operands, seed }) {
     a[k] = next(k);
     b[k] = next(k);
     products[k] = a[k] * b[k];
+    exponents[k] = products[k] === 0 ? -Infinity : exponent(a[k]) + exponent(b[k]);
   }
-  return { a, b, products };
+  return { a, b, products, exponents };
 }
 
 /** The exact sums of the first 0, 1, 2, ... products, each as the double next to it. */
@@ -87,10 +94,10 @@ export const cutter = (bits) => (x) => {
 };
 
 /** The unit of the last place that the addends of an aligned block keep. */
-export function alignedUnit(total, products, { start, stop, bits }) {
-  let largest = Math.abs(total);
-  for (let k = start; k < stop; k += 1) largest = Math.max(largest, Math.abs(products[k]));
-  return largest === 0 ? 0 : 2 ** (Math.max(exponentOfDouble(largest), LOWEST_PLACE) - bits + 1);
+export function alignedUnit(total, exponents, { start, stop, bits }) {
+  let top = total === 0 ? -Infinity : exponentOfDouble(total);
+  for (let k = start; k < stop; k += 1) top = Math.max(top, exponents[k]);
+  return 2 ** (top - bits + 1); // 0 where there are only zeros
 }
 
 const nonzero = (products, start, stop) => {
@@ -117,10 +124,10 @@ const STEPS = {
       return keep(state, cut(sum)) ? 0 : nonzero(products, start, stop);
     };
   },
-  aligned(products, { bits }) {
+  aligned(products, { bits }, exponents) {
     const cut = cutter(bits);
     return (state, start, stop) => {
-      const unit = alignedUnit(state.total, products, { start, stop, bits });
+      const unit = alignedUnit(state.total, exponents, { start, stop, bits });
       if (unit === 0) return 0;
       let [sum, gone] = [Math.trunc(state.total / unit), 0];
       for (let k = start; k < stop; k += 1) {
@@ -172,19 +179,19 @@ function keep(state, next) {
 /**
  * All additions of one lane.
  *
- * Gives { lane, adder, block, count, registers, values, gone, c, promotions, stalledAt, swampedAt, overflowAt }. By
+ * `pairs`: of `operandPairs`. Gives { lane, adder, block, count, exponents, registers, values, gone, c, promotions, stalledAt, swampedAt, overflowAt }. By
  * addition, from 0: `registers` is the register after it, `values` what the dot product is by then (with what was
  * promoted), `gone` how many products have left no trace so far, `c` Kahan's compensation. `promotions` are numbers of
  * products. From `stalledAt` products on, none changes the register any more; from `swampedAt` on, most do not.
  */
-export function runLane(products, lane) {
+export function runLane({ products, exponents }, lane) {
   const adder = ADDERS[lane.adder];
   const block = lane.block || adder.block;
   const count = Math.ceil(products.length / block);
   const [registers, values, c] = [0, 1, 2].map(() => new Float64Array(count));
   const gone = new Uint32Array(count);
   const promotions = [];
-  const step = STEPS[adder.kind](products, adder);
+  const step = STEPS[adder.kind](products, adder, exponents);
   const fresh = () => ({ total: 0, c: 0, trees: [], count: 0 });
   let [state, promoted, lost] = [fresh(), null, 0];
   for (let n = 0; n < count; n += 1) {
@@ -200,7 +207,7 @@ export function runLane(products, lane) {
       state = fresh();
     }
   }
-  const run = { lane, adder, block, count, registers, values, gone, c, promotions };
+  const run = { lane, adder, block, count, exponents, registers, values, gone, c, promotions };
   return Object.assign(run, stallOf(run, products));
 }
 

@@ -61,7 +61,7 @@ export function additionText(addition, { adder }) {
 }
 
 function alignedText({ end, start, stop, gone }) {
-  const place = `The largest addend sets the end, 2${superscript(end)}: `;
+  const place = `The largest exponent sets the end, 2${superscript(end)}: `;
   if (gone === 0) return `${place}each product is cut there.`;
   const all = stop - start;
   return `${place}${gone === all ? `all ${all}` : `${gone} of ${all}`} products lie below it and leave no trace.`;
