@@ -417,6 +417,24 @@ def test_a_run_with_other_settings_is_another_experiment(tiny, tmp_path, capsys)
     assert changed.results["loss_scale"] > 65536 == usual.results["loss_scale"]  # it has grown
 
 
+def test_a_run_of_another_width_is_another_experiment_and_trained_weights_have_theirs(
+    tiny, task, tmp_path, monkeypatch, capsys
+):
+    arguments = ["--recipe", "32-true", "--size", "small", "--device", "cpu"]
+    assert distilbert.main([*arguments, "--width", "32", "--record", str(tmp_path)]) == 0
+    (record,) = records.load_all(tmp_path)
+    assert record.experiment == "distilbert-width32"
+    assert (record.settings["shape"]["width"], record.settings["shape"]["hidden"]) == (32, 128)
+    assert record.weights == "random, DistilBERT of 1 layers of width 32"
+    capsys.readouterr()
+    assert distilbert.main([*arguments, "--width", "33"]) == 2
+    assert "width 33 is no multiple of 4: each of the 2 heads needs an even share" in capsys.readouterr().err
+    trained = dataclasses.replace(task, weights="trained weights, local folder")
+    monkeypatch.setattr(review_task, "prepare", lambda *_, **__: trained)
+    assert distilbert.main([*arguments, "--width", "32"]) == 2
+    assert "--width 32: trained weights, local folder have a width of their own" in capsys.readouterr().err
+
+
 def test_no_folder_survives_in_the_recorded_command():
     arguments = ["--data", "/home/me/d", "--weights=/home/me/w", "--record", "--seeds", "2"]
     shown = command.shown_command(arguments, program="distilbert")

@@ -31,8 +31,8 @@ FOLDERS = ("--data", "--weights", "--record", "--checkpoint")
 class Options:
     """The arguments after they were checked.
 
-    `batch` is None where the experiment's own is to be used, `watch` where no exponents are to be counted, `checkpoint`
-    where an unfinished run leaves nothing.
+    `batch` and `width` are None where the experiment's own are to be used, `watch` where no exponents are to be
+    counted, `checkpoint` where an unfinished run leaves nothing.
     """
 
     recipes: list[Recipe]
@@ -42,6 +42,7 @@ class Options:
     data: str | None
     weights: str | None
     batch: int | None
+    width: int | None
     learning_rate: float | None
     growth_interval: int | None
     record: Path | None
@@ -116,6 +117,7 @@ def parse(arguments: list[str] | None, *, program: str, recipes: tuple[str, ...]
     parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")
     parser.add_argument("--weights", metavar="DIR", help="folder with trained weights; default: see the first lines")
     parser.add_count("--batch", default=None, help="texts in a step")
+    parser.add_count("--width", default=None, help="of the model, whose weights are random then")
     parser.add_argument("--learning-rate", type=float, metavar="X", help="the largest of the schedule")
     parser.add_count("--growth-interval", default=None, help="steps before a loss scale grows")
     parser.add_argument("--watch", type=int, metavar="N", help="count the exponents of N steps of each run")
@@ -139,14 +141,29 @@ def _spelled_out(names: list[str]) -> Iterator[str]:
         yield from ARMS if name == ALL else (name,)
 
 
+def widened(settings, options: Options):
+    """Return the settings of an experiment with the width that the options name, for a task that is to be prepared.
+
+    Raises: ValueError for a width that the model cannot have.
+    """
+    return replace(settings, shape=settings.shape.widened(options.width)) if options.width else settings
+
+
 def changed(task, options: Options):
     """Return the task of an experiment with the settings that the options name, and with a `variant` that names them.
 
-    The runs of another batch or learning rate are another experiment: their records must not join the usual ones.
+    The runs of another width, batch or learning rate are another experiment: their records must not join the usual
+    ones. Raises: ValueError for another width of trained weights, which have theirs.
     """
     settings, schedule, variant = task.settings, task.settings.schedule, ""
+    if options.width:
+        if not task.weights.startswith("random"):
+            raise ValueError(
+                f"--width {options.width}: {task.weights} have a width of their own; leave out one of them"
+            )
+        variant = f"-width{options.width}"
     if options.batch:
-        settings, variant = replace(settings, batch=options.batch), f"-batch{options.batch}"
+        settings, variant = replace(settings, batch=options.batch), f"{variant}-batch{options.batch}"
     if options.learning_rate:
         schedule = replace(schedule, learning_rate=options.learning_rate)
         variant += f"-rate{options.learning_rate:.0e}"

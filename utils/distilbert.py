@@ -96,7 +96,7 @@ def full_batch(task: Task) -> batches.Batch:
 
 
 def summary(finished: list[records.Record]) -> list[dict[str, str]]:
-    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `RECIPES`.
+    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `recipes.KNOWN`.
 
     Accuracies, and their paired differences to 32-true in percentage points, carry the 95 % Student interval over the
     seeds; times are means over the seeds.
@@ -124,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _prepared(options: command.Options) -> command.Task:
     reviews = data.reviews(options.data, size=options.size)
-    settings = review_task.settings_for(options.size, reviews)
+    settings = command.widened(review_task.settings_for(options.size, reviews), options)
     task = review_task.prepare(reviews, size=options.size, settings=settings, weights=options.weights)
     task = command.changed(task, options)
     return experiment.commanded(plan(task), options, run=partial(run, task=task), table=table)

@@ -299,7 +299,7 @@ def plan(task: Task) -> experiment.Plan:
 
 
 def summary(finished: list[records.Record]) -> list[dict[str, str]]:
-    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `RECIPES`.
+    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `recipes.KNOWN`.
 
     Loss and perplexity carry the 95 % Student interval over the seeds; rates are means over the seeds.
     """
@@ -335,7 +335,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _prepared(options: command.Options) -> command.Task:
-    settings = language_task.settings_for(options.size)
+    settings = command.widened(language_task.settings_for(options.size), options)
     prose = data.prose(options.data, characters=settings.characters)
     task = language_task.prepare(prose, size=options.size, settings=settings, weights=options.weights)
     task = command.changed(task, options)

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -43,6 +43,13 @@ class Shape:
     head_dropout: float = 0.2
     spread: float = 0.02  # standard deviation of the random weights
 
+    def widened(self, width: int) -> "Shape":
+        """Return the shape with another width, and hidden layers of four times that.
+
+        Raises: ValueError for a width that the heads cannot share.
+        """
+        return replace(self, width=_shared(width, self.heads), hidden=4 * width)
+
 
 @dataclass(frozen=True)
 class LlamaShape:
@@ -62,6 +69,20 @@ class LlamaShape:
     positions: int = 2_048
     tied: bool = False  # one matrix for the embeddings and the output
     spread: float = 0.02  # standard deviation of the random weights
+
+    def widened(self, width: int) -> "LlamaShape":
+        """Return the shape with another width, and hidden layers of 8/3 of that, up to the next multiple of 32.
+
+        That is LLaMA's rule (Touvron et al. 2023, section 2.2), and 32 what an MX block takes.
+        Raises: ValueError for a width that the heads cannot share.
+        """
+        return replace(self, width=_shared(width, self.heads), hidden=-(-8 * width // (3 * 32)) * 32)
+
+
+def _shared(width: int, heads: int) -> int:
+    if width % (2 * heads):
+        raise ValueError(f"width {width} is no multiple of {2 * heads}: each of the {heads} heads needs an even share")
+    return width
 
 
 LLAMAS = {
