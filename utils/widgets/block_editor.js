@@ -8,7 +8,8 @@ function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
   const facts = model.get("facts");
-  const [verdict, message] = ["verdict", "message"].map((name) => h("p", { class: `mp-be-${name}` }));
+  const verdict = h("p", { class: "mp-verdict mp-be-verdict" });
+  const message = h("p", { class: "mp-be-message" });
   const status = h("p", { class: "mp-unseen", role: "status" });
   const local = { message: BE_INVITATION, wrong: null };
   let [view, writing] = [null, false];

@@ -155,7 +155,7 @@ export function formatTable(h, facts, actions) {
   const rows = facts.formats.map(({ label, element, scalings }) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, fewDigits(facts.bits[element][scalings[0]])),
     scalings.map((scaling) => h("td", scalings.length > 1 ? {} : { colspan: facts.rules.length }, choice(label, element, scaling)))));
   return {
-    node: h("table", { class: "mp-be-table" }, h("caption", {}, "These values in every format, by each rule: error, saturated, became 0"), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)),
+    node: h("table", { class: "mp-table mp-be-table" }, h("caption", {}, "These values in every format, by each rule: error, saturated, became 0"), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)),
     draw({ state }) {
       for (const { label, element, scaling, error, lost, button } of choices) {
         const { totals } = blockView(facts, { ...state, element, scaling, scales: [], codes: [] });
