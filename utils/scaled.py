@@ -105,7 +105,7 @@ def scale_from_amax(
 
     As `utils.scaling.scale_from_amax`, without its check for negative ones, for which a device would have to wait.
     """
-    return _scale_to(fmt.max * 2.0**-margin, amax.float(), power_of_two)
+    return _scale_to(min(fmt.max * 2.0**-margin, _MAX), amax.float(), power_of_two)
 
 
 @torch.no_grad()

@@ -11,7 +11,8 @@ to the format. Scales are finite and positive whatever the values are:
 * in `quantize_tiles` values that are not finite have no say in the scale of their tile. An infinity saturates with its
   sign, a NaN stays a NaN, and their neighbours become what they would be without them.
 
-The fast twin for torch tensors is `utils.scaled`. Delayed scaling is in `utils.scaling.DelayedScaling`.
+The fast twin for torch tensors is `utils.scaled`. `utils.blockwise` is another thing, the 8-bit moments of an optimizer.
+Its codes are no floating-point format, so it shares none of this.
 """
 
 import math
@@ -39,7 +40,7 @@ def scale_from_amax(amax, fmt: FloatFormat, *, margin: float = 0, power_of_two: 
     Raises ValueError for a negative amax. Source: Transformer Engine, `recipe_common.cuh`, `delayed_scaling.cu`.
     """
     check_format(fmt)
-    return _scale_to(fmt.max * 2.0**-margin, _magnitudes(amax), power_of_two)
+    return _scale_to(min(fmt.max * 2.0**-margin, FLOAT32.max), _magnitudes(amax), power_of_two)
 
 
 def _scale_to(top: float, amax: np.ndarray, power_of_two: bool = False) -> np.ndarray:
