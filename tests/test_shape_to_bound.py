@@ -32,29 +32,55 @@ def test_one_token_is_bound_by_memory_on_an_h100():
     assert plain(case.prediction) == "Predicted: 10 µs, the longer of the two. That is 3.35 of 989 TFLOP/s, or 0.338 %."
     assert case.record == "Not recorded yet: bfloat16 in this shape on H100 SXM."
     assert case.rows == "With N = 4,096 and K = 4,096 it is bound by compute from M = 346 on."
-    assert plain(case.eight) == (
-        "FP8 moves 50 % of bfloat16's bytes, under a roof 2 times as high. This product: 5.01 µs instead of 10 µs,"
+    assert plain(case.change) == (
+        "bfloat16 moves 50 % of float32's bytes, under a roof 14.8 times as high. This product: 10 µs instead of 20 µs,"
         " 2 times as fast. The bytes decide."
     )
 
 
 def test_a_batch_is_bound_by_compute_and_feels_the_roof_of_eight_bits():
-    case = ShapeToBound(m=32 * 512).case
-    assert case.verdict == "Bound by compute: computing takes 6.16 times as long as moving."
-    assert case.rows == "With N = 4,096 and K = 4,096 it is bound by compute down to M = 346."
-    assert case.eight.endswith("2 times as fast. The roof decides.")
+    case = ShapeToBound(m=32 * 512, dtype="float8").case
+    assert case.verdict == "Bound by compute: computing takes 4.27 times as long as moving."
+    assert case.rows == "With N = 4,096 and K = 4,096 it is bound by compute down to M = 377."
+    assert plain(case.change).startswith("FP8 moves 72.2 % of bfloat16's bytes, under a roof 2 times as high.")
+    assert case.change.endswith("2 times as fast. The roof decides.")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [
+        ("float64", "float64 moves 200 % of float32's bytes, under the same roof. This product: 40.1 µs instead of"
+         " 20 µs, 2 times as long. The bytes decide."),
+        ("float32", "float32 moves 50 % of float64's bytes, under the same roof. This product: 20 µs instead of"
+         " 40.1 µs, 2 times as fast. The bytes decide."),
+        ("tf32", "TF32 moves as many bytes as float32, under a roof 7.39 times as high. This product: 20 µs in both."
+         " The bytes decide."),
+        ("float16", "float16 moves 50 % of float32's bytes, under a roof 14.8 times as high. This product: 10 µs"
+         " instead of 20 µs, 2 times as fast. The bytes decide."),
+        ("float8", "FP8 moves 50 % of bfloat16's bytes, under a roof 2 times as high. This product: 5.01 µs instead of"
+         " 10 µs, 2 times as fast. The bytes decide."),
+    ],
+)  # fmt: skip
+def test_each_type_is_compared_with_the_one_that_it_replaces(dtype, text):
+    assert plain(ShapeToBound(dtype=dtype).case.change) == text
+
+
+def test_where_the_device_lacks_that_type_another_stands_in():
+    assert [words.compared_with(dtype, OWN) for dtype in ("float32", "bfloat16")] == ["bfloat16", "float32"]
+    case = words.Case(Gemm(1, 1, 1), "float32", replace(OWN, peaks={"float32": 1.0}))
+    assert case.change == f"{OWN.name} has no other type to compare it with."
 
 
 def test_a_product_between_the_bounds_feels_both():
     roof = replace(ROOFS["H100 SXM"], peaks={"bfloat16": 100, "float8": 1000})
-    assert words.Case(Gemm(128, 4096, 4096), "bfloat16", roof).eight.endswith(" Both decide.")
+    assert words.Case(Gemm(128, 4096, 4096), "float8", roof).change.endswith(" Both decide.")
 
 
 def test_where_eight_bits_are_slower_it_says_so():
     roof = replace(OWN, peaks={"bfloat16": 0.2, "float8": 0.05})  # as on a CPU that imitates them
-    eight = words.Case(Gemm(512, 512, 512), "bfloat16", roof).eight
-    assert "under a roof 0.25 times as high" in eight
-    assert eight.endswith(", 4 times as long. The roof decides.")
+    change = words.Case(Gemm(512, 512, 512), "float8", roof).change
+    assert "under a roof 0.25 times as high" in change
+    assert change.endswith(", 4 times as long. The roof decides.")
 
 
 def test_attention_scores_never_reach_the_ridge():
@@ -280,7 +306,7 @@ def test_the_static_form_says_what_the_page_says():
     widget = ShapeToBound()
     form = widget.static_html()
     case = widget.case
-    for text in (case.verdict, case.prediction, case.record, case.rows, case.eight.replace("'", "&#x27;")):
+    for text in (case.verdict, case.prediction, case.record, case.rows, case.change.replace("'", "&#x27;")):
         assert text in form
     assert "<th scope='row'>FP8</th><td>2</td><td>591</td><td>memory</td>" in form
     for row in (

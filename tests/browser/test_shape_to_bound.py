@@ -39,7 +39,7 @@ window.calls = {
       ms: one.ms, reached: one.reached, bound: one.bound, limit: one.limit,
       least: one.least === null ? null : String(one.least),
       verdict: words.sbVerdict(one), prediction: words.sbPrediction(one), record: words.sbRecord(one, record),
-      rows: words.sbRows(one), eight: words.sbEight(facts, one),
+      rows: words.sbRows(one), change: words.sbChange(facts, one),
     };
   }),
   times: (all) => all.map((ms) => words.timeText(ms)),
@@ -95,7 +95,7 @@ def python_case(case):
         "bound": case.bound,
         "limit": words.row_limit(case.gemm.n, case.gemm.k, case.dtype),
         "least": None if least is None else str(least),
-        **{name: getattr(case, name) for name in ("verdict", "prediction", "record", "rows", "eight")},
+        **{name: getattr(case, name) for name in ("verdict", "prediction", "record", "rows", "change")},
     }
 
 
@@ -122,7 +122,8 @@ def test_ceilings_lie_by_their_height_and_do_not_cover_each_other(call):
         [494.7, ["tf32"]],
         [66.9, ["float64", "float32"]],
     ]
-    assert call("spreadDown", [0.9, 0.89, 0.5, 0.2], 0.0625) == [0.9, 0.8375, 0.5, 0.2]
+    assert call("spreadDown", [0.9, 0.89, 0.5, 0.2], 0.0625, 0.125) == [0.9, 0.8375, 0.5, 0.2]
+    assert call("spreadDown", [0.9, 0.1, 0.05, 0.0], 0.0625, 0.125) == [0.9, 0.25, 0.1875, 0.125]
 
 
 # What a reader does
@@ -149,7 +150,7 @@ def type_into(page, label, text):
 def assert_shows(page, case):
     """The page says what Python says of a case."""
     said = page.locator(".mp-sb-result").inner_text()
-    for sentence in (case.verdict, case.prediction, case.record, case.rows, case.eight):
+    for sentence in (case.verdict, case.prediction, case.record, case.rows, case.change):
         assert sentence.replace("\u00a0", " ") in said.replace("\u00a0", " ")
 
 
@@ -317,7 +318,10 @@ def test_a_type_that_the_device_lacks_is_not_taken_and_the_status_says_so(show):
     assert button.get_attribute("aria-disabled") == "true"
     button.dispatch_event("click")
     assert page.get_by_role("status").inner_text() == "V100 SXM2 has no products in bfloat16."
+    assert text_of(page, "lacking") == "V100 SXM2 has no products in bfloat16."
     assert page.locator(".mp-sb-type [aria-pressed=true]").inner_text() == "float16"
+    press(page, "float32")
+    assert page.locator(".mp-sb-lacking").is_hidden()
 
 
 @pytest.mark.parametrize(
@@ -331,6 +335,11 @@ def test_on_another_device_a_type_that_it_lacks_gives_way_as_in_python(show, dty
     widget.device = device
     assert page.locator(".mp-sb-type [aria-pressed=true]").inner_text() == words.LABELS[instead]
     assert_shows(page, widget.case)
+    switched = f"{device} has no products in {words.LABELS[dtype]}. Now {words.LABELS[instead]}."
+    assert text_of(page, "lacking") == switched
+    assert page.get_by_role("status").inner_text().startswith(f"{switched} {widget.case.verdict}")
+    field(page, "Device").select_option("H100 SXM")
+    assert page.locator(".mp-sb-lacking").is_hidden()
 
 
 def test_a_recorded_point_stands_below_its_prediction(show):
@@ -446,6 +455,46 @@ def test_nothing_scrolls_sideways_or_is_cut_off(show, width):
                 press(page, story)
             assert page.evaluate("() => document.documentElement.scrollWidth") <= width
             assert cut_off(page, ".mp-panel :is(th, td, button, p:not(.mp-unseen), .mp-sb-lane, .mp-input)") == []
+
+
+OVERLAPS = """
+() => {
+  const names = ["labels > span", "zone-word > span", "ridge-word", "dot-word", "this > span"];
+  const boxOf = (node) => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const { left, right, top, bottom } = range.getBoundingClientRect();
+    return { left, right, top: top + 1, bottom: bottom - 1, text: node.textContent };
+  };
+  const nodes = names.flatMap((name) => [...document.querySelectorAll(`.mp-sb-${name}`)]);
+  const boxes = nodes.filter((node) => node.checkVisibility() && node.textContent).map(boxOf);
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => meet(a, b)).map((b) => `${a.text}, ${b.text}`));
+}
+"""
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_no_two_words_of_the_picture_meet(show, size):
+    page = show(measured(), viewport=size)
+    words_seen = 0
+    for device in (OWN.name, *ROOFS):
+        field(page, "Device").select_option(device)
+        for button in page.locator(".mp-sb-type [aria-disabled=false]").all():
+            button.click()
+            for story in words.STORIES:
+                press(page, story)
+                assert page.evaluate(OVERLAPS) == [], (device, button.inner_text(), story)
+                words_seen += page.locator(".mp-sb-dot-word:not([data-at=nowhere])").count()
+    assert words_seen > 150  # of about 180
+
+
+def test_the_word_of_the_point_finds_another_place_when_the_page_grows(show):
+    page = show(ShapeToBound(m=32 * 512, device="RTX 4090", dtype="float8"), viewport=PHONE)
+    before = page.locator(".mp-sb-dot-word").get_attribute("data-at")
+    page.set_viewport_size(DESK)
+    page.wait_for_function("(at) => document.querySelector('.mp-sb-dot-word').dataset.at !== at", arg=before)
+    assert page.evaluate(OVERLAPS) == []
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])

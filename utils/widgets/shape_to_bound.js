@@ -26,8 +26,9 @@ function render({ model, el }) {
       result.setAttribute("aria-label", on ? ANSWER.stale : ANSWER.fresh);
       if (on) setText(status, ""); // the next answer is said even if it is the same
     },
-    speak: () => setText(status, `${verdict.textContent} ${prediction.textContent}`),
+    speak: (first = "") => setText(status, `${first}${first && " "}${verdict.textContent} ${prediction.textContent}`),
     show(change) { // while a slider moves nothing is said
+      place.say("");
       writing = true;
       for (const [name, value] of Object.entries(change)) model.set(name, value);
       model.save_changes();
@@ -40,13 +41,21 @@ function render({ model, el }) {
     },
     setType(dtype) {
       const { roof } = read();
-      if (dtype in roof.peaks) actions.set({ dtype });
-      else setText(status, `${roof.name} has no products in ${typeOf(facts, dtype).label}.`);
+      if (dtype in roof.peaks) return actions.set({ dtype });
+      place.say(sbLacks(facts, roof, dtype));
+      return setText(status, sbLacks(facts, roof, dtype));
     },
-    setDevice: (device) => actions.set({ device, dtype: nearestType(facts, roofOf(facts, device), model.get("dtype")) }),
+    setDevice(device) {
+      const [roof, { type }] = [roofOf(facts, device), read()];
+      const dtype = nearestType(facts, roof, type.dtype);
+      const lacks = dtype === type.dtype ? "" : `${sbLacks(facts, roof, type.dtype)} Now ${typeOf(facts, dtype).label}.`;
+      actions.show({ device, dtype });
+      place.say(lacks);
+      actions.speak(lacks);
+    },
   };
   const [picker, sizes, place] = [productPicker(h, facts, actions), sizeControls(h, actions), placePicker(h, facts, actions)];
-  const [matrices, bars, picture] = [matrixPanel(h), timeBars(h), roofPicture(h, facts)];
+  const [matrices, bars, picture] = [matrixPanel(h), timeBars(h), roofPicture(h, facts, stop.signal)];
   const [changes, table] = [changePanel(h, facts, actions), typeTable(h, facts)];
 
   function draw() {
@@ -62,13 +71,16 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (!writing) draw();
+    if (writing) return;
+    place.say("");
+    draw();
   }
 
   result.append(verdict, h("div", { class: "mp-sb-columns" }, matrices.node, bars.node), prediction, picture.node, changes.node, table.node);
   el.classList.add("mp-widget", "mp-shape-to-bound");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-sb" }, h("p", { class: "mp-sb-lead" }, SB_LEAD), picker.stories,
     h("div", { class: "mp-sb-places" }, picker.node, place.node), sizes.node, place.types, result, source, status)));
+  place.say("");
   draw();
   for (const name of SB_TRAITS) model.on(`change:${name}`, followModel);
   return () => {

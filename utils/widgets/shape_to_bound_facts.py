@@ -1,4 +1,4 @@
-"""What ShapeToBound says of a product under a roof: times, the row count that reaches the ridge, what FP8 changes.
+"""What ShapeToBound says of a product under a roof: times, the row count that reaches the ridge, what its type changes.
 
 The numbers are those of `utils.roofline`, and again, in the page's language, of shape_to_bound_roof.js; the sentences
 are those of shape_to_bound_words.js. Importing this needs no torch.
@@ -16,7 +16,11 @@ from utils.widgets.recipe_facts import TYPES
 
 MOST = 2**17  # of M, N and K: all counts are then exact in a page's numbers too
 LABELS = {dtype: TYPES[dtype] for dtype in INPUT_BYTES}
-WIDE = ("bfloat16", "float16", "tf32", "float32", "float64")  # FP8 is compared with the first of them
+BESIDE = {  # what each type is compared with: the one that it takes the place of
+    **{"float64": "float32", "float32": "float64", "tf32": "float32"},
+    **{"float16": "float32", "bfloat16": "float32", "float8": "bfloat16"},
+}
+WIDE = ("bfloat16", "float16", "tf32", "float32", "float64")  # where the device lacks that one: the first that it has
 LEFT_OUT = (
     "The prediction is a limit: each matrix moves once, and moving and computing overlap. Tiles, caches, launches are"
     " left out: a small product takes longer, and one whose matrices still lie in a cache can take less. TF32 reads"
@@ -166,22 +170,33 @@ class Case:
         return f"{with_these} it is bound by compute from M = {least:,} on."
 
     @property
-    def eight(self) -> str:
-        """What FP8 changes: fewer bytes, a higher roof, and which of the two this product feels."""
-        wide = next((dtype for dtype in WIDE if dtype in self.roof.peaks), None)
-        if "float8" not in self.roof.peaks or wide is None:
-            return f"{self.roof.name} has no products in FP8."
-        before, after = replace(self, dtype=wide), replace(self, dtype="float8")
-        share = few_digits(100 * after.moved / before.moved)
-        higher = few_digits(self.roof.peak("float8") / self.roof.peak(wide))
-        decides = {("memory", "memory"): "The bytes decide.", ("compute", "compute"): "The roof decides."}
-        gain = before.ms / after.ms
-        times = f"{few_digits(gain)} times as fast" if gain >= 1 else f"{few_digits(1 / gain)} times as long"
-        return (
-            f"FP8 moves {share}\u00a0% of {LABELS[wide]}'s bytes, under a roof {higher} times as high. This product:"
-            f" {time_text(after.ms)} instead of {time_text(before.ms)}, {times}."
-            f" {decides.get((before.bound, after.bound), 'Both decide.')}"
+    def change(self) -> str:
+        """What the type changes beside another one: the bytes, the roof, and which of the two this product feels."""
+        beside = compared_with(self.dtype, self.roof)
+        if beside is None:
+            return f"{self.roof.name} has no other type to compare it with."
+        before = replace(self, dtype=beside)
+        share = few_digits(100 * self.moved / before.moved)
+        higher = few_digits(self.roof.peak(self.dtype) / self.roof.peak(beside))
+        moved = (
+            f"as many bytes as {LABELS[beside]}" if share == "100" else f"{share}\u00a0% of {LABELS[beside]}'s bytes"
         )
+        roof = "the same roof" if higher == "1" else f"a roof {higher} times as high"
+        return f"{LABELS[self.dtype]} moves {moved}, under {roof}. {self._gain(before)}"
+
+    def _gain(self, before: "Case") -> str:
+        gain = before.ms / self.ms
+        times = f"{few_digits(gain)} times as fast" if gain >= 1 else f"{few_digits(1 / gain)} times as long"
+        decides = {("memory", "memory"): "The bytes decide.", ("compute", "compute"): "The roof decides."}
+        instead = f"{time_text(self.ms)} instead of {time_text(before.ms)}, {times}"
+        if few_digits(max(gain, 1 / gain)) == "1":
+            instead = f"{time_text(self.ms)} in both"
+        return f"This product: {instead}. {decides.get((before.bound, self.bound), 'Both decide.')}"
+
+
+def compared_with(dtype: str, roof: Roof) -> str | None:
+    """Return the type of the device beside which `dtype` is looked at; None where it has no other."""
+    return next((other for other in (BESIDE[dtype], *WIDE) if other in roof.peaks and other != dtype), None)
 
 
 def facts(roofs: Iterable[Roof], recorded: Iterable[Mapping], sheets: Mapping[str, str]) -> dict:

@@ -72,6 +72,7 @@ export function productPicker(h, facts, actions) {
 
 /** The type and the device. */
 export function placePicker(h, facts, actions) {
+  const lacking = h("p", { class: "mp-sb-lacking" });
   const types = facts.types.map(([dtype, label]) => [dtype, h("button", { class: "mp-button", type: "button", on: { click: () => actions.setType(dtype) } }, label)]);
   const option = (roof) => h("option", { value: roof.name }, deviceLabel(roof));
   const [sheets, measured] = [false, true].map((was) => facts.roofs.filter((roof) => roof.measured === was).map(option));
@@ -79,7 +80,11 @@ export function placePicker(h, facts, actions) {
   const select = h("select", { class: "mp-input", on: { change: () => actions.setDevice(select.value) } }, group("data sheets", sheets), group("measured", measured));
   return {
     node: h("label", { class: "mp-field" }, h("span", {}, "Device"), select),
-    types: h("div", { class: "mp-sb-choices mp-sb-type", role: "group", "aria-label": "Type of A and B" }, h("span", { "aria-hidden": "true" }, "A and B in"), types.map(([, button]) => button)),
+    types: h("div", { class: "mp-sb-choices mp-sb-type", role: "group", "aria-label": "Type of A and B" }, h("span", { "aria-hidden": "true" }, "A and B in"), types.map(([, button]) => button), lacking),
+    say(text) {
+      setText(lacking, text);
+      lacking.hidden = text === "";
+    },
     draw({ type, roof }) {
       select.value = roof.name;
       for (const [dtype, button] of types) {
@@ -90,18 +95,20 @@ export function placePicker(h, facts, actions) {
   };
 }
 
-/** What would change the bound: more rows, or fewer bits. */
+/** What would change the bound: more rows; and what the type has changed. */
 export function changePanel(h, facts, actions) {
-  const [rows, eight] = ["rows", "eight"].map((name) => h("p", { class: `mp-sb-${name}` }));
+  const [rows, gain] = ["rows", "gain"].map((name) => h("p", { class: `mp-sb-${name}` }));
+  const title = h("h3", {});
   let least = null;
   const button = h("button", { class: "mp-button", type: "button", on: { click: () => least && actions.set({ m: least }) } });
   return {
     node: h("div", { class: "mp-sb-columns" }, h("div", { class: "mp-sb-change" }, h("h3", {}, "How many rows it takes"), rows, button),
-      h("div", { class: "mp-sb-change" }, h("h3", {}, "What FP8 changes"), eight)),
+      h("div", { class: "mp-sb-change" }, title, gain)),
     draw(shown) {
       least = shown.least !== null && shown.least <= SB_MOST ? Number(shown.least) : null;
       setText(rows, sbRows(shown));
-      setText(eight, sbEight(facts, shown));
+      setText(title, `What ${shown.type.label} changes`);
+      setText(gain, sbChange(facts, shown));
       setText(button, least === null ? "no M to take" : `take M = ${grouped(least)}`);
       button.setAttribute("aria-disabled", String(least === null || least === shown.m));
     },

@@ -75,11 +75,15 @@ export function ceilingsOf(facts, roof) {
   return [...ceilings].sort(([a], [b]) => b - a);
 }
 
-/** Heights from the top down, each moved below the one before by at least `gap`. */
-export const spreadDown = (heights, gap) => heights.reduce((placed, height) => [...placed, Math.min(height, (placed.at(-1) ?? Infinity) - gap)], []);
+/** Heights from the top down, each below the one before by at least `gap`, and none below `floor`. */
+export function spreadDown(heights, gap, floor) {
+  const placed = [];
+  for (const height of heights) placed.push(Math.min(height, (placed.at(-1) ?? Infinity) - gap));
+  return placed.map((height, i) => Math.max(height, floor + gap * (placed.length - 1 - i)));
+}
 
 /** The roofline of a device, all its ceilings, and the product on the roof of its type. */
-export function roofPicture(h, facts) {
+export function roofPicture(h, facts, signal) {
   const svgNode = (tag, name) => {
     const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
     node.setAttribute("class", `mp-sb-${name}`);
@@ -93,10 +97,20 @@ export function roofPicture(h, facts) {
   const word = (name, text) => h("span", { class: `mp-sb-${name}` }, text);
   const [ticks, levels, labels, marks] = ["ticks", "levels", "labels", "marks"].map((name) => word(name));
   const [dot, dotWord, ridgeWord] = [word("dot"), word("dot-word"), word("ridge-word")];
-  const zones = ["memory", "compute"].map((name) => word(`zone-word mp-sb-${name}-word`, `bound by ${name}`));
+  const zones = ["memory", "compute"].map((name) => h("span", { class: `mp-sb-zone-word mp-sb-${name}-word` }, h("span", {}, `bound by ${name}`)));
   const caption = h("p", { class: "mp-sb-caption" });
   const plot = h("div", { class: "mp-sb-plot" }, svg, labels, zones, marks, ridgeWord, dot, dotWord);
   const picture = h("div", { class: "mp-sb-picture", role: "img" }, levels, plot, ticks);
+  let [isRight, isRecorded] = [false, false];
+
+  function placeWord() {
+    const others = plot.querySelectorAll(".mp-sb-labels > span, .mp-sb-zone-word > span, .mp-sb-ridge-word, .mp-sb-this > span");
+    placeFreely(dotWord, plot, [...others].map(boxOf), wordPlaces(isRight, isRecorded));
+  }
+
+  const observer = new ResizeObserver(placeWord);
+  observer.observe(plot);
+  signal.addEventListener("abort", () => observer.disconnect());
   return {
     node: h("div", { class: "mp-sb-figure" }, h("span", { class: "mp-sb-axis", "aria-hidden": "true" }, "TFLOP/s"), picture, h("span", { class: "mp-sb-axis mp-sb-axis-x", "aria-hidden": "true" }, "operations per byte"),
       caption),
@@ -109,18 +123,45 @@ export function roofPicture(h, facts) {
       marks.replaceChildren(...recordMarks(h, facts, shown, axes));
       const edge = axes.across(shown.ridge);
       setText(ridgeWord, `ridge ${fewDigits(shown.ridge)}`);
-      ridgeWord.style.left = sbPercent(edge);
+      ridgeWord.style.setProperty("--at", sbPercent(edge));
       zones[0].style.cssText = `left: 0; width: ${sbPercent(edge)}`;
       zones[1].style.cssText = `left: ${sbPercent(edge)}; right: 0`;
       const [x, y] = [axes.across(shown.intensity), axes.up(shown.reached)];
       dot.style.cssText = dotWord.style.cssText = `left: ${sbPercent(x)}; bottom: ${sbPercent(y)}`;
-      picture.classList.toggle("mp-sb-left", x > 0.7);
-      picture.classList.toggle("mp-sb-two", Boolean(record));
+      [isRight, isRecorded] = [x > 0.7, Boolean(record)];
+      picture.classList.toggle("mp-sb-left", isRight);
       setText(dotWord, record ? "predicted" : "this product");
+      placeWord();
       picture.setAttribute("aria-label", sbPictureText(shown, record));
       setText(caption, `Thick: every M from 1 on, with this N and K. Dotted: the roofs of the other types.${marks.childElementCount ? " Diamonds: recorded." : ""}`);
     },
   };
+}
+
+// The places around the point for its word, the preferred one first: below it, or above where the recorded point is below.
+function wordPlaces(isRight, isRecorded) {
+  const [near, far] = isRight ? ["left", "right"] : ["right", "left"];
+  const [one, other] = isRecorded ? ["above", "below"] : ["below", "above"];
+  const sides = [near, far, "middle"];
+  return [...sides.map((side) => `${one} ${side}`), near, far, ...sides.map((side) => `${other} ${side}`), ...sides.map((side) => `below far ${side}`)];
+}
+
+function boxOf(node) {
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  return range.getBoundingClientRect();
+}
+
+/** Put a word at the first of its places that lies within the frame and touches no other box, else nowhere. */
+function placeFreely(word, frame, taken, places) {
+  const { left, right, top, bottom } = frame.getBoundingClientRect();
+  const isFree = (place) => {
+    word.dataset.at = place;
+    const box = boxOf(word);
+    if (box.left < left || box.right > right || box.top < top || box.bottom > bottom) return false;
+    return taken.every((other) => box.right <= other.left || other.right <= box.left || box.bottom <= other.top || other.bottom <= box.top);
+  };
+  word.dataset.at = places.find(isFree) ?? "nowhere";
 }
 
 // The lines and the zones, as paths in the unit square.
@@ -165,11 +206,11 @@ function levelMarks(h, { low, high }) {
 // At the left, where nothing but the ceilings' dotted ends is drawn.
 function ceilingLabels(h, facts, { roof, type }, { up }) {
   const ceilings = ceilingsOf(facts, roof);
-  const heights = spreadDown(ceilings.map(([peak]) => up(peak)), 0.062);
+  const heights = spreadDown(ceilings.map(([peak]) => up(peak)), 0.062, 0.15); // above the words of the zones
   return ceilings.map(([peak, dtypes], i) => {
     const text = `${dtypes.map((dtype) => typeOf(facts, dtype).label).join(", ")} ${fewDigits(peak)}`;
     const node = h("span", { class: dtypes.includes(type.dtype) ? "mp-sb-now" : null }, text);
-    node.style.bottom = sbPercent(Math.max(heights[i], 0.13)); // over the words of the zones
+    node.style.bottom = sbPercent(heights[i]);
     return node;
   });
 }

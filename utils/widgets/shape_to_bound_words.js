@@ -1,6 +1,8 @@
 // ShapeToBound in words: the twin of shape_to_bound_facts.py.
 
-const SB_WIDE = ["bfloat16", "float16", "tf32", "float32", "float64"]; // FP8 is compared with the first of them
+// What each type is compared with: the one that it takes the place of, else the first of the others that the device has.
+const SB_BESIDE = { float64: "float32", float32: "float64", tf32: "float32", float16: "float32", bfloat16: "float32", float8: "bfloat16" };
+const SB_WIDE = ["bfloat16", "float16", "tf32", "float32", "float64"];
 
 /** A time in the unit that leaves no zeros before it. */
 export function timeText(ms) {
@@ -33,6 +35,9 @@ export function sbRecord({ ms, type, roof }, record) {
   return `Recorded on ${record.device}: ${timeText(record.ms)}, ${fewDigits((100 * ms) / record.ms)}\u00a0% of the predicted speed.`;
 }
 
+/** That a device does not multiply in a type. */
+export const sbLacks = (facts, { name }, dtype) => `${name} has no products in ${typeOf(facts, dtype).label}.`;
+
 /** How many rows M would make, or keep, the product bound by compute. */
 export function sbRows({ n, k, bound, least, limit, ridge }) {
   const withThese = `With N = ${grouped(n)} and K = ${grouped(k)}`;
@@ -40,16 +45,27 @@ export function sbRows({ n, k, bound, least, limit, ridge }) {
   return bound === "compute" ? `${withThese} it is bound by compute down to M = ${grouped(least)}.` : `${withThese} it is bound by compute from M = ${grouped(least)} on.`;
 }
 
-/** What FP8 changes: fewer bytes, a higher roof, and which of the two this product feels. */
-export function sbEight(facts, { m, n, k, roof }) {
-  const wide = SB_WIDE.find((dtype) => dtype in roof.peaks);
-  if (!("float8" in roof.peaks) || !wide) return `${roof.name} has no products in FP8.`;
-  const [before, after] = [wide, "float8"].map((dtype) => sbCase({ m, n, k }, typeOf(facts, dtype), roof));
-  const decides = before.bound !== after.bound ? "Both decide." : after.bound === "memory" ? "The bytes decide." : "The roof decides.";
+/** The type of the device beside which another is looked at; undefined where it has no other. */
+export const comparedWith = (dtype, roof) => [SB_BESIDE[dtype], ...SB_WIDE].find((other) => other in roof.peaks && other !== dtype);
+
+/** What the type changes beside another one: the bytes, the roof, and which of the two this product feels. */
+export function sbChange(facts, after) {
+  const { type, roof } = after;
+  const beside = comparedWith(type.dtype, roof);
+  if (!beside) return `${roof.name} has no other type to compare it with.`;
+  const before = sbCase(after, typeOf(facts, beside), roof);
+  const [share, higher] = [fewDigits((100 * after.moved) / before.moved), fewDigits(after.peak / before.peak)];
+  const moved = share === "100" ? `as many bytes as ${before.type.label}` : `${share}\u00a0% of ${before.type.label}'s bytes`;
+  const under = higher === "1" ? "the same roof" : `a roof ${higher} times as high`;
+  return `${type.label} moves ${moved}, under ${under}. ${gainText(before, after)}`;
+}
+
+function gainText(before, after) {
   const gain = before.ms / after.ms;
   const times = gain >= 1 ? `${fewDigits(gain)} times as fast` : `${fewDigits(1 / gain)} times as long`;
-  return `FP8 moves ${fewDigits((100 * after.moved) / before.moved)}\u00a0% of ${before.type.label}'s bytes, under a roof ${fewDigits(after.peak / before.peak)} times as high. `
-    + `This product: ${timeText(after.ms)} instead of ${timeText(before.ms)}, ${times}. ${decides}`;
+  const decides = before.bound !== after.bound ? "Both decide." : after.bound === "memory" ? "The bytes decide." : "The roof decides.";
+  const isSame = fewDigits(Math.max(gain, 1 / gain)) === "1";
+  return `This product: ${isSame ? `${timeText(after.ms)} in both` : `${timeText(after.ms)} instead of ${timeText(before.ms)}, ${times}`}. ${decides}`;
 }
 
 /** The picture in words. */
