@@ -8,7 +8,6 @@ export const SCALINGS = {
   tensor: { tile: [null, null], stored: "float32" },
   row: { tile: [1, null], stored: "float32" },
   "1x128": { tile: [1, 128], stored: "float32" },
-  "128x128": { tile: [128, 128], stored: "float32" },
   mx: { tile: [1, 32], stored: "power" },
   nvfp4: { tile: [1, 16], stored: "float8_e4m3fn" },
 };
