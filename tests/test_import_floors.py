@@ -60,6 +60,7 @@ FLOORS = (
         "scaled_product",
         "float8_recipes",
         "fp8",
+        "fp8_failures",
         "recipes",
         "activation_tables",
         "activations",

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from utils.accumulators import ACCUMULATORS
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU, FLOAT16
 from utils.scaled import quantize
-from utils.scaled_product import emulated, scaled_matmul, swizzled, transposed, why_emulated
+from utils.scaled_product import _kernel, emulated, scaled_matmul, swizzled, transposed, why_emulated
 from utils.scaling import SCALINGS
 
 PAIRS = (
@@ -194,6 +194,20 @@ def test_scales_stand_where_the_block_scaled_tensor_core_looks_for_them():
 def test_scales_of_mx_are_exact_in_e8m0():
     one = quantize(drawn(32, 64) * torch.logspace(-30, 30, 32)[:, None], FLOAT8_E4M3FN, "mx")
     assert torch.equal(one.stored.to(FLOAT8_E8M0FNU.torch_dtype).float(), one.stored)
+
+
+@pytest.mark.skipif(not hasattr(F, "scaled_mm"), reason="this torch has no scaled_mm")
+@pytest.mark.parametrize(("left", "right"), PAIRS[1:-1])
+def test_what_a_kernel_gets_passes_torchs_checks_of_cudas_rules(left, right):
+    a, b = pair(left, right, m=256, k=512, n=384)  # no multiple of 128: torch's check of shapes has another rule there
+    for one in (a, b):
+        for name in ("values", "scale_inv", "stored"):
+            setattr(one, name, getattr(one, name).to("meta"))
+    assert _kernel(a, b, torch.bfloat16, False).shape == (256, 384)
+    if left == "row":  # the check is one: a scale too few is found
+        a.scale_inv = a.scale_inv[1:]
+        with pytest.raises((RuntimeError, ValueError), match="scale_a"):
+            _kernel(a, b, torch.bfloat16, False)
 
 
 @pytest.mark.gpu

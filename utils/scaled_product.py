@@ -110,8 +110,8 @@ def _kernel(a: Scaled, b: Scaled, out_dtype: torch.dtype, fast_accumulation: boo
     b = transposed(b)  # [N, K]: both operands have K last, and so have their scales
     recipes = [getattr(F.ScalingType, _KERNELS[one.scaling.tile, one.scaling.scale_format]) for one in (a, b)]
     scales = [_kernel_scale(a), _kernel_scale(b)]
-    if b.scaling.tile in ((1, None), (128, 128)):  # these two torch wants as [1, N] and [K / 128, N / 128]
-        scales[1] = scales[1].t()
+    if b.scaling.tile == (1, None):
+        scales[1] = scales[1].t()  # [1, N]
     swizzle = F.SwizzleType.SWIZZLE_32_4_4 if a.scaling.scale_format is FLOAT8_E8M0FNU else None
     return F.scaled_mm(
         a.codes(),
@@ -137,7 +137,8 @@ def _kernel_scale(one: Scaled) -> torch.Tensor:
     if one.scaling.tile == (1, 128):
         return scale_inv.t().contiguous().t()  # [rows, K / 128], the rows next to each other
     if one.scaling.tile == (128, 128):
-        return F.pad(scale_inv, (0, -scale_inv.shape[1] % 4))  # a row of scales begins at a multiple of 16 bytes
+        # [K / 128, rows / 128], those of K next to each other, and each column at a multiple of 16 bytes
+        return F.pad(scale_inv, (0, -scale_inv.shape[1] % 4)).t()
     return scale_inv.contiguous()
 
 
