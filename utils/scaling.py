@@ -11,8 +11,8 @@ to the format. Scales are finite and positive whatever the values are:
 * in `quantize_tiles` values that are not finite have no say in the scale of their tile. An infinity saturates with its
   sign, a NaN stays a NaN, and their neighbours become what they would be without them.
 
-The fast twin for torch tensors is `utils.scaled`. `utils.blockwise` is another thing, the 8-bit moments of an optimizer.
-Its codes are no floating-point format, so it shares none of this.
+The twin for torch tensors is `utils.scaled`. Another thing is `utils.blockwise`, the 8-bit moments of an optimizer,
+whose codes are no floating-point format.
 """
 
 import math
