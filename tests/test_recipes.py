@@ -1,14 +1,18 @@
 """Each recipe produces the dtypes that it claims, and float16 without hardware equals float16 with it."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
 
-from utils import batches, fine_tuning, machine, measure, models, recipes
+from utils import batches, fine_tuning, kept, machine, measure, memory, models, recipes
 from utils.fast_half import HALVES, FastHalf
+from utils.float8_recipes import FLOAT8_RECIPES, Float8Recipe
+from utils.fp8 import Float8Linear
 from utils.optimizers import Kahan, Master, Nearest, Stochastic
 from utils.product_precision import restored, switches
-from utils.recipes import ARMS, PLAIN, RECIPES
+from utils.recipes import ARMS, FLOAT8, KNOWN, PLAIN, RECIPES
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
@@ -261,3 +265,105 @@ def test_emulation_covers_the_backward_pass_and_leaves_float32_alone(dtype):
     direct.load_state_dict(wide.state_dict())
     direct(x.to(dtype).float()).square().sum().backward()
     assert torch.equal(direct.weight.grad, wide.weight.grad)
+
+
+# FP8 layers
+
+
+def test_the_recipes_with_fp8_layers_have_the_names_that_the_layers_have():
+    assert list(FLOAT8) == list(FLOAT8_RECIPES)
+    assert list(KNOWN) == [*RECIPES, *FLOAT8]
+    assert all(recipes.recipe(name).float8 is FLOAT8_RECIPES[name] for name in FLOAT8)
+    assert all(recipe.note and recipe.float8 is None for recipe in RECIPES.values())
+
+
+@pytest.mark.parametrize("name", FLOAT8)
+def test_linear_layers_but_the_head_multiply_in_fp8_and_everything_that_is_kept_is_float32(name, batch):
+    trainer = trainer_for(recipes.recipe(name))
+    before = [weight.clone() for weight in trainer.model.parameters()]
+    with trainer.recipe.on(CPU):
+        trainer.step(batch)
+        with trainer.recipe.autocast(CPU):
+            logits = trainer.model(input_ids=batch.ids, attention_mask=batch.mask).logits
+    linears = {n: type(one) for n, one in trainer.model.named_modules() if isinstance(one, nn.Linear)}
+    assert {n for n, kind in linears.items() if kind is nn.Linear} == {"pre_classifier", "classifier"}
+    assert sum(kind is Float8Linear for kind in linears.values()) == 6
+    parameters = list(trainer.model.parameters())
+    assert {weight.dtype for weight in parameters} == {weight.grad.dtype for weight in parameters} == {torch.float32}
+    assert {moment.dtype for moment in measure.optimizer_tensors(trainer.optimizer)} == {torch.float32}
+    assert logits.dtype is torch.bfloat16
+    assert not all(map(torch.equal, before, parameters))
+
+
+def test_a_step_in_fp8_is_near_that_of_bfloat16_and_another_one_for_each_recipe(batch):
+    losses = {}
+    for name in ("bf16-mixed", *FLOAT8):
+        trainer = trainer_for(recipes.recipe(name))
+        trainer.model.eval()  # without dropout
+        with trainer.recipe.on(CPU):
+            losses[name] = trainer.loss(batch).item()
+    assert all(loss == pytest.approx(losses["bf16-mixed"], abs=0.02) for loss in losses.values()), losses
+    assert losses["fp8-current"] != losses["fp8-mx"] != losses["bf16-mixed"] != losses["fp8-current"]
+
+
+def test_small_gradients_are_zeros_in_e4m3_without_a_scale(batch):
+    left = {}
+    for name in ("fp8-unscaled-e4m3", "fp8-unscaled", "fp8-current", "bf16-mixed"):
+        trainer = trainer_for(recipes.recipe(name))
+        with trainer.recipe.on(CPU):
+            (trainer.loss(batch) / 64).backward()
+        gradient = trainer.model.distilbert.transformer.layer[0].ffn.lin2.weight.grad
+        left[name] = (gradient != 0).float().mean().item()
+    assert left["fp8-unscaled-e4m3"] == 0, left
+    assert left["fp8-unscaled-e4m3"] < left["fp8-unscaled"] < left["fp8-current"] <= left["bf16-mixed"], left
+
+
+def test_fp8_layers_are_emulated_on_every_cpu_and_their_remark_says_so(monkeypatch):
+    monkeypatch.setattr(machine, "_cpu_report", lambda: {"avx512_bf16": True, "avx512_fp16": True})
+    for recipe in FLOAT8.values():
+        assert recipe.emulated(CPU)
+        assert recipe.remark(CPU).startswith("emulated: a CPU multiplies FP8 values in float32")
+    with recipes.recipe("fp8-current").on(CPU):  # bfloat16 is there: nothing imitates it
+        assert torch.utils._python_dispatch._get_current_dispatch_mode() is None
+    monkeypatch.setattr(Float8Recipe, "why_emulated", lambda recipe, device: "")
+    assert not recipes.recipe("fp8-current").emulated(CPU)
+    assert recipes.recipe("fp8-current").remark(CPU) == ""
+
+
+def test_delayed_scales_go_on_where_a_checkpoint_was_taken(batch):
+    first, second = (trainer_for(recipes.recipe("fp8-delayed")) for _ in range(2))
+    with first.recipe.on(CPU):
+        first.step(batch)
+        second.load_state_dict(copy.deepcopy(first.state_dict()))
+        histories = [name for name in second.state_dict()["model"] if "amax_history" in name]
+        assert len(histories) == 18
+        for trainer in (first, second):
+            torch.manual_seed(0)  # dropout
+            trainer.step(batch)
+    mine, theirs = (trainer.state_dict()["model"] for trainer in (first, second))
+    assert [name for name in mine if not torch.equal(mine[name], theirs[name])] == []
+
+
+def test_the_ledger_of_a_recipe_with_fp8_layers_is_measured_and_predicted_without_its_activations(batch):
+    trainer = trainer_for(recipes.recipe("fp8-current"))
+    with trainer.recipe.on(CPU):
+        trainer.step(batch)
+    measured = memory.measured(trainer, batch)
+    predicted = memory.predict(trainer.model, trainer.recipe, batch=0)
+    assert 0 < measured.activations < memory.measured(_stepped("bf16-mixed", batch), batch).activations
+    assert (predicted.weights, predicted.gradients) == (measured.weights, measured.gradients)
+    assert (predicted.optimizer, predicted.activations) == (measured.optimizer, 0)
+    with pytest.raises(ValueError, match="no formula for what fp8-current saves; measure it, or take batch=0"):
+        memory.predict(trainer.model, "fp8-current", batch=2)
+
+
+def _stepped(name: str, batch: batches.Batch) -> fine_tuning.Trainer:
+    trainer = trainer_for(recipes.recipe(name))
+    with trainer.recipe.on(CPU):
+        trainer.step(batch)
+    return trainer
+
+
+def test_a_model_with_fp8_layers_is_not_kept():
+    with pytest.raises(ValueError, match="a model trained in fp8-delayed is not kept: its FP8 layers would be lost"):
+        kept.kept(None, recipes.recipe("fp8-delayed"), seed=0, device=CPU, load=None)

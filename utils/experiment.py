@@ -19,7 +19,7 @@ from utils.checkpoints import SUFFIX, Clock, Place
 from utils.fine_tuning import History, Trainer
 from utils.language_task import Task as LanguageTask
 from utils.optimizers import LostUpdates
-from utils.recipes import RECIPES, Recipe
+from utils.recipes import KNOWN, Recipe
 from utils.review_task import Task as ReviewTask
 from utils.watch import PREFIX, LargestGradients, Watch, evenly
 
@@ -27,7 +27,7 @@ CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the m
     *("utils.grammar", "utils.data", "utils.vocabulary", "utils.batches", "utils.models", "utils.recipes"),
     *("utils.fast_half", "utils.fine_tuning", "utils.experiment", "utils.records"),
     *("utils.optimizers", "utils.blockwise", "utils.fake_quantize", "utils.rounding_kernels"),
-    "utils.product_precision",
+    *("utils.product_precision", "utils.fp8", "utils.float8_recipes", "utils.scaled_product", "utils.scaled"),
 )
 CODE_OF_A_RECORD = (*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.operations", "utils.results")
 CHECKPOINT_EVERY = 200  # steps
@@ -248,7 +248,7 @@ class Difference:
 def against(
     finished: list[records.Record], *, baseline: str = "32-true", value: str = "accuracy"
 ) -> dict[str, Difference]:
-    """Return by recipe the paired differences of one of the results to the baseline, in the order of `RECIPES`.
+    """Return by recipe the paired differences of one of the results to the baseline, in the order of `KNOWN`.
 
     Paired: runs of one seed begin with the same weights and see the same batches, so most of what a seed decides
     cancels. Seeds that only one of the two has are left out, and so is a recipe that shares none with the baseline.
@@ -259,7 +259,7 @@ def against(
         for seed in record.seeds:
             found.setdefault(record.recipe, {})[seed] = math.nan if number is None else number
     base, differences = found.get(baseline, {}), {}
-    for name in [name for name in RECIPES if name in found and name != baseline]:
+    for name in [name for name in KNOWN if name in found and name != baseline]:
         seeds = tuple(sorted(found[name].keys() & base.keys()))
         if seeds:
             by_seed = tuple(found[name][seed] - base[seed] for seed in seeds)

@@ -34,7 +34,10 @@ def kept(
 
     The same run: plan, recipe, seed, kind of device, texts, and the source of the plan's modules and `CODE_OF_A_RUN`.
     `load(folder, dtype=...)` reads what `save_pretrained` wrote.
+    Raises: ValueError for a recipe with FP8 layers, which that writes as plain ones.
     """
+    if recipe.float8:
+        raise ValueError(f"a model trained in {recipe.name} is not kept: its FP8 layers would be lost; use run(...)")
     task, key = plan.task, run_key(plan, recipe, seed=seed, device=device)
     folder = cache.root() / f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}-{key}"
     cached = (folder / "config.json").is_file()

@@ -119,7 +119,8 @@ def predict(
     fused kernel, where the device has one. `padded`: whether texts are shorter than `length`, see `activations.terms`.
     `accumulate`: the parts that the batch is split into. `shards`, `stage`: see `Ledger.sharded`; each process has such
     a batch.
-    Raises: ValueError for what is not known: a name, a kind of model, an optimizer, an attention, a device, a stage.
+    Raises: ValueError for what is not known: a name, a kind of model, an optimizer, an attention, a device, a stage,
+    and the activations of a recipe with FP8 layers.
     """
     recipe = recipe_called(recipe) if isinstance(recipe, str) else recipe
     if optimizer not in OPTIMIZERS:
@@ -228,8 +229,8 @@ def _casts(weights: list[torch.Tensor], kept: Iterable[torch.Tensor]) -> int:
 
 
 def _is_cast(tensor: torch.Tensor, weight: torch.Tensor) -> bool:
-    if tensor.dtype is weight.dtype or not tensor.dim() == weight.dim() == 2:
-        return False
+    if tensor.dtype is weight.dtype or tensor.itemsize == 1 or not tensor.dim() == weight.dim() == 2:
+        return False  # torch cannot compare FP8 tensors; autocast's copies have 16 bits
     return torch.equal(tensor, copy := weight.to(tensor.dtype)) or torch.equal(tensor.t(), copy)
 
 

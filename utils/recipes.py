@@ -5,6 +5,10 @@ weights, gradients and optimizer state, with the matrix products under autocast.
 keeps a weight that it has updated (`utils.optimizers`): "master" in a float32 copy, "kahan" with its rounding error
 beside it, "stochastic" rounded at random. "high" and "medium" let a float32 product round its inputs, "eps" is a larger
 eps for Adam, "moments" are moments in float32. "16-mixed-unscaled" has no loss scaler, to show what that is for.
+
+`RECIPES` are those that a dtype decides. `FLOAT8` are bf16-mixed whose linear layers, all but the head, multiply in
+FP8 (`utils.fp8`), by the recipes of that name there: embeddings, norms, attention's own products and head stay as they
+are in bf16-mixed, so that a difference to it is FP8's.
 """
 
 import contextlib
@@ -17,6 +21,8 @@ from torch import nn
 
 from utils import machine
 from utils.fast_half import HALVES, FastHalf
+from utils.float8_recipes import FLOAT8_RECIPES, Float8Recipe
+from utils.fp8 import convert
 from utils.optimizers import AdamW, Kahan, Master, Nearest, Stochastic
 from utils.product_precision import allowing
 
@@ -28,8 +34,9 @@ class Recipe:
     `compute` is autocast's dtype, None where the operations follow the weights; `optimizer` is that of Adam's moments.
     `float32_matmul` is what a float32 product may do ("highest": float32 throughout; "high": round its inputs to TF32;
     "medium": to bfloat16); `product_bits` says what it does. `store`: how our AdamW keeps the weights; None where
-    torch's does the step. `epsilon` is Adam's eps, None for that of the schedule. `note` says in one sentence what the
-    recipe is; `remark(device)` what a device makes of it.
+    torch's does the step. `epsilon` is Adam's eps, None for that of the schedule. `float8`: how linear layers multiply
+    in FP8, None where they do not. `note` says in one sentence what the recipe is; `remark(device)` what a device makes
+    of it.
     """
 
     name: str
@@ -41,16 +48,23 @@ class Recipe:
     float32_matmul: str = "highest"
     store: Nearest | None = None
     epsilon: float | None = None
+    float8: Float8Recipe | None = None
     note: str = ""
 
     @property
     def arithmetic(self) -> torch.dtype:
-        """The dtype of the inputs of the matrix products."""
+        """The dtype of the inputs of the matrix products, but for those in FP8."""
         return self.compute or self.weights
 
     def prepare(self, model: nn.Module, device: torch.device) -> nn.Module:
-        """Move the model to the device and its weights to their dtype."""
-        return model.to(device=device, dtype=self.weights)
+        """Move the model to the device and its weights to their dtype; with `float8`, replace its linear layers too.
+
+        Raises: ValueError for `float8` and a model without a layer that FP8 products take.
+        """
+        model = model.to(device=device, dtype=self.weights)
+        if self.float8:
+            convert(model, self.float8)
+        return model
 
     def autocast(self, device: torch.device) -> contextlib.AbstractContextManager:
         """Return the context of the forward pass."""
@@ -89,7 +103,10 @@ class Recipe:
         return torch.amp.GradScaler(device.type, enabled=self.needs_loss_scaling, growth_interval=growth_interval)
 
     def emulated(self, device: torch.device) -> bool:
-        """Say whether this device has no such products: they are computed in float32 and rounded."""
+        """Say whether this device lacks products of the recipe: they are computed in float32, from rounded values."""
+        return self._narrow_emulated(device) or bool(self.float8 and self.float8.emulated(device))
+
+    def _narrow_emulated(self, device: torch.device) -> bool:
         native, _ = machine.narrow_matmul(self.arithmetic, device)
         return native is False
 
@@ -121,7 +138,9 @@ class Recipe:
             )
         if self.float32_matmul != "highest":
             return f"on {here} a float32 product keeps {self.product_bits(device)} significant bits of its inputs"
-        if self.emulated(device):
+        if self.float8 and (said := self.float8.remark(device)):
+            return said
+        if self._narrow_emulated(device):
             name = str(self.arithmetic).removeprefix("torch.")
             return f"emulated: {here} has no {name} products; float32 computes them, then rounds"
         return ""
@@ -129,7 +148,7 @@ class Recipe:
     @contextlib.contextmanager
     def on(self, device: torch.device) -> Iterator[None]:
         """Hold the rules of this recipe for forward, backward and optimizer step, and restore the old ones."""
-        slow = device.type == "cpu" and self.arithmetic in HALVES and self.emulated(device)
+        slow = device.type == "cpu" and self.arithmetic in HALVES and self._narrow_emulated(device)
         with allowing(self.float32_matmul), FastHalf() if slow else contextlib.nullcontext():
             yield
 
@@ -139,10 +158,9 @@ def _true(name: str, dtype: torch.dtype, note: str, **fields) -> Recipe:
     return Recipe(name, note=note, **usual | fields)
 
 
-def _mixed(name: str, dtype: torch.dtype, note: str, *, needs_loss_scaling: bool = False) -> Recipe:
+def _mixed(name: str, dtype: torch.dtype, note: str, **fields) -> Recipe:
     wide = torch.float32
-    kept = {"weights": wide, "gradients": wide, "optimizer": wide}
-    return Recipe(name, compute=dtype, needs_loss_scaling=needs_loss_scaling, note=note, **kept)
+    return Recipe(name, weights=wide, compute=dtype, gradients=wide, optimizer=wide, note=note, **fields)
 
 
 _F16, _BF16, _F32, _F64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
@@ -193,6 +211,11 @@ RECIPES = {
         ),
     )
 }
+FLOAT8 = {
+    name: _mixed(name, _BF16, f"bf16-mixed with linear layers in FP8: {float8.note}", float8=float8)
+    for name, float8 in FLOAT8_RECIPES.items()
+}
+KNOWN = RECIPES | FLOAT8
 PLAIN = tuple(name for name in RECIPES if name.count("-") == 1)  # the names that Lightning has, too
 ARMS = (  # of the comparison on DistilBERT, in the order in which it is told
     *("64-true", "32-true", "32-true-high", "32-true-medium", "16-mixed", "bf16-mixed"),
@@ -205,6 +228,6 @@ def recipe(name: str) -> Recipe:
 
     Raises: ValueError with the known names when there is none.
     """
-    if name not in RECIPES:
-        raise ValueError(f"unknown recipe {name!r}; the known ones are {', '.join(RECIPES)}")
-    return RECIPES[name]
+    if name not in KNOWN:
+        raise ValueError(f"unknown recipe {name!r}; the known ones are {', '.join(KNOWN)}")
+    return KNOWN[name]

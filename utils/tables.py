@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from utils import command, measure, records
-from utils.recipes import RECIPES
+from utils.recipes import KNOWN
 
 RATES = ("tokens/s", "padding", "TFLOP/s", "of a matmul")  # a matmul: the rate of one large product on this device
 
@@ -11,13 +11,13 @@ RATES = ("tokens/s", "padding", "TFLOP/s", "of a matmul")  # a matmul: the rate 
 def summary(
     finished: list[records.Record], *, measured: Callable[[str, list[dict]], dict[str, str]]
 ) -> list[dict[str, str]]:
-    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `RECIPES`.
+    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `KNOWN`.
 
     `measured` gives an experiment's own columns from the name of a recipe and its results. Times and rates are means
     over the seeds; a rate that a record lacks is a "-".
     """
     rows = []
-    for name in [name for name in RECIPES if any(record.recipe == name for record in finished)]:
+    for name in [name for name in KNOWN if any(record.recipe == name for record in finished)]:
         runs = [record.results for record in finished if record.recipe == name]
         memory, scale = runs[-1]["memory"], runs[-1]["loss_scale"]
         kinds = {"weights": "weights", "gradients": "gradients", "optimizer": "optimizer"}
