@@ -102,7 +102,7 @@ FLOAT8_RECIPES: dict[str, Float8Recipe] = {
         ),
         Float8Recipe(
             "fp8-unscaled-e4m3",
-            "every scale is 1; gradients in E4M3, whose smallest value most of them do not reach",
+            "every scale is 1; gradients in E4M3, which has no room for small ones",
             backward=FLOAT8_E4M3FN,
             activations="none",
             weights="none",

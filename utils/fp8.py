@@ -128,8 +128,10 @@ class _Twice:
 
     def _quantize(self, wide: torch.Tensor, fmt: FloatFormat, scaling: str) -> Scaled:
         result = quantize(wide, fmt, scaling, scale=self.scale)
-        result.values.masked_fill_(wide.isinf(), torch.nan)  # quantize() saturates infinities, and hides them so
-        return replace(result, values=result.codes()) if fmt.torch_dtype else result
+        on_cpu = wide.device.type == "cpu"
+        if not (on_cpu and wide.sum().isfinite()):  # a GPU would have to wait for the answer
+            result.values.masked_fill_(wide.isinf(), torch.nan)  # quantize() saturates infinities, and hides them so
+        return result if on_cpu else _in_codes(result)  # an emulated product would have to widen them again
 
     def turned(self) -> Scaled:
         """Return it transposed, row-major: the same codes where the scales serve both axes, else quantised anew."""
@@ -138,6 +140,11 @@ class _Twice:
             view = transposed(plain)
             return replace(view, values=view.values.contiguous())
         return self._quantize(self.wide.t().contiguous(), plain.fmt, SCALINGS[plain.scaling.name])
+
+
+def _in_codes(one: Scaled) -> Scaled:
+    """Return the same with its values in the one-byte dtype of the format, where torch has it."""
+    return replace(one, values=one.codes()) if one.fmt.torch_dtype else one
 
 
 class _Products(torch.autograd.Function):
@@ -151,7 +158,7 @@ class _Products(torch.autograd.Function):
         if recording:  # inside forward() torch no longer tells, and needs_input_grad is true under no_grad() too
             ctx.layer, ctx.moving, ctx.dtypes = layer, moving, (x.dtype, weight.dtype)
             needed = zip(ctx.needs_input_grad, (weights, activations), strict=False)
-            _keep(ctx, [one.turned() if needs else None for needs, one in needed])
+            _keep(ctx, [_in_codes(one.turned()) if needs else None for needs, one in needed])
         return layer._multiply("forward", activations.plain, weights.plain, out_dtype)
 
     @staticmethod
