@@ -11,6 +11,7 @@ from utils.checks import accumulation, accumulation_questions
 from utils.checks.accumulation import cut, running
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.formats import FloatFormat
+from utils.questions import judge
 from utils.rounding import toward_zero
 from utils.tensor_core import truncating_matmul
 
@@ -41,6 +42,22 @@ def test_the_distance_of_promotions_is_the_formula_of_the_chapter():
     bounds = [share * 3 * 2**bits for bits, share in ((14, 0.01), (14, 0.001), (16, 0.001))]
     answers = [2 ** math.floor(math.log2(bound)) for bound in bounds]
     assert accumulation.check_promote_every(dict(zip(accumulation_questions.PROMOTE_EVERY, answers, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "hint"),
+    [
+        (accumulation_questions.EVERY_ONE_PERCENT, 491.52, accumulation_questions.AT_THE_BOUND),
+        (accumulation_questions.EVERY_ONE_PERCENT, 492, accumulation_questions.AT_THE_BOUND),
+        (accumulation_questions.EVERY_ONE_PERCENT, 300, accumulation_questions.NO_POWER),
+        (accumulation_questions.EVERY_TENTH, 49.15, accumulation_questions.AT_THE_BOUND),
+        (accumulation_questions.EVERY_TENTH, 48, accumulation_questions.NO_POWER),
+        (accumulation_questions.EVERY_SIXTEEN, 196.6, accumulation_questions.AT_THE_BOUND),
+        (accumulation_questions.EVERY_SIXTEEN, 100, accumulation_questions.NO_POWER),
+    ],
+)
+def test_the_bound_itself_and_what_lies_below_it_get_their_hints(name, answer, hint):
+    assert judge(accumulation_questions.PROMOTE_EVERY[name], answer).message == hint
 
 
 @pytest.mark.parametrize(("bits", "share", "n"), [(14, 0.01, 256), (14, 0.001, 32), (16, 0.001, 128)])

@@ -133,6 +133,9 @@ def a_number(**changes):
         ({"wrong": {"8": "Eight."}}, "the wrong answer 8 counts as right"),
         ({"wrong": {"7.9": "Near."}, "tolerance": 0.05}, "the wrong answer 7.9 counts as right"),
         ({"wrong": {"4": "Half.", "2^2": "A power."}}, r"2\^2 counts as another one"),
+        ({"within": {"3 to 1": "Small."}}, "is no range"),
+        ({"within": {"one to 3": "Small."}}, "is not a number of a question"),
+        ({"within": {"1 to 3": ""}}, "without a word"),
         ({"answer": "eight"}, "is not a number of a question"),
         ({"says": "an `open end"}, "leaves a backtick open"),
     ],
@@ -140,6 +143,14 @@ def a_number(**changes):
 def test_a_number_that_would_mislead_is_refused(changes, says):
     with pytest.raises(ValueError, match=says):
         a_number(**changes)
+
+
+def test_a_range_speaks_for_all_in_it_but_those_that_are_foreseen():
+    question = a_number(within={"1 to 5": "Small.", "6 to 20": "Large."})
+    said = {value: judge(question, value).message for value in (1, 4, 5, 5.5, 8, 19.99, 20, 20.01)}
+    assert said == {1: "Small.", 4: "Half.", 5: "Small.", 5.5: "No.", 8: "Yes.", 19.99: "Large.", 20: "Large.",
+                    20.01: "No."}  # fmt: skip
+    assert a_number(within={"1 to 5": "Small."}).as_json()["within"] == {"1 to 5": "Small."}
 
 
 RIGHT, WRONG = Option("a", "Yes.", right=True), Option("b", "No.")

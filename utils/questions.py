@@ -77,9 +77,10 @@ class Number:
 
     `answer` and the keys of `wrong` are numbers as text: "2049", "2^-24", "1/3", "0x2A"; an answer that begins with 0x
     or 0b is a code, and bits are read too. `says` is said when it is right, `wrong` holds a hint for each foreseen
-    wrong answer, `otherwise` the one for all others; `hints` are given one at a time to whoever asks. An answer is
-    right if it is within `tolerance` (relative) of `answer`; one within `near` of it is told that it was rounded, where
-    that can be: 450 is a rounded 448, 449 is not, and no code is rounded. `unit` stands behind the field: "%", "bytes".
+    wrong answer, `within` one for all other answers in a range, "33 to 48" with both ends, and `otherwise` the one for
+    the rest; `hints` are given one at a time to whoever asks. An answer is right if it is within `tolerance`
+    (relative) of `answer`; one within `near` of it is told that it was rounded, where that can be: 450 is a rounded
+    448, 449 is not, and no code is rounded. `unit` stands behind the field: "%", "bytes".
     Raises ValueError for an id of the wrong form, a number that cannot be read, a text that is empty or leaves a
     backtick open, and a foreseen wrong answer that counts as right or as another one.
     """
@@ -94,17 +95,22 @@ class Number:
     tolerance: float = 0.0
     near: float = 0.005
     unit: str = ""
+    within: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_id(self.id)
         number(self.answer)
-        for text in (self.text, self.says, self.otherwise, *self.wrong.values(), *self.hints):
+        for text in (self.text, self.says, self.otherwise, *self.wrong.values(), *self.within.values(), *self.hints):
             _check_said(self.id, text)
         for text, hint in self.wrong.items():
             if self.is_right(number(text)):
                 raise ValueError(f"question {self.id!r}: the wrong answer {text} counts as right")
             if judge(self, number(text)).message != hint:
                 raise ValueError(f"question {self.id!r}: the wrong answer {text} counts as another one")
+        for text in self.within:
+            low, high = _ends(text)
+            if not low < high:
+                raise ValueError(f"question {self.id!r}: {text!r} is no range; the smaller number comes first")
 
     @property
     def is_code(self) -> bool:
@@ -118,7 +124,12 @@ class Number:
     def as_json(self) -> dict:
         """Give the question as the page reads it."""
         said = {"kind": "number", "id": self.id, "text": self.text, "answer": self.answer, "says": self.says}
-        said |= {"wrong": dict(self.wrong), "otherwise": self.otherwise, "hints": list(self.hints)}
+        said |= {
+            "wrong": dict(self.wrong),
+            "within": dict(self.within),
+            "otherwise": self.otherwise,
+            "hints": list(self.hints),
+        }
         said |= {"tolerance": self.tolerance, "near": self.near, "unit": self.unit}
         return {key: value for key, value in said.items() if value}
 
@@ -160,6 +171,10 @@ def judge(question: Choice | Number, answer: float | int) -> Judgement:
     known = [text for text in question.wrong if _same(answer, number(text), question.tolerance)]
     if known:
         return Judgement(NOT_YET, question.wrong[min(known, key=lambda text: abs(answer - number(text)))])
+    for text, hint in question.within.items():
+        low, high = _ends(text)
+        if low <= answer <= high:
+            return Judgement(NOT_YET, hint)
     if not question.is_code and _is_rounded(answer, number(question.answer), question.near):
         return Judgement(NOT_YET, ROUNDED)
     return Judgement(NOT_YET, question.otherwise)
@@ -176,6 +191,12 @@ def number(text: str) -> float:
         return math.inf if read_number(text) > 0 else -math.inf
     except ValueError:
         raise ValueError(f"{text!r} is not a number of a question; write it like 2049, 2^-24, 1/3 or 0x2A") from None
+
+
+def _ends(text: str) -> tuple[float, float]:
+    """Read a range. Raises ValueError for anything but two numbers with " to " between them."""
+    low, high = text.split(" to ")
+    return number(low), number(high)
 
 
 def _same(value: float, wanted: float, tolerance: float) -> bool:

@@ -441,7 +441,9 @@ def answers(question):
     ]
     more = [-wanted, 2 * wanted, wanted + 1, wanted - 1, round(wanted, -1) if math.isfinite(wanted) else 0, 0, 1e300]
     more += [math.nextafter(wanted, math.inf), float(f"{wanted:.2e}"), math.inf, -math.inf, math.nan]
-    return [question.answer, *question.wrong, *(repr(value) for value in near + more)]
+    ends = [end for text in question.within for end in text.split(" to ")]
+    more += [number(end) + step for end in ends for step in (-0.01, 0.01)]
+    return [question.answer, *question.wrong, *ends, *(repr(value) for value in near + more)]
 
 
 @pytest.mark.parametrize("question", [q for q in book_questions() if isinstance(q, Number)], ids=lambda q: q.id)

@@ -157,13 +157,18 @@ STALLS = {
 }
 
 
-def _every(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
+NO_POWER = "Within the bound, and no power of two."
+AT_THE_BOUND = "That is the bound. The largest power of two that is not above it?"
+
+
+def _every(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str], within: dict[str, str]) -> Number:
     return Number(
         f"hardware/accumulation/promote-every{name}",
         f"{text}: what is the largest power of two?",
         answer=str(answer),
         says=says,
         wrong=wrong,
+        within=within,
         otherwise="Put N for K: N / (3 * 2^p) is the loss of each part, and the sum of the parts loses the same share. "
         "Solve for N, then go down to a power of two.",
         hints=("Only what is lost between two promotions counts: the wide total loses nothing to speak of.",),
@@ -181,14 +186,11 @@ PROMOTE_EVERY = {
         256,
         says="3 * 2^14 / 100 = 491.",
         wrong={
-            "491": "That is the bound. The largest power of two that is not above it?",
-            "492": "That is the bound, rounded up. The largest power of two that is not above it?",
             "512": "512 / (3 * 2^14) is 1.04 %: a little too much.",
             "128": "That is DeepSeek's choice; by the formula it loses 0.26 % at most. More is allowed here.",
-            "491.52": "The bound to its last digit. Go down from it to a power of two.",
-            "300": "Within the bound, and no power of two.",
             "163": "Without the 3: each binade loses half as much as the next one, of half as much.",
         },
+        within={"490 to 500": AT_THE_BOUND, "257 to 490": NO_POWER, "129 to 255": NO_POWER},
     ),
     EVERY_TENTH: _every(
         "-tenth",
@@ -196,15 +198,12 @@ PROMOTE_EVERY = {
         32,
         says="3 * 2^14 / 1000 = 49.",
         wrong={
-            "49": "That is the bound. The largest power of two that is not above it?",
             "64": "64 / (3 * 2^14) is 0.13 %.",
             "128": "128 / (3 * 2^14) is 0.26 %.",
             "256": "That is for 1 %.",
-            "49.152": "The bound to its last digit. Go down from it to a power of two.",
-            "49.15": "The bound, with two digits after the point. Go down from it to a power of two.",
-            "50": "The bound is 49, and 50 is no power of two.",
             "16": "16 loses 0.03 %. Twice that is still allowed.",
         },
+        within={"49 to 50": AT_THE_BOUND, "33 to 49": NO_POWER, "17 to 31": NO_POWER},
     ),
     EVERY_SIXTEEN: _every(
         "-sixteen",
@@ -212,15 +211,11 @@ PROMOTE_EVERY = {
         128,
         says="3 * 2^16 / 1000 = 197: two bits more allow four times as many.",
         wrong={
-            "196.608": "The bound to its last digit. Go down from it to a power of two.",
-            "196.6": "The bound, with one digit after the point. Go down from it to a power of two.",
-            "196.61": "The bound, rounded to two digits after the point. Go down from it to a power of two.",
-            "196": "Within the bound, and no power of two.",
-            "197": "That is the bound. The largest power of two that is not above it?",
             "256": "256 / (3 * 2^16) is 0.13 %.",
             "64": "Two bits more are four times as many, not twice.",
             "32": "That is for 14 bits.",
         },
+        within={"196 to 200": AT_THE_BOUND, "129 to 196": NO_POWER, "65 to 127": NO_POWER},
     ),
 }
 

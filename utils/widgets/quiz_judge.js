@@ -26,12 +26,18 @@ export function readQuizNumber(typed, question) {
 /** Judge a float64: { right, says }, with the sentence that belongs to it. */
 export function judgeNumber(question, value) {
   const read = (text) => nearestDouble(parseNumber(text));
-  const { answer, wrong = {}, tolerance = 0, near = 0 } = question;
+  const { answer, wrong = {}, within = {}, tolerance = 0, near = 0 } = question;
   const wanted = read(answer);
   if (sameDouble(value, wanted, tolerance)) return { right: true, says: question.says };
   const known = Object.keys(wrong).filter((text) => sameDouble(value, read(text), tolerance))
     .sort((a, b) => Math.abs(value - read(a)) - Math.abs(value - read(b)));
   if (known.length) return { right: false, says: wrong[known[0]] };
+  const isWithin = (range) => {
+    const [low, high] = range.split(" to ").map(read);
+    return low <= value && value <= high;
+  };
+  const range = Object.keys(within).find(isWithin);
+  if (range) return { right: false, says: within[range] };
   const rounded = !asksForCode(question) && mayBeRounded(value, wanted, near);
   return { right: false, says: rounded ? QUIZ_ROUNDED : question.otherwise };
 }
