@@ -1,4 +1,4 @@
-"""Blocks that torchao quantized (tests/block_cases.json, written by tools/block_cases.py), and where we differ."""
+"""Blocks that torchao quantized (tests/block_cases.json, written by tests/block_cases.py), and where we differ."""
 
 import json
 from pathlib import Path

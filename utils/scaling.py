@@ -299,7 +299,10 @@ def quantize_blocks(
     return quantize_tiles(x, fmt, scaling, rounding=rounding)
 
 
-def _scales(amax: np.ndarray, fmt: FloatFormat, scaling: Scaling):
+def _scales(
+    amax: np.ndarray, fmt: FloatFormat, scaling: Scaling
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.float32]:
+    """Return scale, scale_inv and stored of each tile, and tensor_scale_inv."""
     one = np.float32(1)
     if scaling.rule == "one":
         return np.ones_like(amax), np.ones_like(amax), np.ones_like(amax), one

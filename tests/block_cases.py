@@ -3,7 +3,7 @@
 torchao is no requirement of the book. In an environment of its own that also sees the book's packages:
 
     pip install --no-deps torchao
-    python tools/block_cases.py
+    python tests/block_cases.py
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-FILE = Path(__file__).resolve().parents[1] / "tests" / "block_cases.json"
+FILE = Path(__file__).with_suffix(".json")
 FORMATS = ("float8_e4m3fn", "float8_e5m2", "float6_e3m2fn", "float6_e2m3fn", "float4_e2m1fn")
 SIGNIFICANDS = (1, 1 + 2**-23, 1.25, 1.5, 1.75, 1.875, 1.9375 - 2**-23, 1.9375, 2 - 2**-23)
 
@@ -99,7 +99,7 @@ def main() -> None:
         for mode in ScaleCalculationMode
     ]
     record = {
-        "made_with": f"tools/block_cases.py, torchao {version('torchao')}, torch {torch.__version__}",
+        "made_with": f"tests/block_cases.py, torchao {version('torchao')}, torch {torch.__version__}",
         "rows": hexadecimal(rows),
         "odd_rows": {reason: hexadecimal(row)[0] for reason, row in odd.items()},
         "mx": cases,
