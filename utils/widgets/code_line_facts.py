@@ -7,8 +7,8 @@ from decimal import Decimal
 import numpy as np
 
 from utils.formats import ALL_ONES, FORMATS, IEEE, FloatFormat, decode
-from utils.widgets.binades import power_text
 from utils.widgets.book_widget import format_label
+from utils.widgets.sizes import power_text
 
 MOST_BITS = 8
 LINE_FORMATS = tuple(name for name, fmt in FORMATS.items() if fmt.bits <= MOST_BITS)
