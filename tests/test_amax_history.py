@@ -98,6 +98,10 @@ def test_what_makes_no_sense_is_refused(arguments, says):
         ({}, "series holds no tensor"),
         ({"a": [1.0, float("nan")]}, "series 'a': the amax of step 2 is nan"),
         ({"a": [-1.0, 1.0]}, "series 'a': the amax of step 1 is -1.0"),
+        (
+            {"a": [2.0**101, 1.0]},
+            "series 'a': the amax of step 1 is 2.535301200456459e+30; take numbers of 0 to 2**100",
+        ),
         ({"a": [1.0, 1.0], "b": [1.0, 1.0, 1.0]}, "series has 2 and 3 steps"),
         ({"a": [1.0]}, "series has 1 steps"),
     ],

@@ -16,6 +16,7 @@ from utils.widgets.sizes import scale_text, share_text, size_text, with_commas
 
 AMAX_FORMATS = ("float8_e4m3fn", "float8_e5m2")
 CURRENT = "Current scaling would leave none unused and saturate none, but has to find each amax before it rounds."
+MOST_AMAX = 2.0**100  # times the largest spike it is still a float32
 LIMITS = {"history": (1, 1024), "margin": (0, 8), "spike": (-16, 16)}
 BLOCK_NAME = re.compile(r".*\blayers?\.(\d+)\.")  # "model.layers.0.mlp.down_proj"
 
@@ -92,14 +93,20 @@ class AmaxHistory(BookWidget):
         return np.array(scales, np.float32)
 
     @property
+    def products(self) -> np.ndarray:
+        """What the amax of each step becomes, before it is rounded: float32 [steps], infinite beyond float32."""
+        with np.errstate(over="ignore"):
+            return self.amaxes * self.scales
+
+    @property
     def saturated(self) -> np.ndarray:
         """Whether the amax of a step rounds past the format's largest value: bool [steps]."""
-        return ~np.isfinite(quantize(self.amaxes * self.scales, FORMATS[self.format]))
+        return ~np.isfinite(quantize(self.products, FORMATS[self.format]))
 
     @property
     def summary(self) -> str:
         """What delayed scaling did to all steps: what the page says too."""
-        products, over, top = self.amaxes * self.scales, self.saturated, FORMATS[self.format].max
+        products, over, top = self.products, self.saturated, FORMATS[self.format].max
         count = _of_steps(int(over.sum()), self.steps)
         worst = f", and in step {int(np.argmax(products)) + 1} {kept_text(products.max(), top)}" if over.any() else ""
         fitting = [float(product) for product in products[~over] if product > 0]
@@ -112,7 +119,7 @@ class AmaxHistory(BookWidget):
         """What delayed scaling does in the step that is looked at: what the page says too."""
         at, top = self.step - 1, FORMATS[self.format].max
         amax, scale = float(self.amaxes[at]), float(self.scales[at])
-        product = float(self.amaxes[at] * self.scales[at])
+        product = float(self.products[at])
         told = f"Step {self.step}: {self._origin(at)} Here the amax is {size_text(amax)}, times "
         told += f"{with_commas(scale_text(scale))} is {with_commas(size_text(product))}"
         if self.saturated[at]:
@@ -212,10 +219,8 @@ def check_series(series: dict) -> dict[str, list[float]]:
     kept = {name: [float(np.float32(amax)) for amax in amaxes] for name, amaxes in series.items()}
     for name, amaxes in kept.items():
         for step, amax in enumerate(amaxes, 1):
-            if not (math.isfinite(amax) and amax >= 0):
-                raise ValueError(
-                    f"series {name!r}: the amax of step {step} is {amax}; take finite numbers of 0 or more"
-                )
+            if not 0 <= amax <= MOST_AMAX:  # NaN neither
+                raise ValueError(f"series {name!r}: the amax of step {step} is {amax}; take numbers of 0 to 2**100")
     lengths = sorted({len(amaxes) for amaxes in kept.values()})
     if len(lengths) > 1 or lengths[0] < 2:
         raise ValueError(
