@@ -568,6 +568,59 @@ def test_everything_works_with_the_keyboard_alone(show):
     assert k_of(page) == 511
 
 
+@pytest.mark.parametrize(
+    ("adder", "reason"),
+    [
+        ("float16", None),
+        ("float16-pairwise", "In pairs: products come one at a time, sums meet sums of as many."),
+        ("bfloat16-kahan", "Kahan’s sum takes one product at a time."),
+        ("fp8-14bit", "Such a unit takes 4 products or more at once."),
+        ("volta", "Addends are aligned with each other: it takes 4 or more at once."),
+    ],
+)
+def test_where_a_number_at_once_is_not_on_offer_the_lane_says_why(show, adder, reason):
+    page = show(ones())
+    lane = page.get_by_role("group", name="Lane A")
+    lane.get_by_label("adds in").select_option(adder)
+    at_once, why = lane.get_by_label("at once"), lane.locator(".mp-dot-why")
+    greyed = at_once.locator("option:disabled").count() > 0
+    assert greyed == (reason is not None)
+    assert why.is_visible() == greyed
+    if greyed:
+        assert why.inner_text() == reason
+        described = "(node) => node.ariaDescribedByElements.map(({ textContent }) => textContent)"
+        assert at_once.evaluate(described) == [reason]
+
+
+def test_a_button_without_a_stall_to_go_to_says_that_there_is_none(show):
+    page = show(ones(products=256))
+    button = page.locator(".mp-dot-to-stall")
+    assert (button.inner_text(), button.get_attribute("aria-disabled")) == ("no stall", "true")
+    width = button.bounding_box()["width"]
+    page.get_by_label("K products").fill("512")
+    page.keyboard.press("Enter")
+    assert (button.inner_text(), button.get_attribute("aria-disabled")) == ("to the stall", "false")
+    assert button.bounding_box()["width"] == pytest.approx(width, abs=1)
+
+
+CUT_OFF_OPTIONS = """
+() => [...document.querySelectorAll(".mp-panel select")].filter((select) => select.clientWidth).flatMap((select) => {
+  const style = getComputedStyle(select);
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = style.font;
+  const arrow = 18;
+  const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - arrow;
+  return [...select.options].map(({ text }) => text).filter((text) => pen.measureText(text).width > room);
+})
+"""
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_words_of_every_choice_have_room(show, viewport):
+    page = show(DotProduct(), viewport=viewport)
+    assert page.evaluate(CUT_OFF_OPTIONS) == []
+
+
 def test_two_widgets_on_one_page_are_independent(show):
     page = show(ones(), ones("float16"))
     first, second = page.locator(".mp-dot-product").all()

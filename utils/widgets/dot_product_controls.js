@@ -49,13 +49,15 @@ export function laneControls(h, actions) {
     const block = choice(h, "products at once", [1, 4, 8, 16, 32].map((count) => [count, String(count)]), (value) => actions.setLane(i, { block: Number(value) }));
     const promote = choice(h, "promoted to float32", PROMOTE_CHOICES.map((count) => [count, count ? `every ${wholeText(count)}` : "never"]), (value) => actions.setLane(i, { promote: Number(value) }));
     const key = h("span", { class: `mp-dot-name mp-dot-lane-${i}` }, name);
-    const node = h("div", { class: "mp-dot-lane", role: "group", "aria-label": `Lane ${name}` }, key, adder.node, block.node, promote.node);
-    return { adder, block, promote, node };
+    const why = h("p", { class: "mp-dot-why" });
+    block.select.ariaDescribedByElements = [why];
+    const node = h("div", { class: "mp-dot-lane", role: "group", "aria-label": `Lane ${name}` }, key, adder.node, block.node, promote.node, why);
+    return { adder, block, promote, why, node };
   });
   return {
     node: h("div", { class: "mp-dot-lanes" }, lanes[0].node, lanes[1].node),
     draw({ state }) {
-      lanes.forEach(({ adder, block, promote, node }, i) => {
+      lanes.forEach(({ adder, block, promote, why, node }, i) => {
         const lane = state.lanes[i];
         node.hidden = lane === undefined;
         if (node.hidden) return;
@@ -64,6 +66,8 @@ export function laneControls(h, actions) {
         for (const option of block.select.options) option.disabled = !known.includes(Number(option.value));
         block.select.value = String(lane.block);
         block.select.disabled = known.length === 1;
+        setText(why, blockReason(ADDERS[lane.adder]));
+        why.hidden = why.textContent === "";
         promote.select.value = String(lane.promote);
       });
     },
@@ -75,7 +79,7 @@ export function walkControls(h, actions) {
   const button = (text, click, more = "") => h("button", { class: `mp-button ${more}`, type: "button", on: { click } }, text);
   const [back, more] = [button("−", () => actions.step(-1)), button("+", () => actions.step(1))];
   const run = button("run", actions.toggleRun, "mp-primary mp-dot-run");
-  const stall = button("to the stall", actions.toTheStall);
+  const stall = button("", actions.toTheStall, "mp-dot-to-stall");
   const slider = h("input", {
     class: "mp-dot-slider mp-dot-walk", type: "range", min: 0, step: 1, "aria-label": "k, products added",
     on: { input: () => actions.moveTo(Number(slider.value) * Number(slider.dataset.step)) },
@@ -97,6 +101,7 @@ export function walkControls(h, actions) {
       log.input.checked = state.log;
       both.input.checked = state.lanes.length > 1;
       const named = runs.findIndex((one) => stallPlace(one) !== null);
+      setText(stall, named < 0 ? "no stall" : "to the stall");
       stall.setAttribute("aria-disabled", String(named < 0));
     },
     move({ k, step, state, job }) {

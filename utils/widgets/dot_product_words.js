@@ -17,6 +17,14 @@ export function laneText({ adder, block, promote }) {
   return `${ADDERS[adder].label}${atOnce}${promote ? `, promoted every ${promote}` : ""}`;
 }
 
+/** Why an adder does not add every number of products at once; nothing where it does. */
+export const blockReason = ({ kind }) => ({
+  pairwise: "In pairs: products come one at a time, sums meet sums of as many.",
+  kahan: "Kahan’s sum takes one product at a time.",
+  cut: "Such a unit takes 4 products or more at once.",
+  aligned: "Addends are aligned with each other: it takes 4 or more at once.",
+})[kind] ?? "";
+
 /** A share as a percentage of three digits, a small one of fewer. */
 export function percentText(share) {
   const percent = 100 * share;
