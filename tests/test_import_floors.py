@@ -59,6 +59,7 @@ FLOORS = (
         "optimizers",
         "scaled_product",
         "float8_recipes",
+        "fp8_casts",
         "fp8",
         "fp8_failures",
         "recipes",
@@ -76,7 +77,7 @@ FLOORS = (
         *("data", "vocabulary", "models", "operations", "old_chart", "review_task", "language_task", "results"),
         "experiment",
         *("kept", "tables", "distilbert", "llama", "levers", "fabric", "accumulated_llama", "accumulation_error"),
-        *("amax_series", "sweep_shapes", "gemm_sweep"),
+        *("amax_series", "sweep_shapes", "gemm_sweep", "fp8_speed"),
     ),
 )
 SIDE = ("plots", "checks", "notebooks", "widgets")  # nobody imports them
