@@ -79,11 +79,12 @@ def quantize(
         raise TypeError(f"x is a tensor of a floating dtype, not {getattr(x, 'dtype', type(x).__name__)}")
     if scaling.rule == "one" and scale is None:
         scale = 1.0
+    wide = x.float()
     if scale is None:
-        scales = _scales(_tile_amax(x.float(), scaling), fmt, scaling)
+        scales = _scales(_tile_amax(wide, scaling), fmt, scaling)
     else:
-        scales = _given(scale, x, scaling)
-    scaled = _times(x, scales[0], scaling)
+        scales = _given(scale, wide, scaling)
+    scaled = _times(wide, scales[0], scaling)
     if seed is None:
         values = fake_quantize(scaled, fmt, out=scaled)
     else:
