@@ -165,6 +165,18 @@ def test_a_case_is_chosen_in_the_table_and_told(show):
     assert "its error is 2.58\u00a0%, without the outlier 2.58\u00a0%." in verdict(page)
 
 
+def test_what_the_scale_does_is_told(call):
+    said = call("said", {"format": "int8", "scaling": "tensor", "outlier": 30})
+    step = 30 / 127
+    assert f"Its steps are {step:.3g} wide: what is below {step / 2:.3g} becomes 0. 9.2\u00a0% of the rest" in said
+    said = call("said", {"format": "float8_e4m3fn", "scaling": "tensor", "outlier": 30_000})
+    full, least = 2.0**-6 * 30_000 / 448, 2.0**-10 * 30_000 / 448
+    assert f"From {full:.3g} on values keep all 4 bits; below {least:.3g} they become 0." in said
+    assert call("said", {"format": "float4_e2m1fn", "scaling": "mx", "outlier": 0}).startswith(
+        "E2M1, MX, exponent down. The largest value sets the scale of the 32 values of its block: 2¹. From 0.5 on"
+    )
+
+
 def test_the_slider_moves_the_outlier_with_the_keyboard(show):
     page = show(DragOutlier(), **CALM)
     slider = page.get_by_role("slider")

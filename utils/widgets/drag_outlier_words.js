@@ -19,7 +19,9 @@ export function caseText({ format, scaling, outlier }, loss, quiet) {
   const where = scaling === "tensor" ? "all values" : `the ${loss.block} values of its block`;
   const name = `${OUTLIER_LABELS[format]}, ${SCALING_LABELS[scaling]}`;
   const scaled = `${outlier ? `The outlier of ${outlierText(outlier)}` : "The largest value"} sets the scale of ${where}: ${withCommas(scaleText(loss.scale))}.`;
-  const below = `Below ${withCommas(sizeText((fmt.smallest / 2) * loss.inverse))} they become 0.`;
+  const size = (value) => withCommas(sizeText(value * loss.inverse));
+  const below = format === "int8" ? `Its steps are ${size(1)} wide: what is below ${size(0.5)} becomes 0.`
+    : `From ${size(fmt.normal)} on values keep all ${FORMATS[format].mantissa_bits + 1} bits; below ${size(fmt.smallest / 2)} they become 0.`;
   const all = `${errorShare(loss.zeros)} of the rest become 0; its error is ${errorShare(loss.error)}`;
   return `${name}. ${scaled} ${below} ${all}${outlier ? `, without the outlier ${errorShare(quiet.error)}` : ""}.`;
 }
