@@ -24,34 +24,19 @@ function choiceGroup(h, label, choices, choose) {
 // The code that is read: its bits, which can be flipped, its value and where that comes from.
 function readingPanel(h, actions) {
   const hex = h("span", { class: "mp-cl-hex" });
-  const bits = h("div", { class: "mp-cl-bits", role: "group", "aria-label": "Bits of the code" });
+  const bits = bitsPanel(h, actions);
   const value = h("strong", { class: "mp-cl-is" });
   const formula = h("span", { class: "mp-cl-formula" });
   const sentence = h("p", { class: "mp-cl-sentence" });
-  let drawn = null;
-  let buttons = [];
-
-  function build(fmt) {
-    buttons = Array.from({ length: fmt.bits }, (_, i) => fmt.bits - 1 - i).map((bit) =>
-      h("button", { class: "mp-button mp-cl-bit", type: "button", "data-field": fieldOfBit(bit, fmt), "data-bit": bit, "aria-label": bitName(bit, fmt), on: { click: () => actions.flip(bit) } }));
-    bits.replaceChildren(...buttons);
-    drawn = fmt;
-  }
-
   return {
-    node: h("div", { class: "mp-cl-reading" }, h("div", { class: "mp-cl-code" }, hex, bits), h("p", { class: "mp-cl-worth" }, value, " ", formula), sentence),
+    node: h("div", { class: "mp-cl-reading" }, h("div", { class: "mp-cl-code" }, hex, bits.node), h("p", { class: "mp-cl-worth" }, value, " ", formula), sentence),
     draw({ fmt, code }) {
-      if (drawn !== fmt) build(fmt);
+      bits.draw({ fmt, code: BigInt(code) });
       setText(hex, `${fmt.label} ${toHex(BigInt(code), fmt)}`);
-      for (const button of buttons) {
-        const on = (code >> Number(button.dataset.bit)) & 1;
-        setText(button, String(on));
-        button.setAttribute("aria-pressed", String(on === 1));
-      }
       const kind = classify(BigInt(code), fmt);
       setText(value, valueInShort(valueOfCode(code, fmt)));
       const pieces = kind === "nan" || kind === "infinity" ? [] : formulaPieces(BigInt(code), fmt);
-      formula.replaceChildren(...(pieces.length ? ["= "] : []), ...pieces.map(({ text, field, raised }) => h(raised ? "sup" : "span", { "data-field": field }, text)));
+      formula.replaceChildren(...(pieces.length ? ["= "] : []), ...pieces.map(({ text, field, raised }) => h(raised ? "sup" : "span", { class: field ? `mp-${field}` : null }, text)));
       setText(sentence, codeReading(code, fmt));
     },
   };
@@ -176,7 +161,8 @@ const ulpPowerOf = (number, fmt) => ulpPower(number.kind === "finite" ? number :
 
 /** What a line makes of a value: "448: exact", "0.25: rounded, 11.1 %". */
 export function fateInShort(read, fate) {
-  if (fate.stored === null || fate.kind.startsWith("no_")) return `${read}: ${fate.words}`;
+  if (fate.stored === null) return "no code for NaN";
+  if (fate.kind.startsWith("no_")) return `${read}: ${fate.words}`;
   if (fate.error === null || fate.error.num === 0n) return `${read}: ${fate.words}`;
   const off = fate.error.infinite || ["underflow", "overflow"].includes(fate.kind) ? "" : `, error ${errorText(fate.error)}`;
   const to = ["rounded", "subnormal"].includes(fate.kind) ? ` to ${valueInShort(asDouble(fate.stored))}` : "";

@@ -29,7 +29,7 @@ class CodeLine(BookWidget):
 
     book_name = "code_line"
     esm_parts = (
-        *BookWidget.esm_parts, "bit_flip_words", "every_format_fate", "swamping_sums", "code_line_words",
+        *BookWidget.esm_parts, "bit_flip_words", "bit_buttons", "every_format_fate", "swamping_sums", "code_line_words",
         "code_line_places", "code_line_rows",
     )  # fmt: skip
 
