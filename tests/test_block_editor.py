@@ -79,7 +79,7 @@ def test_bits_per_value_are_those_of_the_specifications(label, bits):
 def test_samples_of_a_chapter_come_first():
     widget = BlockEditor(samples={"weights": [0.5] * 32})
     assert widget.values == [0.5] * 32
-    assert list(widget.samples) == ["weights", *samples()]
+    assert [name for name, _ in state_of(widget)["samples"]] == ["weights", *samples()]
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def crafted_blocks():
     for amax in (1, 1.5, 1.75, 1.7500001, 1.9999999, 2, 3.5, 6, 7, 448, 464, 57344, 61440, 2.0**-126, 2.0**-127):
         yield [amax * (-1) ** i / (1 + i % 7) for i in range(32)]
         yield [np.nextafter(np.float32(amax), np.float32(0)), *[0.0] * 30, -float(amax)]
-    for amax in (2.0**-133, 1e-40, 3.4028234663852886e38, 2.0**127, 1e-30, 1e30):
+    for amax in (2.0**-149, 2.0**-140, 1e-40, 3.4028234663852886e38, 2.0**127, 1e-30, 1e30):
         yield [amax, -amax, amax / 3, *[0.0] * 29]
     yield [0.0] * 31 + [-0.0]
     yield [(-1) ** i * (2.5 + i) / 4 for i in range(32)]  # ties
@@ -162,6 +162,18 @@ def test_the_page_starts_with_the_state_of_python(show):
     assert page.get_by_role("status").inner_text() == ""
 
 
+def test_a_sample_of_a_chapter_can_be_taken_again(show):
+    page = show(BlockEditor(samples={"halves": [0.5] * 32}))
+    field = page.get_by_role("combobox", name="Values")
+    assert field.input_value() == "halves"
+    type_value(page, "0.25")
+    assert field.input_value() == ""
+    field.select_option("one outlier")
+    assert "became 0" in text_of(page, "verdict")
+    field.select_option("halves")
+    assert "Error 0 %" in text_of(page, "verdict")
+
+
 def test_a_larger_value_takes_the_scale_with_it(show):
     page = show(BlockEditor([1.0] * 32))
     assert text_of(page, "value") == "scale_inv = 2⁻² = 0.25"
@@ -210,7 +222,7 @@ def test_a_flipped_bit_of_a_code_changes_one_value(show):
     cell(page, 2).click()
     page.locator(".mp-be-part").first.locator('.mp-bit[aria-label="bit 3, sign"]').click()
     assert text_of(page, "message") == "Bit 3 of the code is now 0: −2 became 2."
-    assert text_of(page, "fate") == "Code set by hand: error 4 (+200 %)."
+    assert text_of(page, "fate") == "Not the code of x: error 4 (+200 %)."
     assert page.locator('[data-fate="by hand"].mp-be-cell').count() == 1
 
 
@@ -301,6 +313,23 @@ def test_everything_fits_and_the_page_keeps_room_for_it(show, viewport, slack):
         kept, taken = heights(page)
         assert abs(kept - taken) <= slack, (label, kept, taken)
     assert smallest_text(page) >= 12.8
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_nothing_moves_while_values_and_bits_change(show, viewport):
+    page = show(BlockEditor(), viewport=viewport)
+    height = "() => document.querySelector('.mp-panel').offsetHeight"
+    before = page.evaluate(height)
+    for sample in ("normal", "one outlier", "small weights"):
+        page.get_by_role("combobox", name="Values").select_option(sample)
+        for number in (1, 12, 21, 32):
+            cell(page, number).click()
+            assert page.evaluate(height) == before, (sample, number)
+        for bit in (0, 2):
+            scale_bit(page, bit).click()
+            assert page.evaluate(height) == before, (sample, bit, text_of(page, "message"))
+        press(page, "encode the values again, with this scale")
+        assert page.evaluate(height) == before, sample
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -69,7 +69,7 @@ function render({ model, el }) {
       const before = model.get("scaling");
       actions.set({ element, scaling: scalings.includes(before) ? before : scalings[0] });
     },
-    setSample: (name) => update({ values: [...model.get("samples")[name]], tensor_amax: 0, ...anew }),
+    setSample: (name) => update({ values: [...model.get("samples").find(([known]) => known === name)[1]], tensor_amax: 0, ...anew }),
     setTensor: (text) => readFinite(text, "tensor", (x) => {
       const own = Math.max(...view.tiles.map(({ amax }) => amax));
       if (Math.abs(x) < own) return refuse("tensor", `The tensor holds these values: its amax is at least ${beText(own)}.`);

@@ -19,9 +19,9 @@ class BlockEditor(BookWidget):
     together one of `KINDS`. `values`: 32 finite numbers, taken as float32: one block of an MX format, two of NVFP4.
     `tensor_amax`: the largest magnitude of the tensor that they are taken from, for NVFP4's second scale; 0 for theirs.
     `scales`, `codes`: the stored bits as integers, one for each block and for each value; empty means those that the
-    rule and encoding give. `selected`: the value that is shown in bits, from 0. `samples`: more values to start from,
-    by a name. All but `samples` are read and set from Python while the page shows the widget; `block` holds them, with
-    what they are worth.
+    rule and encoding give. `selected`: the value that is shown in bits, from 0. `samples`: values to start from, by a
+    name; as a trait pairs, in their order. All but `samples` are read and set from Python while the page shows the
+    widget; `block` holds them, with what they are worth.
 
     Raises: ValueError for what no block format has, and for values or codes that do not fit.
     """
@@ -29,7 +29,7 @@ class BlockEditor(BookWidget):
     book_name = "block_editor"
     esm_parts = (
         *BookWidget.esm_parts,
-        *("amounts", "swamping_sums", "bit_flip_words", "bit_buttons"),
+        *("amounts", "swamping_sums", "scaling", "bit_flip_words", "bit_buttons"),
         *("block_editor_block", "block_editor_words", "block_editor_panels"),
     )
 
@@ -40,7 +40,7 @@ class BlockEditor(BookWidget):
     scales = traitlets.List(traitlets.Int()).tag(sync=True)
     codes = traitlets.List(traitlets.Int()).tag(sync=True)
     selected = traitlets.Int(0).tag(sync=True)
-    samples = traitlets.Dict().tag(sync=True)
+    samples = traitlets.List().tag(sync=True)
     facts = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -60,7 +60,7 @@ class BlockEditor(BookWidget):
                 raise ValueError(f"values {values!r} is not one of {', '.join(named)}")
             values = named[values]
         values = [float(x) for x in values]
-        super().__init__(values=values, samples=named, facts=facts(), **kwargs)
+        super().__init__(values=values, samples=[list(row) for row in named.items()], facts=facts(), **kwargs)
         self._check_format(self.element, self.scaling)
         self._check_codes(self.block)
 

@@ -1,8 +1,8 @@
 // The parts of BlockEditor: its controls, the values as bars, the chosen value and its block's scale in bits, and the
 // same values in every format.
 
-const BE_MARKS = { saturated: "max", zero: "→ 0", nan: "NaN", "by hand": "hand", rounded: "", exact: "=" };
-const BE_FATES = { saturated: "saturated", zero: "became 0", nan: "NaN", "by hand": "set by hand", rounded: "rounded", exact: "exact" };
+const BE_MARKS = { saturated: "max", zero: "→ 0", nan: "NaN", "by hand": "≠", rounded: "", exact: "=" };
+const BE_FATES = { saturated: "saturated", zero: "became 0", nan: "NaN", "by hand": "not the code of x", rounded: "rounded", exact: "exact" };
 
 function beSelect(h, label, options, take) {
   const select = h("select", { class: "mp-input", on: { change: () => take(select.value) } }, options.map(([value, text]) => h("option", { value }, text)));
@@ -19,7 +19,7 @@ export function blockControls(h, facts, actions) {
   return {
     node: h("div", { class: "mp-be-controls" }, format.node, rule.node, tensorField, sample.node),
     draw({ state, samples, view, wrong }) {
-      if (named !== samples) sample.select.replaceChildren(h("option", { value: "" }, "edited"), ...Object.keys(samples).map((name) => h("option", { value: name }, name)));
+      if (named !== samples) sample.select.replaceChildren(h("option", { value: "" }, "edited"), ...samples.map(([name]) => h("option", { value: name }, name)));
       named = samples;
       format.select.value = formatOf(facts, state).label;
       rule.select.value = state.scaling;
@@ -27,7 +27,7 @@ export function blockControls(h, facts, actions) {
       tensorField.hidden = !view.way.tensor_scale;
       if (wrong?.field !== "tensor") tensor.value = beText(view.tensorAmax);
       tensor.setAttribute("aria-invalid", String(wrong?.field === "tensor"));
-      sample.select.value = Object.keys(samples).find((name) => sameValues(samples[name], state.values)) ?? "";
+      sample.select.value = samples.find(([, values]) => sameValues(values, state.values))?.[0] ?? "";
     },
   };
 }

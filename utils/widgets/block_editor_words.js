@@ -37,7 +37,7 @@ export function scaleReason({ fmt, way, narrow, tensorInv }, { amax, byRule, cod
     return `Set by hand. The rule gives ${beFactor(ruled)}${ruled === scaleInv ? "" : `, this is ${beFactor(scaleInv / ruled)} times that`}.`;
   }
   if (amax === 0) return "All values are 0: the rule takes the smallest scale.";
-  const [size, max] = [beText(amax), beText(beMax(fmt))];
+  const [size, max] = [beText(amax), beText(largestOf(fmt))];
   const e = Number(byRule) - narrow.bias;
   const shown = superscriptFree(e);
   switch (way.rule) {
@@ -70,7 +70,7 @@ export function cellFate({ x, stored, fate }) {
   const difference = stored - x;
   const share = x === 0 ? "" : ` (${signedPercent(difference / Math.abs(x))})`;
   const off = difference === 0 ? "no error" : `error ${beText(difference)}${share}`;
-  const words = { nan: "NaN", "by hand": `Code set by hand: ${off}`, saturated: `Saturated: ${off}`, exact: "Exact", zero: `Became 0: ${off}`, rounded: `Rounded: ${off}` };
+  const words = { nan: "NaN", "by hand": `Not the code of x: ${off}`, saturated: `Saturated: ${off}`, exact: "Exact", zero: `Became 0: ${off}`, rounded: `Rounded: ${off}` };
   return `${words[fate]}.`;
 }
 

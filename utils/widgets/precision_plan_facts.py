@@ -54,7 +54,11 @@ KINDS = {
         Kind("o_proj", "DD"),
         Kind("gate_proj", "FD"),
         Kind("up_proj", "FD"),
-        Kind("down_proj", "DF", why="its input is the product of gate and up, where outliers grow (arXiv 2409.12517)"),
+        Kind(
+            "down_proj",
+            "DF",
+            why="its input is the product of gate and up, where outliers grow over long runs (arXiv 2409.12517)",
+        ),
         Kind(
             "lm_head",
             "VD",
