@@ -128,7 +128,7 @@ FLOAT8_RECIPES: dict[str, Float8Recipe] = {
             weights="row",
             gradients="row",
             fast=("forward", "dgrad", "wgrad"),  # torchao: torch's row kernels are fast only so
-            source="torchao, rowwise",
+            source="torchao, rowwise; scales are exact here, cut to powers of two there",
         ),
         Float8Recipe(
             "fp8-block",
