@@ -60,8 +60,10 @@ function render({ model, el }) {
     },
   };
 
-  // All curves, a few points at a time: the points of a case, then the next case.
-  const waiting = Object.entries(OUTLIER_CASES).flatMap(([format, scalings]) => scalings.flatMap((scaling) => OUTLIERS.map((outlier) => [format, scaling, outlier])));
+  // All curves, a few points at a time: the points of a case, then the next case; first the one that is looked at.
+  const isFirst = ([format, scaling]) => Number(format === model.get("format") && scaling === model.get("scaling"));
+  const waiting = Object.entries(OUTLIER_CASES).flatMap(([format, scalings]) => scalings.flatMap((scaling) => OUTLIERS.map((outlier) => [format, scaling, outlier])))
+    .sort((one, other) => isFirst(other) - isFirst(one));
   function computeCurves() {
     const end = performance.now() + SLICE_MS;
     while (waiting.length && performance.now() < end) {
