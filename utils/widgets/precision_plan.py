@@ -1,4 +1,4 @@
-"""PrecisionPlan: layer by layer, which products of a training step go to FP8, and what that is worth at most."""
+"""PrecisionPlan: layer by layer, which products of a training step go to FP8, and what a data sheet promises of it."""
 
 import html
 

@@ -72,9 +72,9 @@ KINDS = {
 CASTS = {"fp8-unscaled": 4, "fp8-current": 6, "fp8-delayed": 4, "fp8-row": 6, "fp8-block": 4, "fp8-mx": 4}
 LEFT_OUT = (
     "A prediction from a data sheet, not a measurement: every product at the roofline, one after the other. Counted"
-    " besides: what quantising reads and writes, in each layer for itself. Left out: launches, tiles, odd sizes, norms,"
-    " softmax, the optimizer, communication; real layers gain less. Attention's products stay in 16 bits, at the peak"
-    " of a fused kernel."
+    " besides: what quantising 16-bit values to FP8 reads and writes, in each layer for itself. Left out: launches,"
+    " tiles, odd sizes, norms, softmax, the optimizer, communication. Attention's products stay in 16 bits, at the peak"
+    " of a fused kernel. Measured gains are smaller: torchao reports 1.25 times for Llama 3 8B on eight H100."
 )
 OTHERS = (
     "No linear layers, so convert() leaves them: embeddings (a look-up, no product), norms, softmax, the loss, and the"
@@ -199,16 +199,15 @@ class Plan:
 
     @property
     def verdict(self) -> str:
-        """How much of the step is in FP8, and what that is worth at most."""
+        """How much of the step is in FP8, and what the roofline says that this is worth."""
         converted, count = self.layers
         share = f"{percent_text(self.share)} of the operations of all products"
         done = f"{converted} of {count} linear layers, {share}, in FP8."
         if converted == 0:
             return f"{done} convert() refuses a plan without any."
         gain = self.before / self.after
-        word = "as fast, at most" if gain >= 1 else "as long, at least"
-        times = few_digits(gain if gain >= 1 else 1 / gain)
-        return f"{done} Predicted: {time_text(self.after)} instead of {time_text(self.before)}, {times} times {word}."
+        times = f"{few_digits(gain)} times as fast" if gain >= 1 else f"{few_digits(1 / gain)} times as long"
+        return f"{done} By the roofline: {time_text(self.after)} instead of {time_text(self.before)}, {times}."
 
     @property
     def code(self) -> str:

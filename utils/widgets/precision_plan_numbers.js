@@ -47,13 +47,13 @@ export function planView(facts, plan) {
   };
 }
 
-/** How much of the step is in FP8, and what that is worth at most. */
+/** How much of the step is in FP8, and what the roofline says that this is worth. */
 export function planVerdict({ converted, count, share, before, after }) {
   const done = `${converted} of ${count} linear layers, ${ppPercent(share)} of the operations of all products, in FP8.`;
   if (converted === 0) return `${done} convert() refuses a plan without any.`;
   const gain = before / after;
-  const [times, word] = gain >= 1 ? [gain, "as fast, at most"] : [1 / gain, "as long, at least"];
-  return `${done} Predicted: ${timeText(after)} instead of ${timeText(before)}, ${fewDigits(times)} times ${word}.`;
+  const times = gain >= 1 ? `${fewDigits(gain)} times as fast` : `${fewDigits(1 / gain)} times as long`;
+  return `${done} By the roofline: ${timeText(after)} instead of ${timeText(before)}, ${times}.`;
 }
 
 /** A share in percent; what is there and hardly counts as less than 0.01 %. */
