@@ -12,7 +12,7 @@ import itertools
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -119,19 +119,19 @@ def points(
                 planned.append(Point(group, gemm.m, gemm.n, gemm.k, dtype, batch, note=note))
                 if call:
                     calls[planned[-1]] = call
-            timed = _timed(calls, device=device, repeats=repeats)
-        yield from (replace(point, samples=timed.get(point, ())) for point in planned)
+            found = timed(calls, device=device, repeats=repeats)
+        yield from (replace(point, samples=found.get(point, ())) for point in planned)
 
 
-def _timed(calls: dict[Point, Call], *, device: torch.device, repeats: int) -> dict[Point, tuple[float, ...]]:
-    """Return the milliseconds of one call of each, from samples of as many calls as last `SAMPLE_MS`."""
+def timed(calls: dict[Hashable, Call], *, device: torch.device, repeats: int) -> dict[Hashable, tuple[float, ...]]:
+    """Return the milliseconds of one call of each, which take turns, from samples of as many as last `SAMPLE_MS`."""
     if not calls:
         return {}
     once = measure.time_in_turns(calls, device=device, warmup=1, repeats=1)
     many = {point: math.ceil(SAMPLE_MS / timing.median) for point, timing in once.items()}
     loops = {point: call.times(many[point]) for point, call in calls.items()}
-    timed = measure.time_in_turns(loops, device=device, warmup=1, repeats=repeats)
-    return {point: tuple(_short(each / many[point]) for each in timing.samples) for point, timing in timed.items()}
+    timings = measure.time_in_turns(loops, device=device, warmup=1, repeats=repeats)
+    return {point: tuple(_short(each / many[point]) for each in timing.samples) for point, timing in timings.items()}
 
 
 def _short(value: float) -> float:
@@ -164,7 +164,7 @@ def sweep(
     first = max((point for point in found if point.group == groups[0] and point.samples), key=lambda p: p.tflops)
     with allowing("highest"):
         call, _ = prepared(first.gemm, first.dtype, batch=first.batch, device=device)
-        again = measure.Timing(_timed({first: call}, device=device, repeats=repeats)[first])
+        again = measure.Timing(timed({first: call}, device=device, repeats=repeats)[first])
         moment = _busy_moment(call, first, device)
     return Sweep(tuple(found), copied, copies, moment, _short(again.median / first.timing.median - 1))
 
