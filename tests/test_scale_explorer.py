@@ -82,6 +82,8 @@ def test_an_outlier_makes_the_ratio_good_and_the_median_bad():
         ([0.01, 448], {"rule": "hand", "log2_scale": 1, "saturate": False}, "1 becomes NaN. SQNR: none, median "
          "error: –."),
         ([1, 3e5], {"format": "float8_e5m2", "rule": "hand", "saturate": False}, "1 becomes ∞. SQNR: none"),
+        ([2.0**-6, 448], {}, "none is subnormal"),  # the smallest normal number itself
+        ([2.0**-6 - 2.0**-20, 448], {}, "1 is subnormal"),
         ([1, 460], {"rule": "hand"}, "lands at 460, which is rounded to the largest value, 448."),
         ([1, 448], {"margin": 2}, "scale 0.25: amax 448 lands at 112, below the largest value, 448."),
         ([1, 300], {"rule": "power_of_two"}, "scale 1: amax 300 lands at 300, below"),

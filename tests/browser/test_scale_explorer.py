@@ -133,6 +133,16 @@ def test_a_reader_goes_from_rule_to_rule(show):
     assert text(page).startswith("E4M3FNUZ, scale 1:")
 
 
+def test_by_hand_begins_at_the_power_of_two_below(show):
+    page = show(ScaleExplorer())
+    press(page, "by hand")
+    power = math.floor(math.log2(ScaleExplorer().scale))
+    assert text(page) == ScaleExplorer(rule="hand", log2_scale=power).sentence
+    press(page, "max / amax")
+    press(page, "Scale divided by 2")
+    assert text(page) == ScaleExplorer(rule="hand", log2_scale=power).sentence
+
+
 def test_keys_and_the_slider_move_the_scale_by_powers_of_two(show):
     page = show(ScaleExplorer(tensor="activations"))
     exact = float(ScaleExplorer(tensor="activations").scale)

@@ -96,7 +96,10 @@ function render({ model, el }) {
     power: () => Math.log2(state.carried.scale),
     // By hand the scale begins where the rule had put it.
     setRule: (rule) => store(rule === "hand" ? { rule, log2_scale: clampPower(Math.floor(actions.power())) } : { rule }),
-    toPower: (k, speak = true) => store({ rule: "hand", log2_scale: clampPower(k) }, { speak }),
+    toPower(k, speak = true) {
+      const same = model.get("rule") === "hand" && model.get("log2_scale") === clampPower(k) && state.dragged === null;
+      if (!same) store({ rule: "hand", log2_scale: clampPower(k) }, { speak });
+    },
     step: (by) => actions.toPower((by > 0 ? Math.floor(actions.power()) : Math.ceil(actions.power())) + by),
     setMargin(by) {
       if (model.get("rule") !== "hand") store({ margin: Math.min(Math.max(model.get("margin") + by, 0), SE_MOST_MARGIN) });

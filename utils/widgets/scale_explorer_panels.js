@@ -5,8 +5,8 @@ const SE_SAMPLES = { zero: "zero", subnormal: "subnormal", normal: "normal", pas
 const DB_STEP = 10;
 const sePercent = (share) => `${(100 * share).toFixed(3)}%`;
 
-/** Drag pointers over a node: from(event) at the start, move(pixels from there), end(). */
-function dragged(h, node, { start, move, end }) {
+/** Listeners that drag on a node: start(), move(pixels from there), end(). */
+function dragged(node, { start, move, end }) {
   let drag = null;
   const release = (event) => {
     if (event.pointerId !== drag?.id) return;
@@ -35,7 +35,7 @@ export function scaledStage(h, actions) {
   const flag = h("span", { class: "mp-se-flag" });
   const pole = h("span", { class: "mp-se-pole" });
   let [span, from] = [1, 0];
-  const node = h("div", { class: "mp-se-stage", "aria-hidden": "true", on: dragged(h, () => node, {
+  const node = h("div", { class: "mp-se-stage", "aria-hidden": "true", on: dragged(() => node, {
     start: () => { from = actions.power(); }, move: (pixels) => actions.drag(from + (pixels * span) / node.clientWidth), end: () => actions.dragEnd(),
   }) }, flag, bars.node, pole, axis.node);
   const overflow = bars.node.querySelector(".mp-bw-overflow-word > span");
