@@ -242,6 +242,16 @@ def test_a_total_past_float32_is_infinite_and_stays_so():
     assert math.isnan(float(aligned_matmul(big, torch.ones(4, 1), block=2, promote=2)))  # inf - inf
 
 
+def test_a_total_near_zero_is_cut_where_float32_ends_and_not_before():
+    """Subnormal totals have exponent -126; and C is not cut because other sums have larger products."""
+    a, b = torch.full((1, 2), 2.0**-80), torch.full((2, 1), 2.0**-70)
+    for c, total in ((0.0, 2.0**-149), (2.0**-140, 2.0**-140)):
+        assert float(aligned_matmul(a, b, c=torch.tensor([[c]]), fraction_bits=23)) == total
+    c = torch.full((2, 1), 2.0**-20 * (1 + 2.0**-23))
+    got = aligned_matmul(torch.tensor([[0.0], [4.0]]), torch.ones(1, 1), c=c, fraction_bits=23)
+    assert got.flatten().tolist() == [float(c[0, 0]), 4 + 2.0**-20]
+
+
 def test_zeros_have_an_exponent_too():
     """Below 2**-133 it is that of a 0, here of C: two halves of what is left are lost, each by itself."""
     a = torch.full((1, 2), 2.0**-80, dtype=torch.bfloat16)

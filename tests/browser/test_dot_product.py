@@ -51,6 +51,7 @@ const runOf = (state, lane) => {
 window.calls = {
   adders: () => words.ADDERS,
   blocks: (name) => words.blocksOf(words.ADDERS[name]),
+  exponents: (state) => text(words.operandPairs(state).exponents),
   operands: (state) => { const { a, b } = words.operandPairs(state); return [text(a), text(b)]; },
   exact: (products) => text(words.exactSums(Float64Array.from(products))),
   values: (state, lane) => text(runOf(state, lane).runs[0].values),
@@ -126,6 +127,16 @@ def test_the_page_draws_the_operands_of_python(call, data, operand_format):
         state = state_of(data, count, operand_format, seed)
         for ours, theirs in zip(call("operands", state), operands(data, count, operand_format, seed), strict=True):
             np.testing.assert_array_equal(numbers(ours), theirs)
+
+
+def test_products_are_aligned_by_their_factors_and_subnormal_ones_by_their_format(call):
+    state = state_of("normal", 3000, "float8_e4m3fn", seed=1)
+    a, b = operands("normal", 3000, "float8_e4m3fn", 1)
+    wanted = sum(np.maximum(np.frexp(x)[1] - 1, -6) for x in (a, b)).astype(float)
+    wanted[a * b == 0] = -math.inf
+    assert np.isinf(wanted).any()
+    assert (np.abs(a) < 2.0**-6).any()
+    np.testing.assert_array_equal(numbers(call("exponents", state)), wanted)
 
 
 @pytest.mark.parametrize("operand_format", OPERANDS)
