@@ -107,6 +107,26 @@ def test_what_does_not_fit_is_refused(settings, complaint):
         BlockEditor(**settings)
 
 
+def test_a_format_that_is_set_takes_its_other_half_and_drops_codes_that_do_not_fit():
+    widget = BlockEditor(scales=[0x7F], codes=[1] * 32)
+    widget.element = "float8_e4m3fn"  # codes of 4 bits are codes of 8 too
+    assert (widget.scaling, widget.scales) == ("mx", [0x7F])
+    widget.scaling = "nvfp4"
+    assert (widget.element, widget.scales, widget.codes) == ("float4_e2m1fn", [], [])
+    widget.element = "float8_e5m2"
+    assert widget.scaling == "mx"
+    with pytest.raises(ValueError, match="scaling 'row' is not one of mx, mx-ceil, mx-round, nvfp4"):
+        widget.scaling = "row"
+
+
+def test_the_page_sends_a_format_with_its_codes():
+    widget = BlockEditor()
+    widget.set_state({"scaling": "nvfp4", "scales": [0x38, 0x38], "codes": []})
+    assert (widget.element, widget.scaling, widget.scales) == ("float4_e2m1fn", "nvfp4", [0x38, 0x38])
+    widget.set_state({"element": "float8_e4m3fn", "scaling": "mx", "scales": [], "codes": []})
+    assert (widget.element, widget.scaling) == ("float8_e4m3fn", "mx")
+
+
 def test_the_state_of_the_page_is_json_and_small():
     state = state_of(BlockEditor())
     assert state["values"] == samples()["normal"]

@@ -359,6 +359,9 @@ def test_a_kernel_gets_each_change_and_the_page_follows_it(hosted):
     page.evaluate("() => void Object.assign(model.state, { values: Array(32).fill(0), scales: [], codes: [] })")
     page.evaluate("() => model.fire('change:values')")
     assert "All values are 0." in text_of(page, "verdict")
+    page.evaluate("() => { Object.assign(model.state, { scales: [1] }); model.fire('change:scales'); }")
+    page.evaluate("() => { model.state.scaling = 'nvfp4'; model.fire('change:scaling'); }")  # and then the rest
+    assert text_of(page, "verdict").startswith("4.5 bits per value")
 
 
 def test_cleanup_removes_every_listener(hosted):

@@ -60,8 +60,8 @@ class BlockEditor(BookWidget):
                 raise ValueError(f"values {values!r} is not one of {', '.join(named)}")
             values = named[values]
         values = [float(x) for x in values]
+        self._check_format(kwargs.get("element", "float4_e2m1fn"), kwargs.get("scaling", "mx"))
         super().__init__(values=values, samples=[list(row) for row in named.items()], facts=facts(), **kwargs)
-        self._check_format(self.element, self.scaling)
         self._check_codes(self.block)
 
     @property
@@ -91,6 +91,25 @@ class BlockEditor(BookWidget):
     def _valid_values(self, proposal) -> list[float]:
         check_values(proposal["value"])
         return proposal["value"]
+
+    @traitlets.validate("element", "scaling")
+    def _valid_name(self, proposal) -> str:
+        name, value = proposal["trait"].name, proposal["value"]
+        known = {"element": [element for element, _ in KINDS.values()], "scaling": list(facts()["scalings"])}[name]
+        if value not in known:
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(dict.fromkeys(known))}")
+        return value
+
+    @traitlets.observe("element", "scaling")
+    def _mend(self, change) -> None:
+        """Take the other half of a format, and drop codes, where those that stand do not fit the new one."""
+        if label_of(self.element, self.scaling) is None:
+            other = ("scaling", "mx") if change["name"] == "element" else ("element", "float4_e2m1fn")
+            self.set_trait(*other)
+        try:
+            self._check_codes(self.block)
+        except ValueError:
+            self.scales, self.codes = [], []
 
     @traitlets.validate("selected")
     def _valid_selected(self, proposal) -> int:

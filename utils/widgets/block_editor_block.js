@@ -52,7 +52,7 @@ export function blockView(facts, { element, scaling, values, tensor_amax: given,
   const tensorInv = Math.fround(1 / tensorScale);
   const tiles = starts.map((from, i) => {
     const byRule = ruledScale(amaxes[i], fmt, way, tensorScale);
-    const code = scales.length ? BigInt(scales[i]) : byRule;
+    const code = scales.length === starts.length ? BigInt(scales[i]) : byRule; // a kernel may send the format first
     const scaleInv = Math.fround(beDecoded(code, narrow) * tensorInv);
     const scale = Math.min(Math.fround(1 / scaleInv), MOST_SCALE);
     return { from, to: from + way.block, amax: amaxes[i], byRule, code, scaleInv, scale };

@@ -21,7 +21,7 @@ export function blockControls(h, facts, actions) {
     draw({ state, samples, view, wrong }) {
       if (named !== samples) sample.select.replaceChildren(h("option", { value: "" }, "edited"), ...samples.map(([name]) => h("option", { value: name }, name)));
       named = samples;
-      format.select.value = formatOf(facts, state).label;
+      format.select.value = formatOf(facts, state)?.label ?? "";
       rule.select.value = state.scaling;
       rule.node.hidden = view.way.tensor_scale;
       tensorField.hidden = !view.way.tensor_scale;
