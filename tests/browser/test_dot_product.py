@@ -14,6 +14,7 @@ from tests.browser.widget_page import (
     PHONE,
     barriers,
     cut_off,
+    cut_off_choices,
     heights,
     module_page,
     parts_of,
@@ -614,22 +615,10 @@ def test_a_button_without_a_stall_to_go_to_says_that_there_is_none(show):
     assert button.bounding_box()["width"] == pytest.approx(width, abs=1)
 
 
-CUT_OFF_OPTIONS = """
-() => [...document.querySelectorAll(".mp-panel select")].filter((select) => select.clientWidth).flatMap((select) => {
-  const style = getComputedStyle(select);
-  const pen = document.createElement("canvas").getContext("2d");
-  pen.font = style.font;
-  const arrow = 18;
-  const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - arrow;
-  return [...select.options].map(({ text }) => text).filter((text) => pen.measureText(text).width > room);
-})
-"""
-
-
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_the_words_of_every_choice_have_room(show, viewport):
     page = show(DotProduct(), viewport=viewport)
-    assert page.evaluate(CUT_OFF_OPTIONS) == []
+    assert cut_off_choices(page) == []
 
 
 def test_two_widgets_on_one_page_are_independent(show):

@@ -10,6 +10,7 @@ from tests.browser.widget_page import (
     PHONE,
     barriers,
     cut_off,
+    cut_off_choices,
     heights,
     module_page,
     parts_of,
@@ -391,6 +392,11 @@ def test_nothing_scrolls_sideways_or_is_cut_off(show, model, width):
     page = show(ModelSize(model, batch=512, shards=8, length=512), viewport={"width": width, "height": 900})
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
     assert cut_off(page, ".mp-panel :is(th, td, button, p, li, .mp-ms-bar)") == []
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_words_of_every_choice_have_room(show, size):
+    assert cut_off_choices(show(ModelSize(), viewport=size)) == []
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])

@@ -10,6 +10,7 @@ from tests.browser.widget_page import (
     PHONE,
     barriers,
     cut_off,
+    cut_off_choices,
     heights,
     module_page,
     parts_of,
@@ -495,6 +496,11 @@ def test_the_word_of_the_point_finds_another_place_when_the_page_grows(show):
     page.set_viewport_size(DESK)
     page.wait_for_function("(at) => document.querySelector('.mp-sb-dot-word').dataset.at !== at", arg=before)
     assert page.evaluate(OVERLAPS) == []
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_words_of_every_choice_have_room(show, size):
+    assert cut_off_choices(show(measured(), viewport=size)) == []
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])

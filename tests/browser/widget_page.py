@@ -71,3 +71,18 @@ def cut_off(page, selector):
     return page.locator(selector).evaluate_all(
         "(nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.textContent)"
     )
+
+
+def cut_off_choices(page):
+    """The choices of the widget that are wider than the closed field which shows them, by their text."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll(".mp-panel select")].flatMap((field) => {
+             if (field.clientWidth === 0) return []; // hidden
+             const style = getComputedStyle(field);
+             const pen = document.createElement("canvas").getContext("2d");
+             pen.font = style.font;
+             const arrow = 18;
+             const room = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - arrow;
+             return [...field.options].map(({ text }) => text).filter((text) => pen.measureText(text).width > room);
+           })"""
+    )

@@ -52,13 +52,14 @@ export function sizeFields(h, facts, actions) {
     return node;
   });
   const group = (label, ...nodes) => h("div", { class: "mp-ms-group", role: "group", "aria-label": label }, nodes);
+  const card = h("div", { class: "mp-ms-card" }, named("Card", "card"));
   return {
     node: h("div", { class: "mp-ms-form" },
       group("What is trained", h("div", { class: "mp-ms-model" }, select("Model", [...facts.order.map((name) => [name, name]), ["", OWN_SIZES]], actions.setModel, (plan) => plan.model), count,
         h("button", { class: "mp-button", type: "button", on: { click: actions.reset } }, "Reset")), h("div", { class: "mp-ms-sizes" }, sizes)),
       group("How", named("Recipe", "recipe"), named("Optimizer", "optimizer"), number("Batch of each card", "batch"), number("Length, tokens", "length"), named("Attention", "attention"),
         number("Parts (accumulation)", "accumulate"), check("checkpointing", "checkpointing"), check("padded texts", "padded"), parts),
-      group("On which cards", named("Card", "card"), text("Memory (GB)", memory, (plan) => String(actions.room(plan) / GIGABYTE), { inputmode: "decimal" }),
+      group("On which cards", card, text("Memory (GB)", memory, (plan) => String(actions.room(plan) / GIGABYTE), { inputmode: "decimal" }),
         number("Number of cards", "shards"), named("ZeRO stage", "stage")), wrong),
     draw(plan, { ledger }) {
       for (const { input, draw } of fields) {
