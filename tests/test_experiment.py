@@ -160,3 +160,12 @@ def test_peaks_of_a_gpu_are_columns_of_their_own():
     memory = BYTES | {"peak_allocated": 5_370_000_000, "peak_reserved": 6_000_000_000}
     (row,) = tables.summary(runs("32-true", {0: 0.5}, memory=memory), measured=lambda *_: {})
     assert (row["peak allocated"], row["peak reserved"]) == ("5370.00 MB", "6000.00 MB")
+
+
+def test_the_rates_of_emulated_fp8_are_not_shown_as_a_speed():
+    finished = runs("bf16-mixed", {0: 0.8}, emulated=True) + runs("fp8-current", {0: 0.8}, emulated=True)
+    finished += runs("fp8-mx", {0: 0.8}, emulated=False)
+    rows = {row["recipe"]: row for row in tables.summary(finished, measured=lambda name, results: {})}
+    assert list(rows) == ["bf16-mixed", "fp8-current", "fp8-mx"]
+    for name, shown in {"bf16-mixed": True, "fp8-current": False, "fp8-mx": True}.items():
+        assert all((rows[name][heading] != "-") == shown for heading in tables.RATES), name

@@ -304,12 +304,14 @@ def summary(finished: list[records.Record]) -> list[dict[str, str]]:
     Loss and perplexity carry the 95 % Student interval over the seeds; rates are means over the seeds.
     """
 
-    def measured(_: str, runs: list[dict]) -> dict[str, str]:
+    def measured(name: str, runs: list[dict]) -> dict[str, str]:
         wrote = [1e3 * result["written_tokens"] / _median(result["writing_ms"]) for result in runs]
         return {
             "loss": experiment.interval((result["loss"] for result in runs), digits=4),
             "perplexity": experiment.interval((result["perplexity"] for result in runs), digits=4),
-            "written tokens/s": f"{measure.mean_interval(wrote)[0]:,.0f}",
+            "written tokens/s": "-"
+            if tables.emulated_float8(name, runs)
+            else f"{measure.mean_interval(wrote)[0]:,.0f}",
         }
 
     return tables.summary(finished, measured=measured)

@@ -14,7 +14,7 @@ def summary(
     """Return the results of all finished runs as texts by heading, one row a recipe in the order of `KNOWN`.
 
     `measured` gives an experiment's own columns from the name of a recipe and its results. Times and rates are means
-    over the seeds; a rate that a record lacks is a "-".
+    over the seeds; a rate that a record lacks is a "-", and so is one of emulated FP8, which is no speed of FP8.
     """
     rows = []
     for name in [name for name in KNOWN if any(record.recipe == name for record in finished)]:
@@ -31,7 +31,7 @@ def summary(
                 "seconds": f"{_mean(runs, 'seconds'):.1f}",
                 "processor s": f"{_mean(runs, 'cpu_seconds'):.1f}",
                 "ms/step": f"{_mean(runs, 'step_ms'):.1f}",
-                **_rates([result["rates"] for result in runs if "rates" in result]),
+                **_rates([] if emulated_float8(name, runs) else [run["rates"] for run in runs if "rates" in run]),
                 **{heading: f"{memory[kind] / 1e6:.2f} MB" for heading, kind in kinds.items()},
                 "loss scale": "-" if scale is None else f"{scale:.0f}",
                 "skipped": " ".join(str(result["skipped_steps"]) for result in runs),
@@ -39,6 +39,11 @@ def summary(
             }
         )
     return rows
+
+
+def emulated_float8(name: str, runs: list[dict]) -> bool:
+    """Say whether a recipe has FP8 layers and one of its runs emulated them: its times are those of the emulation."""
+    return KNOWN[name].float8 is not None and any(result.get("emulated") for result in runs)
 
 
 def _mean(runs: list[dict], name: str) -> float:
