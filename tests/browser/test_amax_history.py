@@ -199,7 +199,10 @@ def test_the_spike_is_dragged_in_the_plot(show):
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(plot["x"] + 9.5 / STEPS * plot["width"], y + 30)
+    status = page.locator("[role=status]")
+    assert status.inner_text() == ""  # while it moves
     page.mouse.up()
+    assert status.inner_text() == f"{said(page)} {summary(page)}"
     text = said(page)
     assert text.startswith("Step 10: ")
     powers = [power for power in range(-16, 17) if widget(spike_step=10, step=10, spike=power).verdict == text]

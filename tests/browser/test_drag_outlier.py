@@ -198,7 +198,10 @@ def test_the_outlier_is_dragged_in_the_picture_and_in_the_curves(show):
     page.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * (13 + 14) / 35, handle["y"])  # 2**13
+    status = page.locator("[role=status]")
+    assert status.inner_text() == ""  # while it moves
     page.mouse.up()
+    assert status.inner_text() == verdict(page)
     assert page.get_by_role("slider").get_attribute("aria-valuetext") == "8,000"
     assert page.locator(".mp-do-name").inner_text() == "8,000"
     page.mouse.move(box["x"] + 5, box["y"] + 40)  # without a button nothing moves

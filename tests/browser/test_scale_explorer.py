@@ -184,6 +184,24 @@ def test_pressing_on_the_curve_takes_that_scale(show):
     assert text(page) == ScaleExplorer(rule="hand", log2_scale=min(ScaleExplorer().curve)).sentence
 
 
+def test_a_drag_on_the_curve_sends_one_state_at_its_end(hosted):
+    widget = ScaleExplorer()
+    page = hosted(widget)
+    page.add_style_tag(content=ScaleExplorer.css_source())
+    page.locator(".mp-se-curve").scroll_into_view_if_needed()
+    box = page.locator(".mp-se-curve").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 3, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 2, box["y"] + 20, steps=9)
+    assert text(page) == ScaleExplorer(rule="hand", log2_scale=min(widget.curve)).sentence
+    assert page.evaluate("() => model.sent") == []
+    assert page.locator("[role=status]").inner_text() == ""
+    page.mouse.up()
+    sent = page.evaluate("() => model.sent")
+    assert [(state["rule"], state["log2_scale"]) for state in sent] == [("hand", min(widget.curve))]
+    assert page.locator("[role=status]").inner_text() == text(page)
+
+
 def test_without_saturation_the_ratio_ends(show):
     page = show(ScaleExplorer(tensor="activations", rule="hand", log2_scale=9))
     page.get_by_label("Saturate").uncheck()

@@ -19,6 +19,10 @@ function amaxPlot(h, actions) {
       const power = recorded > 0 ? Math.round(span.low + y * (span.high - span.low) - Math.log2(recorded)) : 0;
       return actions.drag({ spike_step: step, step, spike: Math.min(Math.max(power, -MOST_SPIKE), MOST_SPIKE) });
     },
+    end() {
+      grabbed = false;
+      actions.speak();
+    },
   });
   const up = (size) => (size > 0 ? Math.min(Math.max((Math.log2(size) - span.low) / (span.high - span.low), 0), 1) : 0);
   return {
@@ -47,13 +51,14 @@ function amaxPlot(h, actions) {
       plot.mark([["mp-ah-cursor", at(step), null], ["mp-ah-dot", at(step), up(amaxes[step - 1])],
         ...(spike ? [["mp-ah-handle", at(spike), up(amaxes[spike - 1])]] : [])]);
     },
-    release: () => { grabbed = false; },
   };
 }
 
 function scalePlot(h, actions) {
   let steps = 1;
-  const plot = stretchedPlot(h, { name: "mp-ah-scales", point: ({ x }) => actions.drag({ step: Math.min(Math.floor(x * steps) + 1, steps) }) });
+  const plot = stretchedPlot(h, {
+    name: "mp-ah-scales", point: ({ x }) => actions.drag({ step: Math.min(Math.floor(x * steps) + 1, steps) }), end: () => actions.speak(),
+  });
   return {
     node: plot.node,
     draw(now) {
@@ -134,7 +139,7 @@ function render({ model, el }) {
     };
     parts = [{ draw: (now) => rule.draw(now.state) }, spike, amaxes, scales, at];
     const key = (name, words) => h("span", {}, h("span", { class: `mp-ah-sample mp-ah-${name}-sample`, "aria-hidden": "true" }), words);
-    const column = h("div", { class: "mp-ah-plots", on: { pointerup: () => { amaxes.release(); actions.speak(); }, pointercancel: amaxes.release } },
+    const column = h("div", { class: "mp-ah-plots" },
       amaxes.node, h("p", { class: "mp-ah-key" }, key("amax", "amax of the step"), key("limit", "largest value let in"), key("cut", "saturates")),
       h("label", { class: "mp-ah-slide mp-ah-aligned" }, h("span", {}, "Step ", shown), slider));
     el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-ah" }, rule.node, title, column, verdict, spike.node, summary,

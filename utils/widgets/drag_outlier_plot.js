@@ -32,6 +32,7 @@ export function valuesPlot(h, actions, x) {
   const plot = stretchedPlot(h, {
     name: "mp-do-values",
     point: ({ x: share }) => actions.drag({ outlier: nearestOutlier(2 ** (VALUE_SPAN.low + share * (VALUE_SPAN.high - VALUE_SPAN.low))) }),
+    end: () => actions.speak(),
   });
   const strip = () => {
     const [text, fading, full] = [h("span", { class: "mp-do-what" }), h("span", { class: "mp-do-fading" }), h("span", { class: "mp-do-full" })];
@@ -75,6 +76,7 @@ export function curvesPlot(h, actions) {
   const plot = stretchedPlot(h, {
     name: "mp-do-curves",
     point: ({ x: share }) => actions.drag({ outlier: nearestOutlier(FIRST_OUTLIER * (1e6 / FIRST_OUTLIER) ** share) }),
+    end: () => actions.speak(),
   });
   const chosen = (state, format, scaling) => (state.format === format && state.scaling === scaling ? " mp-do-chosen" : "");
   const cases = Object.entries(OUTLIER_CASES).flatMap(([format, scalings]) => scalings.map((scaling) => [format, scaling]));

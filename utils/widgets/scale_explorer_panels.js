@@ -77,7 +77,9 @@ export function curvePanel(h, actions) {
   const shown = h("strong", { class: "mp-se-db" });
   const input = h("input", { class: "mp-se-slider", type: "range", step: "0.001", "aria-label": "Scale, by powers of two", on: { input: () => actions.drag(Number(input.value)), change: () => actions.dragEnd(), keydown } });
   let [range, power] = [{ low: 0, high: 1 }, 0];
-  const plot = stretchedPlot(h, { name: "mp-se-curve", point: ({ x }) => actions.toPower(range.low + x * (range.high - range.low), false) });
+  const plot = stretchedPlot(h, {
+    name: "mp-se-curve", point: ({ x }) => actions.drag(range.low + x * (range.high - range.low)), end: () => actions.dragEnd(),
+  });
 
   function keydown(event) {
     const ways = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 4, PageDown: -4 };

@@ -25,9 +25,10 @@ export const stairsPath = (heights) => sharePath(heights.flatMap((y, i) => [[i /
 
 /**
  * { node, draw }. `draw({ lines, marks, across, up, label })`: lines are [class, path], marks [class, across, up, text],
- * `across` and `up` ticks [share, text]. `point({ x, y }, isFirst)` is called where the reader presses and drags.
+ * `across` and `up` ticks [share, text]. `point({ x, y }, event)` is called where the reader presses and drags, `end()`
+ * when the press is over.
  */
-export function stretchedPlot(h, { name, point = null }) {
+export function stretchedPlot(h, { name, point = null, end = null }) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("viewBox", `0 0 ${STRETCHED} ${STRETCHED}`);
   svg.setAttribute("preserveAspectRatio", "none");
@@ -39,7 +40,8 @@ export function stretchedPlot(h, { name, point = null }) {
     const within = (share) => Math.min(Math.max(share, 0), 1);
     point({ x: within((event.clientX - box.left) / box.width), y: within((box.bottom - event.clientY) / box.height) }, event);
   };
-  const plot = h("div", { class: `mp-plot ${name}`, role: "img", on: point ? { pointerdown: press, pointermove: press } : {} }, svg, words, marked);
+  const on = { ...(point && { pointerdown: press, pointermove: press }), ...(end && { lostpointercapture: () => end() }) };
+  const plot = h("div", { class: `mp-plot ${name}`, role: "img", on }, svg, words, marked);
   return {
     node: plot,
     draw({ lines, across, up, label }) {
