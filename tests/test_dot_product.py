@@ -13,8 +13,9 @@ from utils.dot_products import matmul
 from utils.formats import FLOAT16, FORMATS
 from utils.rounding import quantize
 from utils.tensor_core import TENSOR_CORES
+from utils.widgets.dice import dice
 from utils.widgets.dot_product import DotProduct
-from utils.widgets.dot_product_facts import ADDERS, DATA, OPERANDS, Lane, dice, operands
+from utils.widgets.dot_product_facts import ADDERS, DATA, OPERANDS, Lane, operands
 
 
 def rows_of(widget):

@@ -10,6 +10,7 @@ from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
 from utils.formats import FORMATS
 from utils.rounding import quantize
 from utils.tensor_core import aligned_matmul, truncating_matmul
+from utils.widgets.dice import dice, nearly_normal
 
 MOST = 65_536  # products
 DATA = {
@@ -22,8 +23,6 @@ OPERANDS = ("float16", "bfloat16", "float8_e4m3fn")
 LARGE, SMALL = 32.0, 0.125  # both factors of the first product, and of all others: 1024, then 1/64 again and again
 BLOCKS = (1, 4, 8, 16, 32)
 PROMOTES = (0, *(2**power for power in range(5, 13)))  # 0: never
-DICE_STEP = 0x6D2B79F5
-NORMAL_DRAWS = 6  # each gives two numbers of 16 bits: the sum of twelve has variance 1
 
 
 @dataclass(frozen=True)
@@ -117,27 +116,14 @@ class Lane:
 def operands(data: str, products: int, operand_format: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Give the two vectors of the dot product, values of the format: float64 [products] each.
 
-    `data`: a key of `DATA`. "uniform": numbers of 32 bits; "normal": the sums of twelve of 16 bits, less 6, which is
-    nearly normal; both are rounded to the format with ties to even. The first products do not depend on how many
-    there are.
+    `data`: a key of `DATA`. "uniform" and "normal" are drawn by `utils.widgets.dice` and rounded to the format with
+    ties to even. The first products do not depend on how many there are.
     """
     if data == "ones":
         return np.ones(products), np.ones(products)
     if data == "large":
         x = np.where(np.arange(products) == 0, LARGE, SMALL)
         return x, x.copy()
-    if data == "uniform":
-        x = dice(seed, 2 * products).reshape(products, 2)
-    else:
-        bits = (dice(seed, 2 * products * NORMAL_DRAWS) * 2**32).astype(np.uint32).reshape(products, 2, NORMAL_DRAWS)
-        x = ((bits >> 16) + (bits & 0xFFFF)).sum(axis=-1) / 2**16 - NORMAL_DRAWS
+    x = (dice if data == "uniform" else nearly_normal)(seed, 2 * products).reshape(products, 2)
     a, b = quantize(x.T, FORMATS[operand_format])
     return a, b
-
-
-def dice(seed: int, count: int) -> np.ndarray:
-    """Give the first numbers of `seededDice` in swamping_sums.js: float64 [count], multiples of 2**-32 in [0, 1)."""
-    state = np.arange(1, count + 1, dtype=np.uint32) * np.uint32(DICE_STEP) + np.uint32(seed)  # mulberry32: a counter
-    z = (state ^ (state >> np.uint32(15))) * (state | np.uint32(1))
-    z ^= z + (z ^ (z >> np.uint32(7))) * (z | np.uint32(61))
-    return (z ^ (z >> np.uint32(14))) / 2.0**32

@@ -16,7 +16,6 @@ export const ADDERS = {
 };
 
 export const MOST_PRODUCTS = 65536;
-const NORMAL_DRAWS = 6; // each gives two numbers of 16 bits: the sum of twelve has variance 1
 const FEWEST_AFTER = 8; // products after a stall, so that the last one alone makes none
 
 export const blocksOf = ({ kind, format }) => (kind === "running" ? [1, 4, 8, 16, 32] : format ? [1] : [4, 8, 16, 32]);
@@ -38,18 +37,9 @@ export function operandPairs({ data, products: count, operands, seed }) {
   const { emin } = FORMATS[operands];
   const exponent = (x) => Math.max(exponentOfDouble(x), emin);
   const { near } = doubleRounders(FORMATS[operands]);
-  const draw = seededDice(seed);
-  const normal = () => {
-    let sum = 0;
-    for (let i = 0; i < NORMAL_DRAWS; i += 1) {
-      const bits = draw() * 2 ** 32;
-      sum += (bits >>> 16) + (bits & 0xffff);
-    }
-    return near(sum / 2 ** 16 - NORMAL_DRAWS);
-  };
-  const next = {
-    ones: () => 1, large: (k) => (k === 0 ? 32 : 0.125), uniform: () => near(draw()), normal,
-  }[data];
+  const draw = (data === "normal" ? nearlyNormal : seededDice)(seed);
+  const random = () => near(draw());
+  const next = { ones: () => 1, large: (k) => (k === 0 ? 32 : 0.125), uniform: random, normal: random }[data];
   for (let k = 0; k < count; k += 1) {
     a[k] = next(k);
     b[k] = next(k);

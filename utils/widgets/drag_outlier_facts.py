@@ -7,7 +7,7 @@ import numpy as np
 from utils.formats import FLOAT4_E2M1FN, FLOAT8_E4M3FN, FloatFormat
 from utils.outliers import Arm, Damage, damage
 from utils.scaling import INT8, SCALINGS
-from utils.widgets.dot_product_facts import NORMAL_DRAWS, dice
+from utils.widgets.dice import nearly_normal
 
 ROWS, COLUMNS = 128, 1024
 INDEX = 512  # of the outlier: in the first row
@@ -23,9 +23,8 @@ CASES: dict[str, tuple[str, ...]] = {
 
 @lru_cache(maxsize=1)
 def tensor() -> np.ndarray:
-    """Give nearly normal values, sums of twelve numbers of 16 bits less 6: float32 [ROWS, COLUMNS]."""
-    bits = (dice(SEED, ROWS * COLUMNS * NORMAL_DRAWS) * 2**32).astype(np.uint32).reshape(ROWS, COLUMNS, NORMAL_DRAWS)
-    return (((bits >> 16) + (bits & 0xFFFF)).sum(axis=-1) / 2**16 - NORMAL_DRAWS).astype(np.float32)
+    """Give nearly normal values: float32 [ROWS, COLUMNS]."""
+    return nearly_normal(SEED, ROWS * COLUMNS).reshape(ROWS, COLUMNS).astype(np.float32)
 
 
 @lru_cache(maxsize=512)

@@ -5,6 +5,7 @@
 // "When is double rounding innocuous?", 1995). So p may be 25, and float32 has 24. codec.js says the same in BigInt.
 
 const MOST_SAMPLES = 512;
+const NORMAL_DRAWS = 6; // each gives two numbers of 16 bits: the sum of twelve has variance 1
 const doubleView = new DataView(new ArrayBuffer(8));
 
 /** The exponent of a double: floor(log2(|x|)); below -1000 for zero, above 1000 for what is not finite. */
@@ -59,7 +60,7 @@ export function doubleRounders(fmt) {
   return { near: fmt.name === "float32" ? Math.fround : near, random }; // the same, and only there millions are made
 }
 
-/** Random numbers in [0, 1) from a seed: the same ones each time (mulberry32). */
+/** Random numbers in [0, 1) from a seed: the same ones each time (mulberry32). The twin of both draws is dice.py. */
 export function seededDice(seed) {
   let state = seed >>> 0;
   return () => {
@@ -67,6 +68,19 @@ export function seededDice(seed) {
     let z = Math.imul(state ^ (state >>> 15), state | 1);
     z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
     return ((z ^ (z >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Nearly normal numbers from a seed: sums of twelve numbers of 16 bits, less 6. */
+export function nearlyNormal(seed) {
+  const draw = seededDice(seed);
+  return () => {
+    let sum = 0;
+    for (let i = 0; i < NORMAL_DRAWS; i += 1) {
+      const bits = draw() * 2 ** 32;
+      sum += (bits >>> 16) + (bits & 0xffff);
+    }
+    return sum / 2 ** 16 - NORMAL_DRAWS;
   };
 }
 
