@@ -1,4 +1,4 @@
-"""Random numbers that Python and the pages draw alike: the twins are `seededDice`, `nearlyNormal` of swamping_sums.js."""
+"""Random numbers that Python and the pages draw alike; their twins, `seededDice` and so on, are in swamping_sums.js."""
 
 import numpy as np
 
