@@ -101,7 +101,7 @@ export function outlierLosses(x) {
     const size = Math.fround(outlier || Math.abs(at));
     const rest = outlier ? { power: all.power - at * at, count: all.count - (at === 0 ? 0 : 1) } : all;
     const [whole, amax] = [Math.max(cut.whole, size), Math.max(cut.own.amax, size)];
-    const moving = scaling.stored === "float8_e4m3fn"; // under a second scale
+    const moving = scaling.tensor_scale;
     if (moving || !cut.rest) cut.rest = sumOf(cut.others, whole, scaling, cut.fmt);
     const { scale, inverse } = tileScale(amax, whole, scaling, cut.fmt, E4M3_SCALES);
     const [squares, zeros] = tileLoss(x, cut.own.tile, { scale, inverse }, cut.fmt.near, outlier ? OUTLIER_AT : -1);

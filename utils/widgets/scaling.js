@@ -2,14 +2,15 @@
 
 const MOST_SCALE = 2 ** 127 * (2 - 2 ** -23); // float32's largest value
 const LEAST_SCALE = 2 ** -126; // below it the reciprocal overflows
+const E8M0_LIMIT = 127; // exponents of E8M0: -127 ... 127
 
-/** What may share a scale: rows and columns of a tile (null: the whole axis), and how the scale is stored. */
+/** What may share a scale, as in Python: rows and columns of a tile (null: the whole axis), the scale's format and rule. */
 export const SCALINGS = {
-  tensor: { tile: [null, null], stored: "float32" },
-  row: { tile: [1, null], stored: "float32" },
-  "1x128": { tile: [1, 128], stored: "float32" },
-  mx: { tile: [1, 32], stored: "power" },
-  nvfp4: { tile: [1, 16], stored: "float8_e4m3fn" },
+  tensor: { tile: [null, null], scale_format: "float32", rule: "exact", tensor_scale: false },
+  row: { tile: [1, null], scale_format: "float32", rule: "exact", tensor_scale: false },
+  "1x128": { tile: [1, 128], scale_format: "float32", rule: "exact", tensor_scale: false },
+  mx: { tile: [1, 32], scale_format: "float8_e8m0fnu", rule: "floor", tensor_scale: false },
+  nvfp4: { tile: [1, 16], scale_format: "float8_e4m3fn", rule: "exact", tensor_scale: true },
 };
 
 /** The largest value of a format of the table, as a double. */
@@ -36,30 +37,55 @@ export function delayedScales(amaxes, { max, history, margin, choose }) {
   return scales;
 }
 
+const ceilLog2 = (x) => exponentOfDouble(x) + (x === 2 ** exponentOfDouble(x) ? 0 : 1);
+
+/** From the largest magnitude of a block, above 0, and its format to the exponent of the power of two that it stores. */
+export const EXPONENT_RULES = {
+  floor: (amax, { emax }) => exponentOfDouble(amax) - emax, // OCP MX 1.0, 6.3
+  ceil: (amax, { max }) => ceilLog2(Math.fround(amax / max)),
+  round(amax, { emax, mantissa_bits: M }) {
+    const e = exponentOfDouble(amax);
+    return e - emax + (amax / 2 ** e >= 2 - 2 ** -(M + 1) ? 1 : 0); // it rounds up to 2
+  },
+};
+
+/** The exponent that a rule gives; the least one for a block of zeros. */
+export function sharedExponent(amax, narrow, rule) {
+  if (amax === 0) return -E8M0_LIMIT;
+  return Math.min(Math.max(EXPONENT_RULES[rule](amax, narrow), -E8M0_LIMIT), E8M0_LIMIT);
+}
+
 /** One format: its largest value, its smallest normal one and the one above 0; `near` rounds a double and saturates. */
 export function narrowFormat(name) {
   if (name === "int8") {
     const shift = 1.5 * 2 ** 52; // x + shift has no room for fractions: the processor rounds there, with ties to even
-    return { max: 127, emax: 6, normal: 64, smallest: 1, near: (x) => (x > 127 ? 127 : x < -127 ? -127 : x + shift - shift) };
+    return { max: 127, emax: 6, mantissa_bits: 6, normal: 64, smallest: 1, near: (x) => (x > 127 ? 127 : x < -127 ? -127 : x + shift - shift) };
   }
   const { near } = doubleRounders(FORMATS[name]);
   const [max, { emax, emin, mantissa_bits: M }] = [largestOf(FORMATS[name]), FORMATS[name]];
-  return { max, emax, normal: 2 ** emin, smallest: 2 ** (emin - M), near: (x) => (x >= max ? max : x <= -max ? -max : near(x)) };
+  return { max, emax, mantissa_bits: M, normal: 2 ** emin, smallest: 2 ** (emin - M), near: (x) => (x >= max ? max : x <= -max ? -max : near(x)) };
 }
 
+/** The scale of a tensor whose tiles have scales in a narrow format: the largest of those lands on `narrow.max`. */
+export const tensorScaleOf = (whole, { tensor_scale: has }, { max }, narrow) => (has ? scaleFromAmax(whole, max * narrow.max) : 1);
+
+/** What a block format keeps of a tile's scale: a value of `narrow`, by the scaling's rule. */
+export function storedScale(amax, { rule }, fmt, { narrow, tensorScale }) {
+  if (rule !== "exact") return 2 ** sharedExponent(amax, fmt, rule);
+  const wanted = Math.fround(Math.fround(amax / fmt.max) * tensorScale);
+  return Math.max(narrow.near(wanted), narrow.smallest); // a scale of 0 would lose the block
+}
+
+/** A tile's scale from what takes it back. */
+export const scaleOfInverse = (inverse) => Math.min(Math.fround(1 / inverse), MOST_SCALE);
+
 /** The scale of a tile and what takes it back: { scale, inverse }. `whole` is the amax of the tensor. */
-export function tileScale(amax, whole, { stored }, { max, emax }, narrow) {
-  if (stored === "float32") {
-    const scale = scaleFromAmax(amax, max);
+export function tileScale(amax, whole, scaling, fmt, narrow) {
+  if (scaling.scale_format === "float32") {
+    const scale = scaleFromAmax(amax, fmt.max);
     return { scale, inverse: Math.fround(1 / scale) };
   }
-  if (stored === "power") { // OCP MX 1.0, 6.3: the exponent is cut, not rounded up
-    const exponent = amax > 0 ? Math.min(Math.max(exponentOfDouble(amax) - emax, -127), 127) : -127;
-    return { scale: 2 ** -exponent, inverse: 2 ** exponent };
-  }
-  const tensorScale = scaleFromAmax(whole, max * narrow.max);
-  const wanted = Math.fround(Math.fround(amax / max) * tensorScale);
-  const kept = Math.max(narrow.near(wanted), narrow.smallest);
-  const inverse = Math.fround(kept * Math.fround(1 / tensorScale));
-  return { scale: Math.min(Math.fround(1 / inverse), MOST_SCALE), inverse };
+  const tensorScale = tensorScaleOf(whole, scaling, fmt, narrow);
+  const inverse = Math.fround(storedScale(amax, scaling, fmt, { narrow, tensorScale }) * Math.fround(1 / tensorScale));
+  return { scale: scaleOfInverse(inverse), inverse };
 }
