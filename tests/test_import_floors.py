@@ -28,7 +28,7 @@ FLOORS = (
         "bytes_per_parameter",
         "roofline",
     ),
-    ("scaling", "rotation", "outliers", "accumulation", "refinement"),
+    ("exponent_rules", "scaling", "rotation", "outliers", "accumulation", "refinement"),
     (
         "measure",
         "live_bytes",

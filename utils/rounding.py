@@ -142,6 +142,15 @@ def as_float64(x) -> np.ndarray:
         return x.astype(np.float64, copy=False)
 
 
+def as_float32(x) -> np.ndarray:
+    """Take real numbers of any shape as a float32 array, rounded with ties to even; what is too large becomes infinite.
+
+    Raises TypeError where `as_float64` does.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(as_float64(x), np.float32)
+
+
 def check_format(fmt) -> None:
     """Raise TypeError for a name or a dtype in place of a format."""
     if not hasattr(fmt, "mantissa_bits"):

@@ -19,9 +19,10 @@ import torch
 import torch.nn.functional as F
 
 from utils.accumulators import Accumulator
+from utils.exponent_rules import EXPONENT_RULES
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU, FLOAT32
 from utils.scaled import Scaled, quantize
-from utils.scaling import EXPONENT_RULES, SCALINGS, Scaling
+from utils.scaling import SCALINGS, Scaling
 
 MULTIPLE = 16  # of K and N: what an FP8 kernel takes
 OUTPUTS = (torch.bfloat16, torch.float16, torch.float32)

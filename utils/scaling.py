@@ -17,19 +17,18 @@ whose codes are no floating-point format.
 
 import math
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from utils.exponent_rules import EXPONENT_RULES, magnitudes, shared_exponent
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E8M0FNU, FLOAT32, NONE, FloatFormat
-from utils.rounding import Rounding, as_float64, check_format, quantize, ties_to_even
+from utils.rounding import Rounding, as_float32, check_format, quantize, ties_to_even
 
 # Symmetric INT8, -127 ... 127, as a floating-point format with one binade and its subnormals: a uniform grid.
 INT8 = FloatFormat("int8", exponent_bits=1, mantissa_bits=6, bias=-5, specials=NONE)
 MAX_SCALE = np.float32(FLOAT32.max)
 MIN_SCALE = np.float32(FLOAT32.smallest_normal)  # below it the reciprocal overflows
-E8M0_LIMIT = 127  # exponents of E8M0: -127 ... 127
 
 
 def scale_from_amax(amax, fmt: FloatFormat, *, margin: float = 0, power_of_two: bool = False) -> np.ndarray:
@@ -40,7 +39,7 @@ def scale_from_amax(amax, fmt: FloatFormat, *, margin: float = 0, power_of_two: 
     Raises ValueError for a negative amax. Source: Transformer Engine, `recipe_common.cuh`, `delayed_scaling.cu`.
     """
     check_format(fmt)
-    return _scale_to(min(fmt.max * 2.0**-margin, FLOAT32.max), _magnitudes(amax), power_of_two)
+    return _scale_to(min(fmt.max * 2.0**-margin, FLOAT32.max), magnitudes(amax), power_of_two)
 
 
 def _scale_to(top: float, amax: np.ndarray, power_of_two: bool = False) -> np.ndarray:
@@ -50,68 +49,6 @@ def _scale_to(top: float, amax: np.ndarray, power_of_two: bool = False) -> np.nd
     if power_of_two:
         scale = (scale.view(np.uint32) & np.uint32(0xFF800000)).view(np.float32)  # without the fraction
     return np.where(usable, scale, np.float32(1))[()]
-
-
-def _floor(amax: np.ndarray, fmt: FloatFormat) -> np.ndarray:
-    return _floor_log2(amax) - fmt.emax
-
-
-def _ceil(amax: np.ndarray, fmt: FloatFormat) -> np.ndarray:
-    # The quotient may fall below float32; as its smallest value it still has an exponent.
-    return _ceil_log2(np.maximum(amax / np.float32(fmt.max), np.float32(FLOAT32.smallest_subnormal)))
-
-
-def _ceil_log2_of_amax(amax: np.ndarray, fmt: FloatFormat) -> np.ndarray:
-    return _ceil_log2(amax) - fmt.emax
-
-
-def _round(amax: np.ndarray, fmt: FloatFormat) -> np.ndarray:
-    fraction, exponent = np.frexp(amax)
-    carries = 2 * fraction >= 2 - 2.0 ** -(fmt.mantissa_bits + 1)  # the significand rounds up to 2
-    return exponent - 1 + carries - fmt.emax
-
-
-# From amax to the exponent of the block's stored scale, and what torchao's ScaleCalculationMode calls it.
-EXPONENT_RULES: dict[str, Callable[[np.ndarray, FloatFormat], np.ndarray]] = {
-    "floor": _floor,  # FLOOR: floor(log2 amax) - emax, OCP MX 1.0, 6.3; the top of a block may saturate
-    "ceil": _ceil,  # RCEIL: ceil(log2(amax / max)), arXiv 2506.08027; the least power of two that saturates nothing
-    "ceil-log2": _ceil_log2_of_amax,  # CEIL: ceil(log2 amax) - emax; saturates nothing, often a whole binade too large
-    "round": _round,  # EVEN: floor(log2 of amax rounded to the format's significand) - emax; saturates less often
-}
-
-
-def shared_exponent(amax, fmt: FloatFormat, *, rule: str = "floor") -> np.ndarray:
-    """Give the exponent e of the power of two that a block stores: its values are divided by 2**e.
-
-    `amax`: magnitudes of any shape, taken as float32. Returns integers of -127 ... 127, E8M0's exponents; -127 for an
-    amax of 0, and 0 for one that is not finite. Raises ValueError for an unknown rule or a negative amax.
-    """
-    check_format(fmt)
-    if rule not in EXPONENT_RULES:
-        raise ValueError(f"rule {rule!r} is not one of {', '.join(EXPONENT_RULES)}")
-    amax = _magnitudes(amax)
-    finite = np.isfinite(amax)
-    usable = finite & (amax > 0)
-    with np.errstate(under="ignore"):
-        exponent = EXPONENT_RULES[rule](np.where(usable, amax, np.float32(1)), fmt)
-    exponent = np.clip(exponent, -E8M0_LIMIT, E8M0_LIMIT)
-    return np.where(usable, exponent, np.where(finite, -E8M0_LIMIT, 0))[()]
-
-
-def _magnitudes(amax) -> np.ndarray:
-    amax = _as_float32(amax)
-    if (amax < 0).any():
-        raise ValueError(f"amax {float(np.nanmin(amax))} is negative; take the magnitudes first, np.abs(x).max()")
-    return amax
-
-
-def _floor_log2(x: np.ndarray) -> np.ndarray:
-    return np.frexp(x)[1] - 1  # x = f * 2**e with 1/2 <= f < 1
-
-
-def _ceil_log2(x: np.ndarray) -> np.ndarray:
-    fraction, exponent = np.frexp(x)
-    return exponent - (fraction == 0.5)
 
 
 class DelayedScaling:
@@ -155,7 +92,7 @@ class DelayedScaling:
 
         Raises ValueError for a negative amax.
         """
-        amax = np.float32(_magnitudes(amax))
+        amax = np.float32(magnitudes(amax))
         if amax == 0:
             return self.scale
         self._amaxes.append(amax)
@@ -270,7 +207,7 @@ def quantize_tiles(x, fmt: FloatFormat, scaling: Scaling, *, rounding: Rounding 
     `x`: real numbers of any shape, taken as float32; leading axes are rows. A tile that reaches past the end of the
     array has fewer values. Raises TypeError for an x that is not real numbers.
     """
-    x = _as_float32(x)
+    x = as_float32(x)
     scale, scale_inv, stored, tensor_scale_inv = _scales(_tile_amax(x, scaling), fmt, scaling)
     with np.errstate(over="ignore", under="ignore"):
         scaled = x * _spread(scale, x.shape, scaling)
@@ -323,11 +260,6 @@ def _scales(
         scale_inv = stored * (one / tensor_scale)
         scale = np.minimum(one / scale_inv, MAX_SCALE)
     return scale, scale_inv, stored, one / tensor_scale
-
-
-def _as_float32(x) -> np.ndarray:
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(as_float64(x), np.float32)
 
 
 def _tile_amax(x: np.ndarray, scaling: Scaling) -> np.ndarray:

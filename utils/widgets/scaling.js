@@ -1,4 +1,5 @@
-// From amax to scale: the twin of utils/scaling.py. What is scaled is multiplied by `scale`; scales are float32.
+// From amax to scale: the twin of utils/scaling.py and utils/exponent_rules.py. What is scaled is multiplied by `scale`;
+// scales are float32.
 
 const MOST_SCALE = 2 ** 127 * (2 - 2 ** -23); // float32's largest value
 const LEAST_SCALE = 2 ** -126; // below it the reciprocal overflows
