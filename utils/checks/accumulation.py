@@ -30,7 +30,7 @@ check_promote_every = paper_table(
 )
 check_two_units = paper_table(
     TWO_UNITS,
-    says="Six sums, and you know more of the two units than their data sheets say.",
+    says="Seven sums, and you know more of the two units than their data sheets say.",
 )
 
 

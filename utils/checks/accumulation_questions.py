@@ -15,8 +15,8 @@ P_FOURTEEN = Choice(
         ),
         Option(
             "About as much again",
-            "Sixty-four times the finer error, if 4,096 of them went up and down: that would be less than this. They "
-            "do something else.",
+            "That would be right if the errors of the total went up and down: rounded to nearest, these totals spread "
+            "by about 0.09 %. But what does not fit is dropped, and that is something else.",
         ),
         Option(
             "About ten times as much",
@@ -64,13 +64,14 @@ P_LLAMA = Choice(
             "A perplexity is no sum of those products, and these sums are shorter than those of the puzzle.",
         ),
         Option(
-            "It changes in the third or fourth digit",
+            "It changes in the third or fourth decimal",
             "The sums are short, and most of them cancel: little is there to drift.",
             True,
         ),
         Option(
             "It doubles: the errors of the layers multiply",
-            "Each layer ends in a norm and adds to a stream that goes past it; an error is not multiplied.",
+            "Each layer begins with a norm and adds its result to a stream that goes past it: errors add up more than "
+            "they multiply.",
         ),
         Option(
             "It becomes infinite or NaN",
@@ -187,7 +188,7 @@ PROMOTE_EVERY = {
         says="3 * 2^14 / 100 = 491.",
         wrong={
             "512": "512 / (3 * 2^14) is 1.04 %: a little too much.",
-            "128": "That is DeepSeek's choice; by the formula it loses 0.26 % at most. More is allowed here.",
+            "128": "That is DeepSeek's choice; by the formula it loses about 0.26 %. More is allowed here.",
             "163": "Without the 3: each binade loses half as much as the next one, of half as much.",
         },
         within={"490 to 500": AT_THE_BOUND, "257 to 490": NO_POWER, "129 to 255": NO_POWER},
@@ -254,15 +255,15 @@ TWO_UNITS = {
         "hardware/accumulation/two-units-cut",
         "What does unit B leave of x = 1.9 * 2^-12?",
         answer="2^-12",
-        says="Unit B cuts: 1.5 * 2^-12, a tie, would have gone to the even 2^-11, and it came back as 2^-12.",
+        says="Unit B cuts: 1.5 * 2^-13, three quarters of its last bit, is nearer to 2^-12 and came back as 0.",
         wrong={
-            "2^-11": "That is the nearest. Look what it made of 1.5 * 2^-12: a tie to even would have given 2^-11.",
+            "2^-11": "That is the nearest. Look what it made of 1.5 * 2^-13: the nearest would have been 2^-12.",
             "0": "2^-12 of it fits.",
             "1.9*2^-12": "The bits of 0.9 * 2^-12 lie beyond the last one.",
             "1.5*2^-12": "Half of the last bit does not fit either.",
         },
-        otherwise="The last bit is worth 2^-12. Does this unit round or cut? Look at 1.5 * 2^-12.",
-        hints=("A tie would go to the even neighbour, 2^-11.",),
+        otherwise="The last bit is worth 2^-12. Does this unit round or cut? Look at 1.5 * 2^-13.",
+        hints=("1.5 * 2^-13 is three quarters of the last bit: nearer to 2^-12 than to 0.",),
     ),
 }
 
