@@ -82,6 +82,19 @@ def test_a_moved_checkout_gets_a_new_environment(checkout):
     assert calls[0] == "venv"
 
 
+def test_an_environment_of_another_checkout_is_not_cleared(checkout, tmp_path):
+    other = tmp_path / "other" / ".venv"
+    other.mkdir(parents=True)
+    (other / "kept").touch()
+    set_up.VENV.parent.mkdir(parents=True, exist_ok=True)
+    set_up.VENV.symlink_to(other)
+    with pytest.raises(set_up.SetUpError, match="remove the link"):
+        set_up.set_up()
+    assert (other / "kept").exists()
+    _, calls = checkout
+    assert calls == []
+
+
 def test_a_broken_stamp_counts_as_none(checkout):
     set_up.set_up()
     set_up.STAMP.write_text("{half a st")

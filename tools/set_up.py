@@ -91,7 +91,13 @@ def check_machine():
 
 
 def make_environment(wanted, found):
-    """Create `.venv` anew unless a finished one for this Python and this folder is there."""
+    """Create `.venv` anew unless a finished one for this Python and this folder is there.
+
+    Raises:
+        SetUpError: where `.venv` is a link: to clear it would empty the environment of another checkout.
+    """
+    if VENV.is_symlink():
+        raise SetUpError(f".venv is a link to {VENV.resolve()}, which belongs to another checkout: remove the link.")
     if PYTHON.exists() and all(found.get(key) == wanted[key] for key in ("python", "folder")):
         return
     check_machine()
