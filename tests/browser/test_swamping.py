@@ -345,9 +345,7 @@ def test_float32_stalls_at_once(show):
     press(page, "to the stall")
     assert page.locator(".mp-swamp-title").first.inner_text() == "Addition 16,777,217"
     assert "stalled at 16777216: the increment is half of the gap 2" in said(page)
-    assert message(page) == (
-        "Up to the size 16777216 every sum is exact: the page made 16,777,216 of them at once."
-    )
+    assert message(page) == ("Up to the size 16777216 every sum is exact: the page made 16,777,216 of them at once.")
     press(page, "add one")
     assert lanes(page)["with Kahan"] == ("16777218", "0 %")
 
