@@ -7,9 +7,8 @@ from tests.browser.widget_page import (
     DESK,
     PHONE,
     barriers,
+    calls_of,
     heights,
-    module_page,
-    parts_of,
     small_targets,
     smallest_text,
 )
@@ -48,11 +47,7 @@ window.calls = {
 """  # noqa: E501
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call one of the functions above: call("commas", "1234")."""
-    with module_page(browser, parts_of(AmaxHistory), HARNESS) as call:
-        yield call
+call = calls_of(AmaxHistory, HARNESS)
 
 
 # Twins: the page's arithmetic and words against Python's

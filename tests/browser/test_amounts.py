@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.browser.widget_page import module_page
+from tests.browser.widget_page import calls_of
 from utils.widgets import amounts
 from utils.widgets.book_widget import read_part
 
@@ -15,11 +15,7 @@ window.calls = {
 """
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call a function of amounts.js."""
-    with module_page(browser, read_part("amounts"), HARNESS) as call:
-        yield call
+call = calls_of(read_part("amounts"), HARNESS)
 
 
 @pytest.mark.parametrize(("name", "twin"), [("fewDigits", amounts.few_digits), ("bytesText", amounts.bytes_text)])

@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, heights, module_page, parts_of
+from tests.browser.widget_page import DESK, PHONE, barriers, calls_of, heights
 from tests.made_runs import ACCURACY, GPU, all_arms, five_seeds, run
 from utils import measure
 from utils.recipes import ARMS
@@ -39,11 +39,7 @@ window.calls = {
 """
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call a function of the widget's own ES module, or the one above."""
-    with module_page(browser, parts_of(ArmPicker), HARNESS) as call:
-        yield call
+call = calls_of(ArmPicker, HARNESS)
 
 
 def picker(data=FIVE, **more):

@@ -7,10 +7,9 @@ from tests.browser.widget_page import (
     DESK,
     PHONE,
     barriers,
+    calls_of,
     cut_off,
     heights,
-    module_page,
-    parts_of,
     small_targets,
     smallest_text,
 )
@@ -38,11 +37,7 @@ window.calls = {
 """  # noqa: E501
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call a function of the widget's own ES module, or the one above."""
-    with module_page(browser, parts_of(BlockEditor), HARNESS) as call:
-        yield call
+call = calls_of(BlockEditor, HARNESS)
 
 
 def page_state(values, element, scaling, *, tensor_amax=0.0, scales=(), codes=()):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, cut_off, heights, module_page, parts_of, small_targets
+from tests.browser.widget_page import DESK, PHONE, barriers, calls_of, cut_off, heights, small_targets
 from utils.formats import FORMATS
 from utils.widgets.code_line import CodeLine
 from utils.widgets.code_line_facts import LINE_FORMATS, census_text, codes_in_order, reading, value_in_short
@@ -31,11 +31,7 @@ window.calls = {
 """
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call one of the functions above: call("order", "float8_e4m3fn")."""
-    with module_page(browser, parts_of(CodeLine), HARNESS) as call:
-        yield call
+call = calls_of(CodeLine, HARNESS)
 
 
 def line(page, label):

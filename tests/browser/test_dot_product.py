@@ -13,11 +13,10 @@ from tests.browser.widget_page import (
     DESK,
     PHONE,
     barriers,
+    calls_of,
     cut_off,
     cut_off_choices,
     heights,
-    module_page,
-    parts_of,
     small_targets,
 )
 from utils.accumulation import pairwise_sum
@@ -74,11 +73,7 @@ window.calls = {
 """  # noqa: E501
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call one of the functions above: call("exact", [1, 2])."""
-    with module_page(browser, parts_of(DotProduct), HARNESS) as call:
-        yield call
+call = calls_of(DotProduct, HARNESS)
 
 
 def state_of(data, products, operand_format, seed=1):

@@ -9,10 +9,9 @@ from tests.browser.widget_page import (
     DESK,
     PHONE,
     barriers,
+    calls_of,
     cut_off,
     heights,
-    module_page,
-    parts_of,
     small_targets,
     smallest_text,
 )
@@ -43,11 +42,7 @@ window.calls = {
 """  # noqa: E501
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call one of the functions above: call("nearest", 100)."""
-    with module_page(browser, parts_of(DragOutlier), HARNESS) as call:
-        yield call
+call = calls_of(DragOutlier, HARNESS)
 
 
 # Twins: the page's arithmetic against Python's

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, module_page, parts_of
+from tests.browser.widget_page import DESK, PHONE, barriers, calls_of
 from tests.watched import SHARES, crafted, one, record
 from utils.exponents import Histogram
 from utils.formats import FORMATS
@@ -27,11 +27,7 @@ window.calls = {
 """
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call one of the functions above: call("text", histogram, "float16", 10)."""
-    with module_page(browser, parts_of(FormatWindow), HARNESS) as call:
-        yield call
+call = calls_of(FormatWindow, HARNESS)
 
 
 def sentence(page):

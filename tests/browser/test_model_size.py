@@ -9,11 +9,10 @@ from tests.browser.widget_page import (
     DESK,
     PHONE,
     barriers,
+    calls_of,
     cut_off,
     cut_off_choices,
     heights,
-    module_page,
-    parts_of,
     small_targets,
     smallest_text,
 )
@@ -38,11 +37,7 @@ window.calls = {
 """
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call a function of the widget's own ES module, or one of the two above."""
-    with module_page(browser, parts_of(ModelSize), HARNESS) as call:
-        yield call
+call = calls_of(ModelSize, HARNESS)
 
 
 @pytest.fixture(scope="module")

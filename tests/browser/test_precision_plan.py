@@ -7,10 +7,9 @@ from tests.browser.widget_page import (
     DESK,
     PHONE,
     barriers,
+    calls_of,
     cut_off,
     heights,
-    module_page,
-    parts_of,
     small_targets,
     smallest_text,
 )
@@ -30,11 +29,7 @@ window.calls = {
 """
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call a function of the widget's own ES module, or the one above."""
-    with module_page(browser, parts_of(PrecisionPlan), HARNESS) as call:
-        yield call
+call = calls_of(PrecisionPlan, HARNESS)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, module_page, parts_of
+from tests.browser.widget_page import DESK, PHONE, barriers, calls_of
 from tests.test_scale_cockpit import SETTINGS, scaler_cases, torch_replay
 from tests.watched import SHARES, crafted, one, record, run_of_a_scaler
 from utils.widgets.scale_cockpit import ScaleCockpit, traced_scales
@@ -23,11 +23,7 @@ window.calls = {
 """  # noqa: E501
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call one of the functions above: call("size", 65520, 3)."""
-    with module_page(browser, parts_of(ScaleCockpit), HARNESS) as call:
-        yield call
+call = calls_of(ScaleCockpit, HARNESS)
 
 
 def cockpit(**more):

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, cut_off, heights, module_page, parts_of, small_targets
+from tests.browser.widget_page import DESK, PHONE, barriers, calls_of, cut_off, heights, small_targets
 from utils.formats import FORMATS
 from utils.scaling import scale_from_amax
 from utils.widgets.scale_explorer import ScaleExplorer
@@ -29,11 +29,7 @@ window.calls = {
 TENSORS = ("weights", "activations", "gradients", "one outlier")
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call one of the functions above: call("scale", ["448"], "float8_e4m3fn", {})."""
-    with module_page(browser, parts_of(ScaleExplorer), HARNESS) as call:
-        yield call
+call = calls_of(ScaleExplorer, HARNESS)
 
 
 def text(page):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.browser.widget_page import DESK, PHONE, barriers, heights, module_page, parts_of
+from tests.browser.widget_page import DESK, PHONE, barriers, calls_of, heights
 from utils.widgets.step_timeline import BLOCKS, BREAKS, RECIPES, StepTimeline
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -53,11 +53,7 @@ def listing(page, kind=""):
 # The page's facts against torch
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call a function of step_timeline_facts.js: call("stepLines", plan, ...)."""
-    with module_page(browser, parts_of(StepTimeline)) as call:
-        yield call
+call = calls_of(StepTimeline)
 
 
 def plan(recipe="16-mixed", **changes):

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, heights, module_page, parts_of
+from tests.browser.widget_page import DESK, PHONE, barriers, calls_of, heights
 from utils.accumulation import kahan_sum, running_sum, stall
 from utils.formats import FORMATS
 from utils.rounding import quantize
@@ -85,11 +85,7 @@ window.calls = {
 """  # noqa: E501
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call one of the functions above: call("near", "float16", ["0.1"])."""
-    with module_page(browser, parts_of(Swamping), HARNESS) as call:
-        yield call
+call = calls_of(Swamping, HARNESS)
 
 
 def as_float(text):

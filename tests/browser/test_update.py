@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, heights, module_page, parts_of
+from tests.browser.widget_page import DESK, PHONE, barriers, calls_of, heights
 from utils.exact_rounding import quantize_exact
 from utils.formats import FLOAT32, FORMATS
 from utils.number_text import read_number
@@ -89,11 +89,7 @@ window.calls = {
 """  # noqa: E501
 
 
-@pytest.fixture(scope="module")
-def call(browser):
-    """Call one of the functions above: call("one", "float16", "1", "0.001")."""
-    with module_page(browser, parts_of(Update), HARNESS) as call:
-        yield call
+call = calls_of(Update, HARNESS)
 
 
 def as_number(text):

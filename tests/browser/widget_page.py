@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from utils.widgets.book_widget import read_part
@@ -34,6 +35,18 @@ def module_page(browser, source, harness=""):
         "([name, ...more]) => (window.calls ?? words)[name](...more)", [name, *arguments]
     )
     page.close()
+
+
+def calls_of(widget, harness=""):
+    """Return a fixture for the tests of a file: `module_page` of a widget, or of the source of an ES module."""
+    source = widget if isinstance(widget, str) else parts_of(widget)
+
+    @pytest.fixture(scope="module")
+    def call(browser):
+        with module_page(browser, source, harness) as call:
+            yield call
+
+    return call
 
 
 def barriers(page):
