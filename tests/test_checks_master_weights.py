@@ -69,7 +69,7 @@ def test_a_wrong_fate_gets_its_hint(key, hint):
 
 def test_which_are_lost_says_what_it_cannot_read():
     outcome = master_weights.check_which_are_lost(LOST | {"float16, w = 2048, dw = 1": "perhaps"})
-    assert "neither True" in outcome.message
+    assert "none of lost, stored" in outcome.message
 
 
 # --- 2: predict the share

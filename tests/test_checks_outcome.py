@@ -14,6 +14,7 @@ from utils.checks.outcome import (
     Unreadable,
     as_code,
     as_number,
+    choice_table,
     correct,
     exercise,
     foreseen,
@@ -31,8 +32,15 @@ TABLE = {
     15: Number("test/bit-15", "Bit 15:", "-6", "Yes.", {"6": "The sign is not."}, "Flip it."),
     14: Number("test/bit-14", "Bit 14:", "6*2^-16", "Yes.", {"1": "One."}, "Flip it, then read."),
 }
+FORMATS = {
+    name: Choice(
+        f"test/{name}", f"Of the {name}:", (Option("E4M3", "Narrow.", e4m3), Option("E5M2", "Wide.", not e4m3))
+    )
+    for name, e4m3 in (("weights", True), ("gradients", False))
+}
 check_paper, check_code = paper(LARGEST), paper(CODE)
 check_table = paper_table(TABLE, says="Both.", name="bit {}")
+check_choices = choice_table(FORMATS, says="Both.", read=lambda said: str(said).removeprefix("fp8 "))
 
 
 @exercise(asks=Task("test/task", "Write it."))
@@ -55,7 +63,7 @@ def check_plain(answer):
     return not_yet("Not 1.") if answer == 1 else correct("Yes.")
 
 
-CHECKS = [check_paper, check_code, check_table, check_function]
+CHECKS = [check_paper, check_code, check_table, check_choices, check_function]
 
 
 def asked(outcome):
@@ -95,14 +103,32 @@ def test_paper_refuses_what_is_no_code(answer, message):
         ({15: -6, 14: 1}, "Bit 14: One."),
         ({15: -6, 14: "x"}, "Bit 14: 'x' is not a number"),
         ({15: -6}, "No answer yet for bit 14."),
-        ({}, "No answer yet for bit 15, bit 14."),
-        ([1, 2], "Give a dict with a number for each of bit 15, bit 14."),
+        ({}, "No answer yet for bit 15; bit 14."),
+        ([1, 2], "Give a dict with a number for each of: bit 15; bit 14."),
         (7, "Give a dict"),
     ],
 )
 def test_a_table_names_the_first_key_that_is_missing_or_wrong(answer, message):
     outcome = check_table(answer)
     assert outcome.message.startswith(message)
+    assert bool(outcome) == (message == "Both.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"weights": "E4M3", "gradients": "E5M2"}, "Both."),
+        ({"weights": "fp8 e4m3", "gradients": "  e5m2 "}, "Both."),
+        ({"weights": "E5M2", "gradients": "E5M2"}, "weights: Wide."),
+        ({"weights": "E4M3", "gradients": "E4M3"}, "gradients: Narrow."),
+        ({"weights": "E4M3", "gradients": 5}, "gradients: 5 is none of E4M3, E5M2."),
+        ({"weights": "E4M3"}, "No answer yet for gradients."),
+        ("E4M3", "Give a dict with E4M3 or E5M2 for each of: weights; gradients."),
+    ],
+)
+def test_a_table_of_choices_names_the_first_key_that_is_missing_or_wrong(answer, message):
+    outcome = check_choices(answer)
+    assert outcome.message == message
     assert bool(outcome) == (message == "Both.")
 
 

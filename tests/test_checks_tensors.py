@@ -109,12 +109,12 @@ def test_which_layer_takes_names(answer):
 @pytest.mark.parametrize(
     ("key", "name", "hint"),
     [
-        ("needs it most", "layer 2", "Needs it most: 77 % of its values are zero"),
+        ("needs it most", "layer 2", "needs it most: 77 % of its values are zero"),
         ("needs it most", "head", "2^-14"),
-        ("needs none", "layer 1", "Needs none: It reaches far below"),
+        ("needs none", "layer 1", "needs none: It reaches far below"),
         ("needs none", "layer 2", "loses many"),
-        ("needs none", "layer 3", "none of the groups; they are called layer 1, layer 2, head"),
-        ("needs it most", 1, "none of the groups"),
+        ("needs none", "layer 3", "is none of layer 1, layer 2, head"),
+        ("needs it most", 1, "is none of layer 1"),
         ("needs it most", ..., "No answer yet for needs it most"),
     ],
 )

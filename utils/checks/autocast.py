@@ -4,7 +4,7 @@ import contextlib
 import copy
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +19,17 @@ from utils.checks.autocast_questions import (
     WHAT_COMES_OUT,
     WHERE_IT_ENDS,
 )
-from utils.checks.outcome import NOT_ATTEMPTED, Outcome, Unreadable, correct, exercise, judged, not_yet, time_limit
+from utils.checks.outcome import (
+    NOT_ATTEMPTED,
+    Outcome,
+    Unreadable,
+    choice_table,
+    correct,
+    exercise,
+    judged,
+    not_yet,
+    time_limit,
+)
 from utils.dtype_probe import COMPUTE, DtypeProbe
 
 TIME_LIMIT_S = 10.0
@@ -68,24 +78,17 @@ def _name(dtype: torch.dtype) -> str:
 # --- What comes out ---------------------------------------------------------------------------------------------------
 
 
-@exercise(asks=WHAT_COMES_OUT.values())
-def check_what_comes_out(answer) -> Outcome:
-    """A dict that gives for each expression the dtype of its value, "bfloat16" or "float32"."""
-    if not isinstance(answer, Mapping):
-        return not_yet(f"Give a dict with a dtype for each of: {'; '.join(WHAT_COMES_OUT)}.")
-    if missing := [key for key in WHAT_COMES_OUT if answer.get(key, ...) is ...]:
-        return not_yet(f"No answer yet for {'; '.join(missing)}.")
-    for key, question in WHAT_COMES_OUT.items():
-        names = [option.text for option in question.options]
-        said = str(answer[key]).strip().lower().removeprefix("torch.")
-        said = {"bf16": "bfloat16", "fp32": "float32", "float": "float32"}.get(said, said)
-        if said not in names:
-            return not_yet(f"{key}: {answer[key]!r} is neither {names[0]} nor {names[1]}.")
-        if not (outcome := judged(question, names.index(said))):
-            return not_yet(f"{key}: {outcome.message}")
-    return correct(
-        "Products are cast down, losses are cast up, sums take the wider, and the rest is whatever comes in. On a CPU."
-    )
+def _dtype_name(said) -> str:
+    name = str(said).strip().lower().removeprefix("torch.")
+    return {"bf16": "bfloat16", "fp32": "float32", "float": "float32"}.get(name, name)
+
+
+check_what_comes_out = choice_table(
+    WHAT_COMES_OUT,
+    says="Products are cast down, losses are cast up, sums take the wider, and the rest is whatever comes in. "
+    "On a CPU.",
+    read=_dtype_name,
+)
 
 
 # --- Where the context ends -------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Checks of `eight_bits/fp8`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 
@@ -16,9 +16,9 @@ from utils.checks.outcome import (
     NOT_ATTEMPTED,
     Outcome,
     Unreadable,
+    choice_table,
     correct,
     exercise,
-    judged,
     not_yet,
     paper_table,
     time_limit,
@@ -36,21 +36,9 @@ check_there_and_back = paper_table(
 )
 
 
-@exercise(asks=WHICH_FORMAT.values())
-def check_which_format(answer) -> Outcome:
-    """A dict that names for each tensor the format, "E4M3" or "E5M2"."""
-    if not isinstance(answer, Mapping):
-        return not_yet(f'Give a dict with "E4M3" or "E5M2" for each of: {"; ".join(WHICH_FORMAT)}.')
-    if missing := [key for key in WHICH_FORMAT if key not in answer]:
-        return not_yet(f"No answer yet for {'; '.join(missing)}.")
-    for key, question in WHICH_FORMAT.items():
-        names = [option.text for option in question.options]
-        name = str(answer[key]).strip().upper()
-        if name not in names:
-            return not_yet(f"{key}: {answer[key]!r} is neither {names[0]} nor {names[1]}.")
-        if not (outcome := judged(question, names.index(name))):
-            return not_yet(f"{key}: {outcome.message}")
-    return correct("It is the width that decides, in binades. Where a tensor lies is the scale's business.")
+check_which_format = choice_table(
+    WHICH_FORMAT, says="It is the width that decides, in binades. Where a tensor lies is the scale's business."
+)
 
 
 def _called(answer, *given):

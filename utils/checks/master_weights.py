@@ -1,6 +1,6 @@
 """Checks of `training/master_weights`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -17,9 +17,9 @@ from utils.checks.outcome import (
     NOT_ATTEMPTED,
     Outcome,
     Unreadable,
+    choice_table,
     correct,
     exercise,
-    judged,
     not_yet,
     paper,
     paper_table,
@@ -39,25 +39,17 @@ check_seven_billion = paper_table(
 # --- Which are lost ---------------------------------------------------------------------------------------------------
 
 
-@exercise(asks=WHICH_ARE_LOST.values())
-def check_which_are_lost(answer) -> Outcome:
-    """A dict that says for each weight and update whether the update is lost: True for lost, False for stored."""
-    if not isinstance(answer, Mapping):
-        return not_yet(f"Give a dict with True or False for each of: {'; '.join(WHICH_ARE_LOST)}.")
-    if missing := [key for key in WHICH_ARE_LOST if answer.get(key, ...) is ...]:
-        return not_yet(f"No answer yet for {'; '.join(missing)}.")
-    for key, question in WHICH_ARE_LOST.items():
-        lost = _truth(answer[key])
-        if lost is None:
-            return not_yet(f"{key}: {answer[key]!r} is neither True, for lost, nor False, for stored.")
-        if not (outcome := judged(question, 0 if lost else 1)):
-            return not_yet(f"{key}: {outcome.message}")
-    return correct("Half the gap at the weight decides: not the size of the update, and not the range of the format.")
+def _fate(said) -> str:
+    if isinstance(said, torch.Tensor) and said.numel() == 1:
+        said = said.item()
+    return {"true": "lost", "1": "lost", "false": "stored", "0": "stored"}.get(str(said).strip().lower(), str(said))
 
 
-def _truth(said) -> bool | None:
-    words = {"true": True, "lost": True, "1": True, "false": False, "stored": False, "0": False}
-    return words.get(str(said.item() if isinstance(said, torch.Tensor) and said.numel() == 1 else said).strip().lower())
+check_which_are_lost = choice_table(
+    WHICH_ARE_LOST,
+    says="Half the gap at the weight decides: not the size of the update, and not the range of the format.",
+    read=_fate,
+)
 
 
 # --- AdamW with a master ----------------------------------------------------------------------------------------------

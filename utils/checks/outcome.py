@@ -117,12 +117,11 @@ def paper_table(questions: Mapping[object, Number], *, says: str, name: str = "{
     """
 
     def check(answer) -> Outcome:
-        if not isinstance(answer, Mapping):
-            return not_yet(f"Give a dict with a number for each of {', '.join(map(name.format, questions))}.")
-        if missing := [name.format(key) for key in questions if key not in answer]:
-            return not_yet(f"No answer yet for {', '.join(missing)}.")
+        names = {key: name.format(key) for key in questions}
+        if (lacking := _lacking(answer, names, form="a number")) is not None:
+            return lacking
         for key, question in questions.items():
-            called = name.format(key)
+            called = names[key]
             if name != "{}":
                 called = called[0].upper() + called[1:]
             try:
@@ -134,6 +133,40 @@ def paper_table(questions: Mapping[object, Number], *, says: str, name: str = "{
         return correct(says)
 
     return exercise(_named(next(iter(questions.values())), check), asks=questions.values())
+
+
+def choice_table(
+    questions: Mapping[str, Choice], *, says: str, read: Callable[[object], str] = str
+) -> Callable[..., Outcome]:
+    """Make the check of an exercise whose answer is a dict of options by their text; the first wrong one gets its hint.
+
+    `read` turns what was given into such a text, where more than a capital letter or a blank too many may differ.
+    """
+
+    def check(answer) -> Outcome:
+        options = {key: [option.text for option in question.options] for key, question in questions.items()}
+        form = " or ".join(next(iter(options.values())))
+        if (lacking := _lacking(answer, {key: key for key in questions}, form=form)) is not None:
+            return lacking
+        for key, question in questions.items():
+            folded = [text.casefold() for text in options[key]]
+            said = " ".join(read(answer[key]).casefold().split())
+            if said not in folded:
+                return not_yet(f"{key}: {answer[key]!r} is none of {', '.join(options[key])}.")
+            if not (outcome := judged(question, folded.index(said))):
+                return not_yet(f"{key}: {outcome.message}")
+        return correct(says)
+
+    return exercise(_named(next(iter(questions.values())), check), asks=questions.values())
+
+
+def _lacking(answer, names: Mapping[object, str], *, form: str) -> Outcome | None:
+    """Say what is missing of an answer that has to be a dict with these keys, None where nothing is."""
+    if not isinstance(answer, Mapping):
+        return not_yet(f"Give a dict with {form} for each of: {'; '.join(names.values())}.")
+    if missing := [name for key, name in names.items() if answer.get(key, ...) is ...]:
+        return not_yet(f"No answer yet for {'; '.join(missing)}.")
+    return None
 
 
 def judged(question: Choice | Number, answer: float) -> Outcome:

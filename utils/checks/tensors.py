@@ -10,9 +10,9 @@ from utils.checks.outcome import (
     Outcome,
     Unreadable,
     as_number,
+    choice_table,
     correct,
     exercise,
-    judged,
     not_yet,
     paper,
     time_limit,
@@ -38,21 +38,11 @@ check_share_lost = paper(SHARE_LOST)
 # --- Read the histogram -----------------------------------------------------------------------------------------------
 
 
-@exercise(asks=WHICH_LAYER.values())
-def check_which_layer(answer) -> Outcome:
-    """A dict that names, of "layer 1", "layer 2" and "head", which one needs a scale most and which one none."""
-    if not isinstance(answer, Mapping):
-        return not_yet('Give a dict with a name for "needs it most" and one for "needs none".')
-    if missing := [key for key in WHICH_LAYER if key not in answer]:
-        return not_yet(f"No answer yet for {', '.join(missing)}.")
-    for key, question in WHICH_LAYER.items():
-        names = [option.text for option in question.options]
-        name = " ".join(str(answer[key]).lower().replace("_", " ").split())
-        if name not in names:
-            return not_yet(f"{answer[key]!r} is none of the groups; they are called {', '.join(names)}.")
-        if not (outcome := judged(question, names.index(name))):
-            return not_yet(f"{key.capitalize()}: {outcome.message}")
-    return correct("What counts is the share of the values that could be lost. What was zero before is not among them.")
+check_which_layer = choice_table(
+    WHICH_LAYER,
+    says="What counts is the share of the values that could be lost. What was zero before is not among them.",
+    read=lambda said: str(said).replace("_", " "),
+)
 
 
 # --- The share that is flushed ----------------------------------------------------------------------------------------
