@@ -10,7 +10,6 @@ changes no number; it makes a pass several times slower.
 """
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,6 +18,8 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from utils.running_module import RunningModule
 
 CAST, COMPUTE, MOVE = "cast", "compute", "move"
 # Copy, make or look at tensors without arithmetic; views are known by their schema.
@@ -120,28 +121,18 @@ class DtypeProbe(TorchDispatchMode):
     def __init__(self, model: nn.Module):
         super().__init__()
         self.steps: list[Step] = []
-        self._model = model
         self._leaves = {name for name, module in model.named_modules() if not list(module.children())}
-        self._parameters = {id(weight): name for name, weight in model.named_parameters()}
-        self._hooks: list = []
-        self._running: list[tuple[str, int]] = []  # the modules that run now and their calls, the innermost last
-        self._calls = 0
-        self._owners: dict[int, tuple[str, int]] = {}  # number of an autograd node -> module that made it
+        self._running = RunningModule(model)
         self._casts: dict[tuple, list[Step]] = {}  # (tensor, dtype) -> its casts to that dtype
         self._results: dict[tuple, Step] = {}  # result of a cast -> the cast
         self._trips: list[tuple[Step, Step]] = []  # a cast, and the one that took it back
 
     def __enter__(self):
-        for name, module in self._model.named_modules():
-            self._hooks.append(module.register_forward_pre_hook(self._entering(name)))
-            self._hooks.append(module.register_forward_hook(self._leaving, always_call=True))
+        self._running.__enter__()
         return super().__enter__()
 
     def __exit__(self, *error):
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks.clear()
-        self._running.clear()
+        self._running.__exit__(*error)
         return super().__exit__(*error)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -149,7 +140,7 @@ class DtypeProbe(TorchDispatchMode):
         given, made = _floating((args, kwargs)), _floating(result)
         name = func._schema.name.partition("::")[2]
         kind = _kind(func, name, given, made)
-        (module, call), backward = self._place()
+        module, call, backward = self._running.place()
         step = Step(module, call, name, _dtypes(given), _dtypes(made), kind, backward=backward)
         self.steps.append(self._cast(step, given[0], made[0]) if kind == CAST else step)
         return result
@@ -234,7 +225,7 @@ class DtypeProbe(TorchDispatchMode):
         step = replace(
             step,
             bytes=result.numel() * result.element_size(),
-            parameter=self._parameters.get(id(source), ""),
+            parameter=self._running.parameter(source),
             repeated=bool(same),
             round_trip=first is not None and first.inputs[0] == step.dtype,
         )
@@ -243,28 +234,6 @@ class DtypeProbe(TorchDispatchMode):
         if step.round_trip:
             self._trips.append((first, step))
         return step
-
-    def _place(self) -> tuple[tuple[str, int], bool]:
-        """The module and the call that the operation belongs to, and whether it is one of the backward pass."""
-        node = torch._C._current_autograd_node()
-        if node is None or self._running:  # the second: a forward pass that checkpointing repeats
-            place = self._running[-1] if self._running else ("", 0)
-            # The node of an operation is made before it runs: it has the last number that was given.
-            self._owners.setdefault(torch.autograd._get_sequence_nr() - 1, place)
-            return place, False
-        if hasattr(node, "variable"):  # adds a gradient to that of its parameter
-            return (self._parameters.get(id(node.variable), "").rpartition(".")[0], 0), True
-        return self._owners.get(node._sequence_nr(), ("", 0)), True
-
-    def _entering(self, name: str) -> Callable:
-        def enter(module: nn.Module, inputs: tuple) -> None:
-            self._calls += 1
-            self._running.append((name, self._calls))
-
-        return enter
-
-    def _leaving(self, module: nn.Module, inputs: tuple, output) -> None:
-        self._running.pop()
 
 
 def _floating(values) -> list[torch.Tensor]:
