@@ -1,0 +1,146 @@
+"""All-reduce, emulated for any number of ranks: each one ends with the same sum of what all of them had.
+
+    gradients = torch.randn(8, 4096)                                 # [N, n]: one row a rank
+    all_reduce(gradients, order="ring", wire=BFLOAT16)               # float32 [n]: what every rank holds afterwards
+    bytes_sent(4096, ranks=8, itemsize=2)                            # 14336.0 bytes a rank
+
+Additions are made in float32. What travels is rounded to the format of the `wire`, so a sum that travels is rounded
+too. For wires of at most 11 significant bits that is one rounding of the exact sum: float32 has 2p + 2 bits (Figueroa,
+"When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from utils.fake_quantize import fake_quantize
+from utils.formats import FLOAT32, FloatFormat
+
+PASSES = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}  # how often a full array goes round
+MEANS = ("before", "after", "split")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One chunk on its way from a rank to another, which adds it to its own, or else puts it in its place."""
+
+    sender: int
+    receiver: int
+    chunk: int
+    adds: bool
+
+
+def ring_messages(ranks: int) -> list[list[Message]]:
+    """Return the messages of a ring all-reduce, round by round: N a round, each to the next rank.
+
+    The array is cut into N chunks. In the first N - 1 rounds (reduce-scatter) every rank adds what it receives; then
+    rank r holds the whole sum of chunk r + 1, and in N - 1 more (all-gather) the sums go round.
+    Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009.
+    """
+    _check_ranks(ranks)
+    rounds = []
+    for adds, first in ((True, 0), (False, 1)):
+        for step in range(ranks - 1):
+            rounds.append([Message(r, (r + 1) % ranks, (r + first - step) % ranks, adds) for r in range(ranks)])
+    return rounds
+
+
+def all_reduce(
+    gradients: torch.Tensor, *, order: str = "ring", wire: FloatFormat = FLOAT32, mean: str | None = None
+) -> torch.Tensor:
+    """Return what every rank holds after an all-reduce of the rows of `gradients` [N, n]: float32 [n].
+
+    `order`: "ring": each of N chunks begins at another rank and is rounded at every hop; "tree": neighbours first, then
+    neighbours of these sums, log2(N) levels; "gather": one rank gets all N values of a chunk, adds them in float32 in
+    the order of the ranks, and rounds once.
+    `mean`: None for the sum; "before": every rank divides by N before it sends; "after": the sum is divided; "split":
+    by about sqrt(N) before and by the rest after, what FSDP2 does in float16 (`divisors`). The result of each division
+    is a value of `wire` again. What overflows becomes infinite or NaN, as on a real wire.
+    Raises: ValueError for an unknown order or mean, a shape without ranks, or a wire wider than float32.
+    """
+    if order not in _ORDERS:
+        raise ValueError(f"unknown order {order!r}; the known ones are {', '.join(_ORDERS)}")
+    if gradients.ndim != 2:
+        raise ValueError(f"gradients of shape {tuple(gradients.shape)}: give [N, n], one row a rank")
+    if wire.precision > FLOAT32.precision:
+        raise ValueError(f"{wire.name} on the wire: the additions are made in float32, so no wire may be wider")
+    _check_ranks(len(gradients))
+    before, after = divisors(len(gradients), mean) if mean else (1, 1)
+
+    def rounded(values: torch.Tensor) -> torch.Tensor:
+        return values if wire is FLOAT32 else fake_quantize(values, wire, saturate=False)
+
+    sent = rounded(gradients.float())
+    if before != 1:
+        sent = rounded(sent / before)
+    total = _ORDERS[order](sent, rounded)
+    return total if after == 1 else rounded(total / after)
+
+
+def divisors(ranks: int, mean: str) -> tuple[float, float]:
+    """Return by what to divide before and after the sum of N values, so that it is their mean.
+
+    Source of "split": `_get_gradient_divide_factors` of torch.distributed.fsdp, for a float16 reduction.
+    Raises: ValueError for an unknown mean.
+    """
+    if mean not in MEANS:
+        raise ValueError(f"unknown mean {mean!r}; the known ones are {', '.join(MEANS)}")
+    before = {"before": ranks, "after": 1}.get(mean, 1)
+    while mean == "split" and ranks % before == 0 and ranks / before > before:
+        before *= 2
+    return before, ranks / before
+
+
+def roundings(ranks: int, order: str) -> int:
+    """Return how many roundings of a sum lie between a gradient of one rank and the result, at most."""
+    return {"ring": ranks - 1, "tree": (ranks - 1).bit_length(), "gather": 1}[order]
+
+
+def rounds(ranks: int, order: str) -> int:
+    """Return how many messages wait for each other: what an all-reduce of a small array takes its time for."""
+    return {"ring": 2 * (ranks - 1), "tree": 2 * (ranks - 1).bit_length(), "gather": 2 if ranks > 1 else 0}[order]
+
+
+def bytes_sent(elements: int, *, ranks: int, itemsize: int, collective: str = "all_reduce") -> float:
+    """Return the bytes that a rank sends, on average over the ranks, for an array of `elements` on each of them.
+
+    The array of an all-gather is the gathered one, that of a reduce-scatter the one before. Each is (N - 1)/N of it
+    and an all-reduce is both, whatever the order; no method sends less (Patarasuk and Yuan, 2009).
+    """
+    _check_ranks(ranks)
+    return PASSES[collective] * (ranks - 1) / ranks * elements * itemsize
+
+
+def _ring(sent: torch.Tensor, rounded: Callable) -> torch.Tensor:
+    ranks, elements = sent.shape
+    short = -elements % ranks
+    chunks = torch.nn.functional.pad(sent, (0, short)).view(ranks, ranks, -1)  # [rank, chunk, elements of a chunk]
+    chunk = torch.arange(ranks, device=sent.device)
+    total = chunks[chunk, chunk]  # chunk c sets out from rank c
+    for hop in range(1, ranks):
+        total = rounded(total + chunks[(chunk + hop) % ranks, chunk])
+    return total.flatten()[:elements]
+
+
+def _tree(sent: torch.Tensor, rounded: Callable) -> torch.Tensor:
+    while len(sent) > 1:
+        paired = rounded(sent[0:-1:2] + sent[1::2])
+        sent = torch.cat([paired, sent[-1:]]) if len(sent) % 2 else paired  # an odd one waits
+    return sent[0]
+
+
+def _gather(sent: torch.Tensor, rounded: Callable) -> torch.Tensor:
+    total = sent[0]
+    for row in sent[1:]:
+        total = total + row
+    return rounded(total)
+
+
+_ORDERS = {"ring": _ring, "tree": _tree, "gather": _gather}
+ORDERS = tuple(_ORDERS)
+
+
+def _check_ranks(ranks: int) -> None:
+    if ranks < 1:
+        raise ValueError(f"{ranks} ranks: there must be one at least")
