@@ -497,29 +497,16 @@ def test_the_cache_is_in_the_users_cache_folder(monkeypatch, tmp_path):
 
 
 def test_step_and_token_times_cover_every_plain_recipe(monkeypatch):
-    from utils import llama
+    from utils import generation
 
     monkeypatch.setattr(distilbert, "TIMED", SHAPE)
     steps = distilbert.step_times(device=CPU, size="small", repeats=1)
-    tokens = llama.token_times(device=CPU, size="small", tokens=2, repeats=1)
+    tokens = generation.token_times(device=CPU, size="small", tokens=2, repeats=1)
     assert [row.recipe for row in steps] == [row.recipe for row in tokens] == list(PLAIN)
     for step, token in zip(steps, tokens, strict=True):
         assert step.timing.median > 0
         assert token.per_second > 0
         assert step.emulated == token.emulated == recipe(step.recipe).emulated(CPU)
-
-
-def test_generation_with_a_cache_equals_generation_without():
-    from utils import llama
-
-    model = models.llama("small", vocabulary=64)
-    prompt = torch.tensor([[1, 5, 9]])
-    found = llama.generate(model, prompt, tokens=4, recipe=recipe("32-true"))
-    ids = prompt
-    with torch.no_grad():
-        for _ in range(4):
-            ids = torch.cat([ids, model(ids).logits[:, -1:].argmax(-1)], dim=1)
-    assert torch.equal(found, ids[:, 3:])
 
 
 @pytest.mark.gpu

@@ -6,14 +6,13 @@ import math
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 
 from utils import batches, cache, data, fine_tuning, grammar, language_task, llama, machine, models, records, vocabulary
-from utils.formats import FORMATS, FloatFormat
+from utils.formats import FORMATS
 from utils.recipes import RECIPES, recipe
-from utils.rounding import quantize
+from utils.rounded_weights import rounded
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(
@@ -117,7 +116,7 @@ def test_the_recipe_decides_what_the_losses_are_computed_in():
 
 def test_agreement_with_another_model_is_what_a_hand_computation_gives():
     ids = torch.tensor([vocabulary.BEGIN, 5, 6, 7, 8, vocabulary.BEGIN, 9, 10])
-    reference, model = a_model(), llama.rounded(a_model(), FORMATS["float4_e2m1fn"])
+    reference, model = a_model(), rounded(a_model(), FORMATS["float4_e2m1fn"])
     kl, same = [], []
     for piece in ([vocabulary.BEGIN, 5, 6, 7], [vocabulary.BEGIN, 9]):
         with torch.no_grad():
@@ -130,109 +129,25 @@ def test_agreement_with_another_model_is_what_a_hand_computation_gives():
     assert llama.agreement(reference, reference, ids) == llama.Agreement(1.0, 0.0)
 
 
+def test_attention_reads_the_cache_that_is_given():
+    from transformers import DynamicCache
+
+    model, ids, made = a_model(), torch.arange(20), []
+
+    def cache():
+        made.append(DynamicCache(config=model.config))
+        return made[-1]
+
+    assert torch.equal(llama.token_losses(model, ids, cache=cache), llama.token_losses(model, ids))
+    assert made[0].get_seq_length() >= 19  # with padding
+    assert llama.perplexity(model, ids, cache=cache) == llama.perplexity(model, ids)
+    assert llama.agreement(model, model, ids, cache=cache) == llama.Agreement(1.0, 0.0)
+    assert len(made) == 3
+
+
 def test_a_loss_beyond_the_range_of_float64_makes_the_perplexity_infinite_not_an_error():
     assert llama._exp(800.0) == math.inf
     assert math.isnan(llama._exp(math.nan))
-
-
-# Text
-
-
-def test_cold_text_is_the_most_probable_one_and_warm_text_is_drawn_by_the_generator(task):
-    model = task.new_model(0)
-    prompt = task.held_out[None, :5]
-
-    def drawn(seed: int) -> torch.Tensor:
-        generator = torch.Generator().manual_seed(seed)
-        return llama.generate(model, prompt, tokens=20, recipe=recipe("32-true"), temperature=1.0, generator=generator)
-
-    cold = llama.generate(model, prompt, tokens=20, recipe=recipe("32-true"))
-    assert torch.equal(drawn(0), drawn(0))
-    assert not torch.equal(drawn(0), drawn(1))
-    assert not torch.equal(drawn(0), cold)
-    freezing = llama.generate(
-        model, prompt, tokens=20, recipe=recipe("32-true"), temperature=1e-4, generator=torch.Generator()
-    )
-    assert torch.equal(freezing, cold)
-
-
-def test_what_is_written_is_what_is_generated_after_a_begin(task):
-    model, prompt = task.new_model(0), "One windy evening"
-    ids = torch.tensor([[vocabulary.BEGIN, *task.tokenizer(prompt)["input_ids"]]])
-    tokens = llama.generate(model, ids, tokens=9, recipe=recipe("32-true"))[0]
-    assert vocabulary.END not in tokens
-    assert llama.write(model, task.tokenizer, prompt, tokens=9) == task.tokenizer.decode(tokens)
-
-
-def test_writing_stops_where_the_model_ends_the_piece(task, monkeypatch):
-    ids = [*task.tokenizer("So they went home.")["input_ids"], vocabulary.END, 50, 51]
-    monkeypatch.setattr(llama, "generate", lambda *_, **__: torch.tensor([ids]))
-    assert llama.write(task.new_model(0), task.tokenizer, "x") == "So they went home."
-
-
-# Rounded weights
-
-
-@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS.values() if fmt.signed], ids=str)
-def test_a_rounded_model_holds_what_quantize_gives_for_each_weight(fmt):
-    model = a_model()
-    found = llama.rounded(model, fmt)
-    for (name, weight), rounded in zip(model.named_parameters(), found.parameters(), strict=True):
-        assert rounded.dtype is torch.float32
-        expected = quantize(weight.detach().numpy(), fmt, saturate=True).astype(np.float32)
-        assert np.array_equal(rounded.detach().numpy(), expected), name
-
-
-def test_rounding_leaves_the_model_itself_alone_and_tied_weights_tied():
-    model, same = a_model(), a_model()
-    found = llama.rounded(model, FORMATS["float4_e2m1fn"])
-    assert all(map(torch.equal, model.parameters(), same.parameters()))
-    assert found.lm_head.weight.data_ptr() == found.model.embed_tokens.weight.data_ptr()
-    assert found.lm_head.weight.data_ptr() != model.lm_head.weight.data_ptr()
-
-
-def test_weights_that_are_to_be_kept_are():
-    model = a_model()
-    found = llama.rounded(model, FORMATS["float4_e2m1fn"], keep=("embed_tokens", "norm"))
-    before = dict(model.named_parameters())
-    same = {name for name, weight in found.named_parameters() if torch.equal(weight, before[name])}
-    assert "model.embed_tokens.weight" in same
-    assert "model.layers.0.mlp.up_proj.weight" not in same
-
-
-@pytest.mark.parametrize("precision", range(1, 25))
-def test_rounded_to_bits_leaves_that_many_significant_bits(precision):
-    found = llama.rounded_to_bits(a_model(), precision)
-    for weight, kept in zip(a_model().parameters(), found.parameters(), strict=True):
-        x, y = weight.detach().double(), kept.detach().double()
-        significand, exponent = torch.frexp(y)
-        assert torch.equal(significand * 2**precision, (significand * 2**precision).round())
-        _, exponent = torch.frexp(x)
-        half = torch.ldexp(torch.full_like(x, 0.5), exponent - precision)  # of an ulp of x
-        assert ((y - x).abs() <= half).all()
-
-
-def test_one_bit_is_a_power_of_two_and_keeps_zero_and_the_sign():
-    model = a_model()
-    with torch.no_grad():
-        model.model.norm.weight[:8] = torch.tensor([0.0, -0.0, 1.0, 1.49, 1.5, -1.51, -3.0, -2.9])
-    found = llama.rounded_to_bits(model, 1).model.norm.weight[:8]
-    assert found.tolist() == [0.0, 0.0, 1.0, 1.0, 2.0, -2.0, -4.0, -2.0]
-    assert found.signbit().tolist() == [False, True, False, False, False, True, True, True]
-
-
-def test_some_precisions_have_names():
-    for precision, name in ((24, "float32"), (11, "tf32"), (8, "bfloat16")):
-        by_bits, by_name = llama.rounded_to_bits(a_model(), precision), llama.rounded(a_model(), FORMATS[name])
-        assert all(map(torch.equal, by_bits.parameters(), by_name.parameters()))
-
-
-def test_what_cannot_hold_weights_is_refused():
-    with pytest.raises(ValueError, match="float8_e8m0fnu has neither sign nor zero"):
-        llama.rounded(a_model(), FORMATS["float8_e8m0fnu"])
-    for precision in (0, 25):
-        with pytest.raises(ValueError, match=f"precision {precision} is not in 1 ... 24"):
-            llama.rounded_to_bits(a_model(), precision)
 
 
 # What a run is
@@ -495,9 +410,3 @@ def test_a_run_on_a_gpu_records_its_peaks(task):
     record = llama.run(recipe("bf16-mixed"), task=task, device=device).record
     assert record.results["memory"]["peak_reserved"] >= record.results["memory"]["peak_allocated"] > 0
     assert record.device["name"] == machine.facts(device)["name"]
-
-
-def test_a_format_of_ones_own_rounds_a_model_too():
-    fmt = FloatFormat("e3m1", 3, 1, bias=3)
-    found = llama.rounded(a_model(), fmt)
-    assert set(found.lm_head.weight.abs().unique().tolist()) <= {0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0, 1.5}

@@ -29,7 +29,10 @@ CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the m
     *("utils.optimizers", "utils.blockwise", "utils.fake_quantize", "utils.rounding_kernels"),
     *("utils.product_precision", "utils.fp8", "utils.float8_recipes", "utils.scaled_product", "utils.scaled"),
 )
-CODE_OF_A_RECORD = (*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.operations", "utils.results")
+CODE_OF_A_RECORD = (
+    *(*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.operations", "utils.results"),
+    *("utils.generation", "utils.readers"),  # a LLaMA is timed as it writes
+)
 CHECKPOINT_EVERY = 200  # steps
 
 

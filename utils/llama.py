@@ -1,15 +1,14 @@
-"""Train a LLaMA on prose, measure it, let it write, and round its weights to any format.
+"""Train a LLaMA on prose and measure it.
 
     python -m utils.llama --recipe 32-true bf16-mixed 16-mixed --size small --seeds 2 --data DIR --record DIR
 
 `run` is the only place of the book that trains a LLaMA; `trained` hands a finished one to the chapters.
 """
 
-import copy
 import itertools
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from utils import (
     command,
     data,
     experiment,
+    generation,
     kept,
     language_task,
     machine,
@@ -33,11 +33,9 @@ from utils import (
     tables,
 )
 from utils.experiment import Run
-from utils.fake_quantize import fake_quantize
 from utils.fine_tuning import Trainer
-from utils.formats import FLOAT8_E8M0FNU, FloatFormat
 from utils.language_task import Task
-from utils.recipes import PLAIN, RECIPES, Recipe
+from utils.recipes import RECIPES, Recipe
 
 NAME = "llama"
 DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
@@ -46,85 +44,39 @@ ROWS = 16  # pieces that are measured at a time
 WRITTEN, WRITINGS = 32, 5  # tokens that a run writes to be timed, and how often
 
 
-# Text
-
-
-@torch.no_grad()
-def generate(
-    model: nn.Module,
-    prompt: torch.Tensor,
-    *,
-    tokens: int,
-    recipe: Recipe,
-    temperature: float = 0.0,
-    generator: torch.Generator | None = None,
-) -> torch.Tensor:
-    """Return the `tokens` tokens that the model puts after `prompt`: int64 [B, S] -> [B, tokens].
-
-    Temperature 0 takes the most probable token each time (greedy decoding). Above 0, a token is drawn from
-    softmax(logits / temperature) with `generator`, which lives on the device of the prompt.
-    """
-    from transformers import DynamicCache
-
-    cache, ids, found = DynamicCache(config=model.config), prompt, []
-    with recipe.on(prompt.device), recipe.autocast(prompt.device):
-        for _ in range(tokens):
-            logits = model(input_ids=ids, past_key_values=cache, use_cache=True).logits[:, -1]
-            if temperature:
-                chances = (logits.float() / temperature).softmax(-1)
-                ids = torch.multinomial(chances, 1, generator=generator)
-            else:
-                ids = logits.argmax(-1, keepdim=True)
-            found.append(ids)
-    return torch.cat(found, dim=1)
-
-
-def write(
-    model: nn.Module,
-    tokenizer,
-    prompt: str,
-    *,
-    tokens: int = 60,
-    recipe: Recipe = FLOAT32,
-    temperature: float = 0.0,
-    generator: torch.Generator | None = None,
-) -> str:
-    """Return how the model goes on after `prompt`: at most `tokens` tokens, fewer where it ends the piece by itself.
-
-    `temperature` and `generator` as in `generate`. A byte that is no UTF-8 shows as a replacement character.
-    """
-    begin = [tokenizer.bos_token_id, *tokenizer(prompt, add_special_tokens=False)["input_ids"]]
-    ids = torch.tensor([begin], device=model.device)
-    drawn = {"temperature": temperature, "generator": generator}
-    found = generate(model, ids, tokens=tokens, recipe=recipe, **drawn)[0].tolist()
-    if tokenizer.eos_token_id in found:
-        found = found[: found.index(tokenizer.eos_token_id)]
-    return tokenizer.decode(found, skip_special_tokens=True)
-
-
 # Measures
 
 
 def token_losses(
-    model: nn.Module, ids: torch.Tensor, *, recipe: Recipe = FLOAT32, window: int | None = None
+    model: nn.Module,
+    ids: torch.Tensor,
+    *,
+    recipe: Recipe = FLOAT32,
+    window: int | None = None,
+    cache: Callable[[], object] | None = None,
 ) -> torch.Tensor:
     """Return -ln p(token | the tokens before it), float32 [M], in the order of the text, on the device of `ids`.
 
     `ids` is int64 [N]. A piece of text goes from one begin token to the next; of each piece every token has a loss but
     the first, so M is N minus the number of pieces. The tokens before it: those of its piece, from the last multiple
     of `window` on (None: the positions that the model was built for). The logarithm is taken in float32 whatever the
-    recipe computes in.
+    recipe computes in. `cache` makes what keeps the keys and values of a batch: attention reads what it gives back.
     """
     found = [
         F.cross_entropy(logits, labels, reduction="none").float()
-        for logits, labels in _predictions(model, ids, recipe=recipe, window=window)
+        for logits, labels in _predictions(model, ids, recipe=recipe, window=window, cache=cache)
     ]
     return torch.cat(found).to(ids.device) if found else torch.zeros(0, device=ids.device)
 
 
 @torch.no_grad()
 def _predictions(
-    model: nn.Module, ids: torch.Tensor, *, recipe: Recipe, window: int | None
+    model: nn.Module,
+    ids: torch.Tensor,
+    *,
+    recipe: Recipe,
+    window: int | None,
+    cache: Callable[[], object] | None = None,
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yield logits, float32 or wider [M, V], and the tokens that they predict, int64 [M], as `token_losses` says."""
     device, training = model.device, model.training
@@ -136,7 +88,8 @@ def _predictions(
         batch = batches.pad(part, list(range(len(part)))).to(device)
         model.eval()
         with recipe.on(device), recipe.autocast(device):
-            logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
+            kept = {"past_key_values": cache(), "use_cache": True} if cache else {}
+            logits = model(input_ids=batch.ids, attention_mask=batch.mask, **kept).logits
         model.train(training)
         real = batch.labels != batches.IGNORED
         yield logits[real].to(torch.promote_types(logits.dtype, torch.float32)), batch.labels[real]
@@ -152,13 +105,21 @@ def _windows(ids: list[int], *, begin: int | None, window: int) -> list[list[int
     ]
 
 
-def perplexity(model: nn.Module, ids: torch.Tensor, *, recipe: Recipe = FLOAT32, window: int | None = None) -> float:
+def perplexity(
+    model: nn.Module,
+    ids: torch.Tensor,
+    *,
+    recipe: Recipe = FLOAT32,
+    window: int | None = None,
+    cache: Callable[[], object] | None = None,
+) -> float:
     """Return exp of the mean of `token_losses`, per token: the mean is taken in float64.
 
     1 for a model that is always right and sure, the size of the vocabulary for one that knows nothing; infinite or NaN
     where a loss is.
     """
-    return _exp(token_losses(model, ids, recipe=recipe, window=window).double().mean().item())
+    losses = token_losses(model, ids, recipe=recipe, window=window, cache=cache)
+    return _exp(losses.double().mean().item())
 
 
 @dataclass(frozen=True)
@@ -180,11 +141,16 @@ def agreement(
     *,
     recipe: Recipe = FLOAT32,
     window: int | None = None,
+    cache: Callable[[], object] | None = None,
 ) -> Agreement:
-    """Return how near `model` in `recipe` is to `reference` in float32, on the predictions of `token_losses`."""
+    """Return how near `model` in `recipe` is to `reference` in float32, on the predictions of `token_losses`.
+
+    `cache` is that of `model`; the reference keeps its keys and values as they are.
+    """
     same = count = 0
     divergence = torch.zeros((), dtype=torch.float64, device=model.device)
-    pairs = (_predictions(one, ids, recipe=in_, window=window) for one, in_ in ((reference, FLOAT32), (model, recipe)))
+    sides = ((reference, FLOAT32, None), (model, recipe, cache))
+    pairs = (_predictions(one, ids, recipe=in_, window=window, cache=kept) for one, in_, kept in sides)
     for (p, _), (q, _) in zip(*pairs, strict=True):
         same += int((p.argmax(-1) == q.argmax(-1)).sum())
         count += len(p)
@@ -195,49 +161,6 @@ def agreement(
 
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else value * math.inf  # math.exp raises where the result is beyond float64
-
-
-# Rounded weights
-
-
-def rounded(model: nn.Module, fmt: FloatFormat, *, keep: tuple[str, ...] = ()) -> nn.Module:
-    """Return a copy of the model with every weight rounded to a format, to nearest, ties to even, saturating.
-
-    All weights: embeddings and norms too, unless a part of their name is in `keep` ("norm", "embed_tokens"). Buffers,
-    such as the frequencies of the positions, stay. The copy computes in the dtype of the model, so only the weights
-    have lost anything.
-    Raises: ValueError for a format without sign and zero, which no weights fit into.
-    """
-    if not fmt.signed:
-        raise ValueError(f"{fmt.name} has neither sign nor zero: it holds scales, not weights; see rounded_to_bits")
-    return _changed(model, lambda weight: fake_quantize(weight, fmt), keep=keep)
-
-
-def rounded_to_bits(model: nn.Module, precision: int, *, keep: tuple[str, ...] = ()) -> nn.Module:
-    """Return a copy of the model with weights of `precision` significant bits (1 to 24) and float32's 8 exponent bits.
-
-    So nothing underflows: 24 is float32, 11 TF32, 8 bfloat16, and 1 leaves a sign and a power of two (and zeros).
-    Otherwise as `rounded`.
-    Raises: ValueError for a precision outside 1 to 24.
-    """
-    if not 1 <= precision <= 24:
-        raise ValueError(f"precision {precision} is not in 1 ... 24, the significant bits of float32")
-    if precision == 1:
-        return _changed(model, _to_power_of_two, keep=keep)
-    return rounded(model, FloatFormat(f"e8m{precision - 1}", 8, precision - 1, bias=127), keep=keep)
-
-
-def _to_power_of_two(x: torch.Tensor) -> torch.Tensor:
-    return torch.where(x == 0, x, fake_quantize(x.abs(), FLOAT8_E8M0FNU).copysign(x))
-
-
-@torch.no_grad()
-def _changed(model: nn.Module, change: Callable[[torch.Tensor], torch.Tensor], *, keep: tuple[str, ...]) -> nn.Module:
-    model = copy.deepcopy(model)
-    for name, weight in model.named_parameters():  # tied weights once
-        if not any(part in name for part in keep):
-            weight.copy_(change(weight))
-    return model
 
 
 # The experiment
@@ -281,7 +204,9 @@ def plan(task: Task) -> experiment.Plan:
         loss = losses.double().mean().item()
         prompt = task.held_out[None, : settings.length // 4].to(trainer.device)
         trainer.model.eval()
-        written = writing_time(trainer.model, prompt, tokens=WRITTEN, recipe=trainer.recipe, repeats=WRITINGS)
+        written = generation.writing_time(
+            trainer.model, prompt, tokens=WRITTEN, recipe=trainer.recipe, repeats=WRITINGS
+        )
         return {
             "held_out_tokens": len(losses),
             "loss": loss,
@@ -341,56 +266,8 @@ def _prepared(options: command.Options) -> command.Task:
     prose = data.prose(options.data, characters=settings.characters)
     task = language_task.prepare(prose, size=options.size, settings=settings, weights=options.weights)
     task = command.changed(task, options)
-    note = "the shape of LLaMA-7B is timed (token_times), not trained" if options.size == "full" else ""
+    note = "the shape of LLaMA-7B is timed (generation.token_times), not trained" if options.size == "full" else ""
     return experiment.commanded(plan(task), options, run=partial(run, task=task), table=table, note=note)
-
-
-@dataclass(frozen=True)
-class TokenTime:
-    """The time to generate `tokens` tokens in one recipe; `emulated` where the device lacks its products."""
-
-    recipe: str
-    tokens: int
-    timing: measure.Timing
-    emulated: bool
-
-    @property
-    def per_second(self) -> float:
-        """Tokens a second, from the median time."""
-        return 1e3 * self.tokens / self.timing.median
-
-
-def token_times(
-    names: Iterable[str] = PLAIN,
-    *,
-    device: torch.device | None = None,
-    size: str | None = None,
-    tokens: int = 10,
-    repeats: int = 5,
-) -> list[TokenTime]:
-    """Time greedy generation of `tokens` tokens, batch 1, in each recipe; the weights are random, so is the text."""
-    device = device or machine.device()
-    size = machine.size(size, on=device)
-    times = []
-    for name in names:
-        recipe = recipes.recipe(name)
-        model = recipe.prepare(models.llama(size, device=device), device)
-        prompt = torch.arange(8, device=device)[None]
-        timing = writing_time(model, prompt, tokens=tokens, recipe=recipe, repeats=repeats)
-        times.append(TokenTime(name, tokens, timing, recipe.emulated(device)))
-        del model  # 27 GB at full size: free one before the next
-    return times
-
-
-def writing_time(
-    model: nn.Module, prompt: torch.Tensor, *, tokens: int, recipe: Recipe, repeats: int
-) -> measure.Timing:
-    """Return the times of greedy generation of `tokens` tokens after `prompt`, which one call warms up."""
-
-    def call() -> torch.Tensor:
-        return generate(model, prompt, tokens=tokens, recipe=recipe)
-
-    return measure.time_call(call, device=prompt.device, warmup=1, repeats=repeats)
 
 
 @dataclass(frozen=True)
