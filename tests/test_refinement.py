@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, FLOAT64
-from utils.refinement import by_gmres, matrix, product, refine, residual_of, rotations
+from utils.refinement import by_factors, by_gmres, matrix, product, refine, residual_of, rotations
 from utils.rounding import quantize
 
 
@@ -147,6 +147,20 @@ def test_a_matrix_is_what_its_rotations_make_of_the_singular_values():
 def test_a_matrix_that_cannot_be_is_refused(n, condition):
     with pytest.raises(ValueError, match="condition"):
         matrix(n, condition)
+
+
+@pytest.mark.parametrize("correct", [by_factors, by_gmres])
+def test_many_right_hand_sides_are_solved_together_as_each_alone(correct):
+    a, x = matrix(40, 100.0), np.linspace(-1, 2, 120).reshape(40, 3) ** 3
+    b = product(a, x) * [1.0, 1e-200, 0.0]  # each column has a scale of its own
+    together = refine(a, b, factors=BFLOAT16, correct=correct)
+    assert together.converged
+    for column in range(3):
+        alone = refine(a, b[:, column], factors=BFLOAT16, correct=correct)
+        assert np.abs(together.x[:, column] - alone.x).max() <= 1e-13 * np.abs(alone.x).max()
+        assert together.steps >= alone.steps
+    first = refine(a, b[:, 0], factors=BFLOAT16, most=0)
+    assert (refine(a, b, factors=BFLOAT16, most=0).x[:, 0] == first.x).all()
 
 
 @pytest.mark.parametrize(("a", "b"), [(np.eye(2), np.ones(3)), (np.eye(2), [1, np.inf]), (np.ones((2, 3)), np.ones(2))])

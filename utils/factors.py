@@ -54,26 +54,27 @@ class Factors:
         return np.asfortranarray(self.lu, np.float64)
 
     def solve(self, r: np.ndarray, *, wide: bool = False) -> np.ndarray:
-        """Return the x that the factors give for the right-hand side r: float64 [n], from float64 [n].
+        """Return the x that the factors give for the right-hand side r: float64 [n] from [n], or [n, m] from [n, m].
 
-        The substitutions run in the arithmetic of `lu`; `wide`: in float64. r is scaled to about 1 first.
+        The substitutions run in the arithmetic of `lu`; `wide`: in float64. Each column of r is first scaled to 1.
         """
         power = power_of(r)
         lu = self._wide if wide else self.lu
         with np.errstate(all="ignore"):  # what is not finite is looked for by the caller
-            y = (r * self.rows * power)[self.order].astype(lu.dtype)
+            y = (self.rows * (r * power).T).T[self.order].astype(lu.dtype)
             for k in range(len(y)):
-                y[k + 1 :] -= lu[k + 1 :, k] * y[k]
+                y[k + 1 :] -= np.multiply.outer(lu[k + 1 :, k], y[k])
             for k in range(len(y) - 1, -1, -1):
                 y[k] /= lu[k, k]
-                y[:k] -= lu[:k, k] * y[k]
-            return y.astype(np.float64) * self.columns / power
+                y[:k] -= np.multiply.outer(lu[:k, k], y[k])
+            return (self.columns * y.astype(np.float64).T).T / power
 
 
-def power_of(r: np.ndarray) -> float:
-    """Return the power of two that brings the largest magnitude of r into 1/2 ... 1; 1 for zeros and infinities."""
-    largest = np.abs(r).max(initial=0)
-    return float(np.ldexp(1.0, -np.frexp(largest)[1])) if 0 < largest < np.inf else 1.0
+def power_of(r: np.ndarray) -> np.ndarray:
+    """Return the power of two that brings the largest magnitude of each column of r into 1/2 ... 1; else 1."""
+    largest = np.abs(r).max(axis=0, initial=0)
+    usable = (largest > 0) & np.isfinite(largest)
+    return np.where(usable, np.ldexp(1.0, -np.frexp(np.where(usable, largest, 1.0))[1]), 1.0)[()]
 
 
 def factorize(a, factors: FloatFormat = FLOAT32, *, sums: FloatFormat | None = None, squeezed: bool = False) -> Factors:
@@ -125,8 +126,8 @@ def squeeze(a, fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
     Source: Higham, Pranesh and Zounon 2019, "Squeezing a matrix into half precision", algorithm 2.4.
     """
     size = np.abs(square(a))
-    rows = np.array([power_of(row) for row in size])
-    columns = np.array([power_of(column) for column in (rows[:, None] * size).T])
+    rows = power_of(size.T)
+    columns = power_of(rows[:, None] * size)
     amax = (rows[:, None] * size * columns).max()
     return rows * float(scale_from_amax(amax, fmt, margin=MARGIN, power_of_two=True)), columns
 

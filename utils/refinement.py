@@ -61,19 +61,19 @@ def rotations(n: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray, np.nd
 def residual_of(a: np.ndarray, x: np.ndarray, b: np.ndarray, *, fmt: FloatFormat = FLOAT64) -> np.ndarray:
     """Return b - a x: column after column, each product and each difference rounded to the format.
 
-    `a`: [m, n], `x`: [n], `b`: [m], all rounded to the format first. Returns float64 [m].
+    `a`: [m, n], `x`: [n] or [n, k], `b`: [m] or [m, k], all rounded to the format first. Returns float64 like b.
     """
     stored = rounder(fmt)
     a, x, left = np.asfortranarray(stored(a)), stored(x), stored(b)
     with np.errstate(all="ignore"):  # a narrow format overflows
         for column, value in zip(a.T, x, strict=True):
-            left = stored(left - stored(column * value))
+            left = stored(left - stored(np.multiply.outer(column, value)))
     return left.astype(np.float64)
 
 
 def product(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return a x in float64, added column after column, the same on every machine: [m] from [m, n] and [n]."""
-    return -residual_of(a, x, np.zeros(len(a)))
+    """Return a x in float64, added column after column, the same on every machine: [m] or [m, k], as x is [n, k]."""
+    return -residual_of(a, x, np.zeros((len(a), *np.shape(x)[1:])))
 
 
 def by_factors(a: np.ndarray, factors: Factors, r: np.ndarray) -> tuple[np.ndarray, int]:
@@ -86,55 +86,63 @@ def by_gmres(a: np.ndarray, factors: Factors, r: np.ndarray) -> tuple[np.ndarray
 
     GMRES solves (U^-1 L^-1 a) d = U^-1 L^-1 r in float64, until what is left is `TESTED` of the right-hand side, in at
     most n steps: the factors only have to make the system easier, not to be right. Each step takes a product with a.
+    Columns of r [n, m] are systems of their own that go on together.
     Source: Carson and Higham 2017, "A new analysis of iterative refinement", section 3.
     """
     power = power_of(r)  # a residual of 1e-300 would lose its squares
     start = factors.solve(r * power, wide=True)
     size = _norm(start)
-    if not 0 < size < np.inf:
+    if not np.isfinite(size).all():
         return start, 1
-    basis, columns, turns, target = [start / size], [], [], [size]
-    while len(columns) < len(r) and abs(target[-1]) > TESTED * size:
+    basis, columns, turns, target = [_over(start, size)], [], [], [size]
+    while len(columns) < len(r) and (np.abs(target[-1]) > TESTED * size).any():
         v = factors.solve(product(a, basis[-1]), wide=True)
-        h = np.empty(len(basis) + 1)
-        for i, q in enumerate(basis):  # modified Gram-Schmidt
-            h[i] = (q * v).sum()
-            v = v - h[i] * q
-        h[-1] = _norm(v)
-        basis.append(v / h[-1] if h[-1] else v)
+        h = []
+        for q in basis:  # modified Gram-Schmidt
+            h.append((q * v).sum(0))
+            v = v - h[-1] * q
+        h.append(_norm(v))
+        basis.append(_over(v, h[-1]))
         for i, (c, s) in enumerate(turns):
             h[i], h[i + 1] = c * h[i] + s * h[i + 1], c * h[i + 1] - s * h[i]
         length = np.sqrt(h[-2] * h[-2] + h[-1] * h[-1])
-        if not 0 < length < np.inf:
+        if not np.isfinite(length).all():
             break
-        c, s = h[-2] / length, h[-1] / length
+        c, s = _over(h[-2], length), _over(h[-1], length)
         turns.append((c, s))
-        columns.append(np.r_[h[:-2], length])
+        columns.append([*h[:-2], np.where(length > 0, length, 1.0)])  # 0 where the system was solved before
         target[-1:] = [c * target[-1], -s * target[-1]]
     return _combined(basis, columns, target) / power, 1 + len(columns)
 
 
-def _combined(basis: list[np.ndarray], columns: list[np.ndarray], target: list[float]) -> np.ndarray:
+def _combined(basis: list[np.ndarray], columns: list[list], target: list) -> np.ndarray:
     """Solve the triangular system that GMRES has made, and return the sum of the basis with that solution."""
-    left, found = np.array(target[:-1]), np.zeros_like(basis[0])
+    left, found = list(target[:-1]), np.zeros_like(basis[0])
     for k in range(len(columns) - 1, -1, -1):
-        left[k] /= columns[k][k]
-        left[:k] -= left[k] * columns[k][:k]
+        left[k] = left[k] / columns[k][k]
+        for i in range(k):
+            left[i] = left[i] - left[k] * columns[k][i]
         found = found + left[k] * basis[k]
     return found
 
 
-def _norm(v: np.ndarray) -> float:
-    return float(np.sqrt((v * v).sum()))
+def _norm(v: np.ndarray) -> np.ndarray:
+    return np.sqrt((v * v).sum(0))
+
+
+def _over(v: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Return v / size, zeros where the size is 0."""
+    return v / np.where(size > 0, size, 1.0)
 
 
 @dataclass(frozen=True)
 class Refinement:
-    """A solution x [n], how it came about, and why it ended.
+    """A solution x, [n] or [n, m], how it came about, and why it ended.
 
     `backward_errors`: of the first solve and after each step: the largest residual over |A| |x| + |b|, in the infinity
-    norm. `forward_errors`: the largest error of x over the largest of `exact`, where that was given. `solves`: with the
-    factors, for each entry of `backward_errors`. `x` is the best of them, and always finite; None without factors.
+    norm. `forward_errors`: the largest error of x over the largest of `exact`, where that was given. Both are those of
+    the worst column. `solves`: with the factors, for each entry of `backward_errors`. `x` is the best of all steps,
+    and always finite; None without factors.
     """
 
     x: np.ndarray | None
@@ -165,20 +173,22 @@ def refine(
 ) -> Refinement:
     """Solve a x = b with factors in one format, residuals in another, and x kept in a third.
 
-    `a`: real [n, n]; `b`: real [n]. `sums`, `squeezed`: as in `factorize`. `correct`: `by_factors` or `by_gmres`.
-    `exact`: the solution, where it is known. It ends where the backward error (always measured in float64) is at most
-    2**-52 sqrt(n), as in LAPACK's dsgesv; without it after `most` steps, or where `STUCK` steps did not halve the best.
+    `a`: real [n, n]; `b`: real [n], or [n, m] for m systems with one matrix. `sums`, `squeezed`: as in `factorize`.
+    `correct`: `by_factors` or `by_gmres`. `exact`: the solution, where it is known.
+
+    It ends where the backward error, always measured in float64, is at most 2**-52 sqrt(n), as in LAPACK's dsgesv;
+    without it after `most` steps, or where `STUCK` steps did not halve the best.
     Raises ValueError for shapes that do not fit.
     """
     a, b = np.asfortranarray(square(a)), as_float64(b)
-    if b.shape != (len(a),) or not np.isfinite(b).all():
-        raise ValueError(f"b of shape {b.shape} is not one finite number for each of {len(a)} rows")
+    if b.ndim not in (1, 2) or len(b) != len(a) or not b.size or not np.isfinite(b).all():
+        raise ValueError(f"b of shape {b.shape} is not one or more finite numbers for each of {len(a)} rows")
     try:
         found = factorize(a, factors, sums=sums, squeezed=squeezed)
     except FactorsFailed as error:
         return Refinement(None, (), (), (), False, str(error))
-    kept, norms = rounder(solution), (np.abs(a).sum(1).max(), np.abs(b).max(initial=0))
-    x = best = np.zeros(len(b))
+    kept, norms = rounder(solution), (np.abs(a).sum(1).max(), np.abs(b).max(0))
+    x = best = np.zeros(b.shape)
     r, goal = b, FLOAT64.eps * len(b) ** 0.5
     backward, forward, solves, why = [], [], [], ""
     while not why:
@@ -192,7 +202,7 @@ def refine(
         backward.append(_backward(left, x, *norms))
         solves.append(count)
         if exact is not None:
-            forward.append(float(np.abs(x - exact).max() / np.abs(exact).max()))
+            forward.append(float((np.abs(x - exact).max(0) / np.abs(exact).max(0)).max()))
         if backward[-1] == min(backward):
             best = x
         why = _verdict(backward, goal, most)
@@ -201,9 +211,8 @@ def refine(
     return Refinement(best, tuple(backward), tuple(forward), tuple(solves), done, why)
 
 
-def _backward(left: np.ndarray, x: np.ndarray, norm_a: float, norm_b: float) -> float:
-    size = norm_a * np.abs(x).max() + norm_b
-    return float(np.abs(left).max() / size) if size else 0.0
+def _backward(left: np.ndarray, x: np.ndarray, norm_a: float, norm_b: np.ndarray) -> float:
+    return float(_over(np.abs(left).max(0), norm_a * np.abs(x).max(0) + norm_b).max())
 
 
 def _verdict(backward: list[float], goal: float, most: int) -> str:
