@@ -72,6 +72,7 @@ FLOORS = (
         "fp8",
         "fp8_failures",
         *("integers", "weight_only", "int4_kernel", "outlier_split", "gptq", "weight_formats"),
+        "rounded_cache",
         "recipes",
         "readers",
         "activation_tables",
