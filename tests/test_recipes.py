@@ -271,9 +271,9 @@ def test_emulation_covers_the_backward_pass_and_leaves_float32_alone(dtype):
 
 
 def test_the_recipes_with_fp8_layers_have_the_names_that_the_layers_have():
-    assert list(FLOAT8) == list(FLOAT8_RECIPES)
+    assert list(FLOAT8) == [*FLOAT8_RECIPES, "fp8-unscaled-loss-scale"]
     assert list(KNOWN) == [*RECIPES, *FLOAT8]
-    assert all(recipes.recipe(name).float8 is FLOAT8_RECIPES[name] for name in FLOAT8)
+    assert all(recipes.recipe(name).float8 is FLOAT8_RECIPES[name] for name in FLOAT8_RECIPES)
     assert all(recipe.note and recipe.float8 is None for recipe in RECIPES.values())
 
 
@@ -316,6 +316,38 @@ def test_small_gradients_are_zeros_in_e4m3_without_a_scale(batch):
         left[name] = (gradient != 0).float().mean().item()
     assert left["fp8-unscaled-e4m3"] == 0, left
     assert left["fp8-unscaled-e4m3"] < left["fp8-unscaled"] < left["fp8-current"] <= left["bf16-mixed"], left
+
+
+def test_a_fixed_loss_scale_reaches_the_gradients_of_the_outputs_and_leaves_the_step_again(batch):
+    outputs, norms, scales = {}, {}, {}
+    for name in ("fp8-unscaled", "fp8-unscaled-loss-scale", "bf16-mixed"):
+        trainer = trainer_for(recipes.recipe(name))
+        trainer.model.eval()  # without dropout
+        seen = []
+        linear = trainer.model.distilbert.transformer.layer[0].ffn.lin2
+        linear.register_full_backward_hook(lambda layer, dx, dy, seen=seen: seen.append(dy[0].float()))
+        with trainer.recipe.on(CPU):
+            assert trainer.step(batch)[1]
+        outputs[name] = seen[0].norm().item()
+        norms[name] = linear.weight.grad.norm().item()
+        scales[name] = trainer.scaler.get_scale()
+    assert scales == {"fp8-unscaled": 1, "fp8-unscaled-loss-scale": 2**14, "bf16-mixed": 1}
+    assert outputs["fp8-unscaled-loss-scale"] == pytest.approx(2**14 * outputs["bf16-mixed"], rel=0.1), outputs
+    assert norms["fp8-unscaled-loss-scale"] == pytest.approx(norms["bf16-mixed"], rel=0.1), norms
+
+
+def test_a_fixed_loss_scale_halves_where_a_gradient_is_not_finite_and_never_grows(batch):
+    trainer = trainer_for(recipes.recipe("fp8-unscaled-loss-scale"))
+    before = [weight.clone() for weight in trainer.model.parameters()]
+    weight = trainer.model.classifier.weight
+    hook = weight.register_hook(lambda gradient: gradient * torch.inf)
+    with trainer.recipe.on(CPU):
+        assert not trainer.step(batch)[1]
+        assert all(map(torch.equal, before, trainer.model.parameters()))
+        hook.remove()
+        assert trainer.step(batch)[1]
+    assert trainer.scaler.get_scale() == 2**13
+    assert trainer.scaler.get_growth_interval() > 2**30
 
 
 def test_fp8_layers_are_emulated_on_every_cpu_and_their_remark_says_so(monkeypatch):

@@ -8,7 +8,8 @@ eps for Adam, "moments" are moments in float32. "16-mixed-unscaled" has no loss 
 
 `RECIPES` are those that a dtype decides. `FLOAT8` are bf16-mixed whose linear layers, all but the head, multiply in
 FP8 (`utils.fp8`), by the recipes of that name there: embeddings, norms, attention's own products and head stay as they
-are in bf16-mixed, so that a difference to it is FP8's.
+are in bf16-mixed, so that a difference to it is FP8's. "loss-scale" is a factor on the loss, and so on all gradients
+while they are in FP8, that does not adapt.
 """
 
 import contextlib
@@ -26,12 +27,15 @@ from utils.fp8 import convert
 from utils.optimizers import AdamW, Kahan, Master, Nearest, Stochastic
 from utils.product_precision import allowing
 
+_NEVER = 2**31 - 1  # steps: torch counts them in 32 bits
+
 
 @dataclass(frozen=True)
 class Recipe:
     """The dtypes of one way to train, and the methods that put them into effect.
 
     `compute` is autocast's dtype, None where the operations follow the weights; `optimizer` is that of Adam's moments.
+    `needs_loss_scaling`: a loss scaler that adapts; `loss_scale`: the factor of one that does not, None for none.
     `float32_matmul` is what a float32 product may do ("highest": float32 throughout; "high": round its inputs to TF32;
     "medium": to bfloat16); `product_bits` says what it does. `store`: how our AdamW keeps the weights; None where
     torch's does the step. `epsilon` is Adam's eps, None for that of the schedule. `float8`: how linear layers multiply
@@ -45,6 +49,7 @@ class Recipe:
     gradients: torch.dtype
     optimizer: torch.dtype
     needs_loss_scaling: bool = False
+    loss_scale: float | None = None
     float32_matmul: str = "highest"
     store: Nearest | None = None
     epsilon: float | None = None
@@ -99,7 +104,12 @@ class Recipe:
         return "fused" if device.type == "cuda" and self.weights.itemsize > 2 else "for-loop"
 
     def scaler(self, device: torch.device, *, growth_interval: int = 2000) -> torch.amp.GradScaler:
-        """Return a loss scaler; without `needs_loss_scaling` it is disabled and passes everything through."""
+        """Return a loss scaler; where the recipe has neither sort it is disabled and passes everything through.
+
+        A fixed `loss_scale` never grows; it is halved, as every other, where a gradient is not finite.
+        """
+        if self.loss_scale is not None:
+            return torch.amp.GradScaler(device.type, init_scale=self.loss_scale, growth_interval=_NEVER)
         return torch.amp.GradScaler(device.type, enabled=self.needs_loss_scaling, growth_interval=growth_interval)
 
     def emulated(self, device: torch.device) -> bool:
@@ -211,10 +221,16 @@ RECIPES = {
         ),
     )
 }
-FLOAT8 = {
-    name: _mixed(name, _BF16, f"bf16-mixed with linear layers in FP8: {float8.note}", float8=float8)
-    for name, float8 in FLOAT8_RECIPES.items()
-}
+
+
+def _float8(name: str, float8: Float8Recipe, also: str = "", **fields) -> Recipe:
+    return _mixed(name, _BF16, f"bf16-mixed with linear layers in FP8: {float8.note}{also}", float8=float8, **fields)
+
+
+FLOAT8 = {name: _float8(name, float8) for name, float8 in FLOAT8_RECIPES.items()}
+FLOAT8["fp8-unscaled-loss-scale"] = _float8(
+    *("fp8-unscaled-loss-scale", FLOAT8_RECIPES["fp8-unscaled"], "; a factor of 2¹⁴ on the loss"), loss_scale=2.0**14
+)
 KNOWN = RECIPES | FLOAT8
 PLAIN = tuple(name for name in RECIPES if name.count("-") == 1)  # the names that Lightning has, too
 ARMS = (  # of the comparison on DistilBERT, in the order in which it is told

@@ -15,7 +15,7 @@ def facts(trainer: Trainer, history: History) -> dict:
         "nan_step": history.nan_step,
         "skipped_steps": history.skipped,
         "validation": history.validation,
-        "loss_scale": trainer.scaler.get_scale() if trainer.recipe.needs_loss_scaling else None,
+        "loss_scale": trainer.scaler.get_scale() if trainer.scaler.is_enabled() else None,
         "step_ms": measure.Timing(tuple(history.milliseconds)).median,
         "parameters": models.parameters(trainer.model),
         "adamw_kernel": trainer.recipe.adamw_kernel(trainer.device),
