@@ -29,7 +29,7 @@ def program(tmp_path):
         from utils import processes
         with open({str(tmp_path / "pids")!r}, "a") as file:
             print(os.getpid(), os.getppid(), file=file)
-        with processes.group(seconds={seconds}) as place:
+        with processes.group(seconds={seconds}, on_gpus=False) as place:
         """
         path.write_text(textwrap.dedent(text) + textwrap.indent(textwrap.dedent(body), "    "))
         return [str(path)]

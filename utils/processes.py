@@ -119,17 +119,22 @@ def torchrun(program: Sequence[str], *, ranks: int, port: int | None = None) -> 
 
 
 @contextlib.contextmanager
-def group(*, seconds: float = COLLECTIVE) -> Iterator[Place]:
+def group(*, seconds: float = COLLECTIVE, on_gpus: bool | None = None) -> Iterator[Place]:
     """Join the other ranks of a program that torchrun started, and leave them at the end.
 
-    NCCL where this machine has a GPU for each of its ranks, else gloo on the CPU. A rank that waits for another longer
-    than `seconds` raises. Where torchrun or the process that started it dies, this process ends too.
+    `on_gpus`: each rank computes on a GPU of its own and NCCL connects them, or else on the CPU with gloo; None: GPUs
+    where this machine has one for each of its ranks. A rank that waits for another longer than `seconds` raises. Where
+    torchrun or the process that started it dies, this process ends too.
+    Raises: ValueError for GPUs that are not there.
     """
     import torch
     import torch.distributed as dist  # here: the process that waits needs neither
 
     local, here = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-    on_gpus = dist.is_nccl_available() and torch.cuda.device_count() >= here
+    enough = dist.is_nccl_available() and torch.cuda.device_count() >= here
+    on_gpus = enough if on_gpus is None else on_gpus
+    if on_gpus and not enough:
+        raise ValueError(f"{here} ranks need a GPU each and NCCL, and there are {torch.cuda.device_count()} GPUs")
     device = torch.device("cuda", local) if on_gpus else torch.device("cpu")
     if on_gpus:
         torch.cuda.set_device(device)
