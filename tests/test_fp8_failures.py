@@ -43,6 +43,16 @@ def test_a_product_is_right_or_its_error_shows(by_name):
     assert silent.raised or not silent.error < 1  # NaN in torch 2.11, saturated in 2.13
 
 
+def test_a_product_in_fp8_is_told_by_how_much_of_it_was_past_the_end(by_name):
+    silent = by_name["multiply as usual"]
+    assert silent.raised or silent.outcome == f"gives float8_e4m3fn, {100 * silent.at_end:.1f} % of it at ±448 or NaN"
+    lines = {"some": "torch.tensor([1.0, -448.0, 448.0, torch.nan]).to(x.dtype)", "none": "torch.ones(4).to(x.dtype)"}
+    some, none = attempts("cpu", lines)
+    assert (some.at_end, some.outcome) == (0.75, "gives float8_e4m3fn, 75.0 % of it at ±448 or NaN")
+    assert (none.at_end, none.outcome) == (0.0, "gives float8_e4m3fn")
+    assert all(by_name[name].at_end is None for name in RIGHT)
+
+
 def test_a_line_of_ones_own_can_be_tried():
     (attempt,) = attempts("cpu", {"look": "x.view(torch.uint8)"})
     assert (attempt.outcome, attempt.error) == ("gives uint8", None)

@@ -45,8 +45,9 @@ class Attempt:
 
     `raised`: the name of an exception, "" where there was none, and `message` its first sentence. `dtype`: that of the
     result. `error`: the norm of what separates the result from the product in float64, as a share of that product's
-    norm; None where the line gives no product. `on_cuda`: what torch's check of CUDA's rules says to the line; "" where
-    it says nothing, or where the device is no CPU.
+    norm; None where the line gives no product. `at_end`: of a result in FP8, the share of entries at the largest value
+    of the format or past it; else None. `on_cuda`: what torch's check of CUDA's rules says to the line; "" where it
+    says nothing, or where the device is no CPU.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Attempt:
     message: str = ""
     dtype: str = ""
     error: float | None = None
+    at_end: float | None = None
     on_cuda: str = ""
 
     @property
@@ -63,6 +65,8 @@ class Attempt:
         if self.raised:
             return f"{self.raised}: {self.message}"
         text = f"gives {self.dtype}" if self.dtype else "works"
+        if self.at_end:
+            return f"{text}, {100 * self.at_end:.1f} % of it at ±{torch.finfo(getattr(torch, self.dtype)).max:g} or NaN"
         if self.error is None:
             return text
         if self.error < 1:
@@ -84,9 +88,12 @@ def attempts(device: torch.device | str, lines: dict[str, str] | None = None) ->
 def _attempt(name: str, code: str, device: torch.device) -> Attempt:
     names = _names(device)
     raised, message, result = _run(code, names)
-    error, dtype = None, ""
+    error, at_end, dtype = None, None, ""
     if isinstance(result, torch.Tensor):
         dtype = str(result.dtype).removeprefix("torch.")
+        if dtype.startswith("float8"):
+            inside = result.double().abs() < torch.finfo(result.dtype).max  # NaN is not
+            at_end = 1 - float(inside.double().mean())
         exact = names["x_wide"].detach().double() @ names["w_wide"].double().t()
         if result.shape == exact.shape:
             error = float((result.double() - exact).norm() / exact.norm())
@@ -94,7 +101,7 @@ def _attempt(name: str, code: str, device: torch.device) -> Attempt:
     if device.type == "cpu" and "scaled_mm" in code and not raised:
         kind, text, _ = _run(code, _names(torch.device("meta")))
         on_cuda = f"{kind}: {text}" if kind else ""
-    return Attempt(name, code, raised, message, dtype, error, on_cuda)
+    return Attempt(name, code, raised, message, dtype, error, at_end, on_cuda)
 
 
 def _names(device: torch.device) -> dict:
