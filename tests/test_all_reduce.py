@@ -14,6 +14,7 @@ from utils.formats import BFLOAT16, FLOAT8_E5M2, FLOAT16, FLOAT32, FLOAT64
 from utils.rounding import quantize
 
 WIRES = (FLOAT32, FLOAT16, BFLOAT16)
+KINDS = ("ring", "tree", "gather")
 each_order = pytest.mark.parametrize("order", ORDERS)
 
 
@@ -81,14 +82,24 @@ def error(values, order, wire):
 
 def test_the_error_of_a_bfloat16_ring_grows_with_the_ranks_and_that_of_one_adder_does_not():
     few, many = (gradients(ranks, 4096) for ranks in (4, 256))
-    ring, tree, gather = ((error(few, order, BFLOAT16), error(many, order, BFLOAT16)) for order in ORDERS)
+    ring, tree, gather = ((error(few, order, BFLOAT16), error(many, order, BFLOAT16)) for order in KINDS)
     assert ring[1] > 3 * ring[0]
     assert gather[1] < 1.1 * gather[0]
     assert gather[1] < tree[1] < ring[1]
     u = 2.0**-BFLOAT16.precision
-    for order, measured in zip(ORDERS, (ring, tree, gather), strict=True):
+    for order, measured in zip(KINDS, (ring, tree, gather), strict=True):
         # 5: partial sums of random signs are no larger than sqrt(N), and the roundings add like a random walk
         assert measured[1] < 5 * u * math.sqrt(roundings(256, order)), order
+
+
+def test_the_ring_of_gloo_is_a_ring_of_the_ranks_and_chunks_in_the_opposite_order():
+    values = gradients(5, 100)
+    chunks = values.view(5, 5, 20)
+    back = [-c % 5 for c in range(5)]
+    expected = all_reduce(chunks.flip(0)[:, back].reshape(5, 100), wire=BFLOAT16).view(5, 20)[back].flatten()
+    assert torch.equal(all_reduce(values, order="gloo", wire=BFLOAT16), expected)
+    assert not torch.equal(all_reduce(values, wire=BFLOAT16), expected)
+    assert (roundings(5, "gloo"), rounds(5, "gloo")) == (4, 8)
 
 
 def test_the_place_of_a_gradient_in_its_array_decides_its_bits_in_a_ring():
@@ -144,7 +155,7 @@ def test_gradients_of_other_dtypes_are_taken_as_float32(dtype):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"order": "star"}, "ring, tree, gather"),
+        ({"order": "star"}, "ring, tree, gather, gloo"),
         ({"mean": "never"}, "before, after, split"),
         ({"wire": FLOAT64}, "float64 on the wire"),
     ],

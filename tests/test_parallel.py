@@ -212,20 +212,27 @@ with processes.group(on_gpus=False) as place:
         model.weight.grad.to_local()[0, 0] = float("inf")
     scaler.step(optimizer)
     scaler.update()
+    mine = torch.randn(place.ranks, 1200, generator=torch.Generator().manual_seed(3)).bfloat16()[place.rank]
+    dist.all_reduce(mine)
+    if place.rank == 0:
+        print("gloo", mine.tolist())
     print("scale", scaler.get_scale(), torch.equal(before, model.weight.full_tensor()))
 """
 
 
 @pytest.mark.slow
-def test_the_hook_averages_as_emulated_and_an_infinity_on_one_rank_stops_the_step_on_all(tmp_path):
+def test_hook_and_gloo_add_as_emulated_and_an_infinity_on_one_rank_stops_the_step_on_all(tmp_path):
     path = tmp_path / "worker.py"
     path.write_text(WORKER)
-    lines = processes.run([str(path)], ranks=2, seconds=120).output.splitlines()
-    own = torch.cat([torch.randn(1, 256, generator=torch.Generator().manual_seed(rank)) for rank in range(2)])
+    lines = processes.run([str(path)], ranks=3, seconds=120).output.splitlines()
+    own = torch.cat([torch.randn(1, 256, generator=torch.Generator().manual_seed(rank)) for rank in range(3)])
     hooks = [line.removeprefix("hook ") for line in lines if line.startswith("hook")]
     for text, dtype in zip(hooks, ("bfloat16", "float16"), strict=True):
         averaged, _, counted = text.rpartition(" {")
         wire = BFLOAT16 if dtype == "bfloat16" else FLOAT16
-        assert json.loads(averaged) == all_reduce.all_reduce(own, wire=wire, mean="before").tolist()
+        assert json.loads(averaged) == all_reduce.all_reduce(own, order="gloo", wire=wire, mean="before").tolist()
         assert counted == f"('all_reduce', '{dtype}'): 256}}"
-    assert [line for line in lines if line.startswith("scale")] == ["scale 4.0 True"] * 2
+    assert [line for line in lines if line.startswith("scale")] == ["scale 4.0 True"] * 3
+    values = torch.randn(3, 1200, generator=torch.Generator().manual_seed(3))
+    sums = all_reduce.all_reduce(values, order="gloo", wire=BFLOAT16).tolist()
+    assert [json.loads(line.removeprefix("gloo ")) for line in lines if line.startswith("gloo")] == [sums]
