@@ -92,7 +92,7 @@ FLOORS = (
         "experiment",
         *("kept", "tables", "distilbert", "llama", "levers", "fabric", "accumulated_llama", "accumulation_error"),
         *("parallel_ways", "parallel_worker", "parallel"),
-        "faults",
+        *("sabotage", "faults"),
         *("amax_series", "sweep_shapes", "gemm_sweep", "fp8_speed", "refinement_speed"),
     ),
 )

@@ -68,10 +68,10 @@ class Finding:
         result = f"{self.dtype} {list(self.shape)}"
         if self.stage in (INPUT, WEIGHTS):
             return f"{where}: {self.kind} in {result} before anything was computed"
-        given = ", ".join(map(str, self.given)) or "no numbers"
+        given = ", ".join(map(str, self.given))
         text = f"{where}: {self.kind} in {result}"
         text += f", {'written' if self.meant else 'made'} by {self.operation}" if self.operation else ""
-        text += f" of {given}"
+        text += f" of {given}" if given else ""
         if self.nan:
             operation, module = self.nan
             text += f"; nan from {operation or 'there'} on, {f'in {module}' if module else 'outside the modules'}"
