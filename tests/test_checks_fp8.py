@@ -9,6 +9,7 @@ from utils.checks import fp8 as checks
 from utils.checks import fp8_questions as questions
 from utils.checks.outcome import NOT_YET
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2
+from utils.questions import number
 from utils.rounding import quantize
 
 # --- On paper
@@ -21,6 +22,14 @@ def test_the_way_there_and_back_is_that_of_the_reference():
     smallest = FLOAT8_E4M3FN.smallest_subnormal / scale
     answers = (scale, stored, stored / scale, smallest)
     assert checks.check_there_and_back(dict(zip(questions.THERE_AND_BACK, answers, strict=True)))
+
+
+@pytest.mark.parametrize("name", [questions.BACK, questions.SMALLEST])
+def test_numbers_that_come_back_may_be_rounded_alike(name):
+    question = questions.THERE_AND_BACK[name]
+    exact = number(question.answer)
+    assert all(question.is_right(float(f"{exact:.{digits}e}")) for digits in (1, 2, 3))  # two digits and more
+    assert not question.is_right(1.01 * exact)
 
 
 def test_the_format_is_the_one_with_the_smaller_error_in_the_middle():
@@ -48,7 +57,7 @@ def trip(fault=""):
         scale = top / amax
         if fault == "power of two":
             scale = 2.0 ** torch.floor(torch.log2(scale))
-        scaled = x if fault == "unscaled" else x * scale
+        scaled = x if fault in ("unscaled", "cast alone") else x * scale
         if fault != "unclamped":
             scaled = scaled.clamp(-top, top)
         codes = scaled.to(torch.float8_e5m2 if fault == "e5m2" else torch.float8_e4m3fn)
@@ -56,7 +65,7 @@ def trip(fault=""):
             codes = codes.float()
         if fault == "flat":
             codes = codes.flatten()
-        back = scale if fault == "swapped" else 1 / scale
+        back = scale if fault == "swapped" else 1.0 if fault == "cast alone" else 1 / scale
         if fault == "rows":
             back = back.expand(len(x))
         return codes if fault == "one" else (codes, back)
@@ -79,7 +88,8 @@ def test_the_round_trip_may_be_written_in_any_way(right):
     ("fault", "hint"),
     [
         ("swapped", "You return the scale itself"),
-        ("unscaled", "Multiply them by the scale first"),
+        ("unscaled", "Nothing was scaled"),
+        ("cast alone", "Nothing was scaled"),
         ("signed", "magnitude"),
         ("room", "leaves room above"),
         ("e5m2", "makes codes of E4M3"),

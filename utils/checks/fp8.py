@@ -110,10 +110,10 @@ def _wrong_trip(codes: torch.Tensor, back: float, x: torch.Tensor) -> str | None
 
     if codes.isnan().any():
         return "Some codes are NaN: a value was past 448 when it was cast. Is amax that of the magnitudes?"
+    if torch.equal(codes, x.clamp(-448, 448).to(torch.float8_e4m3fn).float()):
+        return "Nothing was scaled: multiply x by 448 / amax before the cast."
     if back and off(codes / back) < 0.05:
         return "You return the scale itself. The product, and this check, want what takes the codes back: 1 / scale."
-    if torch.equal(codes, x.to(torch.float8_e4m3fn).float()):
-        return "The values are rounded as they are. Multiply them by the scale first."
     largest, signed = float(x.abs().amax()), float(x.amax())
     if largest > signed and abs(448 * back / signed - 1) < 1e-3:
         return "A large negative value saturates: amax is the largest magnitude, x.abs().amax()."

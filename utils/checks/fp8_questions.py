@@ -133,7 +133,7 @@ THERE_AND_BACK = {
         },
         otherwise="Take what is stored, and multiply by `scale_inv`, 1/5120.",
         hints=("5 divided by 5120.",),
-        tolerance=0.002,
+        tolerance=0.005,
         near=0.01,
     ),
     SMALLEST: Number(
@@ -151,7 +151,8 @@ THERE_AND_BACK = {
         },
         otherwise="The smallest value of E4M3 above 0 is the subnormal 2^-9. Take it back.",
         hints=("E4M3's values below 2^-6 are multiples of 2^-9.",),
-        tolerance=0.01,
+        tolerance=0.005,
+        near=0.01,
     ),
 }
 
