@@ -100,6 +100,10 @@ def test_squeezing_scales_by_powers_of_two_into_the_range():
     size = np.abs(rows[:, None] * a * columns)
     assert FLOAT16.max / 64 < size.max() <= FLOAT16.max / 16
     assert (size.max(0) > FLOAT16.max / 64).all()
+    for fmt in (FLOAT64, FLOAT32, BFLOAT16):  # no further up than float16
+        assert (squeeze(a, fmt)[0] == rows).all()
+    narrow = np.abs(squeeze(a, FLOAT8_E4M3FN)[0][:, None] * a * columns)
+    assert 448 / 64 < narrow.max() <= 448 / 16
     assert np.isfinite(np.asarray(factorize(a, FLOAT16, squeezed=True).lu)).all()
 
 

@@ -92,6 +92,17 @@ def test_factors_that_fail_give_no_numbers_but_a_reason():
     assert "a pivot is 0" in refine(np.ones((2, 2)), np.ones(2)).why
 
 
+@pytest.mark.parametrize("fmt", [FLOAT64, FLOAT32, BFLOAT16, FLOAT16], ids=str)
+def test_a_squeezed_matrix_is_solved_like_the_plain_one(fmt):
+    a, b = system(100, 100.0)
+    plain, squeezed = refine(a, b, factors=fmt), refine(a, b, factors=fmt, squeezed=True)
+    assert plain.converged
+    assert squeezed.converged
+    assert abs(plain.steps - squeezed.steps) <= 1
+    rows = np.geomspace(1e-30, 1e30, 100)
+    assert refine(rows[:, None] * a, rows * b, factors=fmt, squeezed=True).converged
+
+
 def test_what_overflows_on_the_way_is_said_and_the_last_finite_solution_kept():
     found = refine([[1e-300]], [1e300], factors=FLOAT64)
     assert found.why == "step 0 overflowed"

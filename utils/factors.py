@@ -17,6 +17,7 @@ from utils.rounding import as_float64, check_format, quantize
 from utils.scaling import scale_from_amax
 
 MARGIN = 4  # powers of two that `squeeze` leaves below the format's largest value: factors grow
+HIGHEST = 2.0**12  # float16's place for them; in a wider range there is nothing to win, and float32 sums could overflow
 
 
 class FactorsFailed(ArithmeticError):
@@ -122,14 +123,15 @@ def squeeze(a, fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
     """Return powers of two by which rows and columns are multiplied so that the matrix fits a narrow range.
 
     Each row, then each column, is brought to a largest magnitude of 1/2 ... 1, and all of it below
-    `fmt.max / 2**MARGIN`. A row or column of zeros stays. Returns float64 [n] and [n].
-    Source: Higham, Pranesh and Zounon 2019, "Squeezing a matrix into half precision", algorithm 2.4.
+    `fmt.max / 2**MARGIN`, and `HIGHEST`. A row or column of zeros stays. Returns float64 [n] and [n].
+    In the manner of Higham, Pranesh and Zounon 2019, "Squeezing a matrix into half precision".
     """
     size = np.abs(square(a))
     rows = power_of(size.T)
     columns = power_of(rows[:, None] * size)
     amax = (rows[:, None] * size * columns).max()
-    return rows * float(scale_from_amax(amax, fmt, margin=MARGIN, power_of_two=True)), columns
+    scale = float(scale_from_amax(amax, fmt, margin=MARGIN, power_of_two=True))
+    return rows * min(scale, HIGHEST), columns
 
 
 def square(a) -> np.ndarray:
