@@ -27,7 +27,7 @@ FLOORS = (
         "architectures",
         "bytes_per_parameter",
         "roofline",
-        "recipe_facts",
+        *("recipe_facts", "symptoms"),
     ),
     ("exponent_rules", "scaling", "rotation", "outliers", "accumulation", "factors", "refinement"),
     (

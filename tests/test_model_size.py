@@ -10,7 +10,7 @@ from utils import memory, recipes
 from utils.architectures import NAMED, Architecture
 from utils.widgets import model_size_facts as words
 from utils.widgets.model_size import ModelSize
-from utils.widgets.recipe_facts import CARDS
+from utils.recipe_facts import CARDS
 
 SEVEN = {"recipe": "bf16-mixed", "batch": 8, "length": 2_048, "card": "A100", "memory": 80.0}
 SMALL = Architecture(

@@ -1,4 +1,4 @@
-"""RecipePicker in the page decides as `utils.widgets.recipe_facts.advise` does, and can be used without a mouse."""
+"""RecipePicker in the page decides as `utils.recipe_facts.advise` does, and can be used without a mouse."""
 
 import itertools
 from dataclasses import asdict
@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from tests.browser.widget_page import module_page
-from utils.widgets.recipe_facts import CARDS, GIGABYTE, MODELS, TASKS, TYPES, advise, facts
+from utils.recipe_facts import CARDS, GIGABYTE, MODELS, TASKS, TYPES, advise, facts
 from utils.widgets.recipe_picker import RecipePicker
 
 PAGE = "book/your_machine.html"

@@ -8,7 +8,7 @@ import traitlets
 from utils.architectures import NAMED, Architecture
 from utils.widgets.book_widget import BookWidget
 from utils.widgets.model_size_facts import CHANGES, COSTS, ITEMS, LEFT_OUT, MOST, Plan, bytes_text, choices, facts
-from utils.widgets.recipe_facts import room_of
+from utils.recipe_facts import room_of
 
 COUNTS = ("batch", "length", "accumulate", "shards")
 OWN = ""  # the name of a model whose sizes are the reader's

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from utils.architectures import NAMED, Architecture
 from utils.widgets.amounts import bytes_text
-from utils.widgets.recipe_facts import CARDS, room_of
+from utils.recipe_facts import CARDS, fits, room_of
 
 MOST = 1_000_000  # of a batch, a length and the like
 ITEMS = {  # the name of each item of a ledger, and in the sentence "the biggest item is ..."
@@ -79,7 +79,7 @@ class Plan:
 
     def fits(self, total: int) -> bool:
         """Return whether so many bytes leave a tenth of the card for what the ledger leaves out."""
-        return 10 * total <= 9 * self.room
+        return fits(total, self.room)
 
     @property
     def largest_batch(self) -> int:

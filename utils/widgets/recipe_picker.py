@@ -5,7 +5,7 @@ import html
 import traitlets
 
 from utils.widgets.book_widget import BookWidget
-from utils.widgets.recipe_facts import CARDS, MODELS, NATIVE, SOURCE, TASKS, TENSOR, TYPES, Advice, advise, facts
+from utils.recipe_facts import CARDS, MODELS, NATIVE, SOURCE, TASKS, TENSOR, TYPES, Advice, advise, facts
 
 
 class RecipePicker(BookWidget):

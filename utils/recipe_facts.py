@@ -1,4 +1,4 @@
-"""What RecipePicker knows of cards and recipes, and how it decides.
+"""What is known of cards and recipes, and which recipe suits a card: for `utils.decide` and for RecipePicker.
 
 The facts stand here, once; the page gets them as JSON. The decision is `advise`, and again, in the page's language,
 `advise` in recipe_picker.js: a test compares the two on every combination. Importing this needs no torch.
@@ -239,7 +239,7 @@ def advise(card: str, task: str, *, parameters: int, memory: float = 0) -> Advic
     if not 1 <= parameters <= MOST_PARAMETERS:
         raise ValueError(f"a model has 1 to {MOST_PARAMETERS:.0e} parameters, not {parameters}")
     sizes = GENERATING_BYTES if task == "generate" else TRAINING_BYTES
-    ways = _ways(chosen, task)
+    ways = suited(chosen, task)
     best = next((name for name in ways if parameters * sizes[name].total <= room), ways[0])
     dtype, total = DTYPES[best], parameters * sizes[best].total
     return Advice(
@@ -255,7 +255,7 @@ def advise(card: str, task: str, *, parameters: int, memory: float = 0) -> Advic
     )
 
 
-def _ways(card: Card, task: str) -> list[str]:
+def suited(card: Card, task: str) -> list[str]:
     """Name the recipes that suit a card and a task, the best first."""
     bfloat16 = card.support["bfloat16"] != EMULATED
     if task == "generate":
@@ -286,6 +286,11 @@ def room_of(card: str, memory: float = 0) -> int:
         raise ValueError(f"memory {memory} GB is not between 0 and 1,000,000")
     sold = _card(card).memory[0]
     return round((memory or sold) * GIGABYTE)
+
+
+def fits(total: int, room: int) -> bool:
+    """Return whether so many bytes leave a tenth of the memory for what a ledger leaves out."""
+    return 10 * total <= 9 * room
 
 
 def facts() -> dict:

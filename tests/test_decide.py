@@ -1,0 +1,118 @@
+"""The decision: a recipe that the card can multiply, levers in order, and bytes that are those of the ledger."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from utils import architectures, memory, recipes
+from utils.decide import BITS, MOST_CARDS, ROOF, decide
+from utils.recipe_facts import CARDS, TASKS, advise, fits
+from utils.roofline import ROOFS
+from utils.symptoms import SYMPTOMS
+
+BOOK = Path(__file__).parents[1] / "book"
+
+
+@pytest.mark.parametrize(("card", "task"), list(itertools.product(CARDS, TASKS)))
+def test_the_recipe_is_the_one_of_the_picker_where_all_fits(card, task):
+    decision = decide(card, task, "GPT-2", length=128, memory_gb=1_000)
+    assert decision.recipe == advise(card, task, parameters=10**8, memory=1_000).recipe
+    assert decision.taken == ()
+    assert decision.fits
+    assert decision.scaler == (decision.recipe == "16-mixed")
+
+
+def test_the_bytes_are_those_of_the_ledger():
+    decision = decide("H100", "fine_tune", "LLaMA 7B", batch=8, length=2_048)
+    how = {"optimizer": "adamw-8bit", "batch": 8, "length": 2_048, "attention": "sdpa", "device": "cuda"}
+    ledger = memory.predict("LLaMA 7B", "bf16-mixed", **how, checkpointing=True, accumulate=8)
+    assert decision.total == ledger.total
+    assert [one.lever for one in decision.taken] == ["the batch in parts", "checkpointing", "8-bit Adam"]
+    assert str(decision) == "bf16-mixed, the batch in parts, checkpointing, 8-bit Adam: 69.3 of 80 GB, it fits"
+
+
+@pytest.mark.parametrize("model", ["DistilBERT", "GPT-2 XL", "LLaMA 7B", "LLaMA 70B"])
+@pytest.mark.parametrize("task", ["train", "fine_tune"])
+def test_no_lever_is_pulled_before_it_is_needed_and_none_takes_more(task, model):
+    for card, batch in itertools.product(CARDS, (1, 16)):
+        decision = decide(card, task, model, batch=batch, length=512)
+        assert [one.fits for one in decision.taken[:-1]] == [False] * len(decision.taken[:-1])
+        totals = [decision.bare, *(one.total for one in decision.taken)]
+        assert totals == sorted(totals, reverse=True)
+        assert decision.fits == fits(decision.total, decision.room)
+        assert not decision.taken or decision.taken[-1].total == decision.total
+
+
+def test_training_from_scratch_never_loses_updates_to_bfloat16():
+    assert decide("RTX 3090", "train", "LLaMA 7B").recipe == "bf16-mixed"
+    assert decide("RTX 3090", "fine_tune", "LLaMA 7B").recipe == "bf16-true"
+
+
+def test_it_says_over_how_many_cards_it_has_to_be_sharded():
+    decision = decide("A100", "train", "LLaMA 70B")
+    assert not decision.fits
+    assert decision.cards > 1
+    assert decide("A100", "train", "LLaMA 70B", cards=decision.cards).fits
+    assert not decide("A100", "train", "LLaMA 70B", cards=decision.cards // 2).fits
+    assert decide("T4", "train", "LLaMA 70B", batch=1, length=1_000_000).cards == 0
+
+
+def test_a_token_takes_the_weights_and_the_cache_over_the_bandwidth():
+    decision = decide("H200", "generate", "LLaMA 7B", length=1_000)
+    weights, cache = 2 * 6_738_415_616, 2 * 32 * 4_096 * 1_000 * 2
+    assert decision.items == {"weights": weights, "cache": cache}
+    assert decision.tokens_per_second == pytest.approx(4.8e12 / (weights + cache))
+    assert decide("H200", "train").tokens_per_second is None
+
+
+def test_generating_stores_weights_in_fewer_bits_when_it_has_to():
+    decision = decide("T4", "generate", "LLaMA 13B")
+    assert decision.plan.bits in (8, 4.5)
+    assert decision.fits
+    assert BITS["4-bit weights"] == 4 + 16 / 32
+
+
+def test_every_bandwidth_comes_from_a_data_sheet_of_that_card():
+    for card, roof in ROOF.items():
+        assert card in ROOFS[roof].name or ROOFS[roof].name.startswith(card)
+
+
+def test_plans_name_recipes_and_optimizers_that_exist():
+    for card, task in itertools.product(CARDS, TASKS):
+        plan = decide(card, task, "LLaMA 7B", batch=4, length=128).plan
+        assert plan.recipe in recipes.RECIPES
+        assert plan.optimizer in memory.OPTIMIZERS
+        assert replace(plan).shards == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("P100", "train"), "card 'P100'"),
+        (("T4", "fly"), "task 'fly'"),
+        (("T4", "train", "BLOOM"), "model 'BLOOM'"),
+        (("T4", "generate", "DistilBERT"), "does not generate"),
+    ],
+)
+def test_what_is_not_known_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        decide(*arguments)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"batch": 0}, {"length": 0}, {"cards": 0}, {"cards": 2 * MOST_CARDS}, {"memory_gb": -1}]
+)
+def test_numbers_out_of_range_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong)).removesuffix("_gb")):
+        decide("T4", "train", **wrong)
+
+
+def test_every_symptom_points_to_chapters_that_exist():
+    for symptom in SYMPTOMS.values():
+        assert symptom.looks
+        for look, chapter in symptom.looks:
+            assert look.endswith((".", "?"))
+            assert chapter == "practice/debugging" or (BOOK / f"{chapter}.ipynb").is_file()
+    assert set(architectures.NAMED) >= {"LLaMA 7B"}
