@@ -284,3 +284,14 @@ def test_mistakes_are_answered_with_the_remedy(model):
         weight_report(model)
     with pytest.raises(ValueError, match="bfloat16 is a dtype"):
         WEIGHT_FORMATS["bfloat16"].stored(torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "int8"])
+def test_the_frequencies_of_the_positions_stay_in_float32(model, name):
+    narrow = converted(model, name, compute=torch.bfloat16)
+    for layer in (narrow.model.embed_tokens, narrow.model.norm, narrow.lm_head):
+        assert layer.weight.dtype is torch.bfloat16
+    frequencies = narrow.model.rotary_emb.inv_freq
+    assert torch.equal(frequencies, model.model.rotary_emb.inv_freq)
+    assert frequencies.dtype is torch.float32
+    assert narrow.lm_head.weight is narrow.model.embed_tokens.weight

@@ -137,7 +137,7 @@ def converted(
     if kernel not in KERNELS:
         raise ValueError(f"kernel {kernel!r} is not one of {', '.join(KERNELS)}")
     if one.dtype is not None:
-        return _named(copy.deepcopy(model).to(compute or one.dtype), one, {})
+        return _named(_cast(copy.deepcopy(model), compute or one.dtype), one, {})
     if one.calibrated and calibration is None:
         raise ValueError(f"{one.name} is rounded for the inputs that the layers get: pass calibration, int64 [B, S]")
     linears = {path: layer for path, layer in model.named_modules() if isinstance(layer, nn.Linear)}
@@ -152,7 +152,14 @@ def converted(
         for path in paths:
             stored = one.stored(chosen[path].weight, seen.pop(path, None))
             _replace(small, chosen[path], _layer(one, stored, chosen[path], compute, kernel))
-    return _named(small if compute is None else small.to(compute), one, left)
+    return _named(small if compute is None else _cast(small, compute), one, left)
+
+
+def _cast(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """Cast the parameters alone: with frequencies of 16 bits, `model.to(dtype)` would turn late positions wrongly."""
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(dtype)
+    return model
 
 
 def _kept(path: str, keep: tuple[str, ...]) -> bool:
