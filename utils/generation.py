@@ -123,8 +123,8 @@ def _by_transformers(model: nn.Module, prompt: torch.Tensor, *, tokens: int, tem
     if temperature:
         raise ValueError("transformers draws with torch's global generator; take another way, or temperature 0")
     mask = torch.ones_like(prompt)
-    # No token ends the text: the other ways do not stop either.
-    stop = {"eos_token_id": -1, "pad_token_id": 0, "max_new_tokens": tokens}
+    # A token that there is not ends the text: the other ways do not stop either.
+    stop = {"eos_token_id": model.config.vocab_size, "pad_token_id": 0, "max_new_tokens": tokens}
     return model.generate(prompt, attention_mask=mask, do_sample=False, **stop)[:, prompt.shape[1] :]
 
 
