@@ -94,6 +94,7 @@ FLOORS = (
         *("parallel_ways", "parallel_worker", "parallel"),
         *("sabotage", "faults"),
         *("amax_series", "sweep_shapes", "gemm_sweep", "fp8_speed", "refinement_speed"),
+        *("language_models", "generation_speed"),
     ),
 )
 SIDE = ("plots", "checks", "notebooks", "widgets")  # nobody imports them
