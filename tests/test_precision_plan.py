@@ -11,6 +11,7 @@ from utils import gemm_shapes, models, operations
 from utils.architectures import NAMED, of
 from utils.float8_recipes import FLOAT8_RECIPES
 from utils.fp8 import HEADS, convert
+from utils.fp8_casts import BFLOAT16, Layer, cast_bytes, faster
 from utils.roofline import ROOFS, Gemm
 from utils.scaled_product import MULTIPLE
 from utils.widgets import precision_plan_facts as words
@@ -91,9 +92,11 @@ def test_the_times_are_those_of_the_roofline():
     row = next(row for row in plan.rows if row.kind.name == "up_proj")
     roof, tokens = ROOFS["H200 SXM"], 4096
     gemms = (Gemm(tokens, 11008, 4096), Gemm(tokens, 4096, 11008), Gemm(11008, 4096, tokens))
-    assert row.wide == pytest.approx(32 * sum(roof.predicted_ms(gemm, "bfloat16") for gemm in gemms))
+    weight_cast = 1e3 * 6 * 11008 * 4096 / 4.8e12  # 4 bytes read, 2 written
+    products = sum(roof.predicted_ms(gemm, "bfloat16") for gemm in gemms)
+    assert row.wide == pytest.approx(32 * (products + weight_cast))
     assert row.narrow == pytest.approx(32 * sum(roof.predicted_ms(gemm, "float8") for gemm in gemms))
-    moved = 4 * (tokens * 4096 + 11008 * 4096 + tokens * 11008)  # read 16 bits, write FP8 twice
+    moved = 4 * (tokens * 4096 + tokens * 11008) + 6 * 11008 * 4096  # read 16 or 32 bits, write FP8 twice
     assert row.casts == pytest.approx(32 * 1e3 * moved / 4.8e12)
 
 
@@ -127,10 +130,28 @@ def test_the_code_is_what_python_reads(exclude):
 def test_the_recipes_and_the_multiple_are_those_of_the_modules():
     assert set(words.CASTS) <= set(FLOAT8_RECIPES)
     assert words.MULTIPLE == MULTIPLE
-    # a scale from the tensor's own amax is known only after one reading of it
-    for name, moved in words.CASTS.items():
-        recipe = FLOAT8_RECIPES[name]
-        assert moved == (6 if recipe.activations in ("tensor", "row") and not recipe.history else 4), name
+
+
+@pytest.mark.parametrize("name", [BFLOAT16, *words.CASTS])
+def test_the_bytes_of_a_cast_are_those_of_the_chapter(name):
+    layer = Layer(tokens=768, inputs=4096, outputs=11008)
+    moved = words.CASTS.get(name, words.WIDE_CASTS)
+    counted = sum(each * values for each, values in zip(moved, layer.values.values(), strict=True))
+    assert counted == pytest.approx(cast_bytes(layer, name), rel=1e-12)
+
+
+@pytest.mark.parametrize("tokens", [128, 512, 768, 4096])
+def test_a_layer_gains_what_it_gains_in_the_chapter(tokens):
+    rows = {row.kind.name: row for row in PrecisionPlan(texts=1, length=tokens).plan.rows}
+    row = rows["q_proj"]
+    gain = faster(Layer(tokens, 4096, 4096), "fp8-current", ROOFS["H100 SXM"])
+    assert row.wide / (row.narrow + row.casts) == pytest.approx(gain, rel=1e-12)
+
+
+def test_a_recipe_that_no_card_of_the_widget_multiplies_says_so():
+    assert "None of these cards multiplies MX" in PrecisionPlan(recipe="fp8-mx").plan.verdict
+    assert "None" not in PrecisionPlan(recipe="fp8-block").plan.verdict
+    assert set(words.NO_KERNEL) <= set(words.CASTS)
 
 
 @pytest.mark.parametrize(

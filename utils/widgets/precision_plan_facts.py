@@ -67,14 +67,24 @@ KINDS = {
         ),
     ),
 }
-# Bytes that quantising moves for each value of an operand: 16 bits are read and FP8 is written, plain and transposed,
-# since its two products sum over different axes. A scale from the tensor at hand costs one more reading before.
-CASTS = {"fp8-unscaled": 4, "fp8-current": 6, "fp8-delayed": 4, "fp8-row": 6, "fp8-block": 4, "fp8-mx": 4}
+# Bytes that casts move for each value of x, of the weight and of dy: those of `utils.fp8_casts.cast_bytes`, kept apart
+# from torch. x and dy are there in 16 bits, the weight in float32; FP8 is written plain and transposed, with scales.
+CASTS = {
+    "fp8-unscaled": (4, 6, 4),
+    "fp8-current": (6, 10, 6),
+    "fp8-delayed": (4, 6, 4),
+    "fp8-row": (6, 10, 6),
+    "fp8-block": (4 + 2 * 4 / 128, 6 + 2 * 4 / 128**2, 4 + 2 * 4 / 128),
+    "fp8-mx": (4 + 2 / 32, 6 + 2 / 32, 4 + 2 / 32),
+}
+WIDE_CASTS = (0, 6, 0)  # of a layer in bfloat16: its weight is read in float32 and written in 16 bits
+NO_KERNEL = {"fp8-mx": "None of these cards multiplies MX: this is what its bytes alone would allow."}
 LEFT_OUT = (
     "A prediction from a data sheet, not a measurement: every product at the roofline, one after the other. Counted"
-    " besides: what quantising 16-bit values to FP8 reads and writes, in each layer for itself. Left out: launches,"
-    " tiles, odd sizes, norms, softmax, the optimizer, communication. Attention's products stay in 16 bits, at the peak"
-    " of a fused kernel. Measured gains are smaller: torchao reports 1.25 times for Llama 3 8B on eight H100."
+    " besides: what casts read and write, in each layer for itself, from float32 weights and from activations and"
+    " gradients in 16 bits. A layer in bfloat16 casts its weight, too. Left out: launches, tiles, odd sizes, caches,"
+    " norms, softmax, the optimizer, communication. Attention's products stay in 16 bits, at the peak of a fused"
+    " kernel. Measured gains are smaller: torchao reports 1.25 times for Llama 3 8B on eight H100."
 )
 OTHERS = (
     "No linear layers, so convert() leaves them: embeddings (a look-up, no product), norms, softmax, the loss, and the"
@@ -86,8 +96,8 @@ OTHERS = (
 class Row:
     """A kind of layer in a plan: its size, how many of it are multiplied in FP8, and what that predicts.
 
-    Times are in ms a step, of all layers of the kind: `wide` in bfloat16, `narrow` in FP8 without, `casts` with the
-    quantising of one that is in FP8 alone; `now` is what the plan makes of them. `fits`: sizes are multiples of 16.
+    Times are in ms a step, of all layers of the kind: `wide` in bfloat16 with the cast of the weight, `narrow` in FP8
+    without casts, and those are `casts`; `now` is what the plan makes of them. `fits`: sizes are multiples of 16.
     """
 
     kind: Kind
@@ -154,11 +164,15 @@ class Plan:
         wide, narrow = (
             count * sum(self.roof.predicted_ms(gemm, dtype) for gemm in gemms) for dtype in ("bfloat16", "float8")
         )
-        values = rows * inputs + outputs * inputs + rows * outputs
-        casts = count * (1e3 * (CASTS[self.recipe] * values / (1e9 * self.roof.bandwidth)))
+        values = (rows * inputs, outputs * inputs, rows * outputs)
+        kept, casts = (
+            count
+            * (1e3 * (sum(each * size for each, size in zip(moved, values, strict=True)) / (1e9 * self.roof.bandwidth)))
+            for moved in (WIDE_CASTS, CASTS[self.recipe])
+        )
         return Row(
             *(kind, outputs, inputs, count, 0 if out else count - whole),
-            *(count * sum(gemm.operations for gemm in gemms), wide, narrow, casts, fits),
+            *(count * sum(gemm.operations for gemm in gemms), wide + kept, narrow, casts, fits),
         )
 
     @property
@@ -207,7 +221,8 @@ class Plan:
             return f"{done} convert() refuses a plan without any."
         gain = self.before / self.after
         times = f"{few_digits(gain)} times as fast" if gain >= 1 else f"{few_digits(1 / gain)} times as long"
-        return f"{done} By the roofline: {time_text(self.after)} instead of {time_text(self.before)}, {times}."
+        predicted = f"{done} By the roofline: {time_text(self.after)} instead of {time_text(self.before)}, {times}."
+        return f"{predicted} {NO_KERNEL.get(self.recipe, '')}".strip()
 
     @property
     def code(self) -> str:
@@ -249,11 +264,22 @@ def facts() -> dict:
     return {
         "order": list(MODELS),
         "models": {name: _model(name) for name in MODELS},
-        "recipes": [[name, FLOAT8_RECIPES[name].note, moved] for name, moved in CASTS.items()],
+        "recipes": [[name, f"{FLOAT8_RECIPES[name].note}. {_moves(moved)}", moved] for name, moved in CASTS.items()],
+        "wide_casts": WIDE_CASTS,
+        "no_kernel": NO_KERNEL,
         "roofs": [asdict(roof) for roof in known.values()],
         "left_out": LEFT_OUT,
         "others": OTHERS,
     }
+
+
+def _moves(moved: tuple[float, float, float]) -> str:
+    """Say how many bytes a cast moves."""
+    x, weight, _ = moved
+    return (
+        f"Casts move {few_digits(x)} bytes for each value of an activation or a gradient, {few_digits(weight)} for each"
+        f" weight; in bfloat16 {few_digits(WIDE_CASTS[1])} for each weight."
+    )
 
 
 def _model(name: str) -> dict:

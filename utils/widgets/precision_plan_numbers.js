@@ -21,9 +21,11 @@ export function planRows(facts, { model, texts, length, recipe, device, exclude 
     const out = exclude.includes(kind.name) || !fits;
     const whole = kind.block ? Array.from({ length: layers }, (_, i) => `${blocks}.${i}`).filter((name) => exclude.includes(name)).length : 0;
     const converted = out ? 0 : count - whole;
-    const [wide, narrow] = [PP_WIDE, PP_NARROW].map((type) => count * ppSum(gemms, (gemm) => sbCase(gemm, type, roof).ms));
-    const values = rows * inputs + outputs * inputs + rows * outputs;
-    const casts = count * (1e3 * ((moved * values) / (1e9 * roof.bandwidth)));
+    const values = [rows * inputs, outputs * inputs, rows * outputs];
+    const casting = (bytes) => count * (1e3 * (values.reduce((sum, size, i) => sum + bytes[i] * size, 0) / (1e9 * roof.bandwidth)));
+    const [multiplying, narrow] = [PP_WIDE, PP_NARROW].map((type) => count * ppSum(gemms, (gemm) => sbCase(gemm, type, roof).ms));
+    const wide = multiplying + casting(facts.wide_casts);
+    const casts = casting(moved);
     const cost = (converted / count) * (narrow + casts);
     return {
       kind, count, converted, fits, wide, narrow, casts, operations: count * ppSum(gemms, ({ m, n, k }) => 2 * m * n * k),
@@ -40,7 +42,7 @@ export function planView(facts, plan) {
   const attentionMs = 1e3 * (attention / (1e12 * roofOf(facts, plan.device).peaks.bfloat16));
   const operations = ppSum(rows, (row) => row.operations) + attention;
   return {
-    plan, rows, attention, attentionMs, operations,
+    plan, rows, attention, attentionMs, operations, noKernel: facts.no_kernel[plan.recipe] ?? "",
     share: ppSum(rows, (row) => row.operations * (row.converted / row.count)) / operations,
     before: ppSum(rows, (row) => row.wide) + attentionMs, after: ppSum(rows, (row) => row.now) + attentionMs,
     converted: ppSum(rows, (row) => row.converted), count: ppSum(rows, (row) => row.count),
@@ -48,12 +50,12 @@ export function planView(facts, plan) {
 }
 
 /** How much of the step is in FP8, and what the roofline says that this is worth. */
-export function planVerdict({ converted, count, share, before, after }) {
+export function planVerdict({ converted, count, share, before, after, noKernel }) {
   const done = `${converted} of ${count} linear layers, ${ppPercent(share)} of the operations of all products, in FP8.`;
   if (converted === 0) return `${done} convert() refuses a plan without any.`;
   const gain = before / after;
   const times = gain >= 1 ? `${fewDigits(gain)} times as fast` : `${fewDigits(1 / gain)} times as long`;
-  return `${done} By the roofline: ${timeText(after)} instead of ${timeText(before)}, ${times}.`;
+  return `${done} By the roofline: ${timeText(after)} instead of ${timeText(before)}, ${times}. ${noKernel}`.trim();
 }
 
 /** A share in percent; what is there and hardly counts as less than 0.01 %. */

@@ -32,8 +32,8 @@ export function planFields(h, facts, actions) {
         input.value = text ? plan[name].toLocaleString("en") : plan[name];
         if (text) input.setAttribute("aria-invalid", "false");
       }
-      const [, what, moved] = facts.recipes.find(([name]) => name === plan.recipe);
-      setText(note, `${plan.recipe}: ${what}. Casts move ${moved} bytes for each value of an operand.`);
+      const [, what] = facts.recipes.find(([name]) => name === plan.recipe);
+      setText(note, `${plan.recipe}: ${what}`);
       wrong.hidden = true;
     },
   };
@@ -97,7 +97,7 @@ export function kindTable(h, actions) {
         button.setAttribute("aria-disabled", String(!row.fits));
         const gain = planGain(row);
         const texts = [`${row.kind.outputs.toLocaleString("en")} × ${row.kind.inputs.toLocaleString("en")}`, ppPercent(row.operations / view.operations), timeText(row.wide),
-          row.fits ? timeText(row.narrow + row.casts) : "–", row.fits ? `${fewDigits(gain)}×` : "–"];
+          row.fits ? timeText(row.narrow + row.casts) : "–", row.fits ? `${gain.toFixed(2)}×` : "–"];
         cells.forEach((cell, j) => setText(cell, texts[j]));
         cells.at(-1).classList.toggle("mp-pp-slower", row.fits && gain < 1);
         const reason = planReason(row, !view.plan.exclude.includes(row.kind.name));
