@@ -55,6 +55,11 @@ def test_steps_are_told_in_words():
         "than 448: it saturates, and the largest value is cut to 12.5\u00a0% of itself."
     )
     assert widget(step=7).verdict.endswith("Here the amax is 0, times 112 is 0.")
+    assert widget(tensor="b", step=1).verdict.endswith(
+        "is 3\u00a0×\u00a010⁻⁵. That rounds to 0, and so does everything else: the step is lost."
+    )
+    near = AmaxHistory({"a": [448.0, 464.0, 448.0]}, MADE_UP, step=2)
+    assert near.verdict.endswith("times 1 is 464, a little past 448: it is rounded to that, not cut.")
     assert widget(step=8).verdict.startswith("Step 8: the scale comes from the largest of steps 5 to 6, 4.")
     assert widget(step=8, choose="most_recent").verdict.startswith("Step 8: the scale comes from step 6, 4.")
 
@@ -66,7 +71,12 @@ def test_the_run_is_told_in_words():
         f"Where it fits, {unused:.1f} binades stay unused on average. Current scaling would leave none unused and "
         "saturate none, but has to find each amax before it rounds."
     )
-    assert widget(tensor="b").summary.startswith("Delayed scaling: no step saturates. Where it fits, ")
+    assert widget(tensor="b").summary.startswith(
+        "Delayed scaling: no step saturates. In step 1 all becomes 0. Where it fits, 0.0 binades stay unused"
+    )
+    twice = AmaxHistory({"a": [1e-5, 2e-20, 1e-5]}, MADE_UP)
+    assert twice.lost.tolist() == [True, True, False]
+    assert "In 2 steps all becomes 0." in twice.summary
     assert "one of 8 steps saturates" in widget(tensor="b", spike_step=3).summary
 
 
@@ -75,6 +85,7 @@ def test_the_run_is_told_in_words():
     [
         (dict(tensor="c"), "tensor 'c' is not one of a, b"),
         (dict(format="float16"), "format 'float16' is not one of float8_e4m3fn, float8_e5m2"),
+        (dict(formats={"a": "int8"}), "formats has 'int8', which is not one of float8_e4m3fn, float8_e5m2"),
         (dict(choose="mean"), "choose 'mean' is not one of max, most_recent"),
         (dict(history=0), "history 0 is not in 1 to 1024"),
         (dict(margin=-1), "margin -1 is not in 0 to 8"),
@@ -130,6 +141,9 @@ def test_a_recorded_training_is_shown_with_where_it_comes_from():
     )
     assert shown.saturated.any()
     assert recorded(margin=2, tensor=shown.tensor).saturated.sum() < recorded(tensor=shown.tensor).saturated.sum()
+    assert (shown.formats[shown.tensor], set(shown.formats.values())) == ("float8_e5m2", {"float8_e5m2"})
+    assert recorded(tensor=shown.tensor).format == "float8_e5m2"
+    assert recorded(tensor="inputs, layer 0, ffn.lin2").format == recorded().format == "float8_e4m3fn"
     weights = recorded(tensor="weights, layer 0, ffn.lin2", margin=1)
     assert not weights.saturated.any()  # weights move slowly
 
@@ -158,5 +172,6 @@ def test_the_place_in_the_page_holds_the_state():
     [state] = states_in(widget(step=4, spike_step=2)._repr_mimebundle_()[0]["text/html"])
     assert state == {
         "series": SERIES | {"b": [float(np.float32(3e-5))] * 8}, "source": MADE_UP, "tensor": "a",
-        "format": "float8_e4m3fn", "history": 2, "margin": 0, "choose": "max", "step": 4, "spike_step": 2, "spike": 6,
+        "format": "float8_e4m3fn", "formats": {}, "history": 2, "margin": 0, "choose": "max", "step": 4,
+        "spike_step": 2, "spike": 6,
     }  # fmt: skip

@@ -154,6 +154,16 @@ def test_a_margin_a_history_and_a_format_are_chosen(show):
     assert page.locator(".mp-ah-title").first.inner_text().startswith("gradients, layer 0: the amax of each step")
 
 
+def test_a_tensor_brings_its_format(show):
+    formats = dict(zip(made_up(), AMAX_FORMATS, strict=True))
+    page = show(widget(formats=formats), viewport=DESK)
+    page.get_by_label("Recorded tensor").select_option("gradients, layer 0")
+    assert summary(page) == widget(tensor="gradients, layer 0", format="float8_e5m2").summary
+    assert page.get_by_role("button", name="E5M2", exact=True).get_attribute("aria-pressed") == "true"
+    press(page, "E4M3")  # the reader's own choice stays, until another tensor is chosen
+    assert summary(page) == widget(tensor="gradients, layer 0").summary
+
+
 def test_the_step_moves_with_the_keyboard_and_by_pointing(show):
     page = show(widget(), viewport=DESK)
     slider = page.locator(".mp-ah-aligned input")

@@ -1,6 +1,6 @@
 // AmaxHistory: recorded amaxes, the scale that delayed scaling gives each step, and a spike that can be dragged.
 
-const AH_TRAITS = ["series", "source", "tensor", "format", "history", "margin", "choose", "step", "spike_step", "spike"];
+const AH_TRAITS = ["series", "source", "tensor", "format", "formats", "history", "margin", "choose", "step", "spike_step", "spike"];
 
 const ahShare = (step, steps) => (step - 0.5) / steps;
 
@@ -131,10 +131,10 @@ function render({ model, el }) {
       draw(now) {
         this.mark(now);
       },
-      mark({ state: { step }, over }) {
+      mark({ state: { step }, over, lost }) {
         setText(shown, String(step));
         slider.value = String(step);
-        slider.setAttribute("aria-valuetext", `step ${step}: ${over[step - 1] ? "saturates" : "fits"}`);
+        slider.setAttribute("aria-valuetext", `step ${step}: ${over[step - 1] ? "saturates" : lost[step - 1] ? "becomes 0" : "fits"}`);
       },
     };
     parts = [{ draw: (now) => rule.draw(now.state) }, spike, amaxes, scales, at];

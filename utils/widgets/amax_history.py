@@ -25,10 +25,10 @@ class AmaxHistory(BookWidget):
     """Replay delayed scaling over recorded amaxes; which steps saturate, and how much of the format stays unused.
 
     `series`: the largest |x| of a tensor in each step, by the tensor's name; `source`: in words, what was recorded, on
-    what and when. `tensor`: the one that is shown. `format`: one of `AMAX_FORMATS`. `history`, `margin`, `choose`: as
-    in `utils.scaling.DelayedScaling`. `step`: the one that is looked at, counted from 1. `spike_step`: the amax of this
-    step is multiplied by 2**`spike`; 0 for none. All but `series` and `source` are read and set from Python while the
-    page shows it.
+    what and when. `tensor`: the one that is shown. `format`: one of `AMAX_FORMATS`; `formats`: those that a reader who
+    chooses a tensor gets with it, by its name. `history`, `margin`, `choose`: as in `utils.scaling.DelayedScaling`.
+    `step`: the one that is looked at, counted from 1. `spike_step`: the amax of this step is multiplied by 2**`spike`;
+    0 for none. All but `series`, `source` and `formats` are read and set from Python while the page shows it.
 
     Raises ValueError, in one sentence, for what makes no sense.
     """
@@ -43,6 +43,7 @@ class AmaxHistory(BookWidget):
     source = traitlets.Unicode().tag(sync=True)
     tensor = traitlets.Unicode().tag(sync=True)
     format = traitlets.Unicode("float8_e4m3fn").tag(sync=True)
+    formats = traitlets.Dict().tag(sync=True)
     history = traitlets.Int(16).tag(sync=True)
     margin = traitlets.Int(0).tag(sync=True)
     choose = traitlets.Unicode("max").tag(sync=True)
@@ -60,12 +61,17 @@ class AmaxHistory(BookWidget):
     def of_series(cls, found: dict, *, only: Sequence[str] | None = None, **kwargs) -> "AmaxHistory":
         """Make the widget of what `utils.amax_series.of_record(record)` gives; `only` keeps these kinds.
 
-        A series with an amax that was not finite is left out. Raises ValueError where none is left.
+        Gradients come in E5M2, all others in E4M3. A series with an amax that was not finite is left out. Raises
+        ValueError where none is left.
         """
-        series = {}
+        series, formats = {}, {}
         for one in found["series"]:
             if (only is None or one["kind"] in only) and None not in one["values"]:
-                series[f"{one['kind']}, {BLOCK_NAME.sub(_layer, one['name'])}"] = one["values"]
+                name = f"{one['kind']}, {BLOCK_NAME.sub(_layer, one['name'])}"
+                series[name] = one["values"]
+                formats[name] = AMAX_FORMATS[one["kind"] == "gradients"]
+        if series:
+            kwargs = {"formats": formats, "format": formats[kwargs.get("tensor", next(iter(series)))]} | kwargs
         words = "{model}, recipe {recipe}, on {data}; {device}, {date}".format(**found)
         return cls(series, f"Recorded: {words}. The scales are replayed.", **kwargs)
 
@@ -104,15 +110,20 @@ class AmaxHistory(BookWidget):
         return ~np.isfinite(quantize(self.products, FORMATS[self.format]))
 
     @property
+    def lost(self) -> np.ndarray:
+        """Whether the amax of a step, and so all of the tensor, rounds to zero: bool [steps]."""
+        return (self.amaxes > 0) & (quantize(self.products, FORMATS[self.format]) == 0)
+
+    @property
     def summary(self) -> str:
         """What delayed scaling did to all steps: what the page says too."""
-        products, over, top = self.products, self.saturated, FORMATS[self.format].max
+        products, over, lost, top = self.products, self.saturated, self.lost, FORMATS[self.format].max
         count = _of_steps(int(over.sum()), self.steps)
         worst = f", and in step {int(np.argmax(products)) + 1} {kept_text(products.max(), top)}" if over.any() else ""
-        fitting = [float(product) for product in products[~over] if product > 0]
+        fitting = [float(product) for product in products[~over & ~lost] if product > 0]
         unused = math.fsum(math.log2(top / product) for product in fitting) / len(fitting) if fitting else 0.0
         free = f"Where it fits, {max(unused, 0.0):.1f} binades stay unused on average."
-        return f"Delayed scaling: {count}{worst}. {free} {CURRENT}"
+        return f"Delayed scaling: {count}{worst}. {_lost_text(lost)}{free} {CURRENT}"
 
     @property
     def verdict(self) -> str:
@@ -126,6 +137,10 @@ class AmaxHistory(BookWidget):
             return f"{told}, more than {top:,.0f}: it saturates, and {kept_text(product, top)}."
         if product == 0:
             return f"{told}."
+        if self.lost[at]:
+            return f"{told}. That rounds to 0, and so does everything else: the step is lost."
+        if product > top:
+            return f"{told}, a little past {top:,.0f}: it is rounded to that, not cut."
         unused = max(math.log2(top / product), 0.0)
         return f"{told}: it fits below {top:,.0f}, and {unused:.1f} binades stay unused."
 
@@ -153,6 +168,13 @@ class AmaxHistory(BookWidget):
     def _valid_tensor(self, proposal) -> str:
         if proposal["value"] not in self.series:
             raise ValueError(f"tensor {proposal['value']!r} is not one of {', '.join(self.series)}")
+        return proposal["value"]
+
+    @traitlets.validate("formats")
+    def _valid_formats(self, proposal) -> dict:
+        for format in proposal["value"].values():
+            if format not in AMAX_FORMATS:
+                raise ValueError(f"formats has {format!r}, which is not one of {', '.join(AMAX_FORMATS)}")
         return proposal["value"]
 
     @traitlets.validate("format", "choose")
@@ -205,6 +227,13 @@ def _of_steps(count: int, steps: int) -> str:
     if count > 1:
         return f"{count} of {steps} steps saturate"
     return f"one of {steps} steps saturates" if count else "no step saturates"
+
+
+def _lost_text(lost: np.ndarray) -> str:
+    where = np.flatnonzero(lost) + 1
+    if len(where) > 1:
+        return f"In {len(where)} steps all becomes 0. "
+    return f"In step {where[0]} all becomes 0. " if len(where) else ""
 
 
 def kept_text(product: float, top: float) -> str:

@@ -21,8 +21,8 @@ function ahButtons(h, label, options, take) {
 }
 
 /** The tensor, the format and the rule. */
-export function ruleControls(h, actions, { series, history }) {
-  const tensor = ahSelect(h, "Recorded tensor", Object.keys(series).map((name) => [name, name]), (name) => actions.set({ tensor: name }));
+export function ruleControls(h, actions, { series, formats, history }) {
+  const tensor = ahSelect(h, "Recorded tensor", Object.keys(series).map((name) => [name, name]), (name) => actions.set({ tensor: name, ...(formats[name] ? { format: formats[name] } : {}) }));
   const format = ahButtons(h, "In the format", AH_FORMATS.map((name) => [name, FORMATS[name].label]), (name) => actions.set({ format: name }));
   const lengths = [...new Set([...AH_HISTORIES, history])].sort((a, b) => a - b);
   const length = ahSelect(h, "History, steps", lengths.map((n) => [n, String(n)]), (n) => actions.set({ history: Number(n) }));

@@ -2,7 +2,7 @@
 
 const CURRENT_SAYS = "Current scaling would leave none unused and saturate none, but has to find each amax before it rounds.";
 
-/** All steps of a state: amaxes (float32), scales, what the largest value becomes, whether it saturates. */
+/** All steps of a state: amaxes (float32), scales, what the largest value becomes, whether it saturates or is lost. */
 export function replayed(state) {
   const fmt = FORMATS[state.format];
   const max = largestOf(fmt);
@@ -11,20 +11,26 @@ export function replayed(state) {
   if (state.spike_step) amaxes[state.spike_step - 1] = Math.fround(amaxes[state.spike_step - 1] * 2 ** state.spike);
   const scales = delayedScales(amaxes, { ...state, max });
   const products = amaxes.map((amax, i) => Math.fround(amax * scales[i]));
-  return { state, max, amaxes, scales, products, over: products.map((product) => !Number.isFinite(near(product))), current: amaxes.map((amax) => scaleFromAmax(amax, max)) };
+  return { state, max, amaxes, scales, products, over: products.map((product) => !Number.isFinite(near(product))), lost: products.map((product, i) => amaxes[i] > 0 && near(product) === 0), current: amaxes.map((amax) => scaleFromAmax(amax, max)) };
+}
+
+function lostText(lost) {
+  const steps = lost.flatMap((one, i) => (one ? [i + 1] : []));
+  if (steps.length > 1) return `In ${steps.length} steps all becomes 0. `;
+  return steps.length ? `In step ${steps[0]} all becomes 0. ` : "";
 }
 
 const keptText = (product, max) => `the largest value is cut to ${shareText(max, product)} of itself`;
 
 /** All steps in two sentences. */
-export function historySummary({ products, over, max }) {
+export function historySummary({ products, over, lost, max }) {
   const count = over.filter(Boolean).length;
   const how = count === 0 ? "no step saturates" : count === 1 ? `one of ${over.length} steps saturates` : `${count} of ${over.length} steps saturate`;
   const most = products.reduce((best, product, i) => (product > products[best] ? i : best), 0);
   const worst = count ? `, and in step ${most + 1} ${keptText(products[most], max)}` : "";
-  const fitting = products.filter((product, i) => !over[i] && product > 0);
+  const fitting = products.filter((product, i) => !over[i] && !lost[i] && product > 0);
   const unused = fitting.reduce((sum, product) => sum + Math.log2(max / product), 0) / (fitting.length || 1);
-  return `Delayed scaling: ${how}${worst}. Where it fits, ${Math.max(unused, 0).toFixed(1)} binades stay unused on average. ${CURRENT_SAYS}`;
+  return `Delayed scaling: ${how}${worst}. ${lostText(lost)}Where it fits, ${Math.max(unused, 0).toFixed(1)} binades stay unused on average. ${CURRENT_SAYS}`;
 }
 
 function originText({ amaxes, state }, at) {
@@ -39,11 +45,13 @@ function originText({ amaxes, state }, at) {
 /** One step in words. */
 export function stepVerdict(view, step) {
   const at = step - 1;
-  const { max, products, over, amaxes, scales } = view;
+  const { max, products, over, lost, amaxes, scales } = view;
   const [product, scale] = [products[at], scales[at]];
   const told = `Step ${step}: ${originText(view, at)} Here the amax is ${sizeText(amaxes[at])}, times ${withCommas(scaleText(scale))} is ${withCommas(sizeText(product))}`;
   if (over[at]) return `${told}, more than ${withCommas(String(max))}: it saturates, and ${keptText(product, max)}.`;
   if (product === 0) return `${told}.`;
+  if (lost[at]) return `${told}. That rounds to 0, and so does everything else: the step is lost.`;
+  if (product > max) return `${told}, a little past ${withCommas(String(max))}: it is rounded to that, not cut.`;
   return `${told}: it fits below ${withCommas(String(max))}, and ${Math.max(Math.log2(max / product), 0).toFixed(1)} binades stay unused.`;
 }
 
