@@ -200,6 +200,7 @@ Root Cause (first observed failure):
         (1, -9, "[rank0]: RuntimeError: Connection closed by peer", "rank 1 was killed by signal 9"),
         (-15, -9, "", "rank 1 was killed by signal 9"),
         (1, 1, "[rank0]: RuntimeError: Connection reset by peer\n[rank1]: ValueError: mine", "rank 1 failed: ValueErr"),
+        (1, 1, "ValueError: too soon\ntorch.distributed.elastic.ChildFailedError: ", "rank 1 failed: ValueError: too"),
         (1, 1, "[rank0]: ValueError: mine\n[rank1]: RuntimeError: Connection closed by peer", "rank 0 failed: ValueE"),
     ],
 )

@@ -104,7 +104,7 @@ def run(
     """Train a DistilBERT for `steps` steps in each of the ways, one after the other on the same processes.
 
     `device`: "cuda" gives every rank a GPU of its own, "cpu" two ranks or more the same processor; None: GPUs where
-    there are as many. `size`: as in `machine.size`.
+    there are as many. `size`: as in `machine.size`. `data`: a folder with reviews, or "generated".
     Raises: ValueError for an unknown way; `processes.Failed` where a rank or the port is lost or the time is over.
     """
     names = [way(name).name for name in ways]
@@ -195,7 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_count("--steps", default=20, help="steps of training in each way")
     parser.add_count("--seconds", default=600, help="after which all ranks are ended")
     parser.add_argument("--port", type=int, metavar="N", help="where the ranks meet; default: a free one")
-    parser.add_argument("--data", metavar="DIR", help="folder with the reviews; default: the hub, else generated")
+    parser.add_argument("--data", metavar="DIR", help="folder with the reviews, or generated")
     parser.add_argument("--weights", metavar="DIR", help="folder with trained weights")
     try:
         options = parser.checked(arguments)

@@ -218,12 +218,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command.Parser(NAME, sizes="small or full")
     parser.add_argument("--way", nargs="+", default=list(WAYS), metavar="NAME", help="default: %(default)s")
     parser.add_count("--steps", default=20, help="steps of training in each way")
-    parser.add_argument("--data", metavar="DIR", help="folder with the reviews; default: the hub, else generated")
+    parser.add_argument("--data", metavar="DIR", help="folder with the reviews, or generated")
     parser.add_argument("--weights", metavar="DIR", help="folder with trained weights")
     parser.add_argument("--out", required=True, metavar="DIR", help="where rank 0 writes what the ranks have to tell")
     options = parser.checked(arguments)
     ways = [way(name) for name in options.way]
-    reviews = data.reviews(options.data, size=options.size)
+    generated = options.data == "generated"
+    reviews = data.generated_reviews(options.size) if generated else data.reviews(options.data, size=options.size)
     task = review_task.prepare(reviews, size=options.size, weights=options.weights)
     with processes.group(on_gpus=options.device.type == "cuda") as place:
         for chosen in ways:

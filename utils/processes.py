@@ -223,9 +223,14 @@ def _failure(said: str, *, port: int | None, code: int) -> Failed:
 
 
 def _last_error(said: str, rank: int | None = None) -> str:
-    """Return ": " and the last line of a traceback on stderr, of one rank or of any; empty where there is none."""
+    """Return ": " and the last line of a traceback on stderr, of one rank or of any; empty where there is none.
+
+    torch writes "[rank1]: " in front of it once the ranks have met; before that a line does not tell its rank.
+    """
     number = r"\d+" if rank is None else str(rank)
-    lines = re.findall(rf"^\[rank{number}\]: ([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$", said, re.M)
+    error = r"([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$"
+    lines = re.findall(rf"^\[rank{number}\]: {error}", said, re.M)
+    lines = lines or [line for line in re.findall(rf"^{error}", said, re.M) if not line.startswith("torch.distributed")]
     return f": {lines[-1]}" if lines else ""
 
 
