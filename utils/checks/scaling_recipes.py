@@ -20,7 +20,8 @@ CASES = ((1.0, 1.0), (16.0, 0.5), (100.0, 3.0), (512.0, 512.0))  # the scales; t
 
 check_history = paper_table(
     HISTORY,
-    says="A spike comes back as the amax that the scale was made for, and the step after knows of it.",
+    says="A spike comes back as the largest value that the scale lets in, the amax that it was made for times 2 to the "
+    "margin. The step after knows of it.",
 )
 check_first_step = paper_table(
     FIRST_STEP,
