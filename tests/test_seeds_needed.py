@@ -84,6 +84,22 @@ def test_simulated_intervals_lie_within_the_room_as_often_as_computed(pairs, roo
     assert ruled_out(needed - 1, room, spread=1.0) < 0.8 <= ruled_out(needed, room, spread=1.0)
 
 
+@pytest.mark.parametrize("true", [0.0, 0.1, -0.2])
+def test_what_differs_a_little_is_ruled_out_as_often_as_drawn(true):
+    pairs, trials = 24, 20_000
+    drawn = np.random.default_rng(0).normal(true, 0.4, (trials, pairs))
+    error = drawn.std(1, ddof=1) / pairs**0.5
+    share = np.mean(np.abs(drawn.mean(1)) + critical(pairs - 1, 0.05) * error < 0.25)
+    exact = ruled_out(pairs, 0.25, spread=0.4, true=true)
+    assert abs(share - exact) < 5 * (exact * (1 - exact) / trials) ** 0.5
+
+
+def test_it_takes_more_pairs_to_rule_out_what_is_nearer_to_the_truth():
+    needed = [seeds_to_rule_out(0.25, spread=0.4, true=true) for true in (0, 0.1, 0.2)]
+    assert needed[:2] == [24, 46]
+    assert needed[2] > 5 * needed[1]
+
+
 def test_the_smallest_difference_that_some_pairs_show_needs_that_many():
     for pairs in (2, 5, 10):
         smallest = smallest_seen(pairs, spread=0.4)

@@ -44,14 +44,17 @@ def seeds_needed(difference: float, *, spread: float, power: float = 0.8, error:
     return _fewest(lambda pairs: seen(pairs, difference, spread=spread, error=error), power)
 
 
-def seeds_to_rule_out(difference: float, *, spread: float, power: float = 0.8, error: float = 0.05) -> int:
-    """Return the smallest number of pairs that shows two equal recipes to differ by less than `difference`.
+def seeds_to_rule_out(
+    difference: float, *, spread: float, true: float = 0.0, power: float = 0.8, error: float = 0.05
+) -> int:
+    """Return the smallest number of pairs that shows two recipes to differ by less than `difference`.
 
     Shown: the interval of 1 - 2 `error` (90 % for 5 %) around the mean lies within plus and minus the difference.
+    `true`: what they differ by in truth, 0 for equal recipes; the nearer to the difference, the more pairs it takes.
     Raises: ValueError as `seeds_needed`.
     """
     _check(difference, spread, power, error)
-    return _fewest(lambda pairs: ruled_out(pairs, difference, spread=spread, error=error), power)
+    return _fewest(lambda pairs: ruled_out(pairs, difference, spread=spread, true=true, error=error), power)
 
 
 def seen(pairs: int, difference: float, *, spread: float, error: float = 0.05) -> float:
@@ -63,13 +66,18 @@ def seen(pairs: int, difference: float, *, spread: float, error: float = 0.05) -
     return _mean(pairs - 1, lambda s: _above(limit * s - shift) + _above(limit * s + shift))
 
 
-def ruled_out(pairs: int, difference: float, *, spread: float, error: float = 0.05) -> float:
-    """Return the probability that `pairs` paired seeds of equal recipes rule out a mean difference that large.
+def ruled_out(pairs: int, difference: float, *, spread: float, true: float = 0.0, error: float = 0.05) -> float:
+    """Return the probability that `pairs` paired seeds rule out a mean difference that large; `true`: what it is.
 
     Raises: ValueError for less than 2 pairs.
     """
     room, limit = abs(_standard(pairs, difference, spread)), critical(pairs - 1, error)
-    return _mean(pairs - 1, lambda s: max(0.0, 1 - 2 * _above(room - limit * s)))
+    shift = _standard(pairs, true, spread)
+
+    def within(s: float) -> float:  # both ends of the interval
+        return max(0.0, 1 - _above(room - limit * s - shift) - _above(room - limit * s + shift))
+
+    return _mean(pairs - 1, within)
 
 
 def smallest_seen(pairs: int, *, spread: float, power: float = 0.8, error: float = 0.05) -> float:
