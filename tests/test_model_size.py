@@ -8,9 +8,9 @@ import pytest
 from tests.page_states import state_of
 from utils import memory, recipes
 from utils.architectures import NAMED, Architecture
+from utils.recipe_facts import CARDS
 from utils.widgets import model_size_facts as words
 from utils.widgets.model_size import ModelSize
-from utils.recipe_facts import CARDS
 
 SEVEN = {"recipe": "bf16-mixed", "batch": 8, "length": 2_048, "card": "A100", "memory": 80.0}
 SMALL = Architecture(

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from utils import recipes
 from utils import recipe_facts as facts
+from utils import recipes
 from utils.recipe_facts import CARDS, CODE, GENERATING_BYTES, MODELS, TASKS, TRAINING_BYTES, advise
 from utils.widgets.recipe_picker import RecipePicker
 

@@ -18,9 +18,9 @@ from tests.browser.widget_page import (
 )
 from utils import memory
 from utils.architectures import NAMED, Architecture
+from utils.recipe_facts import CARDS
 from utils.widgets import model_size_facts as words
 from utils.widgets.model_size import COUNTS, ModelSize
-from utils.recipe_facts import CARDS
 
 # Ledgers hold BigInt, which no page hands over: all numbers as text.
 HARNESS = """

@@ -12,15 +12,6 @@ const inOrder = (facts, table) => facts.order[table].map((name) => [name, facts[
 /** Bytes for each parameter, all kinds together. */
 export const sumOf = (bytes) => Object.values(bytes).reduce((sum, count) => sum + count, 0);
 
-/** The recipes that suit a card and a task, the best first. */
-export function waysOf(card, task) {
-  const bfloat16 = card.support.bfloat16 !== "emulated";
-  const gpu = card.device === "cuda";
-  if (task === "generate") return bfloat16 ? ["bf16-true"] : gpu ? ["16-true"] : ["32-true", "bf16-true"];
-  if (bfloat16) return task === "fine_tune" ? ["bf16-mixed", "bf16-true"] : ["bf16-mixed"];
-  return gpu ? ["16-mixed"] : ["32-true"];
-}
-
 /** The same decision as `advise` in recipe_facts.py. */
 export function advise(facts, { card: name, task, parameters, memory }) {
   const card = facts.cards[name];

@@ -4,8 +4,8 @@ import html
 
 import traitlets
 
-from utils.widgets.book_widget import BookWidget
 from utils.recipe_facts import CARDS, MODELS, NATIVE, SOURCE, TASKS, TENSOR, TYPES, Advice, advise, facts
+from utils.widgets.book_widget import BookWidget
 
 
 class RecipePicker(BookWidget):
@@ -17,7 +17,7 @@ class RecipePicker(BookWidget):
     """
 
     book_name = "recipe_picker"
-    esm_parts = ("page", "amounts")
+    esm_parts = ("page", "amounts", "recipe_ways")
 
     card = traitlets.Unicode("T4").tag(sync=True)
     task = traitlets.Unicode("fine_tune").tag(sync=True)
