@@ -6,9 +6,9 @@ from dataclasses import asdict
 import traitlets
 
 from utils.architectures import NAMED, Architecture
+from utils.recipe_facts import room_of
 from utils.widgets.book_widget import BookWidget
 from utils.widgets.model_size_facts import CHANGES, COSTS, ITEMS, LEFT_OUT, MOST, Plan, bytes_text, choices, facts
-from utils.recipe_facts import room_of
 
 COUNTS = ("batch", "length", "accumulate", "shards")
 OWN = ""  # the name of a model whose sizes are the reader's

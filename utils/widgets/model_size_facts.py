@@ -9,8 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from utils.architectures import NAMED, Architecture
-from utils.widgets.amounts import bytes_text
 from utils.recipe_facts import CARDS, fits, room_of
+from utils.widgets.amounts import bytes_text
 
 MOST = 1_000_000  # of a batch, a length and the like
 ITEMS = {  # the name of each item of a ledger, and in the sentence "the biggest item is ..."

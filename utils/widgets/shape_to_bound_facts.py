@@ -10,9 +10,9 @@ from fractions import Fraction
 from math import ceil
 
 from utils.architectures import NAMED
+from utils.recipe_facts import TYPES
 from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
 from utils.widgets.amounts import few_digits
-from utils.recipe_facts import TYPES
 
 MOST = 2**17  # of M, N and K: all counts are then exact in a page's numbers too
 LABELS = {dtype: TYPES[dtype] for dtype in INPUT_BYTES}
