@@ -77,7 +77,15 @@ def test_rates_follow_from_the_median_and_the_bytes():
 
 def a_result(**changes) -> Result:
     fields = {"format": "int8", "compute": "float32", "emulated": False, "kernel": "by hand", "weights": 10**6}
-    fields |= {"cache": 10**6, "points": (), "limit": 10.0, "limit_source": "a sheet", "copy": 8.0, "text": ""}
+    fields |= {
+        "cache": 10**6,
+        "points": (),
+        "limit": 10.0,
+        "limit_source": "a sheet",
+        "copy": 8.0,
+        "text": "",
+        "clock": "wall",
+    }
     return Result(**fields | {"first_difference": 3} | changes)
 
 

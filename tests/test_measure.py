@@ -1,6 +1,7 @@
 """Times come as raw samples, bytes are counted once, and saved activations equal a count by hand."""
 
 import math
+import time
 
 import pytest
 import torch
@@ -108,3 +109,17 @@ def test_the_peak_of_a_gpu_holds_what_was_allocated():
     found = measure.peak(device)
     assert found.allocated >= before + 4 * block.numel()
     assert found.reserved >= found.allocated
+
+
+def test_a_clock_of_ones_own_times_the_calls():
+    ticks = iter(range(100))
+    found = measure.time_in_turns({"a": int, "b": int}, device=CPU, warmup=1, repeats=2, seconds=lambda: next(ticks))
+    assert found["a"].samples == found["b"].samples == (1_000.0, 1_000.0)
+
+
+@pytest.mark.parametrize(("threads", "name"), [(1, "processor"), (2, "wall")])
+def test_the_time_of_the_processor_is_asked_of_a_single_thread(monkeypatch, threads, name):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    clock, said = measure.quiet_clock()
+    assert said == name
+    assert clock is {"processor": time.process_time, "wall": time.perf_counter}[name]

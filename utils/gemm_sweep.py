@@ -138,12 +138,15 @@ def _short(value: float) -> float:
     return float(f"{value:.4g}")  # a clock knows no more, and a record is to be small
 
 
-def copy_times(*, device: torch.device, size: str, repeats: int = REPEATS) -> tuple[int, tuple[float, ...]]:
-    """Return the bytes that a large copy reads and writes together, and its times in milliseconds."""
+def copy_times(*, device: torch.device, size: str, repeats: int = REPEATS, **how) -> tuple[int, tuple[float, ...]]:
+    """Return the bytes that a large copy reads and writes together, and its times in milliseconds.
+
+    `how`: what else `measure.time_call` takes.
+    """
     count = COPY_BYTES[size] // 4
     source = torch.rand(count, device=device, generator=torch.Generator(device).manual_seed(0))
     target = torch.empty_like(source)
-    timing = measure.time_call(lambda: target.copy_(source), device=device, warmup=1, repeats=repeats)
+    timing = measure.time_call(lambda: target.copy_(source), device=device, warmup=1, repeats=repeats, **how)
     return 2 * 4 * count, tuple(_short(each) for each in timing.samples)
 
 

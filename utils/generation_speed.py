@@ -67,8 +67,9 @@ class Result:
 
     `compute`: the dtype of the products; `emulated` where the device has none. `kernel`: what multiplies, in words.
     `weights`, `cache`: bytes that are held. `limit`: GB/s, `limit_source` whose. `copy`: GB/s of a large copy, measured
-    now. `perplexity`, `kl` and `top1` (to float32) are None for random weights. `first_difference`: place of the first
-    token that differs from float32's; None where all are the same.
+    now. `clock`: "events" of a GPU, or that of `measure.quiet_clock`. `perplexity`, `kl` and `top1` (to float32) are
+    None for random weights. `first_difference`: place of the first token that differs from float32's; None where all
+    are the same.
     """
 
     format: str
@@ -81,6 +82,7 @@ class Result:
     limit: float
     limit_source: str
     copy: float
+    clock: str
     text: str
     first_difference: int | None
     perplexity: float | None = None
@@ -100,7 +102,7 @@ class Result:
 
 def limit(device: torch.device, *, size: str) -> tuple[float, str, float]:
     """Return GB/s, where they stand, and the GB/s of a copy on this machine."""
-    moved, samples = gemm_sweep.copy_times(device=device, size=size)
+    moved, samples = gemm_sweep.copy_times(device=device, size=size, seconds=measure.quiet_clock()[0])
     copy = moved / measure.Timing(samples).median / 1e6
     sheet = of_device(machine.facts(device)["name"])
     if sheet:
@@ -165,6 +167,7 @@ def _result(
         kv_bytes(model, tokens=room),
         points,
         *bound,
+        "events" if device.type == "cuda" else measure.quiet_clock()[1],
         subject.tokenizer.decode(written[0].tolist()) if subject.tokenizer else "",
         generation.first_difference(written, reference),
         peak_allocated=measure.peak(device).allocated,
@@ -197,7 +200,8 @@ def _points(
         planned[name] = replace(planned[name], note=note)
         if call:
             calls[name] = call
-    times = measure.time_in_turns(calls, device=prompt.device, warmup=1, repeats=repeats)
+    seconds, _ = measure.quiet_clock()
+    times = measure.time_in_turns(calls, device=prompt.device, warmup=1, repeats=repeats, seconds=seconds)
     for name, point in planned.items():
         yield replace(point, samples=tuple(round(each, 4) for each in times[name].samples)) if name in calls else point
 
@@ -281,6 +285,7 @@ def table(found: list[Result]) -> str:
         f"{one.format}, no time: {point.note}" for one in found for point in one.points if point.note
     )
     lines += dict.fromkeys(f"limit: {one.limit:,.4g} GB/s, {one.limit_source}; a copy: {one.copy:.3g}" for one in found)
+    lines += dict.fromkeys(f"clock: {one.clock}" for one in found)
     return "\n".join(lines)
 
 

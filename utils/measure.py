@@ -40,15 +40,18 @@ class Timing:
 
 
 class StepClock:
-    """Times of the blocks it is entered around; on CUDA by events, so that the clock itself makes nothing wait."""
+    """Times of the blocks it is entered around; on CUDA by events, so that the clock itself makes nothing wait.
 
-    def __init__(self, device: torch.device):
-        self.cuda = device.type == "cuda"
+    `seconds` is the clock of a CPU.
+    """
+
+    def __init__(self, device: torch.device, *, seconds: Callable[[], float] = time.perf_counter):
+        self.cuda, self.seconds = device.type == "cuda", seconds
         self.marks = []
 
     def _mark(self):
         if not self.cuda:
-            return time.perf_counter()
+            return self.seconds()
         mark = torch.cuda.Event(enable_timing=True)
         mark.record()
         return mark
@@ -68,24 +71,30 @@ class StepClock:
         return [1e3 * (end - begin) for begin, end in self.marks]
 
 
-def time_call(call: Callable[[], object], *, device: torch.device, warmup: int = 3, repeats: int = 10) -> Timing:
-    """Return the times of `repeats` calls after `warmup` calls that are not counted.
+def time_call(call: Callable[[], object], *, device: torch.device, **how) -> Timing:
+    """Return the times of one call, as `time_in_turns` does of several.
 
     Raises: ValueError when `repeats` is below 1.
     """
-    return time_in_turns({"": call}, device=device, warmup=warmup, repeats=repeats)[""]
+    return time_in_turns({"": call}, device=device, **how)[""]
 
 
 def time_in_turns(
-    calls: dict[str, Callable[[], object]], *, device: torch.device, warmup: int = 3, repeats: int = 10
+    calls: dict[str, Callable[[], object]],
+    *,
+    device: torch.device,
+    warmup: int = 3,
+    repeats: int = 10,
+    seconds: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Timing]:
     """Return the times of several calls that take turns, so that a machine that slows down slows all of them.
 
+    `repeats` calls of each are counted, after `warmup` that are not. `seconds` is a CPU's clock, as `quiet_clock`.
     Raises: ValueError when `repeats` is below 1.
     """
     if repeats < 1:
         raise ValueError(f"repeats {repeats} gives no sample; ask for at least 1")
-    clocks = {name: StepClock(device) for name in calls}
+    clocks = {name: StepClock(device, seconds=seconds) for name in calls}
     for turn in range(warmup + repeats):
         if turn == warmup and device.type == "cuda":
             torch.cuda.synchronize(device)
@@ -93,6 +102,15 @@ def time_in_turns(
             with clocks[name] if turn >= warmup else contextlib.nullcontext():
                 call()
     return {name: Timing(tuple(clock.milliseconds())) for name, clock in clocks.items()}
+
+
+def quiet_clock() -> tuple[Callable[[], float], str]:
+    """Return the clock that other programs disturb least, and its name: "processor" for one thread, else "wall".
+
+    The processor's time leaves out what the thread waits for its turn: most of the scatter on a shared machine.
+    Several threads add theirs up, so there it says nothing.
+    """
+    return (time.process_time, "processor") if torch.get_num_threads() == 1 else (time.perf_counter, "wall")
 
 
 def mean_interval(values: Iterable[float]) -> tuple[float, float | None]:
