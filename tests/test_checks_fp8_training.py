@@ -21,7 +21,8 @@ def test_seeds_are_those_of_the_formula():
 
 
 @pytest.mark.parametrize(
-    ("answer", "hint"), [(31, "Round up"), (16, "0.84"), (63, "without pairs"), (8, "twice"), (3, "squar")]
+    ("answer", "hint"),
+    [(31, "Round up"), (34, "as known"), (16, "0.84"), (63, "without pairs"), (8, "twice"), (3, "squar")],
 )
 def test_seeds_name_the_misconception(answer, hint):
     outcome = checks.check_seeds(answer)

@@ -64,6 +64,8 @@ SEEDS = Number(
     wrong={
         "31": "31.4 pairs are needed, so 31 are not enough. Round up.",
         "31.36": "Right, and a part of a run does not exist: round up.",
+        "34": "That is what Student's t asks for, since the spread is measured in the same runs. The formula takes the"
+        " spread as known.",
         "6": "That is 2.8 * 0.5 / 0.25. It has to be squared.",
         "16": "That is with 1.96 alone: then the difference is seen in one experiment of two. Add 0.84.",
         "63": "That is the number for two groups without pairs. The spread given is that of the differences already.",
