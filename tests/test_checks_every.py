@@ -21,6 +21,7 @@ KINDS = {
     "loss_scaling.check_clipped_step": "step",  # a function that does something
     "loss_scaling.check_scheduled_step": "step",
     "master_weights.check_master_sgd": "class",
+    "quantization.check_pack": "pair",  # of functions
     "training_loop.check_accumulate": "step",
     "training_loop.check_accumulated_step": "step",
     "training_loop.check_careful_step": "step",
