@@ -103,6 +103,7 @@ def test_the_command_line_writes_a_record_that_gives_the_speeds_back(tmp_path, c
     (record,) = records.load_all(tmp_path)
     assert record.name == "refinement_speed-lu-small-random-cpu-seed0"
     assert "--size small" in record.command
+    assert record.settings["clock"] == ("processor" if torch.get_num_threads() == 1 else "wall")
     found = refinement_speed.of_record(record)
     assert found.sizes == [20, 30]
     assert len(found.at(20, "float32").samples) == 2

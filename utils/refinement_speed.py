@@ -178,7 +178,7 @@ def system(n: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def points(n: int, *, device: torch.device, repeats: int = REPEATS) -> Iterator[Point]:
-    """Time every way at one size, both parts; the calls take turns."""
+    """Time every way at one size, both parts; the calls take turns. `measure.quiet_clock` counts."""
     a, b = system(n, device)
     planned, calls = [], {}
     for way in WAYS:
@@ -193,7 +193,8 @@ def points(n: int, *, device: torch.device, repeats: int = REPEATS) -> Iterator[
             if not note:
                 calls[point] = (lambda w: lambda: solve(a, b, w))(way) if part == SOLVE else _factors(a, way)
             planned.append(point)
-    timings = measure.time_in_turns(calls, device=device, warmup=1, repeats=repeats)
+    clock, _ = measure.quiet_clock()
+    timings = measure.time_in_turns(calls, device=device, warmup=1, repeats=repeats, seconds=clock)
     for point in planned:
         samples = timings[point].samples if point in timings else ()
         yield replace(point, samples=tuple(float(f"{sample:.4g}") for sample in samples))
@@ -241,13 +242,14 @@ def table(found: Speeds) -> str:
 def record(found: Speeds, *, device: torch.device, size: str, shown: str = "") -> records.Record:
     """Return the speeds as a record; `of_record` gives them back."""
     columns = [name for name in Point.__dataclass_fields__ if name != "samples"]
+    clock = "events" if device.type == "cuda" else measure.quiet_clock()[1]
     rows = [[asdict(point)[name] for name in columns] for point in found.points]
     return records.Record(
         experiment=NAME,
         recipe="lu",
         size=size,
         seeds=(0,),
-        settings={"block": BLOCK, "threads": torch.get_num_threads()},
+        settings={"block": BLOCK, "threads": torch.get_num_threads(), "clock": clock},
         results={"columns": columns, "points": rows, "moment": found.moment, "drift": found.drift},
         samples={"points": [list(point.samples) for point in found.points]},
         data="random matrices from a normal distribution",
