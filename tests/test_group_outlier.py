@@ -72,7 +72,7 @@ def test_a_row_of_ones_own_is_taken_as_float32():
         (dict(bits=3), "bits 3 is not one of 4, 8"),
         (dict(group=24), "group 24 is not one of 256, 128, 64, 32, 16, 8"),
         (dict(weights=[1.0, 2.0]), "a row has 256 weights, or none for generated ones; not 2"),
-        (dict(weights=[float("inf")] * COUNT), "weights are finite numbers of at most 1,000,000"),
+        (dict(weights=[float("inf")] * COUNT), "weights are finite numbers of at most 1,000"),
         (dict(weights=[0.0] * COUNT), "all weights are 0: nothing can be lost"),
     ],
 )

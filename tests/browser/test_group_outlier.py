@@ -18,7 +18,7 @@ from tests.browser.widget_page import (
 )
 from utils.integers import quantize
 from utils.widgets.group_outlier import GroupOutlier
-from utils.widgets.group_outlier_facts import BITS, COUNT, GROUPS, generated, loss, quantized, row
+from utils.widgets.group_outlier_facts import BITS, COUNT, GROUPS, LARGEST, MOST, generated, loss, quantized, row
 
 CASES = [(bits, symmetric) for bits in BITS for symmetric in (True, False)]
 OUTLIERS = (0.0, 0.08, -0.5, 2.0, -10.0)
@@ -105,6 +105,7 @@ def test_the_outliers_reach_from_the_height_of_the_rest_on(call):
     assert sizes[-1] == 10
     for values, height in [([0.01, -0.031], 0.04), ([0.9], 1), ([1.0], 1.25), ([-9.0], 10), ([0.0], 1.25)]:
         assert call("height", values) == height
+    assert 125 * call("height", [LARGEST]) <= MOST  # what can be slid is what Python takes
 
 
 def test_a_place_in_the_picture_means_its_value(call):
@@ -190,7 +191,7 @@ def test_group_size_outlier_and_place_are_slid_with_the_keyboard(show):
     assert outlier.get_attribute("aria-valuetext") == "0.6"
     outlier.press("Home")
     assert outlier.get_attribute("aria-valuetext") == "−10"
-    place = slider(page, "in the place of weight")
+    place = slider(page, "at weight")
     place.press("Home")
     assert page.locator(".mp-go-name").inner_text() == "−10"
     assert place.get_attribute("aria-valuetext") == "1"
@@ -208,7 +209,7 @@ def test_the_outlier_is_dragged_up_down_and_along_the_row(show):
     page.mouse.up()
     assert status.inner_text() == verdict(page)
     assert slider(page, "Outlier").get_attribute("aria-valuetext") == "10"
-    assert slider(page, "in the place of weight").get_attribute("aria-valuetext") == "201"
+    assert slider(page, "at weight").get_attribute("aria-valuetext") == "201"
     page.locator(".mp-go-row").click(position={"x": box["width"] / 4, "y": box["height"] / 2})
     assert page.locator(".mp-go-name").inner_text() == "drag an outlier out"
     assert "without the outlier" not in verdict(page)

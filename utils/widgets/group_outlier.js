@@ -11,7 +11,7 @@ function groupControls(h, actions) {
   const kind = buttons("Codes", GO_KINDS, (value) => actions.set({ symmetric: value }));
   const group = slide("One scale for ", (value) => actions.drag({ group: GROUPS.at(-1 - value) }));
   const outlier = slide("Outlier ", (value) => actions.drag({ outlier: sizes[value] }));
-  const place = slide("in the place of weight ", (value) => actions.drag({ place: value + 1 }));
+  const place = slide("at weight ", (value) => actions.drag({ place: value + 1 }));
   return {
     node: [h("div", { class: "mp-go-choices" }, bits.node, kind.node), h("div", { class: "mp-go-slides" }, group.node, outlier.node, place.node)],
     draw({ state, row, sizes: known }) {

@@ -15,7 +15,8 @@ from utils.widgets.dice import nearly_normal
 COUNT = 256  # weights of the row
 GROUPS = (256, 128, 64, 32, 16, 8)
 BITS = (4, 8)
-MOST = 1e6  # the largest outlier
+LARGEST = 1e3  # weight
+MOST = 1e6  # the largest outlier: the page goes to 125 times the weights
 SEED, SPREAD = 12, 0.02  # of the generated weights
 
 
@@ -40,8 +41,8 @@ def check_weights(weights: Sequence[float]) -> None:
     """Raise ValueError unless there are none or `COUNT` numbers of float32 that are not all zero."""
     if len(weights) not in (0, COUNT):
         raise ValueError(f"a row has {COUNT} weights, or none for generated ones; not {len(weights)}")
-    if any(not math.isfinite(x) or abs(x) > MOST for x in weights):
-        raise ValueError(f"weights are finite numbers of at most {MOST:,.0f}")
+    if any(not math.isfinite(x) or abs(x) > LARGEST for x in weights):
+        raise ValueError(f"weights are finite numbers of at most {LARGEST:,.0f}")
     if weights and not any(map(np.float32, weights)):
         raise ValueError("all weights are 0: nothing can be lost")
 

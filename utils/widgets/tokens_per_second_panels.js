@@ -128,7 +128,7 @@ export function tpPlot(h, actions) {
       const [x, y] = [across(shown.moved.total), up(shown.rate)];
       plot.mark([...all.map((one) => [`mp-tp-spot${one.format.name === shown.format.name ? " mp-tp-chosen" : ""}`, across(one.moved.total), up(one.rate)]),
         ...read.map((point) => [`mp-tp-diamond${point.weights === shown.format.name ? " mp-tp-chosen" : ""}`, across(point.bytes), up(point.rate)]),
-        [`mp-tp-word${x > 0.55 ? " mp-tp-left" : ""}`, x, y, shortOf(shown.format)]]);
+        [`mp-tp-word${x > 0.7 ? " mp-tp-left" : ""}`, x, y, shortOf(shown.format)]]);
     },
   };
 }
