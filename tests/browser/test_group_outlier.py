@@ -287,6 +287,13 @@ def test_axe_finds_no_barrier(show, theme):
     assert barriers(page) == []
 
 
+def test_the_formats_can_be_told_apart_in_forced_colors(show):
+    page = show(GroupOutlier(), forced_colors="active", **CALM)
+    color = "(nodes) => [...new Set(nodes.map((node) => getComputedStyle(node).borderTopColor))].length"
+    assert page.locator(".mp-go-spot").evaluate_all(color) == 2
+    assert page.locator(".mp-go-key").first.locator(".mp-go-sample").evaluate_all(color) == 4
+
+
 def test_there_are_no_ids_and_no_globals(show):
     page = show(GroupOutlier(), **CALM)
     assert page.locator(".mp-widget [id]").count() == 0

@@ -233,6 +233,12 @@ def test_axe_finds_no_barrier(show, theme):
     assert barriers(page) == []
 
 
+def test_the_bars_can_be_told_apart_in_forced_colors(show):
+    page = show(TokensPerSecond(), forced_colors="active", **CALM)
+    ground = "(nodes) => [...new Set(nodes.map((node) => getComputedStyle(node).background))].length"
+    assert page.locator(".mp-tp-lanes .mp-tp-sample").evaluate_all(ground) == 4
+
+
 def test_there_are_no_ids_and_no_globals(show):
     page = show(TokensPerSecond(), **CALM)
     assert page.locator(".mp-widget [id]").count() == 0
