@@ -41,6 +41,14 @@ def test_a_nan_scale_makes_every_value_nan():
     assert block.verdict == "4.25 bits per value. 32 of 32 values are NaN."
 
 
+def test_an_infinite_value_has_an_infinite_error_and_no_nan():
+    start = BlockEditor().block
+    block = BlockEditor(scales=[0xFE], codes=start.value_codes.tolist()).block
+    assert np.isinf(block.stored).any()
+    assert not np.isnan(block.stored).any()
+    assert "Error ∞ (RMS)." in block.verdict
+
+
 def test_codes_stay_while_the_scale_is_set():
     start = BlockEditor().block
     [code] = start.scale_codes.tolist()

@@ -212,6 +212,11 @@ def test_ff_is_nan_and_takes_the_whole_block(show):
     assert page.locator("[data-fate=nan].mp-be-cell").count() == 32
 
 
+def test_infinite_values_have_an_infinite_error(show):
+    page = show(BlockEditor("normal", scales=[0xFE], codes=BlockEditor("normal").block.value_codes.tolist()))
+    assert "Error ∞ (RMS)." in text_of(page, "verdict")
+
+
 def test_a_flipped_bit_of_a_code_changes_one_value(show):
     page = show(BlockEditor([1.0, -2.0] * 16))
     cell(page, 2).click()

@@ -19,7 +19,7 @@ P_OUTLIER = Choice(
         ),
         Option(
             "Worse than that of a model that gives the same chance to each of the 640 tokens",
-            "The scale is 32 times smaller for all of them. What was 1 is now 1/32, and E2M1 ends at 0.5.",
+            "The scale is 32 times smaller for all of them. What was 1 is now 1/32, and E2M1's smallest number is 0.5.",
             True,
         ),
         Option(
@@ -85,7 +85,7 @@ P_ROTATE = Choice(
         Option(
             "Everywhere: a rotation spreads outliers, and outliers are what narrow formats suffer from",
             "What a value suffers from is sharing a scale with an outlier. In a block of 16 few do, and the outlier "
-            "itself was exact.",
+            "itself was nearly exact.",
         ),
         Option(
             "Nowhere: the rotation leaves lengths as they are, so it leaves errors as they are",
@@ -107,15 +107,28 @@ P_ROTATE = Choice(
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
 
 
-def _byte(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], hints: tuple[str, ...]) -> Number:
+_FROM_AMAX = (
+    "First the power of two at or below amax, then minus the exponent of the format's largest number, then plus 127."
+)
+
+
+def _byte(
+    name: str,
+    text: str,
+    answer: str,
+    *,
+    says: str,
+    wrong: dict[str, str],
+    hints: tuple[str, ...],
+    otherwise: str = _FROM_AMAX,
+) -> Number:
     return Number(
         f"eight_bits/block_formats/scale-byte{name}",
         f"{text}: which byte is the scale?",
         answer=answer,
         says=says,
         wrong=wrong,
-        otherwise="First the power of two at or below amax, then minus the exponent of the format's largest number, "
-        "then plus 127.",
+        otherwise=otherwise,
         hints=hints,
     )
 
@@ -178,6 +191,7 @@ SCALE_BYTE = {
             "130": "Take the format's largest number out: what is the least power of two s with 7 / s at most 6?",
             "129": "With 2 the 7 becomes 3.5 already, which fits. A smaller power of two does.",
         },
+        otherwise="The exponent of the least power of two s with 7 / s at most 6, plus 127.",
         hints=("The least power of two s for which 7 / s is at most 6.",),
     ),
     BYTE_NAN: _byte(
@@ -190,7 +204,9 @@ SCALE_BYTE = {
             "254": "That is 2^127, the largest. One more.",
             "127": "That is 1.",
             "128": "That is 2.",
+            "129": "That is 4.",
         },
+        otherwise="It is one byte, 0 to 255. Exponents from -127 to 127 take 255 of the 256; which is left?",
         hints=("254 is 2^127.",),
     ),
 }

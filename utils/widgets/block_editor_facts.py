@@ -126,8 +126,7 @@ class Block:
         bits, lost = few_digits(self.bits), int(np.isnan(self.stored).sum())
         if lost:
             return f"{bits} bits per value. {lost} of {COUNT} values are NaN."
-        share = "NaN" if self.error is None or not np.isfinite(self.error) else f"{few_digits(100 * self.error)}\u00a0%"
-        said = "All values are 0." if self.error is None else f"Error {share} (RMS)."
+        said = "All values are 0." if self.error is None else f"Error {_share_text(self.error)} (RMS)."
         each = f"{self.fmt.bits}, and {self.way.scale_format.bits} for a scale of {self.way.tile[1]}"
         return f"{bits} bits per value: {each}. {said} {self.saturated} saturated, {self.zeros} became 0."
 
@@ -146,6 +145,11 @@ class Block:
     def zeros(self) -> int:
         """How many values other than 0 are stored as 0; codes set by hand do not count."""
         return int(((self.stored == 0) & (self.x != 0) & (self.value_codes == self.encoded)).sum())
+
+
+def _share_text(error: float) -> str:
+    """Give an error in percent; ∞ where a value that is read is infinite."""
+    return "∞" if error == np.inf else "NaN" if np.isnan(error) else f"{few_digits(100 * error)}\u00a0%"
 
 
 def facts() -> dict:

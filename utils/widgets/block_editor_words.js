@@ -20,7 +20,7 @@ const isPower = (x) => x > 0 && x === 2 ** exponentOfDouble(x);
 export const beFactor = (x) => (isPower(x) && Math.abs(exponentOfDouble(x)) > 6 ? bePower(x) : beText(x));
 
 /** A share in percent, three digits; null where there is none. */
-export const errorText = (error) => (error === null ? "–" : Number.isFinite(error) ? `${fewDigits(100 * error)}\u00a0%` : "NaN");
+export const errorText = (error) => (error === null ? "–" : Number.isFinite(error) ? `${fewDigits(100 * error)}\u00a0%` : error === Infinity ? "∞" : "NaN");
 
 export function beVerdict({ fmt, way, cells, totals }, bits) {
   const { saturated, zeros, error } = totals;
