@@ -218,8 +218,15 @@ def token_times(
 
 
 def writing_time(
-    model: nn.Module, prompt: torch.Tensor, *, tokens: int, recipe: Recipe, repeats: int, way: str = "dynamic"
+    model: nn.Module, prompt: torch.Tensor, *, tokens: int, recipe: Recipe, repeats: int, way: str = "dynamic", **how
 ) -> measure.Timing:
-    """Return the times of greedy generation of `tokens` tokens after `prompt`, which one call warms up."""
+    """Return the times of greedy generation of `tokens` tokens after `prompt`, which one call warms up.
+
+    `how`: what else `measure.time_call` takes.
+    """
     writer = Writer(model, way, recipe=recipe, room=prompt.shape[1] + tokens)
-    return measure.time_call(lambda: writer(prompt, tokens=tokens), device=prompt.device, warmup=1, repeats=repeats)
+
+    def call() -> torch.Tensor:
+        return writer(prompt, tokens=tokens)
+
+    return measure.time_call(call, device=prompt.device, warmup=1, repeats=repeats, **how)
