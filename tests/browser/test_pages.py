@@ -63,6 +63,21 @@ def test_phone_page_does_not_scroll_sideways(page, page_watch, site):
     assert wide == []
 
 
+def test_a_plot_on_a_phone_scrolls_in_its_place_and_its_caption_stays(page_watch, site):
+    opened = page_watch(viewport=PHONE).open((site / "book/eight_bits/fp8.html").as_uri())
+    found = opened.evaluate(
+        """() => [...document.querySelectorAll("main figure")].map((figure) => {
+          const caption = figure.querySelector("figcaption");
+          const before = caption.getBoundingClientRect().left;
+          figure.scrollLeft = 100;
+          const moved = figure.scrollLeft;
+          return [figure.querySelector("img").offsetWidth, moved, caption.getBoundingClientRect().left - before];
+        })"""
+    )
+    assert len(found) >= 3
+    assert {(width >= 500, moved, caption) for width, moved, caption in found} == {(True, 100, 0)}
+
+
 @pytest.mark.parametrize("page", CHAPTERS)
 @pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
 def test_nothing_jumps_while_the_page_loads(page, viewport, page_watch, site):
