@@ -40,11 +40,11 @@ P_GROUPS = Choice(
         ),
         Option(
             "To a half",
-            "Then the largest of 32 would have to be half as large as the largest of 128. It is 2.1 against 2.6.",
+            "Then the largest of 32 would have to be half as large as the largest of 128. It is 2.3 against 2.8.",
         ),
         Option(
             "By about a fifth",
-            "The step is the largest magnitude over 7, and 2.1 / 2.6 is 0.8.",
+            "The step is the largest magnitude over 7, and 2.3 / 2.8 is 0.82.",
             True,
         ),
         Option(
