@@ -161,7 +161,7 @@ def _free(port: int) -> bool:
 
 
 def _taken(port: int | None) -> str:
-    return f"port {port} is taken by another program; name another one, or none to let torchrun find it"
+    return f"port {port} is taken by another program; name another one, or none"
 
 
 def _wait(process: subprocess.Popen, seconds: float) -> bool:
