@@ -147,6 +147,17 @@ def test_split_names_the_mistake(fault, seen, hint):
     assert hint in outcome.hint
 
 
+def test_a_product_that_is_not_finite_is_named_with_its_cause():
+    def broken(x, w):
+        usual = x.masked_fill((x > 6).any(1)[:, None], 0)
+        x_inv = usual.abs().amax() / 127
+        return ((usual / x_inv).round() @ w.t()) * x_inv
+
+    outcome = checks.check_split(broken)
+    assert "With an outlier column: the result is not" in outcome.message
+    assert "axis 0" in outcome.hint
+
+
 def test_an_exact_or_a_turned_product_is_none():
     assert "nothing went through int8" in checks.check_split(lambda x, w: split(x, w, "exact")).message
     assert "the product is not [48, 24]" in checks.check_split(lambda x, w: split(x, w).t()).message

@@ -118,7 +118,7 @@ def check_split(answer) -> Outcome:
         if said.shape != exact.shape:
             return not_yet(f"x is {list(x.shape)} and w {list(w.shape)}; the product is not {list(said.shape)}.")
         if not (said.is_floating_point() and said.isfinite().all()):
-            return not_yet(f"{what}: the result is not a tensor of finite floating-point numbers.")
+            return not_yet(f"{what}: the result is not a tensor of finite floating-point numbers.", hint)
         # Against what the usual columns make, for beside the loud ones every error looks small.
         usual = x.masked_fill((x.abs() >= 6).any(0), 0).double() @ w.double().t()
         off = (said.double() - exact).norm(dim=1) / usual.norm(dim=1)
