@@ -131,13 +131,15 @@ def converted(
     the latter on a GPU where it fits. `weight_report` says which it was.
     The copy is made for use, not for training: its stored weights have no gradient.
     Raises: ValueError for an unknown name or kernel, without a calibration where one is needed, where no layer is
-    left to convert, and where the kernel that is asked for does not fit.
+    left to convert, where the kernel that is asked for does not fit, and for a dtype with another `compute`.
     """
     one, keep = weight_format(name), (keep,) if isinstance(keep, str) else tuple(keep)
     if kernel not in KERNELS:
         raise ValueError(f"kernel {kernel!r} is not one of {', '.join(KERNELS)}")
     if one.dtype is not None:
-        return _named(_cast(copy.deepcopy(model), compute or one.dtype), one, {})
+        if compute not in (None, one.dtype):
+            raise ValueError(f"{one.name} is the dtype of the whole model, and compute is {compute}: leave that out")
+        return _named(_cast(copy.deepcopy(model), one.dtype), one, {})
     if one.calibrated and calibration is None:
         raise ValueError(f"{one.name} is rounded for the inputs that the layers get: pass calibration, int64 [B, S]")
     linears = {path: layer for path, layer in model.named_modules() if isinstance(layer, nn.Linear)}
