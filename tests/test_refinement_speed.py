@@ -51,6 +51,15 @@ def test_blocked_factors_multiply_to_the_matrix_with_its_rows_in_their_order(n, 
     assert ((a[order].double() - lower @ upper).abs() <= bound).all()
 
 
+@pytest.mark.parametrize("n", [100, 400])
+def test_the_matrices_have_a_condition_that_16_bits_can_take_at_any_size(n):
+    a, b = refinement_speed.system(n, CPU)
+    assert 5 < torch.linalg.cond(a) < 60
+    assert torch.equal(b, a.sum(1))
+    steps = [solve(a, b, way, block=64).steps for way in ("float32", "float16", "bfloat16")]
+    assert 1 <= steps[0] <= steps[1] <= steps[2] <= 6
+
+
 def test_the_pivots_of_blocks_are_those_of_the_whole():
     a = torch.randn(40, 40, generator=torch.Generator().manual_seed(1))
     lu, order = blocked_lu(a, torch.float32, block=8)

@@ -2,7 +2,7 @@
 
     python -m utils.refinement_speed --device cpu --size small --record DIR
 
-The matrices are random, from a normal distribution. A solve begins with the float64 matrix and ends with a backward
+The matrices are random, of a condition of about 20. A solve begins with the float64 matrix and ends with a backward
 error of 2**-52 sqrt(n): the conversion, the factors and every step are in its time. On CUDA the 16-bit factors come
 from a blocked elimination, whose large products take 16-bit factors and add in float32; its panels are float32. A CPU
 has no such product in torch: there these ways are left out and `note` says why.
@@ -28,6 +28,7 @@ FACTORS, SOLVE = "factors", "solve"
 PARTS = (FACTORS, SOLVE)
 BLOCK = 512  # columns of a panel: wide enough for the product behind it, narrow beside the matrix
 MOST = 50  # steps
+DIAGONAL = 1.25
 
 Solver = Callable[[torch.Tensor], torch.Tensor]  # from a right-hand side [n] to what the factors say, [n]
 
@@ -83,8 +84,9 @@ def factorize(a: torch.Tensor, way: str, *, block: int = BLOCK) -> Solver:
 def blocked_lu(a: torch.Tensor, dtype: torch.dtype, *, block: int = BLOCK) -> tuple[torch.Tensor, torch.Tensor]:
     """Return L below and U on and above the diagonal, float32 [n, n], and the order of the rows [n]: a[order] = L U.
 
-    `a`: float32 [n, n]. Panels of `block` columns are float32 with partial pivoting; the product of the panel with the
-    rows beside it, nearly all of the work, takes both rounded to `dtype`, and adds in float32.
+    `a`: float32 [n, n]. The square blocks on the diagonal are float32; all other numbers of L and U are rounded to
+    `dtype`. Each panel of `block` columns is made in float32 with partial pivoting, and multiplied, rounded, with the
+    rows beside it: that is nearly all of the work.
     """
     left, n = a.clone(), len(a)
     order = torch.arange(n, device=a.device)
@@ -94,11 +96,12 @@ def blocked_lu(a: torch.Tensor, dtype: torch.dtype, *, block: int = BLOCK) -> tu
         rows = k + _order_of(pivots, n - k).to(a.device)
         left[k:], order[k:] = left[rows], order[rows]
         left[k:, k:end] = panel
-        beside = torch.linalg.solve_triangular(
-            left[k:end, k:end], left[k:end, end:], upper=False, unitriangular=True
-        )  # [block, n - end]
-        left[k:end, end:] = beside
-        left[end:, end:] -= product(left[end:, k:end], beside, dtype)
+        if end < n:
+            corner = left[k:end, k:end]
+            beside = torch.linalg.solve_triangular(corner, left[k:end, end:], upper=False, unitriangular=True)
+            below = left[end:, k:end].to(dtype)  # [n - end, block]; what is stored is what is multiplied
+            left[end:, k:end], left[k:end, end:] = below, beside.to(dtype)
+            left[end:, end:] -= product(below, beside.to(dtype))
     return left, order
 
 
@@ -110,13 +113,12 @@ def _order_of(pivots: torch.Tensor, count: int) -> torch.Tensor:
     return torch.tensor(order)
 
 
-def product(a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return a @ b in float32 from float32 factors that are rounded to a 16-bit dtype.
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return a @ b in float32 from 16-bit factors.
 
-    On CUDA by the matrix unit (torch 2.8 and later); elsewhere the rounded factors are multiplied in float32, which
-    gives such numbers and not such a speed.
+    On CUDA by the matrix unit (torch 2.8 and later); elsewhere they are multiplied in float32, which gives such numbers
+    and not such a speed.
     """
-    a, b = a.to(dtype), b.to(dtype)
     return torch.mm(a, b, out_dtype=torch.float32) if a.is_cuda else a.float() @ b.float()
 
 
@@ -172,8 +174,13 @@ def why_not(way: str, device: torch.device) -> str:
 
 
 def system(n: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a random matrix, float64 [n, n], and the right-hand side whose solution is all ones."""
+    """Return a random matrix, float64 [n, n], and the right-hand side whose solution is all ones.
+
+    Normal numbers, and `DIAGONAL` sqrt(n) more on the diagonal: its condition is about 20, whatever n is. Without that
+    it grows like n, and steps with 16-bit factors would fail from n = 1,000 or so on.
+    """
     a = torch.randn(n, n, dtype=torch.float64, device=device, generator=torch.Generator(device).manual_seed(n))
+    a.diagonal().add_(DIAGONAL * n**0.5)
     return a, a.sum(1)
 
 
@@ -182,8 +189,12 @@ def points(n: int, *, device: torch.device, repeats: int = REPEATS) -> Iterator[
     a, b = system(n, device)
     planned, calls = [], {}
     for way in WAYS:
-        note = why_not(way, device)
-        ended = None if note else solve(a, b, way)
+        note, ended = why_not(way, device), None
+        if not note:
+            try:
+                ended = solve(a, b, way)
+            except RuntimeError as error:  # a pivot of 0, or no memory
+                note = f"{type(error).__name__}: {str(error).splitlines()[0]}"
         if ended and way != WIDE and not ended.converged:
             note = f"did not converge: {ended.backward_error:.1e} after {ended.steps} steps"
         for part in PARTS:
@@ -252,7 +263,7 @@ def record(found: Speeds, *, device: torch.device, size: str, shown: str = "") -
         settings={"block": BLOCK, "threads": torch.get_num_threads(), "clock": clock},
         results={"columns": columns, "points": rows, "moment": found.moment, "drift": found.drift},
         samples={"points": [list(point.samples) for point in found.points]},
-        data="random matrices from a normal distribution",
+        data=f"normal random numbers, {DIAGONAL} sqrt(n) more on the diagonal",
         data_name="random",
         weights="none",
         device=machine.facts(device),
