@@ -190,6 +190,7 @@ def test_a_lost_rank_is_one_line_and_exit_code_2(capsys, monkeypatch):
 WORKER = """
 import sys, torch, torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from utils import processes
 from utils.parallel_worker import Payloads, compressed, socket_bytes
@@ -204,7 +205,7 @@ with processes.group(on_gpus=False) as place:
         if place.rank == 0:
             print("hook", model.module.weight.grad.flatten().tolist(), dict(sent.elements))
     model = nn.Linear(4, 4)
-    fully_shard(model)
+    fully_shard(model, mesh=init_device_mesh("cpu", (place.ranks,)))
     optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.1), torch.amp.GradScaler("cpu", init_scale=8.0)
     before = model.weight.full_tensor().detach().clone()
     scaler.scale(model(torch.ones(1, 4)).sum()).backward()

@@ -73,7 +73,7 @@ def test_the_ranks_of_a_program_meet_at_a_port_and_add(program, left_over, free_
     """
     done = processes.run(program(body), ranks=3, port=free_port, seconds=SOON)
     expected = [f"rank {rank} of 3: 6.0, gloo, 1 thread" for rank in range(3)]
-    assert sorted(done.output.splitlines()) == expected
+    assert done.output.splitlines() == expected
     assert left_over() == []
 
 
@@ -195,15 +195,21 @@ Root Cause (first observed failure):
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "said", "message"),
+    ("first", "second", "message"),
     [
-        (1, -9, "[rank0]: RuntimeError: Connection closed by peer", "rank 1 was killed by signal 9"),
-        (-15, -9, "", "rank 1 was killed by signal 9"),
-        (1, 1, "[rank0]: RuntimeError: Connection reset by peer\n[rank1]: ValueError: mine", "rank 1 failed: ValueErr"),
-        (1, 1, "ValueError: too soon\ntorch.distributed.elastic.ChildFailedError: ", "rank 1 failed: ValueError: too"),
-        (1, 1, "[rank0]: ValueError: mine\n[rank1]: RuntimeError: Connection closed by peer", "rank 0 failed: ValueE"),
+        ((1, "[rank0]: RuntimeError: Connection closed by peer"), (-9, ""), "rank 1 was killed by signal 9"),
+        ((-15, ""), (-9, ""), "rank 1 was killed by signal 9"),
+        ((1, "RuntimeError: Connection reset by peer"), (1, "[rank1]: ValueError: mine"), "rank 1 failed: ValueErr"),
+        ((1, "ValueError: mine"), (1, "[rank1]: RuntimeError: Connection closed by peer"), "rank 0 failed: ValueErr"),
+        ((1, ""), (-15, ""), "rank 0 failed; the other ranks were ended"),
     ],
 )
-def test_of_several_lost_ranks_the_one_is_named_that_the_others_missed(first, second, said, message):
-    text = f"{said}\n{SUMMARY.format(first=first, second=second)}"
-    assert str(processes._failure(text, port=None, code=1)).startswith(message)
+def test_of_several_lost_ranks_the_one_is_named_that_the_others_missed(first, second, message):
+    told = SUMMARY.format(first=first[0], second=second[0])
+    error = processes._failure(told, {0: first[1], 1: second[1]}, port=None, code=1)
+    assert str(error).startswith(message)
+
+
+def test_a_torchrun_that_fails_before_any_rank_says_why():
+    error = processes._failure("Traceback\nValueError: no such option", {}, port=None, code=2)
+    assert str(error) == "torchrun ended with code 2: ValueError: no such option"

@@ -97,7 +97,7 @@ def a_trainer(task: Task, chosen: Way, place: Place, *, seed: int, steps: int) -
     rules = replace(recipe("32-true"), needs_loss_scaling=chosen.needs_loss_scaling)
     model = rules.prepare(model, place.device)
     if chosen.kind == FSDP2:
-        _shard(model, chosen)  # before the optimizer is made, whose moments are parts of weights then
+        _shard(model, chosen, place)  # before the optimizer is made, whose moments are parts of weights then
     how = {"recipe": rules, "device": place.device, "schedule": task.settings.schedule, "steps": steps}
     trainer = Trainer(model, **how)
     if chosen.kind == DDP:
@@ -107,12 +107,13 @@ def a_trainer(task: Task, chosen: Way, place: Place, *, seed: int, steps: int) -
     return trainer
 
 
-def _shard(model: nn.Module, chosen: Way) -> None:
+def _shard(model: nn.Module, chosen: Way, place: Place) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    for layer in model.distilbert.transformer.layer:
-        fully_shard(layer, mp_policy=chosen.policy())
-    fully_shard(model, mp_policy=chosen.policy())
+    mesh = init_device_mesh(place.device.type, (place.ranks,))  # else a machine with a GPU would take that
+    for part in (*model.distilbert.transformer.layer, model):
+        fully_shard(part, mesh=mesh, mp_policy=chosen.policy())
 
 
 def compressed(dtype: torch.dtype, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:

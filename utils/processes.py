@@ -58,7 +58,7 @@ class TimeIsUp(Failed):
 
 @dataclass(frozen=True)
 class Finished:
-    """What the ranks wrote on stdout, and the seconds from the start to the end of the last one."""
+    """What the ranks wrote on stdout, rank after rank, and the seconds from the start to the end of the last one."""
 
     output: str
     seconds: float
@@ -91,31 +91,36 @@ def run(
     if port is not None and not _free(port):
         raise PortTaken(_taken(port))
     begun = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+    with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "torchrun", "w+", encoding="utf8") as summary:
         process = subprocess.Popen(
-            torchrun(program, ranks=ranks, port=port),
+            torchrun(program, ranks=ranks, port=port, logs=folder),
             env=_environment(threads),
             stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
+            stdout=summary,
+            stderr=subprocess.STDOUT,
             start_new_session=True,  # a stop button's signal comes to us alone
         )
         in_time = _wait(process, seconds)
-        out.seek(0)
-        err.seek(0)
-        printed, said = out.read(), err.read()
-    if not in_time:
-        raise TimeIsUp(f"not done after {seconds:g} s; all {ranks} ranks were ended{_last_error(said)}", said)
-    if process.returncode:
-        raise _failure(said, port=port, code=process.returncode)
-    return Finished(printed, time.perf_counter() - begun)
+        summary.seek(0)
+        told = summary.read()
+        printed, said = (_by_rank(folder, name) for name in ("stdout", "stderr"))
+    if in_time and process.returncode == 0:
+        return Finished("".join(printed.values()), time.perf_counter() - begun)
+    if in_time:
+        raise _failure(told, said, port=port, code=process.returncode)
+    message = f"not done after {seconds:g} s; all {ranks} ranks were ended{_last_error(*said.values())}"
+    raise TimeIsUp(message, "".join([told, *said.values()]))
 
 
-def torchrun(program: Sequence[str], *, ranks: int, port: int | None = None) -> list[str]:
-    """Return the command that starts `program` on `ranks` processes of one machine."""
-    meeting = ["--standalone"] if port is None else ["--master_addr=127.0.0.1", f"--master_port={port}"]
+def torchrun(program: Sequence[str], *, ranks: int, port: int | None = None, logs: str | None = None) -> list[str]:
+    """Return the command that starts `program` on `ranks` processes of one machine.
+
+    `logs`: a folder where each rank has files of its own for stdout and stderr; None: they write to the same.
+    """
     command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={ranks}", "--max_restarts=0"]
-    return [*command, *meeting, *program]
+    command += ["--standalone"] if port is None else ["--master_addr=127.0.0.1", f"--master_port={port}"]
+    command += [f"--log-dir={logs}", "--redirects=3"] if logs else []
+    return [*command, *program]
 
 
 @contextlib.contextmanager
@@ -149,6 +154,12 @@ def _environment(threads: int) -> dict[str, str]:
     own = {LAUNCHER: str(os.getpid()), "OMP_NUM_THREADS": str(threads), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(SHUTDOWN)}
     inherited = {name: value for name, value in os.environ.items() if name not in ("MASTER_ADDR", "MASTER_PORT")}
     return {"TORCH_CPP_LOG_LEVEL": "ERROR", "PYTHONFAULTHANDLER": "0"} | inherited | own
+
+
+def _by_rank(folder: str, name: str) -> dict[int, str]:
+    """Return what each rank wrote, in the order of the ranks: torchrun keeps DIR/.../RANK/stdout.log."""
+    files = {int(path.parent.name): path for path in Path(folder).rglob(f"{name}.log")}
+    return {rank: files[rank].read_text("utf8", errors="replace") for rank in sorted(files)}
 
 
 def _free(port: int) -> bool:
@@ -204,33 +215,35 @@ def _end(family: set) -> None:
         _, family = psutil.wait_procs(family, timeout=GRACE)
 
 
-def _failure(said: str, *, port: int | None, code: int) -> Failed:
-    """Return the error that says in one sentence which rank was lost first, and why."""
-    if "EADDRINUSE" in said:
-        return PortTaken(_taken(port), said)
-    failures = [(int(rank), int(code)) for rank, code in FAILURE.findall(said)]
+def _failure(told: str, said: dict[int, str], *, port: int | None, code: int) -> Failed:
+    """Return the error that says in one sentence which rank was lost first, and why.
+
+    `told`: what torchrun wrote, with its list of failures; `said`: what the ranks wrote on stderr.
+    """
+    output = "".join([told, *said.values()])
+    if "EADDRINUSE" in output:
+        return PortTaken(_taken(port), output)
+    failures = [(int(rank), int(code)) for rank, code in FAILURE.findall(told)]
     if not failures:
-        return RankLost(f"torchrun ended with code {code}{_last_error(said)}", said)
+        return RankLost(f"torchrun ended with code {code}{_last_error(told)}", output)
 
     def echoes(failure: tuple[int, int]) -> tuple[bool, bool]:  # those that only noticed another one's end come last
         rank, code = failure
-        return code == -15, code > 0 and bool(LOST_CONNECTION.search(_last_error(said, rank)))
+        return code == -15, code > 0 and bool(LOST_CONNECTION.search(_last_error(said.get(rank, ""))))
 
     rank, code = min(failures, key=echoes)
     if code < 0:
-        return RankLost(f"rank {rank} was killed by signal {-code}; the other ranks were ended", said)
-    return RankLost(f"rank {rank} failed{_last_error(said, rank)}; the other ranks were ended", said)
+        return RankLost(f"rank {rank} was killed by signal {-code}; the other ranks were ended", output)
+    return RankLost(f"rank {rank} failed{_last_error(said.get(rank, ''))}; the other ranks were ended", output)
 
 
-def _last_error(said: str, rank: int | None = None) -> str:
-    """Return ": " and the last line of a traceback on stderr, of one rank or of any; empty where there is none.
+def _last_error(*texts: str) -> str:
+    """Return ": " and the last line of the last traceback in these texts; empty where there is none.
 
-    torch writes "[rank1]: " in front of it once the ranks have met; before that a line does not tell its rank.
+    torch writes "[rank1]: " in front of a traceback's lines once the ranks have met.
     """
-    number = r"\d+" if rank is None else str(rank)
-    error = r"([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$"
-    lines = re.findall(rf"^\[rank{number}\]: {error}", said, re.M)
-    lines = lines or [line for line in re.findall(rf"^{error}", said, re.M) if not line.startswith("torch.distributed")]
+    line = re.compile(r"^(?:\[rank\d+\]: )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.M)
+    lines = [found for text in texts for found in line.findall(text)]
     return f": {lines[-1]}" if lines else ""
 
 
