@@ -105,10 +105,18 @@ def test_a_second_text_is_written_as_if_it_were_the_first(model, traced, replaye
         assert torch.equal(writer(prompt, tokens=9), by_hand(model, prompt, 9))
 
 
-def test_transformers_goes_on_after_an_end_as_the_other_ways_do(model):
+def test_transformers_goes_on_after_an_end_as_the_other_ways_do(model, monkeypatch):
     ids = generate(model, PROMPT, tokens=20)
     model.generation_config.eos_token_id = int(ids[0, 3])
+    plain, ends = model.generate, []
+
+    def asked(*args, **how):
+        ends.append(how["eos_token_id"])
+        return plain(*args, **how)
+
+    monkeypatch.setattr(model, "generate", asked)
     assert torch.equal(generate(model, PROMPT, tokens=20, way="transformers"), ids)
+    assert ends == [40]  # one more than the last token
 
 
 def test_cold_text_is_the_most_probable_one_and_warm_text_is_drawn_by_the_generator(task):
