@@ -102,6 +102,23 @@ def test_an_infinity_that_is_absorbed_is_not_confused_with_the_one_that_harms():
     assert first.dtype == "float32"
 
 
+def test_nan_that_is_filled_in_where_an_infinity_was_is_blamed_on_the_infinity():
+    def saturating(x, p):  # as a layer in FP8 does it
+        broken = x / (x.detach() * 0)
+        return broken.clamp(-448, 448).masked_fill(broken.isinf(), torch.nan)
+
+    hunter = hunted(Planted(saturating), True, backward=False)
+    assert [finding.operation for finding in hunter.findings] == ["div"]
+
+
+def test_what_left_torch_and_came_back_is_still_an_echo():
+    def through_numpy(x, p):
+        return torch.from_numpy((x / 0).detach().numpy().copy())
+
+    hunter = hunted(Planted(through_numpy), True, backward=False)
+    assert [(finding.stage, finding.operation) for finding in hunter.findings] == [("forward", "div")]
+
+
 @BOTH
 def test_a_backward_pass_that_breaks_alone_is_found(operations):
     first = hunted(Planted(lambda x, p: x + (x * 0).square().sum(-1, keepdim=True).sqrt()), operations).first
