@@ -94,7 +94,7 @@ def test_a_larger_model_gives_what_was_measured_of_it(name, attention, megabytes
 
 
 RESULTS = Path(__file__).resolve().parents[1] / "book" / "results"
-RUNS = re.compile("^(?!amax).*(distilbert|llama)(?!.*fp8)")  # an amax series measures no memory; FP8 has no formula
+RUNS = re.compile("^(watched-)?(distilbert|llama)(?!.*fp8)")  # the runs that train; FP8 has no formula
 RECORDED = sorted(path for path in RESULTS.glob("*-seed0.json") if RUNS.match(path.name))
 
 
