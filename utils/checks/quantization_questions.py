@@ -31,7 +31,7 @@ P_MYSTERY = Choice(
 )
 P_GROUPS = Choice(
     "practice/quantization/predict-groups",
-    "From a scale for a row of 128 to a scale for each 32, in four bits. How much smaller does the error of the "
+    "From a scale for each 128 weights to a scale for each 32, in four bits. How much smaller does the error of the "
     "weights become?",
     (
         Option(
@@ -40,11 +40,11 @@ P_GROUPS = Choice(
         ),
         Option(
             "To a half",
-            "Then the largest of 32 would have to be half as large as the largest of 128. It is 2.3 against 2.8.",
+            "Then the largest of 32 would have to be half as large as the largest of 128. It is 2.35 against 2.83.",
         ),
         Option(
-            "By about a fifth",
-            "The step is the largest magnitude over 7, and 2.3 / 2.8 is 0.82.",
+            "By about a sixth",
+            "The step is the largest magnitude over 7, and 2.35 / 2.83 is 0.83.",
             True,
         ),
         Option(
