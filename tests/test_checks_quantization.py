@@ -8,6 +8,7 @@ from utils.checks import quantization as checks
 from utils.checks import quantization_questions as questions
 from utils.checks.outcome import NOT_YET
 from utils.formats import FLOAT8_E4M3FN, FLOAT32
+from utils.questions import judge
 from utils.scaling import INT8
 
 
@@ -23,6 +24,15 @@ def test_scale_and_zero_point_are_those_of_the_module():
         leaning.unpacked()[0, 2].item(),
     )
     assert checks.check_scale_and_zero(dict(zip(questions.SCALE_AND_ZERO, answers, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("scale", "said"),
+    [(5.83, "becomes the largest code"), (5.8, "rounded"), (0.171, "`scale_inv`"), (0.17, "`scale_inv`")],
+)
+def test_a_rounded_scale_is_told_what_it_is(scale, said):
+    asked = questions.SCALE_AND_ZERO["symmetric: the scale"]
+    assert said in judge(asked, scale).message
 
 
 def test_bits_are_those_of_the_formats():

@@ -165,7 +165,8 @@ def test_what_the_scale_does_is_told(call):
     said, lost = call("said", state), loss((), 0.5, 84, 4, 64, True)
     assert "4.25 bits per weight (4 of the code + 16 / 64 of the scale)" in said
     step = float(quantized((), 0.5, 84, 4, 64, True).scale_inv[0, 1])
-    assert f"The outlier’s group reaches 0.5 from 0. That becomes code 7, so one step is {step:.3g}:" in said
+    assert "The outlier’s group reaches 0.5 from 0. That becomes code 7, so one step here" in said
+    assert f"is {step:.3g} in bfloat16: what lies within half of it becomes 0." in said
     assert f"Of the other weights {100 * lost.zeros:.3g}\u00a0% become 0; their error is {100 * lost.error:.3g}" in said
     assert said.endswith(f"without the outlier {100 * loss((), 0, 84, 4, 64, True).error:.3g}\u00a0%.")
     said = call("said", state | {"symmetric": False, "outlier": -2})

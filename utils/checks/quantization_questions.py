@@ -123,13 +123,15 @@ SCALE_AND_ZERO = {
         says="7 / 1.2: the larger magnitude becomes the largest code.",
         wrong={
             "6/35": "That is `scale_inv`. A weight is multiplied by the scale.",
+            "0.17": "That is `scale_inv`, rounded. A weight is multiplied by the scale.",
             "10": "That is the asymmetric one, which covers only what is there.",
             "12.5": "Fifteen codes reach from -1.2 to 1.2: the largest is 7.",
             "20/3": "-8 stays unused; the largest code is 7 on both sides.",
             "70/3": "The scale has to carry the larger magnitude, 1.2, and not 0.3.",
         },
         otherwise="The largest code, 7, over the largest magnitude.",
-        tolerance=0.002,
+        tolerance=0.003,
+        near=0.01,
         hints=("Which code does 1.2 get?",),
     ),
     "symmetric: the code of 0.5": _number(

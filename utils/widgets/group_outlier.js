@@ -102,7 +102,7 @@ function render({ model, el }) {
   el.classList.add("mp-widget", "mp-group-outlier");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-go" }, controls.node[0],
     h("p", { class: "mp-go-title" }, `A row of ${GO_COUNT} weights, and the levels that each group can store`), picture.node,
-    h("p", { class: "mp-go-key" }, key("weights", "weight"), key("stored", "what is stored"), key("lost", "becomes 0"), key("rungs", "levels of the group")),
+    h("p", { class: "mp-go-key" }, key("weights", "weight"), key("stored", "what is stored"), key("lost", "becomes 0"), key("rungs", "levels of the group"), h("span", {}, "Grey: heights by their logarithm.")),
     controls.node[1], verdict, table.node, h("p", { class: "mp-go-title" }, "Error of the rest against bits per weight"), prices.node,
     h("p", { class: "mp-go-key" }, key("solid", "symmetric"), key("dashed", "asymmetric"), h("span", {}, "Each point is a group size, the row at the left, 8 at the right.")), status)));
   draw();

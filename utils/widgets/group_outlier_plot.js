@@ -80,7 +80,7 @@ export function rowPlot(h, actions) {
           ["mp-go-weights", paths.weights], ["mp-go-lost", paths.lost], ["mp-go-outlier", paths.outlier], ["mp-go-stored", paths.stored],
         ],
         across: [[0, "weight 1"], [0.5, String(count / 2)], [1, String(count)]], up: ticks.map((x) => [goHeight(x, height), goNumber(x)]),
-        label: `${count} weights as bars, most of them between ${goNumber(-height)} and ${goNumber(height)}, and the levels that each group of ${state.group} can store. ${view.zeros} weights become 0. The outlier: ${goOutlier(state.outlier)}.`,
+        label: `${count} weights as bars, most of them between ${goNumber(-height)} and ${goNumber(height)}, and the levels that each group of ${state.group} can store. Beyond, heights go by their logarithm. ${view.zeros} weights become 0. The outlier: ${goOutlier(state.outlier)}.`,
       });
       const [x, y] = [(state.place - 0.5) / count, goHeight(row[state.place - 1], height)];
       plot.mark([["mp-go-handle", x, y, ""], [`mp-go-name${x > 0.6 ? " mp-go-left" : ""}`, x, Math.min(Math.max(y, 0.06), 0.94), state.outlier ? goNumber(state.outlier) : "drag an outlier out"]]);

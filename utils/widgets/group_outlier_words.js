@@ -32,7 +32,7 @@ function stepText(state, view, row) {
   const amax = values.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
   const [least, most] = [Math.min(0, ...values), Math.max(0, ...values)];
   const what = state.group === row.length ? "The row" : state.outlier ? "The outlier’s group" : `The group of weight ${state.place}`;
-  const steps = `one step is ${goNumber(inverse)}: what is nearer to 0 than half of it becomes 0`;
+  const steps = `one step here is ${goNumber(inverse)} in bfloat16: what lies within half of it becomes 0`;
   if (state.symmetric) return `${what} reaches ${goNumber(amax)} from 0. That becomes code ${high}, so ${steps}.`;
   return `${what} reaches from ${goNumber(least)} to ${goNumber(most)}. That is cut into ${high - low} steps, 0 is code ${zero}; ${steps}.`;
 }
