@@ -4,8 +4,8 @@
     r = b - A x                              each step, n**2, in float64
     x = x + (what the factors say for r)     each step, n**2
 
-A step multiplies the error by about condition * unit roundoff of the factors; where that is below 1, x becomes as good
-as one from a float64 factorization. Where it is not, GMRES with the factors as its preconditioner goes further.
+A step multiplies the error by about condition * unit roundoff of the factors; where that is below 1, the backward error
+falls to float64's rounding. Where it is not, GMRES with the factors as its preconditioner goes further.
 `utils.factors` says what is emulated. No sum is left to a library: every machine finds the same digits.
 
 Sources: Wilkinson, "Rounding Errors in Algebraic Processes", 1963; Moler, "Iterative refinement in floating point",

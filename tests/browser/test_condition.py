@@ -113,6 +113,7 @@ def test_what_became_of_a_system_is_told(call):
         "float16 factors, condition 10³: condition × u = 0.49, with u = 2⁻¹¹. The first x is wrong by "
     )
     assert f"After {found.steps} steps the backward error is " in said
+    assert "the goal is 1.3\u00a0×\u00a010⁻¹⁵." in said
     assert f"Each divides the backward error by {each:.2g} on average." in said
     assert "float64 factors give " in said
     assert "It is stuck: ten steps do not halve the backward error" in call("said", state | {"condition": 1e6})
@@ -123,6 +124,12 @@ def test_what_became_of_a_system_is_told(call):
     said = call("said", state | {"condition": 1e10, "correction": "gmres"})
     assert max(refined(1e10, "float16", "float64", "gmres").solves) == SIZE + 1
     assert "A step took 33 solves, which is enough without any help from the factors." in said
+    assert "spoils" not in said
+    said = call("said", state | {"residual": "factors", "correction": "gmres"})
+    first, second = refined(1e3, "float16", "factors", "gmres").forward_errors[:2]
+    assert first < 1e-6 < 1e-2 < second
+    assert f"Each correction of a float16 residual spoils it: the second x is wrong by {second:.2g}." in said
+    assert "It overflows after 3 steps: " in call("said", state | {"condition": 1e10, "residual": "factors"})
     assert "There are no factors: a pivot is 0." in call("said", state | {"condition": 1e8, "factors": "float8_e4m3fn"})
     assert "That needs no further step" in call("said", state | {"factors": "float64"})
 
@@ -167,7 +174,7 @@ def test_residual_and_correction_are_chosen(show):
     assert "of GMRES" in verdict(page)
     button(page, "the factors").click()
     page.get_by_role("slider").press("Home")
-    assert "as small as float64 gets it" in verdict(page)
+    assert "; the goal is " in verdict(page)
     page.get_by_role("group", name="Residual").get_by_role("button", name="float32").click()
     assert "It is stuck" in verdict(page)
 
@@ -222,6 +229,7 @@ CASES_TO_LOOK_AT = {
     "start": lambda: Condition(),
     "far": lambda: Condition(condition=1e10, factors="float8_e4m3fn"),
     "gmres": lambda: Condition(condition=1e6, factors="bfloat16", correction="gmres"),
+    "spoilt": lambda: Condition(condition=1e6, factors="bfloat16", residual="factors", correction="gmres"),
 }
 
 

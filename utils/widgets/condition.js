@@ -116,7 +116,7 @@ function render({ model, el }) {
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-cn" }, controls.node, table.node,
     h("p", { class: "mp-cn-title" }, "Errors after each solve with the factors"), errors.node,
     h("p", { class: "mp-cn-key" }, key("backward", "backward error: how well x fits A x = b"), key("forward", "error of x"), key("other", "backward error, other factors")),
-    verdict, h("p", { class: "mp-cn-title" }, "Solves until x is as good as from float64, by the condition"), map.node,
+    verdict, h("p", { class: "mp-cn-title" }, "Solves until the backward error is at the goal"), map.node,
     h("p", { class: "mp-cn-key" }, key("wall", "the first condition at which it fails")), status)));
   draw();
   for (const name of CN_TRAITS) model.on(`change:${name}`, followModel);

@@ -74,7 +74,7 @@ class Condition(BookWidget):
         return (
             f"<p>A system of {SIZE} equations, solved by factors in a narrow format and refined: residuals in"
             f" {RESIDUALS[self.residual]}, corrections by {by}. By the condition of the matrix: how many steps until"
-            " the backward error is that of float64. Here condition and formats can be changed; that needs"
+            " the backward error is at float64's rounding. Here condition and formats can be changed; that needs"
             " JavaScript.</p><table class='mp-cn-static'><thead><tr><th scope='col'>condition</th>"
             f"{heads}</tr></thead><tbody>{rows}</tbody></table>"
         )

@@ -27,7 +27,7 @@ export function errorPlot(h) {
       const most = CN_SPANS.find((span) => span >= (solvesUpTo(chosen).at(-1) ?? 0)) ?? CN_SPANS.at(-1);
       const across = (solves) => solves / most;
       const line = (found, errors) => sharePath(solvesUpTo(found).map((solves, i) => [across(solves), cnHeight(errors[i])]).filter(([x]) => x <= 1));
-      const goal = cnHeight(2 ** -52 * Math.sqrt(state.size));
+      const goal = cnHeight(goalOf(state.size));
       const others = Object.entries(all).filter(([name]) => name !== state.factors);
       plot.draw({
         lines: [["mp-cn-goal", sharePath([[0, goal], [1, goal]])], ...others.map(([name, found]) => [`mp-cn-other mp-cn-${name}`, line(found, found.backward)]),
@@ -37,7 +37,7 @@ export function errorPlot(h) {
         label: `Errors after each solve with ${CN_LABELS[state.factors]} factors. Backward error: ${chosen.backward.length ? `${cnSize(chosen.backward[0])} at first, ${cnSize(chosen.backward.at(-1))} after ${solvesUpTo(chosen).at(-1)} solves` : "none"}.`,
       });
       const dots = (errors, kind) => solvesUpTo(chosen).map((solves, i) => [`mp-cn-dot mp-cn-${state.factors}${kind}`, across(solves), cnHeight(errors[i])]).filter(([, x, y]) => x <= 1 && !Number.isNaN(y));
-      plot.mark([["mp-cn-goal-word", 1, goal, "as good as float64"], ...dots(chosen.forward, " mp-cn-hollow"), ...dots(chosen.backward, "")]);
+      plot.mark([["mp-cn-goal-word", 1, goal, "the goal, √n × 2⁻⁵²"], ...dots(chosen.forward, " mp-cn-hollow"), ...dots(chosen.backward, "")]);
     },
   };
 }

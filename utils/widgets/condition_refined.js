@@ -4,6 +4,9 @@ const CN_STUCK = 10; // steps in which the best backward error has to halve at l
 const CN_TESTED = 1e-8; // what GMRES reduces a residual to
 const CN_MOST = 50; // steps
 
+/** The backward error at which n equations are solved. */
+export const goalOf = (n) => 2 ** -52 * Math.sqrt(n);
+
 /** b - a x, column after column, each product and each difference rounded to the format. */
 export function residualOf(a, x, b, name = "float64") {
   const { stored, added } = cnArithmetic(name);
@@ -85,7 +88,7 @@ export function conditionRefined(a, b, { factors: name, residual, correction }) 
   const found = { backward: [], forward: [], solves: [], converged: false, end: factors.why ?? "" };
   const correct = correction === "gmres" ? byGmres : byFactors;
   const [sizeA, sizeB] = [Math.max(...a.map((row) => row.reduce((sum, x) => sum + Math.abs(x), 0))), largestIn(b)];
-  const goal = 2 ** -52 * Math.sqrt(b.length);
+  const goal = goalOf(b.length);
   let [x, r] = [cnZeros(b.length), b];
   while (!found.end) {
     const [more, count] = correct(a, factors, r);

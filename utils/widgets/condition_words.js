@@ -2,6 +2,7 @@
 
 const CN_LABELS = { float64: "float64", float32: "float32", float16: "float16", bfloat16: "bfloat16", float8_e4m3fn: "E4M3" };
 const CN_RESIDUALS = [["float64", "float64"], ["float32", "float32"], ["factors", "as the factors"]];
+const CN_GROWN = "x has grown until b − A x is beyond the end of its format";
 const CN_CORRECTIONS = [["factors", "the factors"], ["gmres", "GMRES"]];
 
 /** The conditions that can be set: 1, 2, 5, 10 ... 10¹⁰. */
@@ -32,13 +33,21 @@ function endSentence({ end, backward, solves }, { correction, size }) {
   const [steps, best] = [backward.length - 1, cnSize(Math.min(...backward))];
   const all = solves.reduce((sum, count) => sum + count, 0);
   const cost = correction === "gmres" ? `${cnCount(steps, "step")} of GMRES, ${all} solves with the factors in all,` : cnCount(steps, "step");
+  if (end === "overflow") return `It overflows after ${cost}: ${CN_GROWN}.`;
   if (end === "stuck") return `It is stuck: ten steps do not halve the backward error, ${best} at best.`;
   if (end !== "converged") return `It is not there after ${cost}: the backward error is ${best}.`;
   const useless = Math.max(...solves) > size ? ` A step took ${size + 1} solves, which is enough without any help from the factors.` : "";
   if (steps === 0) return `That needs no further step: the backward error is ${best}.${useless}`;
   const share = (backward.at(-1) / backward[0]) ** (1 / steps);
   const each = correction === "gmres" ? useless : ` Each divides the backward error by ${cnSize(1 / share)} on average.`;
-  return `After ${cost} the backward error is ${best}, as small as float64 gets it.${each}`;
+  return `After ${cost} the backward error is ${best}; the goal is ${cnSize(goalOf(size))}.${each}`;
+}
+
+// What a residual in a narrow format does where GMRES corrects: its own products with A are float64 all the same.
+function spoiltText({ factors, residual, correction }, { forward }) {
+  if (correction !== "gmres" || residual === "float64" || factors === "float64" || !(forward[1] > forward[0])) return "";
+  const name = CN_LABELS[residual === "factors" ? factors : residual];
+  return `GMRES multiplies by A in float64 here, so the first x is good. Each correction of a ${name} residual spoils it: the second x is wrong by ${cnSize(forward[1])}.`;
 }
 
 /** One solution in words; `wide` is the one with float64 factors. */
@@ -49,5 +58,5 @@ export function conditionVerdict(state, found, wide) {
   if (found.backward.length === 0) return `${opening} There are no factors: ${found.end === "overflow" ? "a number overflows" : found.end}.`;
   const first = `The first x is wrong by ${cnSize(found.forward[0])}.`;
   const digits = found.converged && factors !== "float64" ? ` x is then wrong by ${cnSize(found.forward.at(-1))}; float64 factors give ${cnSize(wide.forward.at(-1))}.` : "";
-  return `${opening} ${first} ${endSentence(found, state)}${digits}`;
+  return `${opening} ${first} ${spoiltText(state, found) || endSentence(found, state)}${digits}`;
 }
