@@ -33,6 +33,22 @@ def test_the_bytes_are_those_of_the_ledger():
     assert str(decision) == "bf16-mixed, the batch in parts, checkpointing, 8-bit Adam: 69.3 of 80 GB, it fits"
 
 
+def test_the_copies_of_autocast_stand_beside_the_activations():
+    decision = decide("H200", "train", "LLaMA 7B")
+    ledger = memory.predict("LLaMA 7B", "bf16-mixed", length=2_048, attention="sdpa", checkpointing=True)
+    assert decision.items["casts"] == ledger.casts == 2 * 32_000 * 4_096  # of the head alone
+    assert decision.items["casts"] + decision.items["activations"] == ledger.activations
+
+
+def test_a_decision_names_each_lever_that_holds_once():
+    narrow = decide("A100", "fine_tune", "LLaMA 7B", batch=8, memory_gb=48)
+    assert narrow.taken[-1].lever == "bf16-true"
+    assert str(narrow).startswith("bf16-true, the batch in parts, checkpointing, 8-bit Adam: ")
+    few = decide("T4", "generate", "LLaMA 13B")
+    assert [one.lever for one in few.taken] == ["8-bit weights", "4-bit weights"]
+    assert few.levers == ("4-bit weights",)
+
+
 @pytest.mark.parametrize("model", ["DistilBERT", "GPT-2 XL", "LLaMA 7B", "LLaMA 70B"])
 @pytest.mark.parametrize("task", ["train", "fine_tune"])
 def test_no_lever_is_pulled_before_it_is_needed_and_none_takes_more(task, model):

@@ -85,6 +85,12 @@ def test_most_updates_of_bfloat16_weights_are_lost():
     assert meter.shares()["all"] > 0.5
 
 
+def test_another_rate_is_the_one_that_the_schedule_ends_its_rise_at():
+    schedule = plant("log of zero", rate=1e-4).trainer.learning_rate
+    assert schedule.optimizer.param_groups[0]["max_lr"] == 1e-4
+    assert plant("log of zero").trainer.optimizer.param_groups[0]["max_lr"] == 2e-3
+
+
 def test_an_unknown_fault_is_refused_by_the_known_names():
     with pytest.raises(ValueError, match="there are log of zero"):
         faults.plant("gremlin")

@@ -90,8 +90,14 @@ class Decision:
         """Whether that leaves a tenth of the card's memory."""
         return fits(self.total, self.room)
 
+    @property
+    def levers(self) -> tuple[str, ...]:
+        """The levers that hold in the plan: without the recipe, and of bits the last."""
+        names = [one.lever for one in self.taken if one.lever != self.recipe]
+        return tuple(name for name in names if name not in BITS or BITS[name] == self.plan.bits)
+
     def __str__(self) -> str:
-        levers = "".join(f", {one.lever}" for one in self.taken)
+        levers = "".join(f", {lever}" for lever in self.levers)
         amount = f"{self.total / GIGABYTE:.1f} of {self.room / GIGABYTE:.0f} GB"
         needs = f"it takes {self.cards} cards" if self.cards else f"not even on {MOST_CARDS:,} cards"
         return f"{self.recipe}{levers}: {amount}, " + ("it fits" if self.fits else needs)
@@ -187,7 +193,10 @@ def _training(card: str, model: str, plan: Plan) -> dict[str, int]:
         stage=3 if plan.shards > 1 else 0,
         device=CARDS[card].device,
     )
-    return {name: getattr(ledger, name) for name in ("weights", "master", "gradients", "optimizer", "activations")}
+    return {name: getattr(ledger, name) for name in ("weights", "master", "gradients", "optimizer")} | {
+        "casts": ledger.casts,
+        "activations": ledger.activations - ledger.casts,
+    }
 
 
 def _generating(card: str, model: str, plan: Plan) -> dict[str, int]:

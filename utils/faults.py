@@ -62,14 +62,14 @@ class Log:
         return next((step for step, loss in enumerate(self.losses, 1) if not math.isfinite(loss)), None)
 
 
-def plant(name: str, *, healthy: bool = False, seed: int = 0) -> Case:
-    """Return the training of `FAULTS[name]`, with its fault or, `healthy`, without.
+def plant(name: str, *, healthy: bool = False, seed: int = 0, rate: float = 0) -> Case:
+    """Return the training of `FAULTS[name]`, with its fault or, `healthy`, without; `rate`: 0 for the fault's own.
 
     Raises: ValueError for a name that is not there.
     """
     if name not in FAULTS:
         raise ValueError(f"no fault is called {name!r}; there are {', '.join(FAULTS)}")
-    fault = FAULTS[name]
+    fault = replace(FAULTS[name], rate=rate or FAULTS[name].rate)
     case = _healthy(fault, seed, fault.mended if healthy and fault.mended else fault.recipe)
     if not healthy:
         fault.spoil(case)

@@ -36,7 +36,8 @@ SYMPTOMS = {
         "the loss scale falls and falls",
         (
             ("Is the loss itself NaN? Then no scale will help: hunt as for NaN.", HERE),
-            ("Is zero_grad in every step, and update?", "training/training_loop"),
+            ("Is zero_grad in every step? An infinity that stays in .grad halves the scale each time.",
+             "training/training_loop"),
             ("Is the loss in float32 before it is scaled?", "training/loss_scaling"),
         ),
     ),

@@ -192,6 +192,7 @@ EXPECTED = Number(
     answer="1.3 * 18",
     says="4 for the weight, 4 for its gradient, 8 for two moments, 2 for the copy.",
     wrong={
+        "1.3e9 * 18": "That is bytes; the answer is asked in GB.",
         "1.3 * 16": "That leaves out what autocast makes: a bfloat16 copy of each weight.",
         "1.3 * 8": "That is bf16-true. In bf16-mixed weights, gradients and moments are float32.",
         "1.3 * 12": "Adam keeps two moments for each weight, not one.",

@@ -5,10 +5,10 @@ const dtSum = (items) => Object.values(items).reduce((sum, bytes) => sum + bytes
 
 /** The bytes of a training step, by item. */
 function dtTraining(facts, state, plan) {
-  const { weights, master, gradients, optimizer, activations } = msLedger(facts, {
+  const { weights, master, gradients, optimizer, activations, casts } = msLedger(facts, {
     ...plan, sizes: facts.architectures[state.model], attention: "sdpa", padded: true, card: state.card, stage: plan.shards > 1 ? 3 : 0,
   });
-  return { weights, master, gradients, optimizer, activations };
+  return { weights, master, gradients, optimizer, casts, activations: activations - casts };
 }
 
 /** Weights, and keys and values; half bits are counted, and rounded up. */

@@ -28,6 +28,7 @@ ITEMS = {
     "master": "master weights",
     "gradients": "gradients",
     "optimizer": "optimizer",
+    "casts": "autocast's copies",
     "activations": "activations",
     "cache": "keys and values",
 }
@@ -70,14 +71,15 @@ def path(decision: Decision) -> list[list[str]]:
         question = next(text for begin, text in own.items() if one.lever.startswith(begin))
         steps.append([question, f"{bytes_text(one.total)}: {'it fits' if one.fits else 'not yet'}."])
     if not decision.fits:
-        many = f"Over {decision.cards:,}." if decision.cards else f"Over {MOST_CARDS:,} it would not: a smaller model."
+        none = f"Over {MOST_CARDS:,} it would not: a smaller model."
+        many = f"Over {decision.cards:,} (of 2, 4, 8 and so on)." if decision.cards else none
         steps.append(["Over how many cards would it fit?", many])
     return steps
 
 
 def verdict(decision: Decision) -> str:
     """Return the decision in a sentence or two."""
-    levers = "".join(f", {one.lever}" for one in decision.taken)
+    levers = "".join(f", {lever}" for lever in decision.levers)
     text = f"{decision.recipe}{levers}: {bytes_text(decision.total)} of {bytes_text(decision.room)}"
     if not decision.fits:
         return f"{text}, too much for one card."

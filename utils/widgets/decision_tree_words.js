@@ -12,14 +12,16 @@ export function dtPath(facts, { card, task }, decision) {
     ...decision.taken.map(({ lever, total, fits }) => [question(lever), `${bytesText(total)}: ${fits ? "it fits" : "not yet"}.`]),
   ];
   const most = facts.most_cards.toLocaleString("en");
-  if (!decision.fits) steps.push(["Over how many cards would it fit?", decision.cards ? `Over ${decision.cards.toLocaleString("en")}.` : `Over ${most} it would not: a smaller model.`]);
+  if (!decision.fits) steps.push(["Over how many cards would it fit?", decision.cards ? `Over ${decision.cards.toLocaleString("en")} (of 2, 4, 8 and so on).` : `Over ${most} it would not: a smaller model.`]);
   return steps;
 }
 
 /** The decision in a sentence or two: `verdict` in decision_tree_facts.py. */
 export function dtVerdict(facts, { card }, decision) {
-  const levers = decision.taken.map(({ lever }) => `, ${lever}`).join("");
-  const text = `${decision.plan.recipe}${levers}: ${bytesText(decision.total)} of ${bytesText(decision.room)}`;
+  const { recipe, bits } = decision.plan;
+  const bitsOf = Object.fromEntries(facts.bits);
+  const levers = decision.taken.filter(({ lever }) => lever !== recipe && (bitsOf[lever] ?? bits) === bits).map(({ lever }) => `, ${lever}`).join("");
+  const text = `${recipe}${levers}: ${bytesText(decision.total)} of ${bytesText(decision.room)}`;
   if (!decision.fits) return `${text}, too much for one card.`;
   if (decision.tokens_per_second === null) return `${text}.`;
   const bandwidth = facts.cards[card].bandwidth.toLocaleString("en");
