@@ -110,7 +110,8 @@ def bytes_sent(elements: int, *, ranks: int, itemsize: int, collective: str = "a
     """Return the bytes that a rank sends, on average over the ranks, for an array of `elements` on each of them.
 
     The array of an all-gather is the gathered one, that of a reduce-scatter the one before. Each is (N - 1)/N of it
-    and an all-reduce is both, whatever the order; no method sends less (Patarasuk and Yuan, 2009).
+    and an all-reduce is both, whatever the order; no method in which only ranks add sends less (Patarasuk and Yuan,
+    2009).
     """
     _check_ranks(ranks)
     return PASSES[collective] * (ranks - 1) / ranks * elements * itemsize

@@ -6,7 +6,7 @@ from utils.questions import Choice, Number, Option, Task
 
 WHO_IS_WRONG = Choice(
     "practice/many_gpus/who-is-wrong",
-    "Two processes in float32 and one process part in the seventh digit. Which of the two is wrong?",
+    "Two processes in float32 and one process part in the eighth digit. Which of the two is wrong?",
     (
         Option(
             "The two: something was lost on the wire",
@@ -18,7 +18,7 @@ WHO_IS_WRONG = Choice(
         ),
         Option(
             "Neither: the same terms were added in another order, and each addition was rounded correctly",
-            "A sum of 32 texts was cut into two of 16. The exact sum is a third number.",
+            "A sum of 32 texts was cut into two of 16, already in the first loss. The exact sum is a third number.",
             True,
         ),
         Option(
@@ -81,6 +81,7 @@ BYTES_ON_THE_WIRE = {
             "56": "Nearly: a rank keeps one chunk of eight to itself in each half.",
             "24.5": "That is one half of it, the reduce-scatter. The sums have to come back.",
             "196": "That would be every gradient to every other rank.",
+            "45.63": "That is in GiB. Count in units of 10^9 bytes.",
         },
     ),
     DDP16: _bytes(
@@ -93,6 +94,7 @@ BYTES_ON_THE_WIRE = {
             "28": "Nearly: a rank keeps one chunk of eight to itself in each half.",
             "12.25": "That is the reduce-scatter alone. The sums have to come back.",
             "14": "That is the array itself.",
+            "22.82": "That is in GiB. Count in units of 10^9 bytes.",
         },
     ),
     FSDP32: _bytes(
@@ -101,8 +103,10 @@ BYTES_ON_THE_WIRE = {
         "49",
         says="Two gathers of 12.25 and one reduce-scatter of 24.5: as much as DDP in float32.",
         wrong={
-            "36.75": "That is one gather, or a scatter of 16 bits. Weights are gathered twice, gradients have 4 bytes.",
-            "73.5": "Gradients are only scattered: no rank needs the sums of the others.",
+            "36.75": "That is with only one gather, or with a scatter of 16 bits. Here gradients have 4 bytes.",
+            "61.25": "Which of the two has 2 bytes? The weights, which are gathered twice; the gradients have 4.",
+            "73.5": "Gradients are only scattered: no rank needs the sums of the others. And weights have 2 bytes.",
+            "45.63": "That is in GiB. Count in units of 10^9 bytes.",
             "24.5": "That is the gradients alone, or the weights alone.",
             "56": "7/8 of each array is sent.",
             "98": "Each gather, and the scatter, is half of an all-reduce.",
@@ -118,6 +122,7 @@ BYTES_ON_THE_WIRE = {
             "49": "With gradients in float32. Here they have 2 bytes.",
             "42": "7/8 of each array is sent.",
             "12.25": "That is one of the three.",
+            "34.23": "That is in GiB. Count in units of 10^9 bytes.",
         },
     ),
 }
@@ -218,7 +223,7 @@ MEAN_OF_ONES = {
         "1",
         says="1 + 1, 2 + 2, 4 + 4: a tree adds equals, and every sum is a power of two.",
         wrong={
-            "1/8": "That is the ring. In a tree no 1 ever meets a large total.",
+            "1/8": "That is the ring. With 2^k ranks no 1 of a tree ever meets a large total.",
             "1/2": "Eleven levels, and at each two equal numbers are added: is any of these sums rounded?",
             "2048": "That is the sum. Divide by the ranks.",
         },
