@@ -112,6 +112,17 @@ def test_the_probe_tells_libraries_that_are_loaded_already(hub_out_of_reach, mon
     assert os.environ["HF_HUB_OFFLINE"] == "1"
 
 
+def test_whoever_asks_the_hub_sends_no_statistics(monkeypatch):
+    import huggingface_hub.constants as constants
+
+    monkeypatch.delenv("HF_HUB_DISABLE_TELEMETRY", raising=False)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", False)
+    monkeypatch.setattr(data, "_answers", lambda *_: True)
+    data.hub_reachable()
+    assert os.environ["HF_HUB_DISABLE_TELEMETRY"] == "1"
+    assert constants.HF_HUB_DISABLE_TELEMETRY
+
+
 def test_the_hubs_reviews_are_used_when_it_has_them(monkeypatch):
     import datasets
 

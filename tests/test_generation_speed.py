@@ -6,9 +6,11 @@ import json
 import pytest
 import torch
 
-from utils import generation_speed, language_models, models, records, roofline, vocabulary
-from utils.generation_speed import Point, Result, of_record, record, results, table
+from utils import generation_points, generation_speed, language_models, models, records, roofline, vocabulary
+from utils.generation_points import Point, Result, results
+from utils.generation_speed import of_record, record, table
 from utils.language_models import Subject
+from utils.measure import Timing
 from utils.recipes import Recipe
 from utils.token_bytes import bytes_per_token
 
@@ -25,7 +27,7 @@ WHERE = {"device": CPU, "size": "small"}
 def short(monkeypatch):
     for name in ("DATA", "WEIGHTS", "SIZE", "DEVICE"):
         monkeypatch.delenv(f"MIXED_PRECISION_{name}", raising=False)
-    monkeypatch.setattr(generation_speed, "limit", lambda device, size: (10.0, "a sheet", 8.0))
+    monkeypatch.setattr(generation_points, "limit", lambda device, size: (10.0, "a sheet", 8.0))
     monkeypatch.setattr(Recipe, "emulated", lambda recipe, device: recipe.name == "16-true")
 
 
@@ -62,6 +64,23 @@ def test_a_step_counts_what_its_way_reads(subject):
         assert point.bytes == bytes_per_token(subject.model, context=read[point.way]).total
         assert len(point.samples) == 2
         assert point.tokens == 6
+
+
+def test_a_small_model_takes_turns_in_all_formats_and_ways_and_a_full_one_in_its_ways(subject, monkeypatch):
+    asked = []
+
+    def in_turns(calls, **_):
+        asked.append(list(calls))
+        return {name: Timing((float(n),)) for n, name in enumerate(calls, 1)}
+
+    monkeypatch.setattr(generation_points.measure, "time_in_turns", in_turns)
+    plan = {"formats": ("float32", "int8"), "ways": ("dynamic", "static")}
+    found = measured(subject, **plan)
+    assert asked == [["float32 dynamic", "float32 static", "int8 dynamic", "int8 static"]]
+    assert [[point.samples for point in one.points] for one in found] == [[(1.0,), (2.0,)], [(3.0,), (4.0,)]]
+    assert [one.format for one in found] == ["float32", "int8"]
+    list(results(subject, device=CPU, size="full", tokens=6, **plan))
+    assert asked[1:] == [["float32 dynamic", "float32 static"], ["int8 dynamic", "int8 static"]]
 
 
 def test_rates_follow_from_the_median_and_the_bytes():
@@ -140,12 +159,12 @@ def test_a_record_gives_the_result_back(subject, tmp_path):
 
 def test_the_limit_is_the_data_sheet_where_the_device_has_one(monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setattr(generation_speed.gemm_sweep, "COPY_BYTES", {"small": 2**16})
-    bandwidth, source, copy = generation_speed.limit(CPU, size="small")
+    monkeypatch.setattr(generation_points.gemm_sweep, "COPY_BYTES", {"small": 2**16})
+    bandwidth, source, copy = generation_points.limit(CPU, size="small")
     assert bandwidth == copy > 0
     assert "on this machine" in source
-    monkeypatch.setattr(generation_speed, "of_device", lambda name: roofline.ROOFS["H200 SXM"])
-    bandwidth, source, copy = generation_speed.limit(CPU, size="small")
+    monkeypatch.setattr(generation_points, "of_device", lambda name: roofline.ROOFS["H200 SXM"])
+    bandwidth, source, copy = generation_points.limit(CPU, size="small")
     assert (bandwidth, "H200" in source) == (4800, True)
     assert copy != bandwidth
 

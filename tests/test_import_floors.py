@@ -14,6 +14,7 @@ FLOORS = (
         "cache",
         "grammar",
         "number_text",
+        "page_table",
         "questions",
         "rounding",
         "formats",
@@ -27,7 +28,7 @@ FLOORS = (
         "architectures",
         "bytes_per_parameter",
         "roofline",
-        *("recipe_facts", "symptoms"),
+        *("recipe_facts", "symptoms", "published"),
     ),
     ("exponent_rules", "scaling", "rotation", "outliers", "accumulation", "factors", "refinement"),
     (
@@ -94,7 +95,8 @@ FLOORS = (
         *("parallel_ways", "parallel_worker", "parallel"),
         *("sabotage", "faults"),
         *("amax_series", "sweep_shapes", "gemm_sweep", "fp8_speed", "refinement_speed"),
-        *("language_models", "generation_speed"),
+        *("language_models", "generation_points", "generation_speed"),
+        "api_drift",
     ),
 )
 SIDE = ("plots", "checks", "notebooks", "widgets")  # nobody imports them

@@ -1,5 +1,7 @@
 """The device and the size are what was asked for or an error, and the support grid says what really happens."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -157,3 +159,13 @@ def test_a_gpu_is_judged_by_its_compute_capability(monkeypatch, dtype, capabilit
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
     monkeypatch.setattr(torch.version, "hip", None)
     assert machine.narrow_matmul(dtype, torch.device("cuda"))[0] is native
+
+
+@pytest.mark.parametrize(("major", "native"), [(7, False), (8, True)], ids=["T4", "A100"])
+def test_torch_says_yes_for_a_t4_unless_emulation_is_left_out(monkeypatch, major, native):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: "cpu")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(major=major))
+    monkeypatch.setattr(torch.version, "hip", None)
+    assert torch.cuda.is_bf16_supported()
+    assert torch.cuda.is_bf16_supported(including_emulation=False) is native

@@ -2,9 +2,11 @@
 
 import _thread
 import contextlib
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -14,7 +16,18 @@ import pytest
 
 from utils import processes
 
+real_run = pytest.mark.slow  # each imports torch in three processes or more
 SOON = 60  # seconds: a run that fails comes back long before, also on a busy machine; hanging ones are ended then
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path_factory, monkeypatch):
+    """A folder for temporary files: where a run has come back, however it ended, there are none."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # looked up anew
+    yield folder
+    assert sorted(path.name for path in folder.rglob("*")) == []
 
 
 @pytest.fixture
@@ -24,11 +37,12 @@ def program(tmp_path):
     def write(body: str, *, seconds: float = 20) -> list[str]:
         path = tmp_path / "worker.py"
         text = f"""\
-        import os, pathlib, signal, time
+        import os, pathlib, signal, tempfile, time
         import torch, torch.distributed as dist
         from utils import processes
         with open({str(tmp_path / "pids")!r}, "a") as file:
             print(os.getpid(), os.getppid(), file=file)
+        pathlib.Path(tempfile.mkdtemp(), 'stdout.log').touch()
         with processes.group(seconds={seconds}, on_gpus=False) as place:
         """
         path.write_text(textwrap.dedent(text) + textwrap.indent(textwrap.dedent(body), "    "))
@@ -65,6 +79,7 @@ def _lives(pid: int) -> bool:
     return False
 
 
+@real_run
 def test_the_ranks_of_a_program_meet_at_a_port_and_add(program, left_over, free_port):
     body = """
     total = torch.tensor([1.0 + place.rank])
@@ -77,6 +92,7 @@ def test_the_ranks_of_a_program_meet_at_a_port_and_add(program, left_over, free_
     assert left_over() == []
 
 
+@real_run
 def test_a_killed_rank_ends_the_others_and_is_named(program, left_over):
     body = """
     if place.rank == 1:
@@ -88,6 +104,7 @@ def test_a_killed_rank_ends_the_others_and_is_named(program, left_over):
     assert left_over() == []
 
 
+@real_run
 def test_a_rank_that_raises_is_named_with_its_last_words(program, left_over):
     body = """
     if place.rank == 1:
@@ -100,6 +117,7 @@ def test_a_rank_that_raises_is_named_with_its_last_words(program, left_over):
     assert left_over() == []
 
 
+@real_run
 def test_a_rank_that_never_comes_makes_the_others_give_up(program, left_over):
     body = """
     if place.rank == 1:
@@ -111,6 +129,7 @@ def test_a_rank_that_never_comes_makes_the_others_give_up(program, left_over):
     assert left_over() == []
 
 
+@real_run
 def test_ranks_that_take_too_long_are_ended_even_if_they_do_not_listen(program, left_over, tmp_path, monkeypatch):
     body = """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -137,6 +156,7 @@ def test_a_taken_port_is_refused_before_anything_starts(program, tmp_path):
     assert not (tmp_path / "pids").exists()
 
 
+@real_run
 def test_a_port_that_is_taken_after_the_look_is_named_too(program, monkeypatch):
     monkeypatch.setattr(processes, "_free", lambda port: True)
     with socket.socket(socket.AF_INET6) as other:
@@ -148,6 +168,7 @@ def test_a_port_that_is_taken_after_the_look_is_named_too(program, monkeypatch):
             processes.run(program("pass"), port=port, seconds=SOON)
 
 
+@real_run
 def test_the_stop_button_ends_all_ranks(program, left_over, tmp_path):
     def stop():
         _begun(tmp_path)
@@ -159,9 +180,11 @@ def test_the_stop_button_ends_all_ranks(program, left_over, tmp_path):
     assert left_over() == []
 
 
+@real_run
 def test_when_the_process_that_waits_is_killed_the_ranks_end_by_themselves(program, left_over, tmp_path):
     command = f"from utils import processes; processes.run({program('time.sleep(600)')!r}, seconds=600)"
-    notebook = subprocess.Popen([sys.executable, "-c", command], stderr=subprocess.DEVNULL)
+    own = {"env": os.environ | {"TMPDIR": str(tmp_path)}}  # it has no time to remove what it wrote
+    notebook = subprocess.Popen([sys.executable, "-c", command], stderr=subprocess.DEVNULL, **own)
     try:
         _begun(tmp_path)
     finally:

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from utils import records
+from utils import gemm_sweep, records, refinement_speed
 
 CPU = {"kind": "cpu", "name": "Some Processor"}
 GPU = {"kind": "cuda", "name": "NVIDIA H200"}
@@ -122,3 +122,39 @@ def test_committed_records_are_readable_small_and_name_no_machine():
         assert "/home" not in text, path.name
         assert "/root" not in text, path.name
         assert "/work" not in text, path.name
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    n: int
+    samples: tuple[float, ...] = ()
+    note: str = ""
+
+
+POINTS = (Point(1, (0.5, 0.25)), Point(2, note="no memory"))
+
+
+def test_measured_points_come_back_from_their_rows_and_samples(tmp_path):
+    record = a_record(results=records.rows(POINTS), samples=records.samples(POINTS))
+    assert record.results == {"columns": ["n", "note"], "points": [[1, ""], [2, "no memory"]]}
+    assert record.samples == {"points": [[0.5, 0.25], []]}
+    assert records.points_of(records.load(records.save(record, tmp_path)), Point) == POINTS
+
+
+@pytest.mark.parametrize("harm", [{"points": [[1, ""]]}, {"columns": ["n"]}], ids=["a row less", "a name less"])
+def test_points_that_do_not_fit_their_samples_or_columns_are_refused(harm):
+    record = a_record(results=records.rows(POINTS) | harm, samples=records.samples(POINTS))
+    with pytest.raises(ValueError, match="zip"):
+        records.points_of(record, Point)
+
+
+@pytest.mark.parametrize("module", [gemm_sweep, refinement_speed], ids=lambda module: module.NAME)
+def test_the_points_of_a_published_record_are_written_again_as_they_were(module):
+    found = records.load_all(experiment=module.NAME)
+    assert found
+    for record in found:
+        points = records.points_of(record, module.Point)
+        written = records.rows(points)
+        assert written.items() <= record.results.items()
+        assert list(written) == list(record.results)[:2]
+        assert records.samples(points)["points"] == record.samples["points"]

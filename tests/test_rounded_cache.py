@@ -29,7 +29,7 @@ def kept(model, name: str) -> list[torch.Tensor]:
     return [part for layer in cache.layers for part in (layer.keys, layer.values)]
 
 
-@pytest.mark.parametrize("name", [name for name, one in CACHE_FORMATS.items() if one.fmt])
+@pytest.mark.parametrize("name", [name for name, one in CACHE_FORMATS.items() if one.fmt and not one.scaled])
 def test_what_is_kept_are_numbers_of_the_format(model, name):
     codes = FORMATS[name].torch_dtype
     for part in kept(model, name):
@@ -43,6 +43,18 @@ def test_integers_share_a_scale_in_each_vector(model, bits):
     found = CACHE_FORMATS[f"int{bits}"].rounded(x)
     for at in ((0, 0, 0), (1, 2, 4), (0, 1, 3)):
         assert torch.equal(found[at], quantize(x[at][None], bits).dequantize()[0])
+
+
+def test_scaled_floats_use_the_whole_range_in_each_vector():
+    x = torch.randn(2, 3, 5, 8, generator=torch.Generator().manual_seed(0))
+    x[0, 0, 0] = 0
+    scaled, plain = CACHE_FORMATS["float8_e4m3fn-scaled"], CACHE_FORMATS["float8_e4m3fn"]
+    whole = x[1, 2, 4] * 2.0**-12  # without a scale, most of it is below E4M3's smallest
+    inv_scale = (whole.abs().max() / 448).bfloat16().float()
+    expected = (whole / inv_scale).to(torch.float8_e4m3fn).float() * inv_scale
+    assert torch.equal(scaled.rounded(whole[None])[0], expected)
+    assert (scaled.rounded(whole) - whole).abs().max() < (plain.rounded(whole) - whole).abs().max() / 4
+    assert torch.equal(scaled.rounded(x)[0, 0, 0], torch.zeros(8))
 
 
 def test_the_first_layer_keeps_the_rounded_keys_of_a_plain_cache(model):
@@ -66,6 +78,7 @@ def test_bits_are_those_of_the_stored_tensors(model):
     for bits in (8, 4):
         assert CACHE_FORMATS[f"int{bits}"].bits_per_number(width) == quantize(x, bits).bits_per_weight
     assert CACHE_FORMATS["float16"].bits_per_number(width) == 16
+    assert CACHE_FORMATS["float8_e4m3fn-scaled"].bits_per_number(width) == 8 + 16 / width
     assert kv_bytes(model, tokens=1, bits=CACHE_FORMATS["int8"].bits_per_number(width)) == 2 * 2 * 16 * 10 / 8
 
 

@@ -65,11 +65,14 @@ class Reviews:
 
 @functools.cache
 def hub_reachable(timeout: float = 2.0) -> bool:
-    """Probe the hub once; when it is out of reach, tell the Hugging Face libraries so.
+    """Probe the hub once; when it is out of reach, tell the Hugging Face libraries so. They send no statistics of use.
 
-    Without this a missing file costs 23 to 46 s of retries. The libraries read `HF_HUB_OFFLINE` when they are imported,
+    Without this a missing file costs 23 to 46 s of retries. The libraries read their switches when they are imported,
     so one that is loaded already is told directly.
     """
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    if "huggingface_hub.constants" in sys.modules and os.environ["HF_HUB_DISABLE_TELEMETRY"] == "1":
+        sys.modules["huggingface_hub.constants"].HF_HUB_DISABLE_TELEMETRY = True
     offline = os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
     reachable = not offline and _answers(os.environ.get("HF_ENDPOINT", "https://huggingface.co"), timeout)
     if not reachable:

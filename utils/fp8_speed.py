@@ -14,7 +14,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -273,9 +273,7 @@ def _said(found: Speeds, name: str) -> str:
 
 def record(found: Speeds, *, device: torch.device, size: str, shown: str = "") -> records.Record:
     """Return the speeds as a record; `of_record` gives them back."""
-    columns = [name for name in Point.__dataclass_fields__ if name != "samples"]
-    rows = [[asdict(point)[name] for name in columns] for point in found.points]
-    results = {"columns": columns, "points": rows, "compiled": found.compiled, "moment": found.moment}
+    results = {**records.rows(found.points), "compiled": found.compiled, "moment": found.moment}
     return records.Record(
         experiment=NAME,
         recipe="compiled" if found.compiled else "eager",
@@ -283,7 +281,7 @@ def record(found: Speeds, *, device: torch.device, size: str, shown: str = "") -
         seeds=(0,),
         settings={"sample_ms": gemm_sweep.SAMPLE_MS, "threads": torch.get_num_threads()},
         results=results | {"drift": found.drift, "emulated": bool(why_emulated(device))},
-        samples={"points": [list(point.samples) for point in found.points]},
+        samples=records.samples(found.points),
         data="random numbers from a normal distribution",
         data_name="random",
         weights="none",
@@ -295,9 +293,7 @@ def record(found: Speeds, *, device: torch.device, size: str, shown: str = "") -
 def of_record(record: records.Record) -> Speeds:
     """Return the speeds of a record."""
     results = record.results
-    rows = (dict(zip(results["columns"], row, strict=True)) for row in results["points"])
-    points = (Point(**row, samples=tuple(own)) for row, own in zip(rows, record.samples["points"], strict=True))
-    return Speeds(tuple(points), results["compiled"], results["moment"], results["drift"])
+    return Speeds(records.points_of(record, Point), results["compiled"], results["moment"], results["drift"])
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

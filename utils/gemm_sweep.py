@@ -13,7 +13,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -183,11 +183,9 @@ def _busy_moment(call: Call, point: Point, device: torch.device) -> dict:
 
 def record(found: Sweep, *, device: torch.device, size: str, shown: str = "") -> records.Record:
     """Return the sweep as a record; `of_record` gives it back."""
-    rows = [[value for name, value in asdict(point).items() if name != "samples"] for point in found.points]
     settings = {"repeats": len(found.copies), "sample_ms": SAMPLE_MS, "threads": torch.get_num_threads()}
     results = {
-        "columns": [name for name in Point.__dataclass_fields__ if name != "samples"],
-        "points": rows,
+        **records.rows(found.points),
         "copied": found.copied,
         "moment": found.moment,
         "drift": found.drift,
@@ -201,7 +199,7 @@ def record(found: Sweep, *, device: torch.device, size: str, shown: str = "") ->
         seeds=(0,),
         settings=settings,
         results=results,
-        samples={"copies": list(found.copies), "points": [list(point.samples) for point in found.points]},
+        samples={"copies": list(found.copies), **records.samples(found.points)},
         data="random numbers from a normal distribution",
         data_name="random",
         weights="none",
@@ -212,11 +210,9 @@ def record(found: Sweep, *, device: torch.device, size: str, shown: str = "") ->
 
 def of_record(record: records.Record) -> Sweep:
     """Return the sweep of a record."""
-    columns, results = record.results["columns"], record.results
-    rows = (dict(zip(columns, row, strict=True)) for row in results["points"])
-    found = [Point(**row, samples=tuple(samples)) for row, samples in zip(rows, record.samples["points"], strict=True)]
-    copies = tuple(record.samples["copies"])
-    return Sweep(tuple(found), results["copied"], copies, results["moment"], results["drift"])
+    results, copies = record.results, tuple(record.samples["copies"])
+    points = records.points_of(record, Point)
+    return Sweep(points, results["copied"], copies, results["moment"], results["drift"])
 
 
 def measured_roof(record: records.Record) -> Roof:

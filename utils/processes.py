@@ -3,7 +3,7 @@
     processes.run(["worker.py"], ranks=2, seconds=60)           # python -m torch.distributed.run ... worker.py
 
 Whatever happens, `run` comes back: when a rank dies, when a port is taken, when the time is over, when you press stop.
-Then no process is left. Inside of the program, `group` joins the ranks:
+Then no process is left, and no temporary file. Inside of the program, `group` joins the ranks:
 
     with processes.group() as place:                            # NCCL where every rank has a GPU, else gloo on a CPU
         dist.all_reduce(torch.ones(1, device=place.device))
@@ -84,6 +84,8 @@ def run(
 ) -> Finished:
     """Run `program` on `ranks` processes of this machine and wait for them; every process is gone afterwards.
 
+    So is every temporary file: torchrun and the ranks have a folder of their own for them, which lives as long as they.
+
     `program`: what follows `python`, such as ["worker.py", "--steps", "3"] or ["-m", "utils.parallel_worker"]. `port`:
     where the ranks meet; None lets torchrun find a free one. `threads`: of each rank.
     Raises: PortTaken at once; RankLost when a rank ends with an error, or is killed; TimeIsUp after `seconds`.
@@ -92,9 +94,11 @@ def run(
         raise PortTaken(_taken(port))
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "torchrun", "w+", encoding="utf8") as summary:
+        logs, temporary = (Path(folder) / name for name in ("logs", "temporary"))
+        temporary.mkdir()
         process = subprocess.Popen(
-            torchrun(program, ranks=ranks, port=port, logs=folder),
-            env=_environment(threads),
+            torchrun(program, ranks=ranks, port=port, logs=logs),
+            env=_environment(threads, temporary),
             stdin=subprocess.DEVNULL,
             stdout=summary,
             stderr=subprocess.STDOUT,
@@ -103,7 +107,7 @@ def run(
         in_time = _wait(process, seconds)
         summary.seek(0)
         told = summary.read()
-        printed, said = (_by_rank(folder, name) for name in ("stdout", "stderr"))
+        printed, said = (_by_rank(logs, name) for name in ("stdout", "stderr"))
     if in_time and process.returncode == 0:
         return Finished("".join(printed.values()), time.perf_counter() - begun)
     if in_time:
@@ -112,15 +116,15 @@ def run(
     raise TimeIsUp(message, "".join([told, *said.values()]))
 
 
-def torchrun(program: Sequence[str], *, ranks: int, port: int | None = None, logs: str | None = None) -> list[str]:
+def torchrun(program: Sequence[str], *, ranks: int, port: int | None = None, logs: Path) -> list[str]:
     """Return the command that starts `program` on `ranks` processes of one machine.
 
-    `logs`: a folder where each rank has files of its own for stdout and stderr; None: they write to the same.
+    `logs`: a folder where each rank has files of its own for stdout and stderr. Without one torchrun makes one, and
+    leaves it.
     """
     command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={ranks}", "--max_restarts=0"]
     command += ["--standalone"] if port is None else ["--master_addr=127.0.0.1", f"--master_port={port}"]
-    command += [f"--log-dir={logs}", "--redirects=3"] if logs else []
-    return [*command, *program]
+    return [*command, f"--log-dir={logs}", "--redirects=3", *program]
 
 
 @contextlib.contextmanager
@@ -150,15 +154,17 @@ def group(*, seconds: float = COLLECTIVE, on_gpus: bool | None = None) -> Iterat
     dist.destroy_process_group()  # not after an error: it would wait for ranks that are lost
 
 
-def _environment(threads: int) -> dict[str, str]:
+def _environment(threads: int, temporary: Path) -> dict[str, str]:
+    """Return the variables of torchrun and the ranks; their temporary files are in `temporary`."""
     own = {LAUNCHER: str(os.getpid()), "OMP_NUM_THREADS": str(threads), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(SHUTDOWN)}
+    own |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))  # `tempfile` takes the first that there is
     inherited = {name: value for name, value in os.environ.items() if name not in ("MASTER_ADDR", "MASTER_PORT")}
     return {"TORCH_CPP_LOG_LEVEL": "ERROR", "PYTHONFAULTHANDLER": "0"} | inherited | own
 
 
-def _by_rank(folder: str, name: str) -> dict[int, str]:
-    """Return what each rank wrote, in the order of the ranks: torchrun keeps DIR/.../RANK/stdout.log."""
-    files = {int(path.parent.name): path for path in Path(folder).rglob(f"{name}.log")}
+def _by_rank(logs: Path, name: str) -> dict[int, str]:
+    """Return what each rank wrote, in the order of the ranks: torchrun keeps LOGS/.../RANK/stdout.log."""
+    files = {int(path.parent.name): path for path in logs.rglob(f"{name}.log")}
     return {rank: files[rank].read_text("utf8", errors="replace") for rank in sorted(files)}
 
 

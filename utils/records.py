@@ -11,12 +11,16 @@ import platform
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 SCHEMA = 1  # raised whenever a field changes its name or its meaning
+Point = TypeVar("Point")
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "book" / "results"
+SAMPLES = "samples"  # the field of a point that holds its times
 PACKAGES = ("torch", "transformers", "tokenizers", "datasets", "numpy")
 
 
@@ -176,3 +180,27 @@ def load_all(folder: Path | str = RESULTS, *, experiment: str | None = None) -> 
     pattern = f"{experiment}-*.json" if experiment else "*.json"
     found = [load(path) for path in sorted(Path(folder).glob(pattern))]
     return [record for record in found if experiment in (None, record.experiment)]
+
+
+def rows(points: Sequence) -> dict:
+    """Return measured points as a part of `results`: "columns" names their fields, "points" holds a row of each.
+
+    `points`: at least one, dataclasses of one kind whose values are plain. The field `samples`, a tuple of times, is
+    left out: it belongs into the samples of a record, see `samples`. `points_of` puts both together again.
+    """
+    columns = [field.name for field in dataclasses.fields(points[0]) if field.name != SAMPLES]
+    return {"columns": columns, "points": [[getattr(point, name) for name in columns] for point in points]}
+
+
+def samples(points: Sequence) -> dict:
+    """Return the times of measured points as a part of the samples of a record: under "points" a list of each."""
+    return {"points": [list(point.samples) for point in points]}
+
+
+def points_of(record: Record, kind: type[Point]) -> tuple[Point, ...]:
+    """Return the measured points of a record, made of `rows` and `samples`, as dataclasses of their kind.
+
+    Raises: ValueError where a row has not as many values as there are columns, or not every row has its samples.
+    """
+    columns, found = record.results["columns"], zip(record.results["points"], record.samples["points"], strict=True)
+    return tuple(kind(**dict(zip(columns, row, strict=True)), samples=tuple(times)) for row, times in found)

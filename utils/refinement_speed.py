@@ -11,7 +11,7 @@ has no such product in torch: there these ways are left out and `note` says why.
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -252,17 +252,15 @@ def table(found: Speeds) -> str:
 
 def record(found: Speeds, *, device: torch.device, size: str, shown: str = "") -> records.Record:
     """Return the speeds as a record; `of_record` gives them back."""
-    columns = [name for name in Point.__dataclass_fields__ if name != "samples"]
     clock = "events" if device.type == "cuda" else measure.quiet_clock()[1]
-    rows = [[asdict(point)[name] for name in columns] for point in found.points]
     return records.Record(
         experiment=NAME,
         recipe="lu",
         size=size,
         seeds=(0,),
         settings={"block": BLOCK, "threads": torch.get_num_threads(), "clock": clock},
-        results={"columns": columns, "points": rows, "moment": found.moment, "drift": found.drift},
-        samples={"points": [list(point.samples) for point in found.points]},
+        results={**records.rows(found.points), "moment": found.moment, "drift": found.drift},
+        samples=records.samples(found.points),
         data=f"normal random numbers, {DIAGONAL} sqrt(n) more on the diagonal",
         data_name="random",
         weights="none",
@@ -274,9 +272,7 @@ def record(found: Speeds, *, device: torch.device, size: str, shown: str = "") -
 def of_record(record: records.Record) -> Speeds:
     """Return the speeds of a record."""
     results = record.results
-    rows = (dict(zip(results["columns"], row, strict=True)) for row in results["points"])
-    found = (Point(**row, samples=tuple(own)) for row, own in zip(rows, record.samples["points"], strict=True))
-    return Speeds(tuple(found), results["moment"], results["drift"])
+    return Speeds(records.points_of(record, Point), results["moment"], results["drift"])
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
