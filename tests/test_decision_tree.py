@@ -1,6 +1,8 @@
 """DecisionTree in Python: its state, its sentences, and its static page."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,8 @@ from utils.recipe_facts import CARDS, TASKS
 from utils.symptoms import SYMPTOMS
 from utils.widgets.decision_tree import DecisionTree
 from utils.widgets.decision_tree_facts import CHAPTERS, MEND, facts, path, verdict
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_it_answers_as_the_module_does():
@@ -53,6 +57,16 @@ def test_the_static_page_has_the_answer_and_every_symptom():
 def test_every_chapter_that_a_symptom_names_has_a_title():
     assert {chapter for symptom in SYMPTOMS.values() for _, chapter in symptom.looks} <= CHAPTERS.keys()
     assert [name for name, *_ in facts()["symptoms"]] == list(SYMPTOMS)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_that_is_named_is_in_the_book_under_this_title(chapter):
+    page = ROOT / "book" / f"{chapter}.ipynb"
+    title = "".join(json.loads(page.read_text("utf8"))["cells"][0]["source"]).splitlines()[0]
+    own = CHAPTERS[chapter] == "this chapter"
+    assert own or title == f"# {CHAPTERS[chapter]}"
+    assert own == ("DecisionTree(" in page.read_text("utf8"))
+    assert f"- file: book/{chapter}\n" in (ROOT / "_toc.yml").read_text("utf8")
 
 
 @pytest.mark.parametrize(

@@ -112,11 +112,13 @@ class PageWatch:
         )
 
     def open(self, url):
-        """Open `url`, wait until every widget of the page has started or failed, and return the page."""
+        """Open `url`, wait until every widget of the page has started or failed and is laid out, and return the page."""
         self.page.goto(url, wait_until="load")
         self.page.wait_for_function(
             "() => [...document.querySelectorAll('[data-mp-widget]')].every(place => place.dataset.mpReady)"
         )
+        # what watches sizes is called once a frame, after the layout: by the second frame it has drawn
+        self.page.evaluate("() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => go())))")
         return self.page
 
 

@@ -602,13 +602,6 @@ def test_axe_finds_no_barrier(show, theme):
         assert barriers(page) == [], name
 
 
-def test_there_are_no_ids_and_no_globals(show):
-    page = show(BitFlip(goals=GOALS))
-    assert page.locator(".mp-widget [id]").count() == 0
-    names = page.evaluate("() => ['FORMATS', 'decode', 'render', 'elements'].filter((name) => name in window)")
-    assert names == []
-
-
 def test_without_javascript_the_bits_the_value_and_the_formula_are_there(show):
     page = show(BitFlip("float16", 0x3E40), java_script_enabled=False)
     text = page.locator("[data-mp-widget]").inner_text()
@@ -628,15 +621,3 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     page.evaluate("() => model.fire('change:code')")
     assert value(page) == "0.3125"
     assert page.get_by_label("Format").input_value() == "float8_e4m3fn"
-
-
-def test_cleanup_removes_every_listener(hosted):
-    page = hosted(BitFlip(goals=GOALS))
-    page.evaluate("() => cleanup()")
-    sent = page.evaluate("() => model.sent.length")
-    for control in page.locator("button").all():
-        control.dispatch_event("click")
-    page.get_by_label("Number", exact=True).dispatch_event("change")
-    bit(page, 9).dispatch_event("keydown", {"key": "1"})
-    assert page.evaluate("() => model.sent.length") == sent
-    assert page.evaluate("() => listeners.length") == 0

@@ -341,12 +341,6 @@ def test_axe_finds_no_barrier(show, theme):
         assert barriers(page) == [], label
 
 
-def test_without_javascript_the_formats_are_in_a_table(show):
-    widget = BlockEditor()
-    page = show(widget, java_script_enabled=False)
-    assert widget.block.verdict in page.locator("[data-mp-widget]").inner_text().replace("\n", " ")
-
-
 def test_a_kernel_gets_each_change_and_the_page_follows_it(hosted):
     page = hosted(BlockEditor([1.0] * 32))
     cell(page, 3).click()
@@ -362,13 +356,3 @@ def test_a_kernel_gets_each_change_and_the_page_follows_it(hosted):
     page.evaluate("() => { Object.assign(model.state, { scales: [1] }); model.fire('change:scales'); }")
     page.evaluate("() => { model.state.scaling = 'nvfp4'; model.fire('change:scaling'); }")  # and then the rest
     assert text_of(page, "verdict").startswith("4.5 bits per value")
-
-
-def test_cleanup_removes_every_listener(hosted):
-    page = hosted(BlockEditor())
-    page.evaluate("() => cleanup()")
-    sent = page.evaluate("() => model.sent.length")
-    for control in page.locator("button").all():
-        control.dispatch_event("click")
-    page.get_by_label("x", exact=True).dispatch_event("change")
-    assert page.evaluate("() => [model.sent.length, listeners.length]") == [sent, 0]

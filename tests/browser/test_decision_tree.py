@@ -11,7 +11,6 @@ from tests.browser.widget_page import (
     calls_of,
     cut_off,
     cut_off_choices,
-    heights,
     small_targets,
     smallest_text,
 )
@@ -166,17 +165,6 @@ def test_nothing_is_cut_off_small_or_unnamed(show, theme, view, task):
     assert cut_off(page, ".mp-dt-path:visible li") == []
     assert cut_off_choices(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= view["width"]
-
-
-@pytest.mark.parametrize("view", [DESK, PHONE], ids=["desk", "phone"])
-def test_the_free_height_is_the_one_that_it_takes(show, view):
-    kept, taken = heights(show(DecisionTree(), viewport=view))
-    assert kept == pytest.approx(taken, abs=1.5)
-
-
-def test_without_javascript_the_answer_is_there(show):
-    page = show(DecisionTree(), java_script_enabled=False)
-    assert words.verdict(DecisionTree().decision) in page.locator("main").inner_text()
 
 
 def test_a_notebook_sees_what_the_reader_sets_and_the_listeners_go(hosted):

@@ -432,17 +432,6 @@ def test_axe_finds_no_barrier(show, theme, size):
     assert barriers(page) == []
 
 
-def test_there_are_no_ids_and_no_globals(show):
-    page = show(EveryFormat())
-    assert page.locator(".mp-widget [id]").count() == 0
-    assert page.evaluate("() => ['FORMATS', 'fateOf', 'render', 'AXIS_STOPS'].filter((name) => name in window)") == []
-
-
-def test_without_javascript_the_table_of_the_first_value_is_there(show):
-    page = show(EveryFormat("65520"), java_script_enabled=False)
-    assert "float16\t∞\t∞\toverflow: to ∞" in page.locator("[data-mp-widget]").inner_text()
-
-
 def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     page = hosted(EveryFormat(formats=["float16", "float32"]))
     assert order(page) == ["float32", "float16"]
@@ -471,16 +460,6 @@ def test_python_reads_every_value_that_the_page_sends(hosted):
         widget.value = text
     assert [read_number(text) for text in sent[:3]] == [read_number(f"(1 + 2^-11) * 2^{k}") for k in (-1, -2, -1)]
     assert len(sent) == 9
-
-
-def test_cleanup_removes_every_listener(hosted):
-    page = hosted(EveryFormat())
-    page.evaluate("() => cleanup()")
-    for control in page.locator("button").all():
-        control.dispatch_event("click")
-    field(page).dispatch_event("input")
-    page.get_by_label("Saturate").dispatch_event("change")
-    assert page.evaluate("() => [model.sent.length, listeners.length]") == [0, 0]
 
 
 def test_it_is_found_by_its_name():

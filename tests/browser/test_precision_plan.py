@@ -197,11 +197,6 @@ def test_axe_finds_no_barrier(show, theme):
     assert barriers(page) == []
 
 
-def test_without_javascript_the_layers_are_in_a_table(show):
-    page = show(PrecisionPlan(), java_script_enabled=False)
-    assert of().verdict in page.locator("[data-mp-widget]").inner_text()
-
-
 def test_a_kernel_gets_each_change_and_the_page_follows_it(hosted):
     page = hosted(PrecisionPlan())
     press(page, "up_proj")
@@ -209,12 +204,3 @@ def test_a_kernel_gets_each_change_and_the_page_follows_it(hosted):
     page.evaluate("() => void Object.assign(model.state, { texts: 2 })")
     page.evaluate("() => model.fire('change:texts')")
     assert verdict(page) == of(texts=2, exclude=("up_proj", "lm_head")).verdict
-
-
-def test_cleanup_removes_every_listener(hosted):
-    page = hosted(PrecisionPlan())
-    page.evaluate("() => cleanup()")
-    sent = page.evaluate("() => model.sent.length")
-    for control in page.locator("button").all()[:20]:
-        control.dispatch_event("click")
-    assert page.evaluate("() => [model.sent.length, listeners.length]") == [sent, 0]

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, calls_of, heights
+from tests.browser.widget_page import DESK, PHONE, barriers, calls_of
 from utils.accumulation import kahan_sum, running_sum, stall
 from utils.formats import FORMATS
 from utils.rounding import quantize
@@ -542,31 +542,12 @@ def test_nothing_moves_while_ones_are_added(show, viewport):
         assert page.evaluate(height) == before, name
 
 
-@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
-def test_the_page_keeps_about_the_height_free_that_the_widget_takes(show, viewport):
-    page = show(Swamping(), viewport=viewport)
-    kept, taken = heights(page)
-    assert abs(kept - taken) <= 4, (kept, taken)
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_barrier(show, theme):
     page = show(Swamping(stochastic=True), theme=theme, color_scheme=theme)
     for action in (lambda: None, lambda: press(page, "to the stall"), lambda: type_into(page, "Increment", "junk")):
         action()
         assert barriers(page) == []
-
-
-def test_there_are_no_ids_and_no_globals(show):
-    page = show(Swamping())
-    press(page, "add one")
-    assert page.locator(".mp-widget [id]").count() == 0
-    assert page.evaluate("() => ['newSum', 'addMore', 'LANES', 'render'].filter((name) => name in window)") == []
-
-
-def test_without_javascript_the_page_says_where_sums_stop(show):
-    page = show(Swamping(), java_script_enabled=False)
-    assert "it stops at 256" in page.locator("[data-mp-widget]").inner_text()
 
 
 def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
@@ -578,18 +559,3 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     page.evaluate("() => void Object.assign(model.state, { format: 'float16', increment: '1', count: 2049 })")
     page.evaluate("() => model.fire('change:count')")
     assert "stalled at 2048" in said(page)
-
-
-def test_cleanup_removes_every_listener_and_ends_a_run(hosted):
-    page = hosted(Swamping())
-    press(page, "run")
-    page.evaluate("() => cleanup()")
-    text = page.locator(".mp-panel").inner_text()
-    sent = page.evaluate("() => model.sent.length")
-    for control in page.locator("button").all():
-        control.dispatch_event("click")
-    page.get_by_label("Increment").dispatch_event("change")
-    page.wait_for_timeout(100)
-    assert page.locator(".mp-panel").inner_text() == text
-    assert page.evaluate("() => model.sent.length") == sent
-    assert page.evaluate("() => listeners.length") == 0

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, calls_of, heights
+from tests.browser.widget_page import DESK, PHONE, barriers, calls_of
 from utils.exact_rounding import quantize_exact
 from utils.formats import FLOAT32, FORMATS
 from utils.number_text import read_number
@@ -422,31 +422,12 @@ def test_little_moves_while_the_way_of_keeping_changes(show, viewport):
         assert abs(page.evaluate(top) - before) <= (48 if viewport is PHONE else 0), name
 
 
-@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
-def test_the_page_keeps_about_the_height_free_that_the_widget_takes(show, viewport):
-    page = show(Update(), viewport=viewport)
-    kept, taken = heights(page)
-    assert abs(kept - taken) <= 4, (kept, taken)
-
-
 @pytest.mark.parametrize(("theme", "viewport"), [("light", DESK), ("dark", DESK), ("light", PHONE)])
 def test_axe_finds_no_barrier(show, theme, viewport):
     page = show(Update(), theme=theme, color_scheme=theme, viewport=viewport)
     for way in ("ties to even", "stochastic", "Kahan", "junk"):
         press(page, way) if way != "junk" else type_into(page, "dw", way)
         assert barriers(page) == []
-
-
-def test_there_are_no_ids_and_no_globals(show):
-    page = show(Update())
-    press(page, "Kahan")
-    assert page.locator(".mp-widget [id]").count() == 0
-    assert page.evaluate("() => ['oneUpdate', 'KEEPINGS', 'render'].filter((name) => name in window)") == []
-
-
-def test_without_javascript_the_page_says_what_is_stored(show):
-    page = show(Update(), java_script_enabled=False)
-    assert "One update of 0.001 with ties to even gives 1" in page.locator("[data-mp-widget]").inner_text()
 
 
 def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
@@ -470,15 +451,3 @@ def test_a_dragged_slider_is_sent_when_it_is_let_go(hosted):
     assert facts(page)["w + dw exactly"] == "1.01"
     slider.evaluate("(node) => node.dispatchEvent(new Event('change'))")
     assert page.evaluate("() => model.sent.map(({ update }) => update)") == ["0.01"]
-
-
-def test_cleanup_removes_every_listener(hosted):
-    page = hosted(Update())
-    page.evaluate("() => cleanup()")
-    text = page.locator(".mp-panel").inner_text()
-    for control in page.locator("button").all():
-        control.dispatch_event("click")
-    page.get_by_role("slider").first.dispatch_event("input")
-    page.wait_for_timeout(50)
-    assert page.locator(".mp-panel").inner_text() == text
-    assert page.evaluate("() => [model.sent.length, listeners.length]") == [0, 0]

@@ -48,7 +48,7 @@ function amaxPlot(h, actions) {
     },
     mark({ amaxes, state: { step, spike_step: spike } }) {
       const at = (one) => ahShare(one, amaxes.length);
-      plot.mark([["mp-ah-cursor", at(step), null], ["mp-ah-dot", at(step), up(amaxes[step - 1])],
+      plot.mark([["mp-cursor", at(step), null], ["mp-ah-dot", at(step), up(amaxes[step - 1])],
         ...(spike ? [["mp-ah-handle", at(spike), up(amaxes[spike - 1])]] : [])]);
     },
   };
@@ -73,7 +73,7 @@ function scalePlot(h, actions) {
       });
       this.mark(now);
     },
-    mark: ({ scales, state: { step } }) => plot.mark([["mp-ah-cursor", ahShare(step, scales.length), null]]),
+    mark: ({ scales, state: { step } }) => plot.mark([["mp-cursor", ahShare(step, scales.length), null]]),
   };
 }
 
@@ -141,7 +141,7 @@ function render({ model, el }) {
     const key = (name, words) => h("span", {}, h("span", { class: `mp-ah-sample mp-ah-${name}-sample`, "aria-hidden": "true" }), words);
     const column = h("div", { class: "mp-ah-plots" },
       amaxes.node, h("p", { class: "mp-ah-key" }, key("amax", "amax of the step"), key("limit", "largest value let in"), key("cut", "saturates")),
-      h("label", { class: "mp-ah-slide mp-ah-aligned" }, h("span", {}, "Step ", shown), slider));
+      h("label", { class: "mp-slide mp-ah-slide mp-ah-aligned" }, h("span", {}, "Step ", shown), slider));
     el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-ah" }, rule.node, title, column, verdict, spike.node, summary,
       h("div", { class: "mp-ah-plots" }, h("p", { class: "mp-ah-title" }, "The scale of each step"), scales.node,
         h("p", { class: "mp-ah-key" }, key("delayed", "delayed"), key("current", "current: from the step’s own amax"))), source, status)));

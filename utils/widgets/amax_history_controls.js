@@ -46,7 +46,7 @@ export function spikeControls(h, actions) {
   const slide = (label, more, take) => {
     const shown = h("strong", {});
     const input = h("input", { type: "range", step: 1, ...more, on: { input: () => take(Number(input.value)), change: actions.speak } });
-    return { shown, input, node: h("label", { class: "mp-ah-slide" }, h("span", {}, label, shown), input) };
+    return { shown, input, node: h("label", { class: "mp-slide mp-ah-slide" }, h("span", {}, label, shown), input) };
   };
   const step = slide("Spike in step ", { min: 1 }, (value) => actions.drag({ spike_step: value, step: value }));
   const size = slide("amax times ", { min: -MOST_SPIKE, max: MOST_SPIKE }, (value) => actions.drag({ spike: value }));

@@ -12,11 +12,11 @@ export function choiceButtons(h, { label, options, take, name }) {
 }
 
 /** { node, draw(at, most, text) }: a slider over whole numbers from 0; `take(at)` while it moves, `end()` when it is let go. */
-export function valueSlider(h, { label, take, end, name }) {
+export function valueSlider(h, { label, take, end }) {
   const shown = h("strong", {});
   const input = h("input", { type: "range", min: 0, step: 1, on: { input: () => take(Number(input.value)), change: end } });
   return {
-    node: h("label", { class: name }, h("span", {}, label, shown), input),
+    node: h("label", { class: "mp-slide" }, h("span", {}, label, shown), input),
     draw(at, most, text) {
       input.max = String(most);
       input.value = String(at);

@@ -5,7 +5,7 @@ const CN_SLICE_MS = 10; // of computing the map, between which the page may do o
 
 /** What the reader sets besides the format: the condition, the residual's format and who corrects. */
 function conditionControls(h, actions) {
-  const condition = valueSlider(h, { label: "Condition ", take: (at) => actions.drag({ condition: CONDITIONS[at] }), end: actions.speak, name: "mp-cn-slide" });
+  const condition = valueSlider(h, { label: "Condition ", take: (at) => actions.drag({ condition: CONDITIONS[at] }), end: actions.speak });
   const buttons = (label, options, trait) => choiceButtons(h, { label, options, take: (value) => actions.set({ [trait]: value }), name: "mp-cn-buttons" });
   const residual = buttons("Residual b − A x in", CN_RESIDUALS, "residual");
   const correction = buttons("Correction by", CN_CORRECTIONS, "correction");
@@ -115,9 +115,9 @@ function render({ model, el }) {
   el.classList.add("mp-widget", "mp-condition");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-cn" }, controls.node, table.node,
     h("p", { class: "mp-cn-title" }, "Errors after each solve with the factors"), errors.node,
-    h("p", { class: "mp-cn-key" }, key("backward", "backward error: how well x fits A x = b"), key("forward", "error of x"), key("other", "backward error, other factors")),
+    h("p", { class: "mp-plot-key" }, key("backward", "backward error: how well x fits A x = b"), key("forward", "error of x"), key("other", "backward error, other factors")),
     verdict, h("p", { class: "mp-cn-title" }, "Solves until the backward error is at the goal"), map.node,
-    h("p", { class: "mp-cn-key" }, key("wall", "the first condition at which it fails")), status)));
+    h("p", { class: "mp-plot-key" }, key("wall", "the first condition at which it fails")), status)));
   draw();
   for (const name of CN_TRAITS) model.on(`change:${name}`, followModel);
   return () => {

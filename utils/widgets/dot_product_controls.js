@@ -15,7 +15,7 @@ export function productControls(h, actions) {
     on: { change: () => actions.setProducts(field.value) },
   });
   const slider = h("input", {
-    class: "mp-dot-slider", type: "range", min: 0, max: 16, step: 1, "aria-label": "K as a power of two",
+    type: "range", min: 0, max: 16, step: 1, "aria-label": "K as a power of two",
     on: { input: () => actions.setProducts(String(2 ** Number(slider.value))) },
   });
   const data = choice(h, "Numbers", Object.entries(DATA_NAMES), (value) => actions.set({ data: value }));
@@ -81,7 +81,7 @@ export function walkControls(h, actions) {
   const run = button("run", actions.toggleRun, "mp-primary mp-dot-run");
   const stall = button("", actions.toTheStall, "mp-dot-to-stall");
   const slider = h("input", {
-    class: "mp-dot-slider mp-dot-walk", type: "range", min: 0, step: 1, "aria-label": "k, products added",
+    type: "range", min: 0, step: 1, "aria-label": "k, products added",
     on: { input: () => actions.moveTo(Number(slider.value) * Number(slider.dataset.step)) },
   });
   const place = h("span", { class: "mp-dot-k" });

@@ -104,7 +104,7 @@ function render({ model, el }) {
   el.classList.add("mp-widget", "mp-drag-outlier");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-do" },
     h("p", { class: "mp-do-title" }, `${OUTLIER_ROWS} × ${OUTLIER_COLUMNS.toLocaleString("en")} normal values by their size, and one outlier`),
-    values.node, h("label", { class: "mp-do-slide" }, h("span", {}, "Outlier ", shown), slider), verdict, table.node,
+    values.node, h("label", { class: "mp-slide" }, h("span", {}, "Outlier ", shown), slider), verdict, table.node,
     h("p", { class: "mp-do-title" }, "Error of the rest against the outlier"), plot.node, status)));
   draw();
   timer = setTimeout(computeCurves);

@@ -60,7 +60,7 @@ export function valuesPlot(h, actions, x) {
         label: `How many of the values lie in each power of two: nearly all between 2⁻⁶ and 4. The outlier: ${outlierText(state.outlier)}.`,
       });
       const at = state.outlier ? valueShare(state.outlier) : 0.62;
-      plot.mark([["mp-do-handle", at, 0.3, ""], [`mp-do-name${at > 0.7 ? " mp-do-left" : ""}`, at, 0.42, state.outlier ? outlierText(state.outlier) : "drag an outlier in"],
+      plot.mark([["mp-handle", at, 0.3, ""], [`mp-do-name${at > 0.7 ? " mp-do-left" : ""}`, at, 0.42, state.outlier ? outlierText(state.outlier) : "drag an outlier in"],
         ...(lost ? [["mp-do-word", Math.min(edge, 0.32) / 2, null, edge > 0.12 ? "becomes 0" : ""]] : [])]);
       const [name, whose] = [OUTLIER_LABELS[state.format], state.scaling === "row" ? "row" : "block"];
       setText(own.text, `What ${loss.other === null ? "the one scale" : `the scale of the outlier’s ${whose}`} lets into ${name} (pale: with fewer digits)`);
@@ -95,7 +95,7 @@ export function curvesPlot(h, actions) {
       });
     },
     mark({ state, losses }) {
-      plot.mark([["mp-do-cursor", outlierShare(state.outlier), null], ...cases.map(([format, scaling]) => [
+      plot.mark([["mp-cursor", outlierShare(state.outlier), null], ...cases.map(([format, scaling]) => [
         `mp-do-spot mp-do-${format}${chosen(state, format, scaling)}`, outlierShare(state.outlier), errorHeight(losses[format][scaling].error),
       ])]);
     },

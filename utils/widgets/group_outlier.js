@@ -6,7 +6,7 @@ const GO_TRAITS = ["weights", "outlier", "place", "bits", "group", "symmetric"];
 function groupControls(h, actions) {
   let sizes = [0];
   const buttons = (label, options, take) => choiceButtons(h, { label, options, take, name: "mp-go-buttons" });
-  const slide = (label, take) => valueSlider(h, { label, take, end: actions.speak, name: "mp-go-slide" });
+  const slide = (label, take) => valueSlider(h, { label, take, end: actions.speak });
   const bits = buttons("Each weight in", GROUP_BITS.map((count) => [count, `int${count}`]), (value) => actions.set({ bits: value }));
   const kind = buttons("Codes", GO_KINDS, (value) => actions.set({ symmetric: value }));
   const group = slide("One scale for ", (value) => actions.drag({ group: GROUPS.at(-1 - value) }));
@@ -102,9 +102,9 @@ function render({ model, el }) {
   el.classList.add("mp-widget", "mp-group-outlier");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-go" }, controls.node[0],
     h("p", { class: "mp-go-title" }, `A row of ${GO_COUNT} weights, and the levels that each group can store`), picture.node,
-    h("p", { class: "mp-go-key" }, key("weights", "weight"), key("stored", "what is stored"), key("lost", "becomes 0"), key("rungs", "levels of the group"), h("span", {}, "Grey: heights by their logarithm.")),
+    h("p", { class: "mp-plot-key" }, key("weights", "weight"), key("stored", "what is stored"), key("lost", "becomes 0"), key("rungs", "levels of the group"), h("span", {}, "Grey: heights by their logarithm.")),
     controls.node[1], verdict, table.node, h("p", { class: "mp-go-title" }, "Error of the rest against bits per weight"), prices.node,
-    h("p", { class: "mp-go-key" }, key("solid", "symmetric"), key("dashed", "asymmetric"), h("span", {}, "Each point is a group size, the row at the left, 8 at the right.")), status)));
+    h("p", { class: "mp-plot-key" }, key("solid", "symmetric"), key("dashed", "asymmetric"), h("span", {}, "Each point is a group size, the row at the left, 8 at the right.")), status)));
   draw();
   for (const name of GO_TRAITS) model.on(`change:${name}`, followModel);
   return () => {

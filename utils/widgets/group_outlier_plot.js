@@ -83,7 +83,7 @@ export function rowPlot(h, actions) {
         label: `${count} weights as bars, most of them between ${goNumber(-height)} and ${goNumber(height)}, and the levels that each group of ${state.group} can store. Beyond, heights go by their logarithm. ${view.zeros} weights become 0. The outlier: ${goOutlier(state.outlier)}.`,
       });
       const [x, y] = [(state.place - 0.5) / count, goHeight(row[state.place - 1], height)];
-      plot.mark([["mp-go-handle", x, y, ""], [`mp-go-name${x > 0.6 ? " mp-go-left" : ""}`, x, Math.min(Math.max(y, 0.06), 0.94), state.outlier ? goNumber(state.outlier) : "drag an outlier out"]]);
+      plot.mark([["mp-handle", x, y, ""], [`mp-go-name${x > 0.6 ? " mp-go-left" : ""}`, x, Math.min(Math.max(y, 0.06), 0.94), state.outlier ? goNumber(state.outlier) : "drag an outlier out"]]);
     },
   };
 }

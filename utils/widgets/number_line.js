@@ -175,6 +175,7 @@ function render({ model, el }) {
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-nl-stack" },
     pickers.node, hint, stage.node, caption.node, buttons.node, lesson.node, rules.node, facts.node, status)));
   stage.listen(stop.signal);
+  stage.resize(); // where the page shows it already, it is drawn once, at its width
   draw({ line: true });
   const watcher = new ResizeObserver(() => stage.resize() && draw({ line: true }));
   watcher.observe(stage.node);

@@ -28,6 +28,10 @@ export function parseNumber(text) {
   if (special) {
     return { kind: special[2] === "nan" ? "nan" : "infinity", sign: special[1] === "-" ? 1 : 0, num: 0n, den: 1n };
   }
+  // 1,500 is 1500 to some readers and 1.5 to others: say both, read neither.
+  if (/^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$/.test(plain)) {
+    throw new NumberTextError(`Leave out commas between thousands: ${plain.replaceAll(",", "")}. A decimal point is a point: 1.5`);
+  }
   if (plain.includes(",")) throw new NumberTextError("Write a decimal point instead of the comma: 1.5");
   const reader = { text: plain, at: 0, shown: text.trim() };
   const number = readSum(reader);

@@ -7,7 +7,8 @@ export function elements(signal) {
     for (const [name, value] of Object.entries(attributes)) {
       if (name === "on") {
         for (const [type, listener] of Object.entries(value)) node.addEventListener(type, listener, { signal });
-      } else if (value === true) node.setAttribute(name, "");
+      } else if (name === "style") node.style.cssText = value; // as an attribute, the page's policy would refuse it
+      else if (value === true) node.setAttribute(name, "");
       else if (value !== false && value !== undefined && value !== null) node.setAttribute(name, value);
     }
     node.append(...children.flat().filter((child) => child !== null && child !== undefined));

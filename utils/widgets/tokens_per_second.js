@@ -38,7 +38,7 @@ function render({ model, el }) {
     verdict.toggleAttribute("data-too-large", !shown.fits);
     setText(measured, tpMeasured(own, shown));
     controls.draw(shown);
-    lanes.draw(shown, state.batch === 1 ? own : []);
+    lanes.draw(shown, own);
     table.draw(shown, all, points);
     plot.draw(shown, all, points);
   }
@@ -51,7 +51,7 @@ function render({ model, el }) {
   el.classList.add("mp-widget", "mp-tokens-per-second");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-tp" }, controls.node, verdict, lanes.node, measured, table.node,
     h("p", { class: "mp-tp-title" }, "Tokens a second of all texts, against the bytes of a step"), plot.node,
-    h("p", { class: "mp-tp-key" }, key("spot", "at most"), key("diamond", "measured, batch 1"), key("line", "bandwidth divided by bytes")),
+    h("p", { class: "mp-plot-key" }, key("spot", "at most"), key("diamond", "measured, one short text"), key("line", "bandwidth divided by bytes")),
     h("p", { class: "mp-tp-source" }, facts.left_out), status)));
   draw();
   for (const name of TP_TRAITS) model.on(`change:${name}`, followModel);

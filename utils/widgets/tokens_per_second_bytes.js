@@ -3,6 +3,7 @@
 
 const TP_MOST_BATCH = 1024;
 const TP_MOST_CONTEXT = 2 ** 17;
+const TP_READ_UP_TO = 256; // tokens of context up to which a rate of a short text is shown
 
 /** The row of a model, a format and a card by their names. */
 export const tpModel = ({ models }, name) => models.find(([known]) => known === name)[1];
@@ -44,8 +45,14 @@ export function tpCase(facts, state) {
   return { ...state, sizes, format, card, moved, operations, peak, moving, computing, ms, held, room, rate: (1e3 * state.batch) / ms, fits: !room || held <= room };
 }
 
-/** The measured rates of a model on a card, each with its share of what the bandwidth allows. */
-export function tpPoints(facts, { model, card }) {
+/** Whether measured rates, which are of one short text, say something about a state. */
+export const tpComparable = ({ batch, context }) => batch === 1 && context <= TP_READ_UP_TO;
+
+/** The measured rates of a model on a card, each with its share of what the bandwidth allows; none where tpComparable
+ * denies them. */
+export function tpPoints(facts, state) {
+  if (!tpComparable(state)) return [];
+  const { model, card } = state;
   const { bandwidth } = tpCard(facts, card);
   return facts.points.filter((point) => point.model === model && point.card === card)
     .map((point) => ({ ...point, share: (point.rate * point.bytes) / (1e9 * bandwidth) }));

@@ -43,8 +43,10 @@ MEMORY = {  # GB: which of the sizes that a card is sold with
     "RTX 4090": CARDS["RTX 4090"].memory[0],
 }
 SHORT = 100  # tokens: what a context is taken for where a source says that it is short
+READ_UP_TO = 256  # tokens of context up to which a rate that was measured with short texts is shown
 _FAST = "gpt-fast, README: compiled, 330 W, all linear layers, the head too"
-_LIT = "S. Raschka on mixed precision, Lit-LLaMA: not compiled; which A100 it does not say"
+_LIT = "S. Raschka on mixed precision, Lit-LLaMA: not compiled, no cache, the first call counted"
+_FAST_INT4 = 5  # bits: its quantize.py keeps a scale and a zero, 16 bits each, for 32 weights
 PUBLISHED = (  # model, weights, card, tokens a second, where it stands; batch 1, short texts
     ("LLaMA 7B", "bfloat16", "A100 SXM 80 GB", 104.9, _FAST),
     ("LLaMA 7B", "int8", "A100 SXM 80 GB", 155.58, _FAST),
@@ -58,8 +60,9 @@ LEFT_OUT = (
     "A limit: weights, keys and values are read once for each step and moving and computing overlap; launches, the"
     " choice of the token and what else a step does are left out. Weights of 8 and 4 bits are those of the linear"
     " layers, widened on the way; the rest, and what is computed, is in 16 bits, beside float32 in 32. 1 GB is 10⁹"
-    " bytes. Measured rates are of a batch of 1; beside each stands its share of the bandwidth, and published ones,"
-    f" of short texts, are taken to have {SHORT} tokens before."
+    f" bytes. Measured rates are of one short text, shown up to a context of {READ_UP_TO}; beside each stands its share"
+    f" of the bandwidth, with the bytes that its program read. gpt-fast, taken to have {SHORT} tokens before, narrows"
+    f" the head too, and its int4 has a zero beside each scale: {_FAST_INT4} bits. Lit-LLaMA kept no cache."
 )
 
 
@@ -158,6 +161,11 @@ class Case:
         return not self.room or self.held <= self.room
 
     @property
+    def comparable(self) -> bool:
+        """Whether measured rates, which are of one short text, say something about it."""
+        return self.batch == 1 and self.context <= READ_UP_TO
+
+    @property
     def verdict(self) -> str:
         """The rate, what decides it, and what the card has to hold."""
         moved, each = self.moved, few_digits(self.tokens_per_second / self.batch)
@@ -186,7 +194,11 @@ def published() -> list[dict]:
     """Give the published rates as points: model, weights, card, batch, bytes of a step, rate, source."""
     points = []
     for model, weights, card, rate, source in PUBLISHED:
-        moved = Case(LLAMAS[model], weights_of(weights), SHEETS[card], head=True).moved
+        kept = weights_of(weights)
+        if source is _FAST and weights == "int4":
+            kept = replace(kept, bits=_FAST_INT4)
+        context = 0 if source is _LIT else SHORT
+        moved = Case(LLAMAS[model], kept, SHEETS[card], context=context, head=True).moved
         points.append(
             {"model": model, "weights": weights, "card": card, "bytes": moved.total} | {"rate": rate, "source": source}
         )

@@ -9,7 +9,7 @@ export function tpControls(h, facts, actions) {
   const model = select("Model", facts.models.map(([name]) => [name, name]), (name) => actions.set({ model: name }));
   const card = select("Card", facts.cards.map((one) => [one.name, tpCardText(one)]), (name) => actions.set({ card: name }));
   const kv = select("Keys and values in", facts.kv_bits, (bits) => actions.set({ kv_bits: Number(bits) }));
-  const slide = (label, take) => valueSlider(h, { label, take, end: actions.speak, name: "mp-tp-slide" });
+  const slide = (label, take) => valueSlider(h, { label, take, end: actions.speak });
   const batch = slide("Batch: ", (at) => actions.drag({ batch: 2 ** at }));
   const context = slide("Context: ", (at) => actions.drag({ context: 2 ** at }));
   const head = h("input", { type: "checkbox", on: { change: () => actions.set({ head: head.checked }) } });
@@ -39,7 +39,7 @@ export function tpLanes(h) {
   const [moving, computing, measured] = [lane("weights", "cache"), lane("computing"), lane("measured")];
   const key = (name, words) => h("span", {}, h("span", { class: `mp-tp-sample mp-tp-${name}`, "aria-hidden": "true" }), words);
   return {
-    node: h("div", { class: "mp-tp-lanes" }, moving.node, computing.node, measured.node, h("p", { class: "mp-tp-key" }, key("weights", "weights"), key("cache", "keys and values"), key("computing", "computing"), key("measured", "measured, batch 1"))),
+    node: h("div", { class: "mp-tp-lanes" }, moving.node, computing.node, measured.node, h("p", { class: "mp-plot-key" }, key("weights", "weights"), key("cache", "keys and values"), key("computing", "computing"), key("measured", "measured, one short text"))),
     draw(shown, points) {
       const best = points.reduce((most, { rate }) => Math.max(most, rate), 0);
       const took = best ? 1e3 / best : 0;
@@ -53,7 +53,7 @@ export function tpLanes(h) {
       setText(computing.words, shown.peak ? `computing at ${fewDigits(shown.peak)} TFLOP/s` : "computing: no peak is known");
       setText(computing.time, shown.peak ? timeText(shown.computing) : "");
       computing.parts[0].style.width = width(shown.computing);
-      setText(measured.words, best ? "measured" : shown.batch > 1 ? "measured: for a batch of 1 alone" : "measured: not recorded yet");
+      setText(measured.words, best ? "measured" : tpComparable(shown) ? "measured: not recorded yet" : "measured: of one short text alone");
       setText(measured.time, best ? timeText(took) : "");
       measured.parts[0].style.width = width(took);
     },
@@ -110,9 +110,8 @@ export function tpPlot(h, actions) {
   return {
     node: plot.node,
     draw(shown, all, points) {
-      const read = shown.batch === 1 ? points : [];
-      const bytes = [...all.map(({ moved }) => moved.total), ...read.map((point) => point.bytes)];
-      const rates = [...all.map(({ rate }) => rate), ...read.map(({ rate }) => rate)];
+      const bytes = [...all.map(({ moved }) => moved.total), ...points.map((point) => point.bytes)];
+      const rates = [...all.map(({ rate }) => rate), ...points.map(({ rate }) => rate)];
       const [left, right] = [Math.log10(Math.min(...bytes) / 1.35), Math.log10(Math.max(...bytes) * 1.35)];
       const [low, high] = [Math.log10(Math.min(...rates) / 1.6), Math.log10(Math.max(...rates) * 1.6)];
       const across = (size) => (Math.log10(size) - left) / (right - left);
@@ -123,11 +122,11 @@ export function tpPlot(h, actions) {
       plot.draw({
         lines: [["mp-tp-line", sharePath(line.map(([size, rate]) => [across(size), up(rate)]))]],
         across: tpLogTicks(left, right, bytesText), up: tpLogTicks(low, high, fewDigits),
-        label: `Tokens a second against the bytes of a step, both by their logarithm: ${shown.format.label} at ${bytesText(shown.moved.total)} and ${fewDigits(shown.rate)}. The line is the bandwidth; ${read.length || "no"} measured rates lie below it.`,
+        label: `Tokens a second against the bytes of a step, both by their logarithm: ${shown.format.label} at ${bytesText(shown.moved.total)} and ${fewDigits(shown.rate)}. The line is the bandwidth; ${points.length || "no"} measured rates lie below it.`,
       });
       const [x, y] = [across(shown.moved.total), up(shown.rate)];
       plot.mark([...all.map((one) => [`mp-tp-spot${one.format.name === shown.format.name ? " mp-tp-chosen" : ""}`, across(one.moved.total), up(one.rate)]),
-        ...read.map((point) => [`mp-tp-diamond${point.weights === shown.format.name ? " mp-tp-chosen" : ""}`, across(point.bytes), up(point.rate)]),
+        ...points.map((point) => [`mp-tp-diamond${point.weights === shown.format.name ? " mp-tp-chosen" : ""}`, across(point.bytes), up(point.rate)]),
         [`mp-tp-word${x > 0.7 ? " mp-tp-left" : ""}`, x, y, shortOf(shown.format)]]);
     },
   };

@@ -24,7 +24,9 @@ export function tpVerdict(shown) {
 export const tpRate = (rate) => rate.toLocaleString("en", { maximumFractionDigits: 2 });
 
 /** Measured rates in a sentence each; `points` are those of the chosen weights. */
-export function tpMeasured(points, { format, card }) {
+export function tpMeasured(points, shown) {
+  const { format, card } = shown;
+  if (!tpComparable(shown)) return `Measured rates are of one text, and a short one: see them with a batch of 1 and a context of at most ${TP_READ_UP_TO}.`;
   if (points.length === 0) return `Not recorded yet: ${format.label} on ${card.name}.`;
   return points.map(({ rate, share, source }) => `Measured with a batch of 1: ${tpRate(rate)} tokens a second, ${Math.round(100 * share)}\u00a0% of the bandwidth (${source}).`).join(" ");
 }

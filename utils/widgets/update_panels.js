@@ -26,7 +26,7 @@ export function updateControls(h, actions, names) {
   const term = (name, label, [least, most]) => {
     const input = h("input", { class: "mp-input", type: "text", spellcheck: "false", autocomplete: "off", size: "8", on: { change: () => actions.setText(name, input.value) } });
     const slider = h("input", {
-      class: "mp-up-slider", type: "range", min: least, max: most, step: 1, "aria-label": `${label}, coarsely`,
+      type: "range", min: least, max: most, step: 1, "aria-label": `${label}, coarsely`,
       on: { input: () => actions.slide(name, Number(slider.value)), change: () => actions.slideEnd() },
     });
     return { input, slider, node: h("div", { class: "mp-up-term" }, h("label", { class: "mp-field" }, label, input), slider) };

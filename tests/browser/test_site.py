@@ -1,0 +1,171 @@
+"""The site around the pages, in a browser: the search, the page for a lost address, the way from page to page."""
+
+import json
+import threading
+from functools import partial
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+import serve
+
+SITE = Path(__file__).parents[2] / "_build" / "html"
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("book/**/*.html"))
+FIRST = "book/intro.html"
+
+
+def parsed(page):
+    return BeautifulSoup((SITE / page).read_text("utf8"), "html.parser")
+
+
+@pytest.fixture(scope="module")
+def served(site, tmp_path_factory):
+    """The address of the site on the server of `make serve`, in a folder of its own below the root."""
+    root = tmp_path_factory.mktemp("server")
+    (root / "books").mkdir()
+    (root / "books" / "mixed").symlink_to(site)
+    (root / "404.html").symlink_to(site / "404.html")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(serve.QuietHandler, directory=str(root))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/books/mixed"
+        server.shutdown()
+
+
+def search(watched, address, query):
+    """Search for `query`, wait for the end, and return the results: (title, link, excerpt)."""
+    page = watched.page
+    page.goto(f"{address}/search.html?q={query}")
+    page.locator(".search-summary", has_text="found").wait_for()
+    return page.eval_on_selector_all(
+        "ul.search > li",
+        "items => items.map((item) => [item.querySelector('a').textContent, item.querySelector('a').href,"
+        " item.querySelector('p.context')?.textContent ?? ''])",
+    )
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_a_search_finds_pages_and_quotes_their_prose(scheme, page_watch, served, site):
+    watched = page_watch()
+    asked = []
+    watched.page.on("request", lambda request: asked.append(request.url))
+    results = search(watched, served if scheme == "http" else site.as_uri(), "loss+scaling")
+    assert watched.problems == []
+    assert results[0][0].startswith("Loss scaling")
+    quoted = [excerpt for _, _, excerpt in results if excerpt]
+    assert quoted == [excerpt for _, _, excerpt in results]
+    assert all("loss" in excerpt.lower() or "scal" in excerpt.lower() for excerpt in quoted[:5])
+    assert max(map(len, quoted)) < 400
+    # neither code nor a page that was fetched to be cut
+    assert not [excerpt for excerpt in quoted if "import " in excerpt or (" = " in excerpt and "plt." in excerpt)]
+    assert [url for url in asked if "/book/" in url] == []
+
+
+def test_an_excerpt_leads_to_its_section(page_watch, served):
+    watched = page_watch()
+    search(watched, served, "subnormal")
+    link = watched.page.locator("p.context a").first
+    place = link.get_attribute("href").split("#")[1]
+    link.click()
+    watched.page.wait_for_load_state("load")
+    assert watched.page.locator(f"[id='{place}']").count() == 1
+
+
+def test_a_search_for_nothing_says_so(page_watch, site):
+    watched = page_watch()
+    watched.page.goto(f"{site.as_uri()}/search.html?q=zzyzx")
+    watched.page.locator(".search-summary", has_text="did not match").wait_for()
+    assert watched.problems == []
+
+
+@pytest.mark.parametrize(
+    ("lost", "found"),
+    [
+        ("book/training/loss-scaling.html", "book/training/loss_scaling.html"),
+        ("book/numbers/bit.html", "book/numbers/bits.html"),
+        ("book/hardware/loss_scaling.html", "book/training/loss_scaling.html"),
+        ("book/eight_bits/block_formats/", "book/eight_bits/block_formats.html"),
+        ("deep/below/rounding.html", "book/numbers/rounding.html"),
+    ],
+)
+def test_a_lost_address_leads_to_the_page_that_was_meant(lost, found, page_watch, served):
+    watched = page_watch()
+    answer = watched.page.goto(f"{served}/{lost}")
+    assert answer.status == 404
+    watched.page.locator("html[data-ready]").wait_for()
+    likely = watched.page.locator(".likely a")
+    assert likely.get_attribute("href") == f"{served}/{found}"
+    likely.click()
+    watched.page.wait_for_load_state("load")
+    assert watched.page.url == f"{served}/{found}"
+
+
+def test_the_page_for_a_lost_address_links_and_searches_at_any_depth(page_watch, served):
+    watched = page_watch()
+    watched.page.goto(f"{served}/book/a/b/c/quite-unlike-anything.html")
+    watched.page.locator("html[data-ready]").wait_for()
+    assert not watched.page.locator(".likely").is_visible()
+    links = watched.page.eval_on_selector_all("nav a", "links => links.map((link) => link.href)")
+    assert sorted(links) == sorted(f"{served}/{page}" for page in PAGES)
+    watched.page.fill("input[name=q]", "rounding")
+    watched.page.click("button")
+    watched.page.locator("ul.search > li").first.wait_for()
+    assert watched.page.url.startswith(f"{served}/search.html?q=rounding")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_for_a_lost_address_is_accessible(scheme, width, page_watch, served):
+    from axe_playwright_python.sync_playwright import Axe
+
+    watched = page_watch(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    watched.page.goto(f"{served}/book/training/loss-scale.html")
+    watched.page.locator("html[data-ready]").wait_for()
+    assert watched.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    found = Axe().run(watched.page).response["violations"]
+    assert [rule["id"] for rule in found if rule["impact"] in {"serious", "critical"}] == []
+
+
+def test_the_pages_form_one_chain_with_titles():
+    page, seen, before = FIRST, [], None
+    while page:
+        here = parsed(page)
+        seen.append(page)
+        ways = {}
+        for side in ("left-prev", "right-next"):
+            link = here.select_one(f"a.{side}")
+            assert link is None or link.select_one(".prev-next-title").get_text(strip=True)
+            target = (
+                link and (SITE / page).parent.joinpath(link["href"]).resolve().relative_to(SITE.resolve()).as_posix()
+            )
+            ways[side] = target
+        assert ways["left-prev"] == before
+        page, before = ways["right-next"], page
+    assert sorted(seen) == PAGES
+
+
+def test_every_notebook_page_offers_its_notebook_and_the_code():
+    for page in PAGES:
+        source = SITE / "_sources" / Path(page).with_suffix(".ipynb")
+        links = [link["href"] for link in parsed(page).select(".dropdown-download-buttons a")]
+        targets = [(SITE / page).parent.joinpath(link).resolve() for link in links]
+        assert all(target.is_file() for target in targets)
+        if source.exists():
+            assert source.resolve() in targets
+            assert (SITE / "mixed-precision-book.zip").resolve() in targets
+            assert json.loads(source.read_text("utf8"))["cells"][0]["id"] == "how-to-run-this"
+
+
+def test_a_notebook_downloads_over_http(page_watch, served):
+    watched = page_watch(accept_downloads=True)
+    opened = watched.open(f"{served}/book/numbers/bits.html")
+    opened.click(".dropdown-download-buttons > button")
+    with opened.expect_download() as download:
+        opened.click(".dropdown-download-buttons a[href$='.ipynb']")
+    assert download.value.suggested_filename == "bits.ipynb"
+
+
+def test_the_contents_page_counts_what_is_solved(page_watch, site):
+    opened = page_watch().open(f"{site.as_uri()}/{FIRST}")
+    assert opened.locator("[data-mp-widget=progress] a").count() > 10
