@@ -218,6 +218,22 @@ def test_an_operation_that_raises_has_a_row_and_a_missing_one_has_none():
     ]
 
 
+def test_a_cast_by_hand_comes_before_that_of_autocast_and_does_its_damage():
+    target, outs = torch.full((2, 2), 1e5), torch.eye(2)
+    with pytest.raises(TypeError, match=r"mm\(\) received an invalid combination"):
+        torch.mm(target @ outs)  # as Lightning's sample has it: one matrix
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch.mm(target.half(), outs)
+    with torch.autocast("cpu", dtype=BF16):
+        assert torch.mm(target.half(), outs).isnan().all()  # 1e5 is infinite in float16
+        assert torch.mm(target, outs)[0].tolist() == [99840, 99840]
+
+
+def test_where_no_dtype_is_named_a_cpu_and_a_tpu_take_bfloat16_and_cuda_float16():
+    found = {kind: torch.get_autocast_dtype(kind) for kind in ("cpu", "cuda", "xla")}
+    assert found == {"cpu": BF16, "cuda": F16, "xla": BF16}
+
+
 def test_measuring_disturbs_nothing():
     weight = torch.ones(2, 2, requires_grad=True)
     before = torch.random.get_rng_state()

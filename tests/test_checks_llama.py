@@ -34,7 +34,8 @@ def test_the_cache_is_that_of_the_formula():
 
 def test_the_prediction_about_no_bytes_is_that_of_the_two_runs():
     slow, fast = 1 / 11.47, 1 / 16.70
-    a = fast - (slow - fast) / (27.02 - 13.52) * 13.52
+    wide, narrow = (token_bytes.predicted("LLaMA 7B", weight_bits=n, other_bits=n).total for n in (32, 16))
+    a = fast - (slow - fast) / (wide - narrow) * narrow
     (right,) = (option for option in llama_questions.NO_BYTES.options if option.right)
     assert right.text == f"About {1 / a:.0f}"
     assert f"{1e3 * a:.1f} ms" in right.says
@@ -65,6 +66,23 @@ def reads_the_last_one_too(model, prompt, tokens):
 def test_the_loop_may_be_written_in_any_way(answer):
     outcome = llama.check_write(answer)
     assert outcome, outcome.message
+
+
+def reads_the_prompt_by_token(model, prompt, tokens):
+    cache = []
+    for token in prompt[:-1]:
+        model([token], cache)
+    found = prompt[-1:]
+    for _ in range(tokens):
+        found.append(int(model(found[-1:], cache)[-1].argmax()))
+    return found[1:]
+
+
+def test_a_prompt_read_by_token_is_right_and_told_that_one_call_is_enough():
+    outcome = llama.check_write(reads_the_prompt_by_token)
+    assert outcome
+    assert "the prompt in one call" in outcome.message
+    assert "in one call" not in llama.check_write(right).message
 
 
 def reads_all_into_one_cache(model, prompt, tokens):

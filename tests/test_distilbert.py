@@ -23,7 +23,7 @@ from utils import (
     results,
     review_task,
 )
-from utils.recipes import PLAIN, recipe
+from utils.recipes import ARMS, PLAIN, recipe
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05)
@@ -161,6 +161,18 @@ def test_pure_float16_ends_in_nan_and_the_record_names_the_step(task):
     assert math.isfinite(losses[step - 1])
     assert not math.isfinite(losses[step])
     assert abs(record.results["accuracy"] - 0.5) < 0.3  # every answer is the same class
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_every_arm_of_the_comparison_is_recorded_with_the_same_five_seeds(name):
+    asked = (name, "small", "imdb", "cpu")
+    every = records.load_all(experiment="distilbert")
+    runs = [run for run in every if (run.recipe, run.size, run.data_name, run.device["kind"]) == asked]
+    assert sorted(run.seeds for run in runs) == [(seed,) for seed in range(5)]
+    for run in runs:
+        assert {"accuracy", "cpu_seconds", "memory"} <= set(run.results)
+        assert (run.results["nan_step"] is not None) == (name == "16-true")
+        assert abs(run.results["accuracy"] - 0.5) < 0.02 or name != "16-true"
 
 
 def test_the_seed_of_a_run_decides_what_is_rounded_at_random_and_repeats_it(task, monkeypatch):

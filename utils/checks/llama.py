@@ -21,7 +21,7 @@ check_at_most = paper_table(
 )
 check_not_bytes = paper_table(
     NOT_BYTES,
-    says="With no bytes at all it would write 66.7 tokens a second. From there on, mend a and not the format.",
+    says="With no bytes at all it would write 66.7 tokens a second. A program on this line needs a smaller a.",
 )
 check_long_text = paper_table(
     LONG_TEXT, says="The weights are read once for all texts, the cache of each for itself. So servers count caches."
@@ -34,15 +34,16 @@ check_long_text = paper_table(
 class Oracle:
     """A model that is a rule: the next token depends on all tokens before it, and on their order.
 
-    `read` counts the tokens that were handed over, `caches` holds each cache that it was handed.
+    `read` counts the tokens that were handed over, `calls` how often, `caches` holds each cache that it was handed.
     """
 
     def __init__(self):
-        self.read, self.caches = 0, []
+        self.read, self.calls, self.caches = 0, 0, []
 
     def __call__(self, ids: list[int], cache: list[int]) -> torch.Tensor:
         """Read ids, append them to the cache, and return logits [len(ids), VOCABULARY]."""
         self.read += len(ids)
+        self.calls += 1
         if not any(cache is known for known in self.caches):
             self.caches.append(cache)
         logits = torch.zeros(len(ids), VOCABULARY)
@@ -70,6 +71,7 @@ def check_write(answer) -> Outcome:
     """A function (model, prompt, tokens) -> list of tokens that uses a cache."""
     if not callable(answer):
         return not_yet(f"The check needs the function itself, as in check_write(write): {answer!r}.")
+    in_one_call = True
     with time_limit(TIME_LIMIT_S):
         for prompt, tokens in (([3, 1, 4], 6), ([7], 4), ([2, 9, 9, 5, 1], 1)):
             model, given = Oracle(), list(prompt)
@@ -80,7 +82,11 @@ def check_write(answer) -> Outcome:
                 return not_yet("The function changes the prompt. Make a new list.")
             if fault := _fault(model, prompt, tokens, said):
                 return not_yet(fault)
-    return correct("The same tokens as by reading everything again, and each of them is read once.")
+            in_one_call = in_one_call and model.calls <= tokens + 1
+    return correct(
+        "The same tokens as by reading everything again, and each of them is read once."
+        + ("" if in_one_call else " Read the prompt in one call, though: then its weights are read once for all of it.")
+    )
 
 
 def _fault(model: Oracle, prompt: list[int], tokens: int, said: object) -> str | None:

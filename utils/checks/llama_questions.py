@@ -10,7 +10,7 @@ WHY_NOT_TWO = Choice(
     (
         Option(
             "Only the weights were halved: the cache of keys and values stayed in float32 and has to be read too",
-            "It has the dtype of the model, and for a short text it is small: a hundredth of the weights.",
+            "This program kept none. And one of 50 tokens would have two thousandths of the bytes of the weights.",
         ),
         Option(
             "A large part of the time of a token has nothing to do with bytes or with arithmetic",
@@ -23,7 +23,8 @@ WHY_NOT_TWO = Choice(
         ),
         Option(
             "One token at a time is too small a product for tensor cores, so the arithmetic takes as long as before",
-            "It is too small for them. But there is hardly any arithmetic: two operations for each weight read.",
+            "It is too small for them. But two operations for each weight and token are hardly any arithmetic: with"
+            " thirty tokens read, it takes a few of 60 ms.",
         ),
     ),
     predict=True,
@@ -35,11 +36,12 @@ NO_BYTES = Choice(
     (
         Option(
             "About 17, as in bfloat16: it was not the bytes that bound it",
-            "They took nearly half of its time, at the speed at which that program read them.",
+            "So it would be if the launches hid behind the card's work: the larger of the two, not their sum. The line"
+            " adds them, and to it the bytes are nearly half of the time.",
         ),
         Option(
             "About 31",
-            "1 / 32.5 ms. No format at all would have brought it to twice the speed that it had.",
+            "1 / 32.6 ms. No format at all would have brought it to twice the speed that it had.",
             True,
         ),
         Option("About 118, what the memory allows", "That is the limit with 13.2 GB and nothing else to wait for."),
@@ -51,7 +53,9 @@ NO_BYTES = Choice(
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
 
 
-def _at_most(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]) -> Number:
+def _at_most(
+    name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], hints: tuple[str, ...] = ()
+) -> Number:
     return Number(
         f"practice/llama/at-most{name}",
         f"7 billion weights, 1,400 GB/s. {text}: how many tokens a second at most?",
@@ -59,7 +63,7 @@ def _at_most(name: str, text: str, answer: str, *, says: str, wrong: dict[str, s
         says=says,
         wrong=wrong,
         otherwise="Count the GB that one step reads. Then 1,400 divided by that, times the texts.",
-        hints=("A step reads every weight once, and writes one token of each text.",),
+        hints=("A step reads every weight once, and writes one token of each text.", *hints),
         tolerance=0.01,
         unit="tokens/s",
     )
@@ -90,7 +94,9 @@ AT_MOST = {
             "400": "That is without the scales: 16 bits for every 32 weights, half a bit for each.",
             "311": "That is 5 bits a weight. 16 bits for 32 weights are half a bit.",
             "70": "16 bits are shared by 32 weights; each does not have its own.",
+            "88.9": "That is 18 bits a weight. It has 4, and its share of 16.",
         },
+        hints=("4 bits for each weight, and 16 bits that 32 of them share.",),
     ),
     EIGHT_TEXTS: _at_most(
         "-eight-texts",
@@ -109,6 +115,7 @@ AT_MOST = {
         says="14 + 7 = 21 GB for a token. It was written over a long time, and is read for each token.",
         wrong={
             "100": "That is without the cache. Attention reads all of it for each token.",
+            "33.3": "That is 42 GB. Each is read once for a token: 14 and 7.",
             "200": "That is the cache alone. The weights are read too.",
         },
     ),
@@ -142,6 +149,7 @@ NOT_BYTES = {
             "20": "That is the time with 5 GB. A part of it goes by the bytes.",
             "25": "That is the time with 10 GB. A part of it goes by the bytes.",
             "30": "Rates do not lie on a line in the bytes; times do.",
+            "0.015": "That is in seconds. In ms it is a thousand times that.",
         },
         unit="ms",
     ),
@@ -206,6 +214,7 @@ LONG_TEXT = {
             "262144": "16 bits are 2 bytes; or there is a factor of two too many.",
             "4096": "That is one layer. There are 32.",
             "1024": "That is the width of all keys of one layer. There are values, and 32 layers.",
+            "2097152": "That is 16 times too much: one token of one text, and 2 bytes a number.",
         },
         unit="bytes",
     ),
@@ -228,7 +237,9 @@ LONG_TEXT = {
         wrong={
             "68.7": "That is without sharing.",
             "1.074": "That is one text. Each of the 16 has a cache of its own.",
+            "8.59": "Those are the keys alone. There are as many values.",
             "16": "That is GiB. A GB is a billion bytes here; write it with two decimals.",
+            "17": "Nearly. Write it with two decimals.",
         },
         unit="GB",
     ),
