@@ -44,6 +44,9 @@ IMAGE = re.compile(r"!\[(?P<alt>[^\]]*)\]\([^)]*\)")
 BOXES = "note|tip|hint|important|caution|warning|attention|danger|error"
 ADMONITION = re.compile(rf"^[`:]{{3,}}\{{(?:{BOXES})\}}", re.MULTILINE)
 OPTION = re.compile(r"^:(\w[\w-]*):[ \t]*(.*)$", re.MULTILINE)
+UNITS = r"ns|[µu]s|ms|s|seconds?|[kMGT]B(?:/s)?|TFLOP/s|tokens a second|%|points?|times|dB|nats?"
+MEASUREMENT = re.compile(rf"(?<![\w.,^/])\d[\d,]*(?:\.\d+)? ?(?:{UNITS})(?![\w/])")
+FREE_SECTIONS = ("By hand", "Exercises")  # numbers worked out before the reader's eyes, and what an exercise gives
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,25 @@ def prose(text):
         return FENCE.sub(keep_directive, part)
 
     return re.sub(r"`+[^`]*`+", "", MATH.sub("", keep_prose(text)))
+
+
+def typed_measurements(cells):
+    """Numbers with a unit that stand in the prose, and neither come from a cell nor have a source beside them.
+
+    A paragraph with a citation is free, and so are its neighbours, for a source often stands before a list or a table.
+    Quoted claims are free, and the sections in which a number is worked out or given.
+    """
+    section, text = "", markdown(cells)
+    blocks = [block.strip() for block in re.split(r"\n[ \t]*\n", text)]
+    cited = [bool(CITATION.search(block)) for block in blocks]
+    for n, block in enumerate(blocks):
+        if block.startswith("## "):
+            section = block[3:].splitlines()[0].strip()
+        if section in FREE_SECTIONS or block.startswith("#") or any(cited[max(n - 1, 0) : n + 2]):
+            continue
+        for sentence in re.split(r"(?<=[.?!:;|]) |\n", re.sub(r'"[^"]*"', "", prose(block))):
+            if MEASUREMENT.search(sentence):
+                yield " ".join(sentence.split())
 
 
 def banned_words(cells):

@@ -91,6 +91,9 @@ def fp16(bits):
 
 VALUES = {
     # bits
+    "text 3: 65504 is (2 - 2^-10) * 2^15": ((2 - 2.0**-10) * 2.0**15, FLOAT16.max),
+    "text 3: and -65504 the lowest, in NumPy": (
+        [float(end) for end in (np.finfo(np.float16).max, np.finfo(np.float16).min)], [FLOAT16.max, -FLOAT16.max]),
     "W1: the smallest positive float16 is 2^-14 * 1/1024 = 5.96e-8": (digits(fp16("0 00000 0000000001"), 3), 5.96e-8),
     "W1: the printed formula 2^(1-15) * (1+1/1024) equals 6.109e-5": (
         digits(2.0 ** (1 - 15) * (1 + 1 / 1024), 4), 6.109e-5),
@@ -238,6 +241,14 @@ def test_w28_an_update_is_lost_below_half_an_ulp_of_the_weight_whatever_eps_is(w
     assert (float(quantize(w + update, FLOAT16)) == w) == lost
     assert (float(np.float16(w) + np.float16(update)) == w) == lost
     assert (float(torch.tensor(w).half() + torch.tensor(update).half()) == w) == lost
+
+
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=str)
+def test_text_13_no_value_of_the_format_is_nearer_to_a_third(fmt):
+    code = int(encode(1 / 3, fmt))
+    assert float(decode(code, fmt)) == float(quantize(1 / 3, fmt))
+    below, here, above = (abs(Fraction(float(decode(code + n, fmt))) - Fraction(1, 3)) for n in (-1, 0, 1))
+    assert here < min(below, above)
 
 
 # limits
