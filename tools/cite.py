@@ -1,0 +1,56 @@
+"""Write the public address of _config.yml into CITATION.cff and README.md, or take it out where none is set.
+
+Those two are read where nothing is built. Usage: .venv/bin/python tools/cite.py; tests/test_cite.py fails until it ran.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+FIELDS = {"url": "site", "repository-code": "repository"}  # a field of CITATION.cff -> a setting of public_address
+CITE = "To cite the book: [CITATION.cff](CITATION.cff)."
+CITED = re.compile(re.escape(CITE) + r".*")
+
+
+def address():
+    """The checked settings of `public_address` in _config.yml."""
+    from book_address import checked
+
+    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
+    return checked(config["sphinx"]["config"]["public_address"] or {})
+
+
+def citation(text, known):
+    """The text of CITATION.cff with a line for each address that is set, after its type."""
+    kept = [line for line in text.splitlines() if line.split(":")[0] not in FIELDS]
+    added = [f"{field}: {known[key]}" for field, key in FIELDS.items() if key in known]
+    after = next(at for at, line in enumerate(kept) if line.startswith("type:")) + 1
+    return "\n".join(kept[:after] + added + kept[after:]) + "\n"
+
+
+def readme(text, known):
+    """The text of README.md whose line on citing the book names the address that is set."""
+    place = known.get("site") or known.get("repository")
+    return CITED.sub(f"{CITE} The book is at <{place}>." if place else CITE, text)
+
+
+FILES = {"CITATION.cff": citation, "README.md": readme}
+
+
+def main():
+    """Write both files."""
+    known = address()
+    for name, write in FILES.items():
+        path = ROOT / name
+        path.write_text(write(path.read_text("utf8"), known), "utf8")
+    print(f"CITATION.cff and README.md name {known.get('site') or known.get('repository') or 'no address'}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
