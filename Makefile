@@ -3,14 +3,17 @@
 PYTHON := .venv/bin/python
 export OMP_WAIT_POLICY := PASSIVE
 .DEFAULT_GOAL := help
-.PHONY: help set-up book serve lab live test bench sweep
+.PHONY: help set-up book pdf serve lab live classroom test audit bench sweep
 
 help:
 	@echo "make book    build the HTML book from the committed outputs; prints the page to open"
+	@echo "make pdf     print the whole book into one PDF, with the browser of the tests"
 	@echo "make test    run all tests: units, notebooks, and the built pages in a real browser"
 	@echo "make serve   show the built book on a local port"
 	@echo "make lab     open the notebooks in JupyterLab"
 	@echo "make live    run every notebook on this machine and build the book with its results"
+	@echo "make classroom  write the exercises without solutions, to hand out or for nbgrader"
+	@echo "make audit   look the pinned packages up among the known vulnerabilities"
 	@echo "make bench   run the benchmarks; each prints ratios to its limit and to its peers"
 	@echo "make sweep   check rounding on all 2**32 float32 inputs (hours)"
 	@echo "Each of them first sets up .venv in this folder: some minutes the first time, 0.1 s later."
@@ -22,6 +25,10 @@ set-up:
 book: set-up
 	@$(PYTHON) tools/build.py
 
+pdf: book
+	@python3 tools/set_up.py --browser
+	@$(PYTHON) tools/pdf.py
+
 serve: book
 	@$(PYTHON) tools/serve.py
 
@@ -31,10 +38,16 @@ lab: set-up
 live: set-up
 	@$(PYTHON) tools/live.py
 
+classroom: set-up
+	@$(PYTHON) tools/classroom.py
+
 test:
 	@command -v python3 > /dev/null || { echo "python3 is missing: install Python 3.11, 3.12 or 3.13." >&2; exit 1; }
 	@python3 tools/set_up.py --browser
 	@$(PYTHON) tools/run_tests.py
+
+audit: set-up
+	@$(PYTHON) tools/audit.py
 
 bench: set-up
 	@$(PYTHON) tools/run_benchmarks.py

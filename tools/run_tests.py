@@ -42,8 +42,17 @@ def run_stage(arguments, environment):
     return process.returncode, counts
 
 
+def untracked():
+    """The files in this folder that git neither tracks nor ignores; none where this is no checkout."""
+    command = ["git", "ls-files", "--others", "--exclude-standard"]
+    try:
+        return set(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines())
+    except FileNotFoundError:
+        return set()
+
+
 def main(wanted):
-    """Run the stages named in `wanted`, or all of them; return 1 where one failed."""
+    """Run the stages named in `wanted`, or all of them; return 1 where one failed or left a file behind."""
     environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
     browser = browsers.find()
     if browser:
@@ -53,8 +62,11 @@ def main(wanted):
         if wanted and name not in wanted:
             continue
         print(f"\n== {name}: {meaning}", flush=True)
-        start = time.monotonic()
+        start, before = time.monotonic(), untracked()
         code, counts = run_stage(arguments, environment)
+        if left := sorted(untracked() - before):
+            print(f"{name} left files behind: {', '.join(left)}", file=sys.stderr)
+            code = code or 1
         summary.append((name, code, counts, time.monotonic() - start))
     print("\n== summary")
     for name, code, counts, seconds in summary:

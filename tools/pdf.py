@@ -1,0 +1,136 @@
+"""The whole book as one PDF: the built pages, put together and printed by the browser that the tests use.
+
+The book is printed twice: the first time shows on which page each chapter begins, the second has these numbers in its
+contents. Links between pages lead inside the PDF, whose outline holds all headings.
+Usage: .venv/bin/python tools/pdf.py [--output FILE] [PAGE ...], a page as in _toc.yml; without one, all of them.
+"""
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+
+import yaml
+
+import browsers
+from cite import address
+from one_page import OnePage
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILT = ROOT / "_build" / "html"
+PAPER = ROOT / "_build" / "pdf"
+MINUTES = 20  # how long the browser may take for one printing
+FOOTER = (
+    '<div style="font: 8px sans-serif; color: #4c545f; width: 100%; padding: 0 15mm; display: flex;'
+    ' justify-content: space-between"><span class="title"></span><span class="pageNumber"></span></div>'
+)
+OBJECT = re.compile(rb"(?:^|\n)(\d+) 0 obj\n(.*?)\nendobj", re.DOTALL)
+KIDS = re.compile(rb"/Kids \[([^\]]*)\]")
+REFERENCE = re.compile(rb"(\d+) 0 R")
+PLACE = re.compile(rb"/([^\s/<>\[\]()]+) \[(\d+) 0 R /XYZ")
+
+
+def objects(pdf):
+    """The numbered objects of a PDF as the browser writes it: {number: what stands in it}."""
+    return {int(number): content for number, content in OBJECT.findall(pdf)}
+
+
+def page_order(found):
+    """The numbers of the objects that are pages, in the order of reading.
+
+    Raises ValueError where the PDF has no tree of pages.
+    """
+    trees = {number: content for number, content in found.items() if b"/Type /Pages" in content}
+    roots = [number for number, content in trees.items() if b"/Parent" not in content]
+    if len(roots) != 1:
+        raise ValueError(f"the PDF has {len(roots)} trees of pages instead of one")
+
+    def leaves(number):
+        if number not in trees:
+            return [number]
+        kids = KIDS.search(trees[number])
+        return [leaf for kid in REFERENCE.findall(kids[1]) for leaf in leaves(int(kid))]
+
+    return leaves(roots[0])
+
+
+def page_numbers(pdf):
+    """The page, counted from 1, of each place that something links to: {name: page}."""
+    found = objects(pdf)
+    order = {number: at for at, number in enumerate(page_order(found), 1)}
+    return {
+        name.decode(): order[int(page)]
+        for content in found.values()
+        for name, page in PLACE.findall(content)
+        if int(page) in order
+    }
+
+
+def about(known):
+    """The lines of the cover, from CITATION.cff, and the address where the book has one."""
+    facts = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))
+    lines = [facts["abstract"], f"Version {facts['version']}, {facts['date-released']}"]
+    lines.append("Text: CC BY 4.0. Code: BSD-3-Clause. Widgets are shown as they are without a browser.")
+    if place := known.get("site") or known.get("repository"):
+        lines.append(f'<a href="{place}">{place}</a>')
+    return lines
+
+
+def print_page(browser, path):
+    """Print an HTML file and return the PDF."""
+    page = browser.new_page(java_script_enabled=False)
+    page.set_default_timeout(MINUTES * 60_000)
+    page.goto(path.as_uri(), wait_until="load", timeout=MINUTES * 60_000)
+    pdf = page.pdf(
+        prefer_css_page_size=True,
+        print_background=True,
+        outline=True,
+        tagged=True,
+        display_header_footer=True,
+        header_template="<span></span>",
+        footer_template=FOOTER,
+    )
+    page.close()
+    return pdf
+
+
+def write(book, path):
+    """Print the book into the file `path` and return its number of pages."""
+    from playwright.sync_api import sync_playwright
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    source = PAPER / "book.html"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browsers.find(), args=["--no-sandbox", "--disable-gpu"])
+        source.write_text(book.html({}), "utf8")
+        numbers = page_numbers(print_page(browser, source))
+        source.write_text(book.html(numbers), "utf8")
+        pdf = print_page(browser, source)
+        browser.close()
+    if page_numbers(pdf) != numbers:
+        raise ValueError("the numbers in the contents moved the chapters; nothing was written")
+    path.write_bytes(pdf)
+    return len(page_order(objects(pdf)))
+
+
+def main(arguments):
+    """Write the PDF and say where it is."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=PAPER / "mixed-precision-bit-by-bit.pdf")
+    parser.add_argument("pages", nargs="*", help="pages as in _toc.yml; all of them without one")
+    options = parser.parse_args(arguments)
+    if not (BUILT / "index.html").exists():
+        print(f"{BUILT} holds no built book; run `make book` first", file=sys.stderr)
+        return 1
+    start, known = time.monotonic(), address()
+    book = OnePage(ROOT, BUILT, about(known), options.pages, known.get("site", ""))
+    count = write(book, options.output)
+    size, seconds = options.output.stat().st_size / 1e6, time.monotonic() - start
+    print(f"{options.output}: {count} pages, {size:.1f} MB, {seconds:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
