@@ -15,6 +15,9 @@ from lean_text import lean_script
 
 # what sphinx-thebe appends to the text of each page, where no script reads it
 THEBE = re.compile(r'<script type="text/x-thebe-config">.*?</script>\s*<script>kernelName = [^<]*</script>', re.DOTALL)
+# KaTeX's sign that a function is applied, with nothing behind it to apply it to: e_{\max} gets three children, which
+# Firefox refuses to draw and to read aloud
+APPLIED_TO_NOTHING = re.compile("<mo>\u2061</mo>(?=</)")
 logger = logging.getLogger(__name__)
 SCRIPT = Path(__file__).with_name("scrollable_math.js")
 SIGNS = {"design-tabs": "sd-tab-", "katex": 'class="katex'}  # part of a file's name -> what it works on
@@ -48,7 +51,7 @@ def is_idle(file, context):
 def mend_body(app, pagename, templatename, context, doctree):
     """Correct the text of a page: docutils' citations are no items of its list, and a picture keeps its shape."""
     if "body" in context:
-        context["body"] = page_images.mend_tags(THEBE.sub("", context["body"]))
+        context["body"] = page_images.mend_tags(APPLIED_TO_NOTHING.sub("", THEBE.sub("", context["body"])))
         citations = 'class="citation-list">'
         context["body"] = context["body"].replace(f'<div role="list" {citations}', f"<div {citations}")
 

@@ -26,6 +26,8 @@ HANDLER = re.compile(r'\son\w+="[^"]*"|\s(?:href|src|action)="\s*javascript:')
 PRINT = ' onclick="window.print()"'
 PRINT_SCRIPT = 'addEventListener("click", ({ target }) => target.closest("[data-mp-print]") && print());'
 NAME = "mp-style"
+# Firefox fetches the next page ahead, as a thing of no kind that the policy allows, and calls the refusal an error.
+AHEAD = re.compile(r'\s*<link rel="next"(?:[^>"]|"[^"]*")*>')
 CHARSET = re.compile(r'<meta charset="[^"]*"\s*/?>', re.IGNORECASE)
 
 
@@ -99,7 +101,7 @@ def protect(page):
     """
     if "Content-Security-Policy" in page:
         return page
-    page = lift_styles(page.replace(PRINT, " data-mp-print"))
+    page = lift_styles(AHEAD.sub("", page).replace(PRINT, " data-mp-print"))
     if found := handlers(page):
         raise ValueError(f"inline handlers, which the content security policy refuses: {', '.join(found)}")
     if not CHARSET.search(page):
