@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import axe_page
+
 SITE = Path(__file__).parents[2] / "_build" / "html"
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 900}
@@ -93,14 +95,6 @@ def test_page_without_javascript_shows_its_text_and_the_static_widgets(page, pag
         assert place.bounding_box()["height"] > 0
 
 
-# preload: axe would fetch the style sheets again; resultTypes: what it says of kept rules takes as long as the rules
-SERIOUS = """
-(rules) => axe.run(document, { preload: false, resultTypes: ["violations"], rules }).then(({ violations }) =>
-  violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).flatMap(({ id, nodes }) =>
-    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)}\n   ${failureSummary}`)))
-"""
-
-
 # After a change of width the theme tells anew which boxes of code scroll, and lets the keyboard reach them.
 REACHED = (
     "() => ![...document.querySelectorAll('pre')].some((box) => box.scrollWidth > box.clientWidth && box.tabIndex < 0)"
@@ -110,19 +104,19 @@ REACHED = (
 @pytest.mark.parametrize("page", [page for page in PAGES if page != LEADS_ON])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_page_opens_over_http_and_axe_finds_nothing_serious(page, scheme, page_watch, http_site):
-    from axe_playwright_python.sync_playwright import Axe
-
     watched = page_watch(viewport=DESK, color_scheme=scheme)
     opened = watched.open(f"{http_site}/{page}")
     assert watched.problems == []
     if page in CHAPTERS:  # the page for an address that leads nowhere follows the system without a script
         assert opened.evaluate("document.documentElement.dataset.theme") == scheme
-    opened.evaluate(Axe().axe_script)
-    assert opened.evaluate(SERIOUS, {}) == []
-    if scheme == "dark":  # once at 390 pixels: what a colour stands on does not depend on the width
-        opened.set_viewport_size(PHONE)
-        opened.wait_for_function(REACHED)
-        assert opened.evaluate(SERIOUS, {"color-contrast": {"enabled": False}}) == [], "at 390 pixels"
+    axe_page.start(opened)
+    # every text in light at 1280 pixels; elsewhere one text of each kind, what is folded included
+    assert axe_page.serious(opened, each_kind_once=scheme == "dark") == [], "at 1280 pixels"
+    opened.set_viewport_size(PHONE)
+    opened.wait_for_function(REACHED)
+    axe_page.unfold(opened)
+    opened.wait_for_function(REACHED)
+    assert axe_page.serious(opened, each_kind_once=True) == [], "at 390 pixels, unfolded"
 
 
 # The theme's rules that the built sheet lacks and that an element of the page would match.

@@ -1,0 +1,66 @@
+"""axe in a page: what is serious, and a way to judge the colours of a long page in a tenth of the time.
+
+Contrast takes two thirds of axe's time, and a page of code has thousands of texts in a few dozen colours. `mark` picks
+one text of each kind: of one colour, size, weight and ground. The ground is what the text's ancestors paint.
+"""
+
+from axe_playwright_python.sync_playwright import Axe
+
+# preload: axe would fetch the style sheets again; resultTypes: what it says of kept rules takes as long as the rules
+SERIOUS = """
+(rules) => axe.run(document, { preload: false, resultTypes: ["violations"], rules }).then(({ violations }) =>
+  violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)}\\n   ${failureSummary}`)))
+"""
+MARK = """
+() => {
+  const grounds = new Map([[null, ""]]);
+  const ground = (element) => {
+    if (!grounds.has(element)) {
+      const { backgroundColor, backgroundImage, opacity, filter } = getComputedStyle(element);
+      const own = [backgroundColor, backgroundImage, opacity, filter].join();
+      const nothing = "rgba(0, 0, 0, 0),none,1,none";
+      grounds.set(element, ground(element.parentElement) + (own === nothing ? "" : `${own};`));
+    }
+    return grounds.get(element);
+  };
+  const holdsText = (element) => element.matches("input, select, textarea") ||
+    [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+  const seen = new Set();
+  for (const element of document.body.querySelectorAll("*")) {
+    element.removeAttribute("data-one-of-its-kind");
+    if (!holdsText(element) || !element.checkVisibility({ visibilityProperty: true })) continue;
+    const { color, fontSize, fontWeight, textShadow } = getComputedStyle(element);
+    const kind = [color, fontSize, fontWeight, textShadow, ground(element)].join("|");
+    if (!seen.has(kind)) element.setAttribute("data-one-of-its-kind", "");
+    seen.add(kind);
+  }
+  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-one-of-its-kind]" }] });
+}
+"""
+UNFOLD = """
+() => {
+  for (const box of document.querySelectorAll("details:not([open])")) box.open = true;
+  for (const motion of document.getAnimations()) motion.finish(); // a text that fades in has no contrast yet
+}
+"""
+
+
+def start(page):
+    """Load axe into the page, past its policy."""
+    page.evaluate(Axe().axe_script)
+
+
+def serious(page, *, each_kind_once=False):
+    """What axe finds serious or critical, one text for each element.
+
+    each_kind_once: judge the contrast of one text of each kind alone, from now on.
+    """
+    if each_kind_once:
+        page.evaluate(MARK)
+    return page.evaluate(SERIOUS, {})
+
+
+def unfold(page):
+    """Open all that is folded, for what is not shown is not judged."""
+    page.evaluate(UNFOLD)

@@ -1,0 +1,41 @@
+"""The shortened judgement of colours finds what the whole one finds, folded places and widths of their own included."""
+
+import pytest
+
+from tests.browser import axe_page
+
+TEXTS = "".join(f"<span>word {n}</span> " for n in range(200))
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Colours</title><style>{style}</style></head>
+<body><main><h1>Colours</h1><p>{texts}</p>
+<details><summary>More</summary><p class="folded">folded text</p></details>
+<div class="card"><p class="carded">text on a card</p></div></main></body></html>"""
+FAULTS = {
+    "one word of many": ("span:nth-of-type(150) { color: #bbb }", "word 149"),
+    "the ground of a card": (".card { background: #555 }", "text on a card"),
+    "a faded card": (".card { opacity: 0.4 }", "text on a card"),
+    "on a phone alone": ("@media (max-width: 400px) { h1 { color: #ccc } }", "Colours"),
+    "in a folded place": (".folded { color: #ddd }", "folded text"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_found_and_nothing_else(fault, page_watch):
+    style, text = FAULTS[fault]
+    page = page_watch(viewport={"width": 390, "height": 844}).page
+    page.set_content(PAGE.format(style=style, texts=TEXTS))
+    axe_page.start(page)
+    axe_page.unfold(page)
+    whole = axe_page.serious(page)
+    assert [found for found in whole if text not in found] == []
+    assert len(whole) == 1
+    assert axe_page.serious(page, each_kind_once=True) != []
+    assert page.locator("[data-one-of-its-kind]").count() < 10
+
+
+def test_a_page_without_a_fault_has_none_and_a_text_that_fades_in_is_waited_for(page_watch):
+    page = page_watch().page
+    fading = "@keyframes in { from { opacity: 0.1 } } details[open] .folded { animation: in 60s }"
+    page.set_content(PAGE.format(style=fading, texts=TEXTS))
+    axe_page.start(page)
+    axe_page.unfold(page)
+    assert axe_page.serious(page, each_kind_once=True) == []
