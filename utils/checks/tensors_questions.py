@@ -34,7 +34,7 @@ LOGITS_LOST = Choice(
 )
 WHICH_END = Choice(
     "training/tensors/predict-which-end",
-    "Weights, activations, the gradients of both, and the updates, in the middle of the fine-tuning. One of the five "
+    "Weights, activations, the gradients of both, and the updates, in the middle of the training. One of the five "
     "does not fit into float16. Which, and at which end?",
     (
         Option(
