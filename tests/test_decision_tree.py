@@ -10,7 +10,7 @@ from utils.decide import decide
 from utils.recipe_facts import CARDS, TASKS
 from utils.symptoms import SYMPTOMS
 from utils.widgets.decision_tree import DecisionTree
-from utils.widgets.decision_tree_facts import CHAPTERS, MEND, facts, path, verdict
+from utils.widgets.decision_tree_facts import CHAPTERS, MEND, facts, page_of, path, verdict
 
 ROOT = Path(__file__).parents[1]
 
@@ -52,6 +52,14 @@ def test_the_static_page_has_the_answer_and_every_symptom():
     assert verdict(DecisionTree().decision) in text
     for symptom in SYMPTOMS.values():
         assert symptom.words in text
+
+
+def test_the_static_page_links_each_look_to_its_chapter():
+    shown = re.findall(r"→ (?:<a href='([^']+)'>)?([^<]+)", DecisionTree().static_html())
+    looks = [chapter for symptom in SYMPTOMS.values() for _, chapter in symptom.looks]
+    assert shown == [(page_of(chapter), CHAPTERS[chapter]) for chapter in looks]
+    assert page_of("hardware/memory") == "../hardware/memory.html"  # from practice/
+    assert page_of("practice/debugging") == ""  # the page that the widget is on
 
 
 def test_every_chapter_that_a_symptom_names_has_a_title():

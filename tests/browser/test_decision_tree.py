@@ -125,6 +125,8 @@ def test_every_symptom_has_its_looks(show, name):
     press(page, SYMPTOMS[name].words)
     shown = page.locator(".mp-dt-path:visible li").all_inner_texts()
     assert shown == [f"{look} → {words.CHAPTERS[chapter]}" for look, chapter in SYMPTOMS[name].looks]
+    links = page.locator(".mp-dt-path:visible a").evaluate_all("found => found.map(link => link.getAttribute('href'))")
+    assert links == [words.page_of(chapter) for _, chapter in SYMPTOMS[name].looks if words.page_of(chapter)]
     assert not field(page, "Card").is_visible()
     assert SYMPTOMS[name].looks[0][0] in page.get_by_role("status").inner_text()
 
@@ -173,5 +175,8 @@ def test_a_notebook_sees_what_the_reader_sets_and_the_listeners_go(hosted):
     assert page.evaluate("model.sent.at(-1).task") == "generate"
     page.evaluate("model.state.card = 'T4'; model.fire('change:card')")
     assert page.locator(".mp-dt-verdict").inner_text() == words.verdict(decide("T4", "generate", batch=8))
+    page.get_by_role("button", name="mend a run").click()
+    assert page.locator(".mp-dt-path:visible li").count() > 1
+    assert page.locator(".mp-dt-path a").count() == 0  # no book lies around a notebook
     page.evaluate("cleanup()")
     assert page.evaluate("listeners.length") == 0

@@ -95,6 +95,9 @@ function dtResult(h, facts) {
   };
 }
 
+/** Whether this is a page of the built book, where the other chapters lie beside it; JupyterLab has other addresses. */
+const inBook = () => document.querySelector("[data-mp-widget]") !== null;
+
 /** What to look at, given what a run shows. */
 function dtLooks(h, facts, actions) {
   const buttons = dtButtons(h, "What the run shows", facts.symptoms, (symptom) => actions.set({ symptom }));
@@ -104,7 +107,8 @@ function dtLooks(h, facts, actions) {
     draw({ symptom }) {
       const [, words, rows] = facts.symptoms.find(([name]) => name === symptom);
       buttons.draw(symptom);
-      looks.replaceChildren(...rows.map(([look, chapter]) => h("li", {}, h("span", { class: "mp-dt-question" }, look), " ", h("span", { class: "mp-dt-answer" }, `→ ${chapter}`))));
+      const named = (chapter, page) => (page && inBook() ? h("a", { href: page }, chapter) : chapter);
+      looks.replaceChildren(...rows.map(([look, chapter, page]) => h("li", {}, h("span", { class: "mp-dt-question" }, look), " ", h("span", { class: "mp-dt-answer" }, "→ ", named(chapter, page)))));
       return `${words}: ${rows.length} looks, the first: ${rows[0][0]}`;
     },
   };

@@ -9,7 +9,7 @@ from utils.recipe_facts import TASKS
 from utils.symptoms import SYMPTOMS
 from utils.widgets.amounts import bytes_text
 from utils.widgets.book_widget import BookWidget
-from utils.widgets.decision_tree_facts import CHAPTERS, ITEMS, LEFT_OUT, MEND, facts, path, verdict
+from utils.widgets.decision_tree_facts import CHAPTERS, ITEMS, LEFT_OUT, MEND, facts, page_of, path, verdict
 
 DECIDES = ("card", "memory", "cards", "model", "optimizer", "batch", "length")
 
@@ -85,9 +85,14 @@ class DecisionTree(BookWidget):
             parts += [f"<p>{html.escape(what)}: {html.escape(verdict(self.decision))}</p>", _list(steps)]
             parts += [f"<table><thead>{head}</thead><tbody>{rows}</tbody></table><p>{LEFT_OUT}</p>"]
         for symptom in SYMPTOMS.values():
-            looks = [f"{look} → {CHAPTERS[chapter]}" for look, chapter in symptom.looks]
-            parts.append(f"<p><strong>{html.escape(symptom.words)}</strong></p>{_list(looks)}")
+            looks = "".join(f"<li>{html.escape(look)} → {_link(chapter)}</li>" for look, chapter in symptom.looks)
+            parts.append(f"<p><strong>{html.escape(symptom.words)}</strong></p><ol>{looks}</ol>")
         return "".join(parts)
+
+
+def _link(chapter: str) -> str:
+    title, page = html.escape(CHAPTERS[chapter]), page_of(chapter)
+    return f"<a href='{page}'>{title}</a>" if page else title
 
 
 def _list(lines: list[str]) -> str:

@@ -8,7 +8,7 @@ from utils.architectures import NAMED
 from utils.decide import BITS, MOST, MOST_CARDS, ROOF, Decision
 from utils.recipe_facts import CARDS, TASKS, suited
 from utils.roofline import ROOFS
-from utils.symptoms import SYMPTOMS
+from utils.symptoms import HERE, SYMPTOMS
 from utils.widgets import model_size_facts
 from utils.widgets.amounts import bytes_text, few_digits
 
@@ -33,7 +33,7 @@ ITEMS = {
     "cache": "keys and values",
 }
 CHAPTERS = {
-    "practice/debugging": "this chapter",
+    HERE: "this chapter",
     "training/master_weights": "Master weights",
     "numbers/limits": "Overflow, underflow, NaN",
     "training/tensors": "Where real tensors live",
@@ -47,6 +47,11 @@ CHAPTERS = {
     "your_machine": "Your machine",
 }
 LEFT_OUT = "A tenth of each card is left for what is not counted: temporaries, workspaces, the CUDA context."
+
+
+def page_of(chapter: str) -> str:
+    """Return the address of a chapter's page from the widget's own; empty for that itself."""
+    return "" if chapter == HERE else f"../{chapter}.html"
 
 
 def multiplies(card: str) -> str:
@@ -114,7 +119,7 @@ def facts() -> dict:
         "generating": GENERATING,
         "items": [[name, label] for name, label in ITEMS.items()],
         "symptoms": [
-            [name, symptom.words, [[look, CHAPTERS[chapter]] for look, chapter in symptom.looks]]
+            [name, symptom.words, [[look, CHAPTERS[chapter], page_of(chapter)] for look, chapter in symptom.looks]]
             for name, symptom in SYMPTOMS.items()
         ],
         "most": MOST,
