@@ -117,6 +117,14 @@ def test_it_leads_to_a_chapter(entry):
         assert anchor in anchors(page) or not anchor, f"{path} has no #{anchor}"
 
 
+@EVERY
+def test_its_chapters_link_back_once(entry):
+    """Whoever reads the refutation finds the row; more than one link a chapter would be noise."""
+    for path, _ in LINK.findall(entry.text.split("*Chapter:*")[-1]):
+        text = rules.markdown(rules.read_page((PAGE.parent / path).resolve()))
+        assert text.count(f"(#w{entry.number})") == 1, path
+
+
 def test_the_table_has_a_row_for_each_in_order():
     rows = ROW.findall(rules.markdown(CELLS))
     assert [int(number) for number, *_ in rows] == list(NUMBERS)
