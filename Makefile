@@ -3,11 +3,12 @@
 PYTHON := .venv/bin/python
 export OMP_WAIT_POLICY := PASSIVE
 .DEFAULT_GOAL := help
-.PHONY: help set-up book pdf serve lab live classroom test audit bench sweep
+.PHONY: help set-up book pdf epub serve lab live classroom test audit bench sweep
 
 help:
 	@echo "make book    build the HTML book from the committed outputs; prints the page to open"
 	@echo "make pdf     print the whole book into one PDF, with the browser of the tests"
+	@echo "make epub    the whole book as an EPUB, for readers of electronic books"
 	@echo "make test    run all tests: units, notebooks, and the built pages in a real browser"
 	@echo "make serve   show the built book on a local port"
 	@echo "make lab     open the notebooks in JupyterLab"
@@ -28,6 +29,9 @@ book: set-up
 pdf: book
 	@python3 tools/set_up.py --browser
 	@$(PYTHON) tools/pdf.py
+
+epub: book
+	@$(PYTHON) tools/epub.py
 
 serve: book
 	@$(PYTHON) tools/serve.py
