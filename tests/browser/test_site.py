@@ -166,6 +166,85 @@ def test_a_notebook_downloads_over_http(page_watch, served):
     assert download.value.suggested_filename == "bits.ipynb"
 
 
+def test_the_menu_of_downloads_opens_for_hands_and_keys_and_closes(page_watch, served):
+    watched = page_watch()
+    page = watched.open(f"{served}/book/numbers/bits.html")
+    opener, menu = page.locator(".dropdown-download-buttons > button"), page.locator(".dropdown-menu")
+    heading = page.locator("article h1").first
+
+    def state():
+        return menu.is_visible(), opener.get_attribute("aria-expanded")
+
+    assert state() == (False, "false")
+    opener.click()
+    heading.hover()  # the theme also opens it below the pointer
+    assert state() == (True, "true")
+    box = menu.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= page.evaluate("document.documentElement.clientWidth")
+    heading.click()
+    assert state() == (False, "false")
+    opener.focus()
+    for key, text in {"ArrowDown": ".ipynb", "ArrowUp": ".ipynb", "End": ".ipynb"}.items():
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.textContent.trim()") == text
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.textContent.trim()") == "code"
+    page.keyboard.press("Escape")
+    assert state() == (False, "false")
+    assert page.evaluate("document.activeElement.dataset.bsToggle") == "dropdown"
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("document.activeElement.textContent.trim()") == ".pdf"
+    page.keyboard.press("Tab")
+    assert state() == (False, "false")
+    assert watched.problems == []
+
+
+def test_a_button_shows_its_name_to_the_pointer_and_to_the_keyboard(page_watch, served):
+    page = page_watch().open(f"{served}/book/numbers/bits.html")
+    button, tip = page.locator("button.theme-switch-button").last, page.locator("[role=tooltip]")
+    for begin, end in ((button.hover, page.locator("article h1").first.hover), (button.focus, button.blur)):
+        begin()
+        tip.wait_for()
+        assert tip.inner_text() == "Color mode"
+        at, below = button.bounding_box(), tip.bounding_box()
+        assert below["y"] >= at["y"] + at["height"]
+        end()
+        tip.wait_for(state="detached")
+    button.focus()
+    tip.wait_for()
+    page.keyboard.press("Escape")
+    tip.wait_for(state="detached")
+    unnamed = page.eval_on_selector_all(
+        "[data-bs-toggle]", "all => all.filter((one) => !one.textContent.trim() && !one.ariaLabel).map((one) => one.id)"
+    )
+    assert unnamed == []
+
+
+def test_the_button_back_to_the_top_comes_when_a_reader_turns_back(page_watch, served):
+    page = page_watch(viewport={"width": 390, "height": 844}).open(f"{served}/book/numbers/bits.html")
+    back = page.locator("#pst-back-to-top")
+    for place in (3000, 2500):
+        assert not back.is_visible()
+        page.evaluate("place => new Promise((go) => { onscroll = go; scrollTo(0, place) })", place)
+    back.click()
+    page.wait_for_function("scrollY === 0")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_has_its_theme_and_its_fonts_before_the_theme_script_runs(scheme, page_watch, served):
+    watched = page_watch(color_scheme=scheme)
+    watched.page.route("**/pydata-sphinx-theme.js*", lambda route: route.abort())
+    asked = []
+    watched.page.on("request", lambda request: asked.append(request.url))
+    watched.page.goto(f"{served}/book/numbers/bits.html")
+    assert watched.page.evaluate("document.documentElement.dataset.theme") == scheme
+    states = watched.page.evaluate("[...document.fonts].map((face) => [face.family, face.status])")
+    assert {status for _, status in states} == {"loaded"}
+    assert {"KaTeX_Main", "KaTeX_Math"} <= {family.strip('"') for family, _ in states}
+    assert [url for url in asked if ".woff" in url] == []
+
+
 def test_the_contents_page_counts_what_is_solved(page_watch, site):
     opened = page_watch().open(f"{site.as_uri()}/{FIRST}")
     assert opened.locator("[data-mp-widget=progress] a").count() > 10
