@@ -17,6 +17,7 @@ from utils.questions import Choice, Number, Task, judge, number, placeholder
 # number, the text of an option, or a dict of these. Whatever takes something else stands here.
 KINDS = {
     "autocast.check_no_second_cast": "class",
+    "capstone.check_plan": "own",  # a plan and a number
     "distilbert.check_rescue": "class",
     "loss_scaling.check_clipped_step": "step",  # a function that does something
     "loss_scaling.check_scheduled_step": "step",
