@@ -308,7 +308,7 @@ def test_a_lean_style_sheet_keeps_its_selectors_and_values():
 
 
 PAGE = """<div class="used here" id="place"><script>node.className = "later"; name = "bs-" + kind;</script></div>"""
-SOURCE = """@charset "UTF-8"; /* gone */
+SOURCE = """@charset "UTF-8"; /* gone */ /*! Licensed under MIT */
 .used, .unused { color: red; /* gone */ }
 #place .used.here:hover { a: url("x;}.y") }
 .used:not(.unused) { b: 1 }
@@ -326,6 +326,7 @@ h1[data-x=".unused"] { e: 1 }
 def test_rules_that_no_page_and_no_script_needs_leave_the_style_sheet():
     used = used_styles.Used([PAGE], ["const more = `${thing}`;"])
     assert used_styles.lean_sheet(SOURCE, used).splitlines() == [
+        "/*! Licensed under MIT */",
         '@charset "UTF-8";',
         ".used{color: red;}",
         '#place .used.here:hover{a: url("x;}.y")}',

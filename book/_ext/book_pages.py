@@ -14,7 +14,7 @@ import joined_files
 import math_fonts
 import page_images
 import used_styles
-from lean_text import lean_script
+from lean_text import LICENCE, lean_script
 
 # what sphinx-thebe appends to the text of each page, where no script reads it
 THEBE = re.compile(r'<script type="text/x-thebe-config">.*?</script>\s*<script>kernelName = [^<]*</script>', re.DOTALL)
@@ -28,7 +28,6 @@ MENUS = FOLDER / "page_menus.js"  # a file of the site, in the place of Bootstra
 CODE = re.compile(r'(<div class="highlight"><pre>)(.*?)(</pre>)', re.DOTALL)
 PLAIN = re.compile(r'<span class="[pw]">([^<]*)</span>')
 FIRST_COMMENT = re.compile(r"\s*/\*.*?\*/", re.DOTALL)
-LICENCE = re.compile(r"copyright|licen[cs]e", re.IGNORECASE)
 SIGNS = {"design-tabs": "sd-tab-", "katex": 'class="katex'}  # part of a file's name -> what it works on
 
 

@@ -10,7 +10,7 @@ import zlib
 
 import tinycss2
 
-from lean_text import lean_style, lean_tokens
+from lean_text import LICENCE, lean_style, lean_tokens
 
 OWN = re.compile(r"book[^/]*\.css|widgets/.*")
 NAMES = re.compile(r'\b(?:class|id)="([^"]*)"')
@@ -72,10 +72,16 @@ def lean_rule(rule, used):
     return rule.serialize() + "\n"
 
 
+def licences(text):
+    """The comments of a style sheet that name a licence."""
+    rules = tinycss2.parse_stylesheet(text, skip_whitespace=True)
+    return [rule.serialize() for rule in rules if rule.type == "comment" and LICENCE.search(rule.value)]
+
+
 def lean_sheet(text, used):
-    """A style sheet without comments and without the rules that no page needs."""
+    """A style sheet without the rules that no page needs and without comments, those of its licences first."""
     rules = tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True)
-    return "".join(lean_rule(rule, used) for rule in rules)
+    return "".join([*(f"{comment}\n" for comment in licences(text)), *(lean_rule(rule, used) for rule in rules)])
 
 
 def checksum(path):
