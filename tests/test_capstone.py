@@ -312,6 +312,26 @@ def test_a_record_gives_the_result_back(tiny, tmp_path):
     json.dumps(loaded.results)
 
 
+def test_a_summary_has_a_row_a_plan_and_the_highest_loss_first():
+    def result(name, seed, loss, *, peak=2_000_000, expected=10.0):
+        return capstone.Result(named(name), seed, 1_900_000, peak, expected, 12.0 + seed, loss, None)
+
+    found = [result("bf16-true-32x2", 0, 0.2), result("bf16-true-32x2", 1, 0.3, peak=2_100_000)]
+    found += [result("16-mixed-32x2", 0, 0.5, expected=None)]
+    first, second = capstone.summary(found)
+    assert first == {
+        "plan": "16-mixed-32x2",
+        "MB promised": "1.9",
+        "MB": "2.0",
+        "ms promised": "-",
+        "ms": "12.0",
+        "held-out loss": "0.500",
+    }
+    assert (second["MB"], second["ms promised"], second["ms"]) == ("2.1", "10.0", "12.5")
+    assert second["held-out loss"] == experiment.interval([0.2, 0.3], digits=3)
+    assert [line.split()[0] for line in capstone.table(found).splitlines()] == ["plan", first["plan"], second["plan"]]
+
+
 def test_full_plans_fill_a_card(monkeypatch):
     given = problem("full", device=CPU)
     monkeypatch.setattr(plans.models, "llama", None)  # nothing is built to find them
@@ -346,7 +366,7 @@ def test_the_command_line_runs_each_plan_and_seed_once(short, tmp_path, capsys):
     assert "16-true: Adam's eps" in out
     assert out.count("Adam's eps") == 1
     rows = [line.split() for line in out.splitlines() if line.startswith(("bf16-true-32x2", "32-true-32x2"))]
-    assert [row[0] for row in rows] == ["32-true-32x2", "bf16-true-32x2"]
+    assert {row[0] for row in rows} == {"32-true-32x2", "bf16-true-32x2"}
     assert all("±" in row for row in rows)
     found = records.load_all(tmp_path, experiment="capstone")
     assert {(record.recipe, record.seeds) for record in found} == set(

@@ -122,17 +122,33 @@ def filling(given: Problem) -> list[Plan]:
     return found
 
 
+def summary(found: list[Result]) -> list[dict[str, str]]:
+    """Return the results as texts by heading, one row a plan, the highest loss first.
+
+    Bytes are the most of all seeds, times their mean, the loss carries the 95 % Student interval over them.
+    """
+    plans: dict[Plan, list[Result]] = {}
+    for result in found:
+        plans.setdefault(result.plan, []).append(result)
+    return [_row(runs) for runs in sorted(plans.values(), key=lambda runs: -max(run.loss for run in runs))]
+
+
+def _row(runs: list[Result]) -> dict[str, str]:
+    expected = [run.predicted_ms for run in runs]
+    return {
+        "plan": runs[0].plan.name,
+        "MB promised": f"{runs[0].predicted_peak / 1e6:,.1f}",
+        "MB": f"{max(run.peak for run in runs) / 1e6:,.1f}",
+        "ms promised": "-" if None in expected else f"{sum(expected) / len(runs):.1f}",
+        "ms": f"{sum(run.ms for run in runs) / len(runs):.1f}",
+        "held-out loss": experiment.interval((run.loss for run in runs), digits=3),
+    }
+
+
 def table(found: list[Result]) -> str:
-    """Return the results as aligned text, one row a plan: bytes, milliseconds, loss with the interval of its seeds."""
-    rows = [("plan", "MB predicted", "MB", "ms predicted", "ms", "held-out loss")]
-    for _, group in itertools.groupby(sorted(found, key=lambda one: one.plan.name), key=lambda one: one.plan):
-        runs = list(group)
-        first, expected = runs[0], [run.predicted_ms for run in runs]
-        promised = "-" if None in expected else f"{sum(expected) / len(runs):.1f}"
-        times = (promised, f"{sum(run.ms for run in runs) / len(runs):.1f}")
-        sizes = (f"{first.predicted_peak / 1e6:,.1f}", f"{max(run.peak for run in runs) / 1e6:,.1f}")
-        rows.append((first.plan.name, *sizes, *times, experiment.interval((run.loss for run in runs), digits=3)))
-    return command.columns(rows)
+    """Return `summary` as aligned text."""
+    rows = summary(found)
+    return command.columns([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
