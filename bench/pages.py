@@ -81,10 +81,16 @@ class QuietHandler(SimpleHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    """Lets a browser's requests wait on a busy machine, where the usual queue of five would refuse some."""
+
+    request_queue_size = 64
+
+
 @contextlib.contextmanager
 def served(folder):
     """The address of a server for a folder, without a slash at its end, while the context lasts."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(folder))) as server:
+    with Server(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(folder))) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
