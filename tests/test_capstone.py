@@ -334,8 +334,9 @@ def test_a_summary_has_a_row_a_plan_and_the_highest_loss_first():
 
 def test_full_plans_fill_a_card(monkeypatch):
     given = problem("full", device=CPU)
-    monkeypatch.setattr(plans.models, "llama", None)  # nothing is built to find them
-    given = replace(given, card=Card("a card", 80 * 10**9))
+    monkeypatch.setattr(plans.models, "llama", None)  # nothing is built to find them, and nothing asks for a GPU
+    given = replace(given, card=Card("a card", 40 * 10**9), device=torch.device("cuda"))
+    assert forecast(Plan("bf16-mixed", 2_048, 8), given).overlap
     found = capstone.filling(given)
     assert {(plan.width, plan.recipe, plan.checkpointing) for plan in found} == {
         (width, name, again) for width in capstone.WIDTHS for name, ways in capstone.FILLING.items() for again in ways

@@ -111,7 +111,7 @@ def _planned(plan: Plan, given: Problem) -> experiment.Plan:
 
 
 def filling(given: Problem) -> list[Plan]:
-    """Return plans that fill the card, as the predictions say: for each recipe and width the largest batch."""
+    """Return for each recipe and width the plan with the largest batch, up to `MOST`, that is predicted to fit."""
     found = []
     for width, (recipe, ways) in itertools.product(WIDTHS, FILLING.items()):
         for again in ways:
