@@ -206,6 +206,14 @@ def test_the_page_for_a_lost_address_asks_for_no_file_and_lists_all_pages(privat
     assert all(link.startswith(f"{SITE}/") for link in links)
 
 
+def test_the_index_of_the_search_forgets_the_words_of_texts_that_are_gone(private):
+    script = (private / book_search.INDEX).read_text("utf8")
+    assert '"gradient": ' in script
+    assert book_search.without_lost_words(script) == script  # a fresh build holds none, and keeps its form
+    older = script.replace('"terms": {', '"terms": {"aardvark": [], ')
+    assert book_search.without_lost_words(older) == script
+
+
 def test_the_search_knows_the_prose_of_each_section_and_no_code(private):
     text = (private / "_static/search_prose.js").read_text("utf8")
     prose = json.loads(text.removeprefix("globalThis.mpProse = ").rstrip(";\n"))

@@ -13,6 +13,7 @@ from docutils import nodes
 
 from lean_text import lean_script
 
+INDEX, CALL = "searchindex.js", "Search.setIndex("  # Sphinx's own
 PROSE, EXCERPTS = "search_prose.js", "search_excerpts.js"
 SOURCE = Path(__file__).with_name(EXCERPTS)
 TEXT = (nodes.paragraph, nodes.term)  # what people wrote, without code and outputs
@@ -79,14 +80,24 @@ def start(app):
     app.mp_prose = {}
 
 
+def without_lost_words(script):
+    """Sphinx's index without words that are on no page: those of texts that were there in an earlier build."""
+    index = json.loads(script.removeprefix(CALL).removesuffix(")"))
+    for kind in ("terms", "titleterms"):
+        index[kind] = {word: pages for word, pages in index[kind].items() if pages != []}
+    return f"{CALL}{json.dumps(index)})"
+
+
 def write(app, exception):
-    """Write the two scripts."""
+    """Write the two scripts, and mend the index."""
     if exception is not None or app.builder.format != "html":
         return
     static = Path(app.outdir, "_static")
     text = json.dumps(app.mp_prose, ensure_ascii=False, separators=(",", ":"))
     (static / PROSE).write_text(f"globalThis.mpProse = {text};\n", "utf8")
     (static / EXCERPTS).write_text(lean_script(SOURCE.read_text("utf8")), "utf8")
+    index = Path(app.outdir, INDEX)
+    index.write_text(without_lost_words(index.read_text("utf8")), "utf8")
 
 
 def setup(app):
