@@ -41,6 +41,7 @@ FENCE = re.compile(
 MATH = re.compile(r"\$\$.*?\$\$|(?<!\$)\$[^$\n]+\$", re.DOTALL)
 CITATION = re.compile(r"\{cite(?::\w+)?\}`([^`]+)`")
 IMAGE = re.compile(r"!\[(?P<alt>[^\]]*)\]\([^)]*\)")
+PAGE_LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)\s]*)?\)")
 BOXES = "note|tip|hint|important|caution|warning|attention|danger|error"
 ADMONITION = re.compile(rf"^[`:]{{3,}}\{{(?:{BOXES})\}}", re.MULTILINE)
 OPTION = re.compile(r"^:(\w[\w-]*):[ \t]*(.*)$", re.MULTILINE)
@@ -140,6 +141,13 @@ def banned_words(cells):
     for line in prose(markdown(cells)).splitlines():
         for word in BANNED.findall(line):
             yield f'"{word}" in: {line.strip()[:80]}'
+
+
+def bare_links(cells):
+    """Links to a page by its name alone: the built book follows them, an editor of notebooks wants the file's."""
+    for target in PAGE_LINK.findall(prose(markdown(cells))):
+        if not Path(target).suffix and not target.startswith("fig-"):  # a figure has a label and no file
+            yield f"a link to {target}; name its file: {target}.ipynb or {target}.md"
 
 
 def long_cells(cells):

@@ -21,7 +21,7 @@ def test_the_block_is_that_of_scaling(name, element, scaling):
     block = BlockEditor(name, element=element, scaling=scaling).block
     expected = quantize_tiles(block.x[None], block.fmt, SCALINGS[scaling])
     np.testing.assert_array_equal(block.stored, expected.dequantize()[0])
-    np.testing.assert_array_equal(block.scale_inv, expected.scale_inv[0].repeat(block.way.tile[1]))
+    np.testing.assert_array_equal(block.inv_scale, expected.inv_scale[0].repeat(block.way.tile[1]))
 
 
 def test_a_larger_tensor_leaves_less_of_the_second_scale():

@@ -14,6 +14,7 @@ CHAPTERS = [path for path in PAGES if rules.is_chapter(path)]
 ROOT_PAGES = [rules.ROOT / name for name in ("README.md", "CONTRIBUTING.md")]
 RULES = (
     rules.banned_words,
+    rules.bare_links,
     rules.long_cells,
     rules.wide_cells,
     rules.forbidden_code,

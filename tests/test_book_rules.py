@@ -21,6 +21,7 @@ BAD = [
     (rules.banned_words, text("It is just 16 bits.")),
     (rules.banned_words, text(":::{note}\nObviously.\n:::")),
     (rules.banned_words, text("````{admonition} Box\n```{note}\nClearly.\n```\n````")),
+    (rules.bare_links, text("See [FP8](../eight_bits/fp8#by-hand).")),
     (rules.long_cells, code("\n".join(f"x{n} = {n}" for n in range(26)))),
     (rules.wide_cells, code(f"x = {'1' * 90}")),
     (rules.forbidden_code, code("!pip install torch")),
@@ -42,6 +43,7 @@ BAD = [
 ]
 GOOD = [
     (rules.banned_words, text("The code `just` and\n\n```python\nsimply = 1\n```\n\n$just$, adjust, justify.")),
+    (rules.bare_links, text("See [FP8](fp8.ipynb#by-hand), [W1](#w1), [torch](https://pytorch.org/x) and `[a](b)`.")),
     (rules.long_cells, code("\n\n".join(f"x{n} = {n}" for n in range(25)))),
     (rules.wide_cells, code(f"x = {'1' * 90}", tags=("hide-input",))),
     (rules.forbidden_code, code("import sys\nfrom numpy import array")),

@@ -48,14 +48,14 @@ def squares(fault=""):
         stored = np.float32(quantize(wanted, E4M3, saturate=True))
         if fault != "zeros":
             stored = np.maximum(stored, np.float32(2.0**-9))
-        scale_inv = stored * (1 / tensor_scale)
+        inv_scale = stored * (1 / tensor_scale)
         with np.errstate(all="ignore"):
-            values = quantize(tiles / scale_inv, E2M1, saturate=True)
+            values = quantize(tiles / inv_scale, E2M1, saturate=True)
         if fault == "values":
             return values.reshape(w.shape)
         if fault == "in place":
             w *= 2
-        y = (values * scale_inv).reshape(w.shape).astype(np.float32)
+        y = (values * inv_scale).reshape(w.shape).astype(np.float32)
         return y.T if fault == "transposed" else y
 
     return nvfp4_squares

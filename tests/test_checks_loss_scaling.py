@@ -511,7 +511,7 @@ def without_positive_only(grads, dtype, scale=1.0):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (lambda g, d, s=1.0: 100 * lost_share(g, d, s), "not per cent"),
+        (lambda g, d, s=1.0: 100 * lost_share(g, d, s), "not percent"),
         (lambda g, d, s=1.0: 1 - lost_share(g, d, s), "share that is kept"),
         (lambda g, d, s=1.0: ((g * s).to(d) == 0).float().mean(), "zero before is not lost"),
         (lambda g, d, s=1.0: (((g * s).to(d) == 0) & (g != 0)).float().mean(), "not part of the whole"),

@@ -92,7 +92,7 @@ def test_two_thirds_of_the_updates_are_lost():
         (50, "twice as wide"),
         (100, "half the gap"),
         (0, "2^-11"),
-        (0.667, "per cent"),
+        (0.667, "percent"),
         (0.333, "fraction"),
         (100 * (0.125 - 0.0002 * 2**9) / (0.125 - 0.03125), "2^-9 of the weight"),
         (100 * (0.125 - 0.0002 * 2**8) / (0.125 - 0.03125), "2^-8 of the weight"),

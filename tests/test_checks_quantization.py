@@ -28,7 +28,7 @@ def test_scale_and_zero_point_are_those_of_the_module():
 
 @pytest.mark.parametrize(
     ("scale", "said"),
-    [(5.83, "becomes the largest code"), (5.8, "rounded"), (0.171, "`scale_inv`"), (0.17, "`scale_inv`")],
+    [(5.83, "becomes the largest code"), (5.8, "rounded"), (0.171, "`inv_scale`"), (0.17, "`inv_scale`")],
 )
 def test_a_rounded_scale_is_told_what_it_is(scale, said):
     asked = questions.SCALE_AND_ZERO["symmetric: the scale"]

@@ -195,7 +195,7 @@ def changes_its_input(x, smallest, scale=1.0):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (lambda x, s, k=1.0: 100 * flushed_share(x, s, k), "not per cent"),
+        (lambda x, s, k=1.0: 100 * flushed_share(x, s, k), "not percent"),
         (lambda x, s, k=1.0: (x * k <= s / 2).float().mean(), "compare magnitudes"),
         (lambda x, s, k=1.0: ((x * k).abs() < s).float().mean(), "The border is the half"),
         (lambda x, s, k=1.0: ((x * k).abs() < s / 2).float().mean(), "Ties go to even"),

@@ -50,7 +50,7 @@ def test_inputs_that_have_nothing_in_common_leave_nothing_to_pay_with():
     for group in (None, 16):
         small, nearest = compensated(weight, torch.eye(64), 4, group), quantize(weight, 4, group)
         assert torch.equal(small.codes, nearest.codes)
-        assert torch.equal(small.scale_inv, nearest.scale_inv)
+        assert torch.equal(small.inv_scale, nearest.inv_scale)
 
 
 def test_each_column_leaves_the_best_that_the_later_ones_can_do():

@@ -27,14 +27,14 @@ def test_eight_weights_in_four_bits_by_hand():
     small = quantize(row, 4, scale_format=FLOAT32)
     # 7 / 0.7 = 10; 1.5 and 4.5 and 2.5 and 0.5 are ties on paper, and what float32 makes of them in the machine
     assert small.integers().tolist() == [[7, -3, 2, 0, -6, 0, 4, 2]]
-    assert small.scale_inv.item() == pytest.approx(0.1)
+    assert small.inv_scale.item() == pytest.approx(0.1)
     assert small.dequantize()[0, :2].tolist() == pytest.approx([0.7, -0.3])
 
 
 def test_an_asymmetric_grid_covers_both_ends_and_zero():
     row = torch.tensor([[0.0, 1.0, 2.0, 3.0, -0.75, 0.1]])
     small = quantize(row, 4, symmetric=False, scale_format=FLOAT32)
-    assert small.scale_inv.item() == 0.25  # (3 + 0.75) / 15
+    assert small.inv_scale.item() == 0.25  # (3 + 0.75) / 15
     assert small.zero_point.item() == 3
     assert small.unpacked().tolist() == [[3, 7, 11, 15, 0, 3]]
     assert small.dequantize().tolist() == [[0.0, 1.0, 2.0, 3.0, -0.75, 0.0]]
@@ -61,8 +61,8 @@ def test_symmetric_integers_are_those_of_the_scaling_module(bits, scale_format, 
         grid = {8: scaling.INT8, 4: integers.INT4}[bits]
         reference = scaling.quantize_tiles(x.numpy(), grid, integers.tiling(group, scale_format))
         assert np.array_equal(small.integers().numpy(), reference.values)
-        assert small.scale_inv.dtype == scale_format.torch_dtype
-        assert np.array_equal(small.scale_inv.float().numpy(), reference.stored)
+        assert small.inv_scale.dtype == scale_format.torch_dtype
+        assert np.array_equal(small.inv_scale.float().numpy(), reference.stored)
         assert np.array_equal(small.dequantize().numpy(), reference.dequantize())
 
 
@@ -82,7 +82,7 @@ def test_each_weight_gets_the_nearest_code_of_its_group(bits, symmetric, group):
     for shape in SHAPES:
         x = weight(*shape)
         small = quantize(x, bits, group, symmetric=symmetric)
-        step = integers.spread(small.scale_inv.float(), shape, group)
+        step = integers.spread(small.inv_scale.float(), shape, group)
         error = (small.dequantize() - x).abs()
         fmt = small.format
         inside = (small.unpacked().int() > fmt.lowest) & (small.unpacked().int() < fmt.highest)
@@ -126,7 +126,7 @@ def test_the_scale_is_what_the_weights_were_multiplied_by():
     x = weight(6, 96)
     small = quantize(x, 8, 32)
     assert small.scale.dtype == torch.float32
-    assert torch.equal(small.scale, 1 / small.scale_inv.float())
+    assert torch.equal(small.scale, 1 / small.inv_scale.float())
     scaled = x * integers.spread(small.scale, x.shape, 32)
     assert torch.equal(scaled.round().clamp(-127, 127), small.integers().float())
 
@@ -141,7 +141,7 @@ def test_the_scale_is_what_the_weights_were_multiplied_by():
 def test_bits_of_a_weight_count_scales_and_zero_points(bits, group, symmetric, expected):
     small = quantize(weight(8, 1024), bits, group, symmetric=symmetric)
     assert small.bits_per_weight == expected
-    parts = [small.codes, small.scale_inv] + ([] if symmetric else [small.zero_point])
+    parts = [small.codes, small.inv_scale] + ([] if symmetric else [small.zero_point])
     assert small.nbytes == sum(part.untyped_storage().nbytes() for part in parts)
 
 
@@ -201,4 +201,4 @@ def test_the_fields_are_those_that_others_rely_on():
     assert isinstance(small, Quantized)
     assert (small.shape, small.group, str(small.format)) == ((4, 64), 32, "uint4")
     assert small.zero_point.dtype == torch.uint8
-    assert small.zero_point.shape == small.scale_inv.shape == (4, 2)
+    assert small.zero_point.shape == small.inv_scale.shape == (4, 2)

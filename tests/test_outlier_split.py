@@ -94,5 +94,5 @@ def test_the_layer_is_the_function_and_is_not_cast():
     x = normal(2, 5, K)
     assert torch.equal(layer(x), int8_linear(x, layer.stored, threshold=6.0) + linear.bias)
     narrow = copy.deepcopy(layer).to(torch.bfloat16)
-    assert (narrow.codes.dtype, narrow.scale_inv.dtype) == (torch.int8, torch.bfloat16)
+    assert (narrow.codes.dtype, narrow.inv_scale.dtype) == (torch.int8, torch.bfloat16)
     assert narrow(x.bfloat16()).dtype == torch.bfloat16

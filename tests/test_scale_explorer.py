@@ -24,7 +24,7 @@ def test_with_the_exact_scale_it_is_a_tensor_scaled_by_its_amax(name, tensor):
     widget = ScaleExplorer(tensor=tensor, format=name)
     expected = quantize_tiles(widget.values, FORMATS[name], SCALINGS["tensor"])
     assert widget.scale == expected.scale[0, 0]
-    assert widget.carried.scale_inv == expected.scale_inv[0, 0]
+    assert widget.carried.inv_scale == expected.inv_scale[0, 0]
     assert np.array_equal(widget.carried.stored, expected.values)
     assert np.array_equal(widget.carried.back, expected.dequantize())
 

@@ -26,7 +26,7 @@ OTHERS = [
 ]
 EVERY = [*SCALINGS.values(), *OTHERS]
 SHAPES = [(5, 70), (130, 260), (2, 3, 33), (3,), (1, 1), (), (4, 0), (0, 4)]
-PARTS = ("values", "scale", "scale_inv", "stored", "tensor_scale_inv")
+PARTS = ("values", "scale", "inv_scale", "stored", "tensor_inv_scale")
 
 
 def same_bits(reference: np.ndarray, twin: torch.Tensor) -> bool:
@@ -75,7 +75,7 @@ def test_every_dtype_is_computed_in_float32_and_handed_back(dtype, name):
     x = torch.from_numpy(numbers((7, 200), "normal")).to(dtype)
     ours, wide = quantize(x, FLOAT8_E4M3FN, name), quantize(x.float(), FLOAT8_E4M3FN, name)
     assert ours.values.dtype == ours.dequantize().dtype == dtype
-    assert ours.scale.dtype == ours.scale_inv.dtype == torch.float32
+    assert ours.scale.dtype == ours.inv_scale.dtype == torch.float32
     assert torch.equal(ours.values.nan_to_num(), wide.values.to(dtype).nan_to_num())
     assert torch.equal(ours.scale, wide.scale)
     assert ours.dequantize(torch.float32).dtype == torch.float32
@@ -153,7 +153,7 @@ def test_a_given_scale_is_taken_and_what_is_past_the_format_saturates():
     for scale in (100.0, torch.tensor(100.0), torch.full((1, 1), 100.0)):
         q = quantize(x, FLOAT8_E4M3FN, "tensor", scale=scale)
         assert q.values.tolist() == [[96.0, 192.0], [-448.0, 24.0]]  # 25 is a tie
-        assert (float(q.scale), float(q.scale_inv)) == (100.0, float(np.float32(1) / np.float32(100)))
+        assert (float(q.scale), float(q.inv_scale)) == (100.0, float(np.float32(1) / np.float32(100)))
     rows = quantize(x, FLOAT8_E4M3FN, "row", scale=torch.tensor([[1.0], [2.0]]))
     assert rows.values.tolist() == [[1.0, 2.0], [-60.0, 0.5]]
 

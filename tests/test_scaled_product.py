@@ -30,7 +30,7 @@ def scale_of_each(one):
     rows, columns = one.shape
     height, width = one.scaling.tile
     down, across = torch.arange(rows) // (height or rows), torch.arange(columns) // (width or columns)
-    return one.scale_inv.double()[down][:, across]
+    return one.inv_scale.double()[down][:, across]
 
 
 @pytest.mark.parametrize(("left", "right"), PAIRS)
@@ -62,9 +62,9 @@ def test_where_float32_holds_the_sums_the_product_is_exact(left, right):
 def test_it_is_torchs_own_product_bit_for_bit_where_scales_are_powers_of_two(scaling):
     a, b = pair(scaling, scaling)
     for one in (a, b):
-        one.scale_inv = torch.exp2(one.scale_inv.log2().round())
+        one.inv_scale = torch.exp2(one.inv_scale.log2().round())
     kind = {"tensor": F.ScalingType.TensorWise, "row": F.ScalingType.RowWise}[scaling]
-    scales = [one.scale_inv.reshape(()) if scaling == "tensor" else one.scale_inv for one in (a, b)]
+    scales = [one.inv_scale.reshape(()) if scaling == "tensor" else one.inv_scale for one in (a, b)]
     try:
         torchs = F.scaled_mm(a.codes(), b.codes(), scales[0], kind, scales[1], kind, output_dtype=torch.float32)
     except NotImplementedError:
@@ -77,7 +77,7 @@ def test_a_block_is_scaled_after_its_own_sum_in_an_accumulator():
     a, b = pair("1x128", "1x128", k=256)
     y = scaled_matmul(a, b, out_dtype=torch.float32, accumulator=one)
     parts = [one.matmul(a.values[:, i : i + 128], b.values[i : i + 128]) for i in (0, 128)]
-    slow = sum(part * a.scale_inv[:, i, None] * b.scale_inv[i] for i, part in enumerate(parts))
+    slow = sum(part * a.inv_scale[:, i, None] * b.inv_scale[i] for i, part in enumerate(parts))
     assert torch.equal(y, slow)
     assert not torch.equal(y, scaled_matmul(a, b, out_dtype=torch.float32))
 
@@ -201,11 +201,11 @@ def test_scales_of_mx_are_exact_in_e8m0():
 def test_what_a_kernel_gets_passes_torchs_checks_of_cudas_rules(left, right):
     a, b = pair(left, right, m=256, k=512, n=384)  # no multiple of 128: torch's check of shapes has another rule there
     for one in (a, b):
-        for name in ("values", "scale_inv", "stored"):
+        for name in ("values", "inv_scale", "stored"):
             setattr(one, name, getattr(one, name).to("meta"))
     assert _kernel(a, b, torch.bfloat16, False).shape == (256, 384)
     if left == "row":  # the check is one: a scale too few is found
-        a.scale_inv = a.scale_inv[1:]
+        a.inv_scale = a.inv_scale[1:]
         with pytest.raises((RuntimeError, ValueError), match="scale_a"):
             _kernel(a, b, torch.bfloat16, False)
 

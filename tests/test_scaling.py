@@ -182,9 +182,9 @@ def test_delayed_scaling_is_transformer_engines_step_by_step(fmt, length, choose
 
 def test_the_first_step_is_scaled_by_1_and_its_own_amax_serves_the_second():
     delayed = DelayedScaling(FLOAT8_E4M3FN)
-    assert (delayed.scale, delayed.scale_inv, delayed.history.tolist()) == (1, 1, [])
+    assert (delayed.scale, delayed.inv_scale, delayed.history.tolist()) == (1, 1, [])
     assert delayed.update(1792.0) == 0.25
-    assert (delayed.scale_inv, delayed.history.tolist()) == (4, [1792])
+    assert (delayed.inv_scale, delayed.history.tolist()) == (4, [1792])
 
 
 def test_a_spike_holds_the_scale_down_until_it_leaves_the_history():
@@ -230,7 +230,7 @@ def test_every_scale_is_finite_and_can_be_stored_whatever_the_values_are(fmt, sc
         x = np.full((3, 40), value, np.float32)
         for spoiled in (x, np.where(np.arange(40) % 7 == 0, np.float32(1), x)):
             q = quantize_tiles(spoiled, fmt, scaling)
-            for scale in (q.scale, q.scale_inv, q.stored, q.tensor_scale_inv):
+            for scale in (q.scale, q.inv_scale, q.stored, q.tensor_inv_scale):
                 assert np.isfinite(scale).all()
                 assert (scale > 0).all()
             kept = scaling.scale_format
@@ -262,7 +262,7 @@ def test_no_value_is_off_by_more_than_half_a_step_of_the_format(normal, name):
     x = normal[:256].astype(np.float32)
     q = quantize_tiles(x, FLOAT8_E4M3FN, SCALINGS[name])
     error = np.abs(q.dequantize() - x)
-    assert (error <= np.maximum(np.abs(x) * 2.0**-4, 2.0**-10 * q.scale_inv.max()) * (1 + 2.0**-20)).all()
+    assert (error <= np.maximum(np.abs(x) * 2.0**-4, 2.0**-10 * q.inv_scale.max()) * (1 + 2.0**-20)).all()
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (0, 5), (7,), (3, 5), (2, 3, 40), (129, 257)])
@@ -290,8 +290,8 @@ def test_nvfp4_puts_the_largest_block_scale_on_448_and_the_tensors_amax_on_6(nor
     q = quantize_tiles(normal[:64], FLOAT4_E2M1FN, SCALINGS["nvfp4"])
     assert q.stored.max() == 448
     assert np.abs(q.values).max() == 6
-    assert q.tensor_scale_inv == pytest.approx(np.abs(normal[:64]).max() / (6 * 448), rel=1e-6)
-    assert np.array_equal(q.scale_inv, q.stored * q.tensor_scale_inv)
+    assert q.tensor_inv_scale == pytest.approx(np.abs(normal[:64]).max() / (6 * 448), rel=1e-6)
+    assert np.array_equal(q.inv_scale, q.stored * q.tensor_inv_scale)
     at = np.unravel_index(np.abs(normal[:64]).argmax(), (64, 1024))
     assert abs(q.values[at]) == 6
 

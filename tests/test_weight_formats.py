@@ -127,7 +127,7 @@ def test_the_layer_widens_what_is_stored(model):
         half = copy.deepcopy(layer).to(torch.bfloat16)
         assert half.bias.dtype == torch.bfloat16
         assert torch.equal(half(x.bfloat16()), F.linear(x.bfloat16(), stored.dequantize(torch.bfloat16), half.bias))
-        for name in ("codes", "scale_inv"):
+        for name in ("codes", "inv_scale"):
             assert getattr(half, name).dtype == getattr(stored, name).dtype
             assert torch.equal(getattr(half, name).view(torch.uint8), getattr(stored, name).view(torch.uint8))
         assert layer.nbytes == stored.nbytes
@@ -230,7 +230,7 @@ def test_the_kernel_agrees_with_widening():
 def test_the_kernel_holds_no_second_copy():
     stored = integers.quantize(torch.randn(64, 256, generator=torch.Generator().manual_seed(0)), 4, 32)
     layer = Int4PackLinear(stored)
-    assert layer.nbytes == stored.codes.nbytes + 2 * stored.scale_inv.nbytes  # a zero beside each scale
+    assert layer.nbytes == stored.codes.nbytes + 2 * stored.inv_scale.nbytes  # a zero beside each scale
     with pytest.raises(NotImplementedError, match="kernel's layout"):
         _ = layer.stored
 

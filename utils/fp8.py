@@ -174,7 +174,7 @@ class _Products(torch.autograd.Function):
         return dx, dw, None, None, None
 
 
-_SAVED = ("values", "scale", "scale_inv", "stored", "tensor_scale_inv")
+_SAVED = ("values", "scale", "inv_scale", "stored", "tensor_inv_scale")
 
 
 def _keep(ctx, operands: Iterable[Scaled | None]) -> None:

@@ -115,7 +115,7 @@ def _names(device: torch.device) -> dict:
             "": scaled.codes(),
             "_wide": values,
             "_scale": scaled.scale.view(()),
-            "_inv": scaled.scale_inv.view(()),
+            "_inv": scaled.inv_scale.view(()),
         }
         names |= {name + part: tensor.to(device) for part, tensor in parts.items()}
         names[f"{name}_scaled"] = scaled

@@ -92,17 +92,17 @@ def compensated(
             owed[:, k - start] = (left[:, k] - rounded[:, 0]) / factor[k, k]
             left[:, k + 1 : stop] -= owed[:, k - start, None] * factor[k, k + 1 : stop]
         left[:, stop:] -= owed @ factor[start:stop, stop:]
-    scale_inv = torch.cat([one for one, _ in scales], 1)
+    inv_scale = torch.cat([one for one, _ in scales], 1)
     zero_point = None if symmetric else torch.cat([one for _, one in scales], 1)
-    return assembled(codes, scale_inv, zero_point, fmt, group=group, scale_format=scale_format)
+    return assembled(codes, inv_scale, zero_point, fmt, group=group, scale_format=scale_format)
 
 
 def _rounded(
-    column: torch.Tensor, scale_inv: torch.Tensor, zero_point: torch.Tensor | None, fmt: IntegerFormat
+    column: torch.Tensor, inv_scale: torch.Tensor, zero_point: torch.Tensor | None, fmt: IntegerFormat
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the codes of a column, and what they stand for."""
-    codes = to_codes(column, reciprocal(scale_inv), zero_point, fmt)
-    return codes, (codes if zero_point is None else codes - zero_point) * scale_inv
+    codes = to_codes(column, reciprocal(inv_scale), zero_point, fmt)
+    return codes, (codes if zero_point is None else codes - zero_point) * inv_scale
 
 
 def inverse_factor(hessian: torch.Tensor, columns: int, *, damping: float = 0.01) -> torch.Tensor:

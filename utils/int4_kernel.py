@@ -3,7 +3,7 @@
 The kernel is that of `torch.ops.aten._weight_int4pack_mm` (on a CPU: `_weight_int4pack_mm_for_cpu`), which gpt-fast
 and torchao call too. Its layout and limits stand in `aten/src/ATen/native/cuda/int4mm.cu`: bfloat16, groups of 32, 64,
 128 or 256, N a multiple of 8 and K one of 16 * the inner tiles. It takes codes 0 ... 15 and computes
-(code - 8) * scale_inv + zero, so that a zero point becomes a number: zero = (8 - zero_point) * scale_inv.
+(code - 8) * inv_scale + zero, so that a zero point becomes a number: zero = (8 - zero_point) * inv_scale.
 """
 
 from functools import cache
@@ -69,9 +69,9 @@ def packed(stored: Quantized) -> tuple[torch.Tensor, torch.Tensor]:
         layout = torch.ops.aten._convert_weight_to_int4pack_for_cpu(wide, tiles)
     else:
         layout = torch.ops.aten._convert_weight_to_int4pack(codes.contiguous(), tiles)
-    scale_inv = stored.scale_inv.float()
+    inv_scale = stored.inv_scale.float()
     zero_point = MIDDLE if stored.zero_point is None else stored.zero_point.float()
-    both = torch.stack([scale_inv, (MIDDLE - zero_point) * scale_inv], -1)  # [N, groups, 2]
+    both = torch.stack([inv_scale, (MIDDLE - zero_point) * inv_scale], -1)  # [N, groups, 2]
     return layout, both.transpose(0, 1).contiguous().to(torch.bfloat16)
 
 
@@ -87,7 +87,7 @@ class Int4PackLinear(StoredLinear):
         if stored.format.bits != 4 or stored.group not in GROUPS or not _inner_tiles(stored.shape[1]):
             raise ValueError(f"{why_not(stored, 'cpu', torch.bfloat16)}: use WeightOnlyLinear")
         super().__init__(stored, bias)
-        self.codes, self.scale_inv = packed(stored)
+        self.codes, self.inv_scale = packed(stored)
         self.zero_point = None
         self.group = stored.group
 
@@ -107,7 +107,7 @@ class Int4PackLinear(StoredLinear):
         return y if self.bias is None else y + self.bias.to(y.dtype)
 
     def _product(self, rows: torch.Tensor) -> torch.Tensor:
-        scales = self.scale_inv
+        scales = self.inv_scale
         if rows.device.type == "cpu":
             return torch.ops.aten._weight_int4pack_mm_for_cpu(rows, self.codes, self.group, scales.to(rows.dtype))
         return torch.ops.aten._weight_int4pack_mm(rows.contiguous(), self.codes, self.group, scales)

@@ -1,12 +1,12 @@
 """Weights as small integers: 8 or 4 bits for each, and one scale that the whole matrix, a row or a group shares.
 
     small = quantize(weight, bits=4, group=32)  # [N, K]; every 32 weights of a row share a scale
-    small.codes, small.scale_inv  # two weights in a byte, and a bfloat16 for each group: 4.5 bits a weight
+    small.codes, small.inv_scale  # two weights in a byte, and a bfloat16 for each group: 4.5 bits a weight
     small.dequantize()  # float32 [N, K], nearly the weight
 
-`scale` means what it means in `utils.scaling`: a weight is multiplied by it and rounded, and `scale_inv`, which is
-stored, takes the integer back. A scale is made from the stored, rounded `scale_inv`, so that both are exact inverses
-but for one float32 rounding, and a `scale_inv` of 16 bits costs no more than a slightly wider step.
+`scale` means what it means in `utils.scaling`: a weight is multiplied by it and rounded, and `inv_scale`, which is
+stored, takes the integer back. A scale is made from the stored, rounded `inv_scale`, so that both are exact inverses
+but for one float32 rounding, and a `inv_scale` of 16 bits costs no more than a slightly wider step.
 
 Symmetric integers are those of a uniform grid through `utils.scaled`: -127 ... 127 and -7 ... 7. Asymmetric ones move
 the grid by a zero point until it covers the smallest and the largest weight of the group, and always 0.
@@ -65,13 +65,13 @@ class Quantized:
     """A matrix of weights [N, K] in integers.
 
     `codes`: int8 [N, K] (symmetric) or uint8 (asymmetric); of 4 bits, uint8 [N, ceil(K / 2)], two codes in a byte as
-    `pack_int4` lays them. `scale_inv`: [N, groups], or [1, 1] for the matrix, in the dtype that stores it.
-    `zero_point`: the code of 0, uint8 of the shape of `scale_inv`; None where it is 0. `group`: how many weights of a
+    `pack_int4` lays them. `inv_scale`: [N, groups], or [1, 1] for the matrix, in the dtype that stores it.
+    `zero_point`: the code of 0, uint8 of the shape of `inv_scale`; None where it is 0. `group`: how many weights of a
     row share a scale; None for a row, "matrix" for all.
     """
 
     codes: torch.Tensor
-    scale_inv: torch.Tensor
+    inv_scale: torch.Tensor
     zero_point: torch.Tensor | None
     format: IntegerFormat
     group: int | str | None
@@ -79,13 +79,13 @@ class Quantized:
 
     @property
     def scale(self) -> torch.Tensor:
-        """What the weights were multiplied by: float32, 1 / scale_inv."""
-        return reciprocal(self.scale_inv)
+        """What the weights were multiplied by: float32, 1 / inv_scale."""
+        return reciprocal(self.inv_scale)
 
     @property
     def nbytes(self) -> int:
         """Bytes of codes, scales and zero points together."""
-        return sum(part.nbytes for part in (self.codes, self.scale_inv, self.zero_point) if part is not None)
+        return sum(part.nbytes for part in (self.codes, self.inv_scale, self.zero_point) if part is not None)
 
     @property
     def bits_per_weight(self) -> float:
@@ -105,8 +105,8 @@ class Quantized:
         return codes if self.format.symmetric else codes.to(torch.uint8)
 
     def dequantize(self, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        """Return integers * scale_inv, [N, K], multiplied in float32 and rounded to `dtype`."""
-        return (self.integers().float() * spread(self.scale_inv.float(), self.shape, self.group)).to(dtype)
+        """Return integers * inv_scale, [N, K], multiplied in float32 and rounded to `dtype`."""
+        return (self.integers().float() * spread(self.inv_scale.float(), self.shape, self.group)).to(dtype)
 
 
 @torch.no_grad()
@@ -121,7 +121,7 @@ def quantize(
     """Round a matrix of weights to integers of 8 or 4 bits, to nearest, ties to even.
 
     `weight`: a floating dtype, [N, K]. `group`: this many neighbours of a row share a scale, the last ones of a row
-    may be fewer; None: a row does, "matrix": all weights do. `scale_format`: what stores `scale_inv`, FLOAT32,
+    may be fewer; None: a row does, "matrix": all weights do. `scale_format`: what stores `inv_scale`, FLOAT32,
     FLOAT16 or BFLOAT16. A group of zeros stays zeros.
     Raises: TypeError for a weight that is no floating matrix; ValueError for a weight that is not finite, for other
     bits and for a group of no weight.
@@ -134,11 +134,11 @@ def quantize(
     wide, shape = weight.detach().float(), tuple(weight.shape)
     if symmetric:
         found = quantize_scaled(wide, GRIDS[bits], scaling)
-        codes, scale_inv, zero_point = found.values, found.stored, None
+        codes, inv_scale, zero_point = found.values, found.stored, None
     else:
-        scale_inv, zero_point = grid(wide, fmt, group=group, scale_format=scale_format)
-        codes = to_codes(wide, spread(reciprocal(scale_inv), shape, group), spread(zero_point, shape, group), fmt)
-    return assembled(codes, scale_inv, zero_point, fmt, group=group, scale_format=scale_format)
+        inv_scale, zero_point = grid(wide, fmt, group=group, scale_format=scale_format)
+        codes = to_codes(wide, spread(reciprocal(inv_scale), shape, group), spread(zero_point, shape, group), fmt)
+    return assembled(codes, inv_scale, zero_point, fmt, group=group, scale_format=scale_format)
 
 
 def tiling(group: int | str | None, scale_format: FloatFormat = BFLOAT16) -> Scaling:
@@ -158,7 +158,7 @@ def tiling(group: int | str | None, scale_format: FloatFormat = BFLOAT16) -> Sca
 def grid(
     weight: torch.Tensor, fmt: IntegerFormat, *, group: int | str | None, scale_format: FloatFormat = BFLOAT16
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return scale_inv, float32 values of `scale_format`, and the zero points, float32 or None, of each group.
+    """Return inv_scale, float32 values of `scale_format`, and the zero points, float32 or None, of each group.
 
     `weight`: float32 [N, K], finite. For symmetric integers as `utils.scaled` chooses them.
     """
@@ -167,10 +167,10 @@ def grid(
     highest = _largest(weight, group).clamp_(min=0)
     lowest = -_largest(-weight, group).clamp_(min=0)
     span = highest - lowest
-    scale_inv = (span / torch.full_like(span, fmt.highest)).to(scale_format.torch_dtype).float()
-    scale_inv = scale_inv.where(scale_inv > 0, 1.0)
-    zero_point = (-lowest * reciprocal(scale_inv)).round_().clamp_(0, fmt.highest)
-    return scale_inv, zero_point
+    inv_scale = (span / torch.full_like(span, fmt.highest)).to(scale_format.torch_dtype).float()
+    inv_scale = inv_scale.where(inv_scale > 0, 1.0)
+    zero_point = (-lowest * reciprocal(inv_scale)).round_().clamp_(0, fmt.highest)
+    return inv_scale, zero_point
 
 
 def to_codes(
@@ -183,7 +183,7 @@ def to_codes(
 
 def assembled(
     codes: torch.Tensor,
-    scale_inv: torch.Tensor,
+    inv_scale: torch.Tensor,
     zero_point: torch.Tensor | None,
     fmt: IntegerFormat,
     *,
@@ -194,7 +194,7 @@ def assembled(
     small = codes.to(torch.int8 if fmt.symmetric else torch.uint8)
     small = pack_int4(small) if fmt.bits == 4 else small
     zero_point = None if zero_point is None else zero_point.to(torch.uint8)
-    stored = scale_inv.to(scale_format.torch_dtype)
+    stored = inv_scale.to(scale_format.torch_dtype)
     return Quantized(small, stored, zero_point, fmt, group, tuple(codes.shape))
 
 
@@ -225,9 +225,9 @@ def unpack_int4(packed: torch.Tensor, *, signed: bool = True) -> torch.Tensor:
     return (nibbles ^ 8) - 8 if signed else nibbles  # 8 ... 15 are the negative ones
 
 
-def reciprocal(scale_inv: torch.Tensor) -> torch.Tensor:
-    """Return 1 / scale_inv, float32, at most float32's largest value."""
-    return (1.0 / scale_inv.float()).clamp_(max=_MAX)
+def reciprocal(inv_scale: torch.Tensor) -> torch.Tensor:
+    """Return 1 / inv_scale, float32, at most float32's largest value."""
+    return (1.0 / inv_scale.float()).clamp_(max=_MAX)
 
 
 def _largest(x: torch.Tensor, group: int | str | None) -> torch.Tensor:

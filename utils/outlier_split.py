@@ -58,14 +58,14 @@ def int8_linear(x: torch.Tensor, weight: Quantized, *, threshold: float | None =
     outlier = outlier_columns(rows, threshold)
     y = _all_int8(rows.masked_fill(outlier, 0.0), weight)
     kept = outlier.nonzero()[:, 0]
-    wide = (weight.codes[:, kept].float() * weight.scale_inv.float()).to(x.dtype)
+    wide = (weight.codes[:, kept].float() * weight.inv_scale.float()).to(x.dtype)
     return (y + F.linear(rows[:, kept], wide)).to(x.dtype).view(*x.shape[:-1], -1)
 
 
 def _all_int8(rows: torch.Tensor, weight: Quantized) -> torch.Tensor:
     small = quantize_scaled(rows.float(), INT8, "row")  # a scale for each token
     sums = int8_product(small.values.to(torch.int8), weight.codes)
-    return sums.float() * small.scale_inv * weight.scale_inv.float().t()
+    return sums.float() * small.inv_scale * weight.inv_scale.float().t()
 
 
 class OutlierSplitLinear(StoredLinear):

@@ -1,7 +1,7 @@
 """Scaling and rounding of torch tensors: the fast twin of `utils.scaling`, bit for bit, on any device.
 
-    q = quantize(x, FLOAT8_E4M3FN, "1x128")  # q.values * q.scale_inv, tile by tile, is nearly x
-    q.codes(), q.scale_inv  # what a scaled product takes
+    q = quantize(x, FLOAT8_E4M3FN, "1x128")  # q.values * q.inv_scale, tile by tile, is nearly x
+    q.codes(), q.inv_scale  # what a scaled product takes
 
 What `scale` means, and what becomes of zeros, infinities and NaN, is stated in `utils.scaling`.
 """
@@ -22,17 +22,17 @@ _MAX, _MIN = float(MAX_SCALE), float(MIN_SCALE)
 class Scaled:
     """A tensor in a narrow format and its scales.
 
-    `values`: shape, dtype and device of the tensor; values of `fmt`, scaled. `scale`, `scale_inv`, `stored`: float32,
+    `values`: shape, dtype and device of the tensor; values of `fmt`, scaled. `scale`, `inv_scale`, `stored`: float32,
     one for each tile, [tiles along the rows, tiles along the columns]. `stored` is what the format keeps of a tile (a
-    value of `scaling.scale_format`), `tensor_scale_inv`, float32 [], what it keeps of the tensor:
-    scale_inv = stored * tensor_scale_inv.
+    value of `scaling.scale_format`), `tensor_inv_scale`, float32 [], what it keeps of the tensor:
+    inv_scale = stored * tensor_inv_scale.
     """
 
     values: torch.Tensor
     scale: torch.Tensor
-    scale_inv: torch.Tensor
+    inv_scale: torch.Tensor
     stored: torch.Tensor
-    tensor_scale_inv: torch.Tensor
+    tensor_inv_scale: torch.Tensor
     fmt: FloatFormat
     scaling: Scaling
 
@@ -42,8 +42,8 @@ class Scaled:
         return self.values.shape
 
     def dequantize(self, dtype: torch.dtype | None = None) -> torch.Tensor:
-        """Return values * scale_inv, multiplied in float32; in the dtype of `values` or the one that is asked for."""
-        return _times(self.values, self.scale_inv, self.scaling).to(dtype or self.values.dtype)
+        """Return values * inv_scale, multiplied in float32; in the dtype of `values` or the one that is asked for."""
+        return _times(self.values, self.inv_scale, self.scaling).to(dtype or self.values.dtype)
 
     def codes(self) -> torch.Tensor:
         """Return the values in the torch dtype of the format; where it has none, their codes as uint8, one a value.
@@ -164,7 +164,7 @@ def _given(scale: torch.Tensor | float, x: torch.Tensor, scaling: Scaling) -> tu
 
 
 def _scales(amax: torch.Tensor, fmt: FloatFormat, scaling: Scaling) -> tuple[torch.Tensor, ...]:
-    """Return scale, scale_inv, stored and tensor_scale_inv, by the steps of `utils.scaling`."""
+    """Return scale, inv_scale, stored and tensor_inv_scale, by the steps of `utils.scaling`."""
     one = torch.ones((), device=amax.device)
     if scaling.rule in EXPONENT_RULES:
         exponent = _shared_exponent(amax, fmt, scaling.rule)
@@ -178,8 +178,8 @@ def _scales(amax: torch.Tensor, fmt: FloatFormat, scaling: Scaling) -> tuple[tor
         tensor_scale = _scale_to(fmt.max * narrow.max, amax.amax())
     wanted = amax / torch.full_like(amax, fmt.max) * tensor_scale
     stored = fake_quantize(wanted, narrow).clamp_(min=narrow.smallest_subnormal)
-    scale_inv = stored * (1.0 / tensor_scale)
-    return (1.0 / scale_inv).clamp_(max=_MAX), scale_inv, stored, 1.0 / tensor_scale
+    inv_scale = stored * (1.0 / tensor_scale)
+    return (1.0 / inv_scale).clamp_(max=_MAX), inv_scale, stored, 1.0 / tensor_scale
 
 
 def _shared_exponent(amax: torch.Tensor, fmt: FloatFormat, rule: str) -> torch.Tensor:

@@ -7,7 +7,7 @@ A scale can leave a sum only if all its addends share it. So both operands are s
 over: one scale for all of K (tensor, row), or one for each block of K, whose sums are then scaled one by one. An
 operand that has other scales, another layout or another size is refused on every device, since a GPU would.
 
-Kernels: `torch.nn.functional.scaled_mm`, whose scale arguments are what this book calls `scale_inv`. Its rules for
+Kernels: `torch.nn.functional.scaled_mm`, whose scale arguments are what this book calls `inv_scale`. Its rules for
 sizes, strides and scales stand in `aten/src/ATen/native/cuda/ScaledBlas.cpp`; those that are checked without a GPU, on
 the device "meta", in `torch/_meta_registrations.py`. torch 2.11 has the function for CUDA alone, 2.13 for CPUs too.
 """
@@ -68,7 +68,7 @@ def scaled_matmul(
 
 def transposed(matrix: Scaled) -> Scaled:
     """Return a view of a scaled [N, K] as [K, N], column-major; its scales and their tiles are turned with it."""
-    turned = {name: getattr(matrix, name).t() for name in ("values", "scale", "scale_inv", "stored")}
+    turned = {name: getattr(matrix, name).t() for name in ("values", "scale", "inv_scale", "stored")}
     return replace(matrix, **turned, scaling=replace(matrix.scaling, tile=matrix.scaling.tile[::-1]))
 
 
@@ -130,17 +130,17 @@ def _kernel(a: Scaled, b: Scaled, out_dtype: torch.dtype, fast_accumulation: boo
 
 def _kernel_scale(one: Scaled) -> torch.Tensor:
     """Return the scales that take back, [rows, K] or [tiles of rows, tiles of K], in the layout of their kernel."""
-    scale_inv = one.scale_inv
+    inv_scale = one.inv_scale
     if one.scaling.scale_format is FLOAT8_E8M0FNU:
         return swizzled(one.stored.to(torch.float8_e8m0fnu))
     if one.scaling.tile == (None, None):
-        return scale_inv.reshape(())
+        return inv_scale.reshape(())
     if one.scaling.tile == (1, 128):
-        return scale_inv.t().contiguous().t()  # [rows, K / 128], the rows next to each other
+        return inv_scale.t().contiguous().t()  # [rows, K / 128], the rows next to each other
     if one.scaling.tile == (128, 128):
         # [K / 128, rows / 128], those of K next to each other, and each column at a multiple of 16 bytes
-        return F.pad(scale_inv, (0, -scale_inv.shape[1] % 4)).t()
-    return scale_inv.contiguous()
+        return F.pad(inv_scale, (0, -inv_scale.shape[1] % 4)).t()
+    return inv_scale.contiguous()
 
 
 def swizzled(scales: torch.Tensor) -> torch.Tensor:
@@ -164,13 +164,13 @@ def _emulated(a: Scaled, b: Scaled, accumulator: Accumulator | None) -> torch.Te
     step = a.scaling.tile[1]
     left, right = a.values.float(), b.values.float()
     if step is None:
-        return multiply(left, right) * a.scale_inv * b.scale_inv  # [M or 1, 1] and [1, N or 1]
+        return multiply(left, right) * a.inv_scale * b.inv_scale  # [M or 1, 1] and [1, N or 1]
     if accumulator is None and FLOAT32 not in (a.scaling.scale_format, b.scaling.scale_format):
         # What a block stores has few bits: with it the factors and their products are exact, so one sum does.
-        left, right = (replace(one, scale_inv=one.stored).dequantize(torch.float32) for one in (a, b))
-        return multiply(left, right) * a.tensor_scale_inv * b.tensor_scale_inv
-    left_scale = _for_each(a.scale_inv, a.scaling.tile[0], a.shape[0], axis=0)
-    right_scale = _for_each(b.scale_inv, b.scaling.tile[1], b.shape[1], axis=1)
+        left, right = (replace(one, inv_scale=one.stored).dequantize(torch.float32) for one in (a, b))
+        return multiply(left, right) * a.tensor_inv_scale * b.tensor_inv_scale
+    left_scale = _for_each(a.inv_scale, a.scaling.tile[0], a.shape[0], axis=0)
+    right_scale = _for_each(b.inv_scale, b.scaling.tile[1], b.shape[1], axis=1)
     total = left.new_zeros(a.shape[0], b.shape[1])
     for block, start in enumerate(range(0, a.shape[1], step)):
         part = multiply(left[:, start : start + step], right[start : start + step])

@@ -1,7 +1,7 @@
 """From the largest magnitude of some values to the scale that carries them into a narrow format: the exact reference.
 
-`scale` has one meaning: values are MULTIPLIED by it before they are rounded, and `scale_inv` takes them back. What a
-block format stores, and what torch's scaled products take, is on the side of `scale_inv`.
+`scale` has one meaning: values are MULTIPLIED by it before they are rounded, and `inv_scale` takes them back. What a
+block format stores, and what torch's scaled products take, is on the side of `inv_scale`.
 
 All arithmetic with scales is float32, as in the libraries; a product `x * scale` is a float32 too, and what is rounded
 to the format. Scales are finite and positive whatever the values are:
@@ -56,7 +56,7 @@ class DelayedScaling:
 
         delayed = DelayedScaling(FLOAT8_E4M3FN)
         for x in steps:
-            y = quantize(x * delayed.scale, FLOAT8_E4M3FN, saturate=True) * delayed.scale_inv
+            y = quantize(x * delayed.scale, FLOAT8_E4M3FN, saturate=True) * delayed.inv_scale
             delayed.update(np.abs(x).max())
 
     `history`: steps that are remembered, the latest one included. `choose`: "max" of them, or the "most_recent". The
@@ -78,7 +78,7 @@ class DelayedScaling:
         self._amaxes: deque[np.float32] = deque(maxlen=history)
 
     @property
-    def scale_inv(self) -> np.float32:
+    def inv_scale(self) -> np.float32:
         """1 / scale, float32."""
         return np.float32(1) / self.scale
 
@@ -182,23 +182,23 @@ SCALINGS: dict[str, Scaling] = {
 class ScaledArray:
     """An array in a narrow format and its scales.
 
-    `values`: float32 of the array's shape, values of `fmt`, scaled. `scale`, `scale_inv`, `stored`: float32, one for
+    `values`: float32 of the array's shape, values of `fmt`, scaled. `scale`, `inv_scale`, `stored`: float32, one for
     each tile, [tiles along the rows, tiles along the columns]. `stored` is what the format keeps of a tile (a value of
-    `scaling.scale_format`), and `tensor_scale_inv` what it keeps of the tensor: scale_inv = stored * tensor_scale_inv.
+    `scaling.scale_format`), and `tensor_inv_scale` what it keeps of the tensor: inv_scale = stored * tensor_inv_scale.
     """
 
     values: np.ndarray
     scale: np.ndarray
-    scale_inv: np.ndarray
+    inv_scale: np.ndarray
     stored: np.ndarray
-    tensor_scale_inv: np.float32
+    tensor_inv_scale: np.float32
     fmt: FloatFormat
     scaling: Scaling
 
     def dequantize(self) -> np.ndarray:
-        """Return values * scale_inv, float32 of the array's shape."""
+        """Return values * inv_scale, float32 of the array's shape."""
         with np.errstate(over="ignore", under="ignore"):
-            return self.values * _spread(self.scale_inv, self.values.shape, self.scaling)
+            return self.values * _spread(self.inv_scale, self.values.shape, self.scaling)
 
 
 def quantize_tiles(x, fmt: FloatFormat, scaling: Scaling, *, rounding: Rounding = ties_to_even) -> ScaledArray:
@@ -208,11 +208,11 @@ def quantize_tiles(x, fmt: FloatFormat, scaling: Scaling, *, rounding: Rounding 
     array has fewer values. Raises TypeError for an x that is not real numbers.
     """
     x = as_float32(x)
-    scale, scale_inv, stored, tensor_scale_inv = _scales(_tile_amax(x, scaling), fmt, scaling)
+    scale, inv_scale, stored, tensor_inv_scale = _scales(_tile_amax(x, scaling), fmt, scaling)
     with np.errstate(over="ignore", under="ignore"):
         scaled = x * _spread(scale, x.shape, scaling)
     values = np.asarray(quantize(scaled, fmt, rounding=rounding, saturate=True), np.float32)
-    return ScaledArray(values, scale, scale_inv, stored, tensor_scale_inv, fmt, scaling)
+    return ScaledArray(values, scale, inv_scale, stored, tensor_inv_scale, fmt, scaling)
 
 
 def quantize_blocks(
@@ -239,7 +239,7 @@ def quantize_blocks(
 def _scales(
     amax: np.ndarray, fmt: FloatFormat, scaling: Scaling
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.float32]:
-    """Return scale, scale_inv and stored of each tile, and tensor_scale_inv."""
+    """Return scale, inv_scale and stored of each tile, and tensor_inv_scale."""
     one = np.float32(1)
     if scaling.rule == "one":
         return np.ones_like(amax), np.ones_like(amax), np.ones_like(amax), one
@@ -257,9 +257,9 @@ def _scales(
         wanted = amax / np.float32(fmt.max) * tensor_scale
         # A scale of 0 would lose the block and have no reciprocal.
         stored = np.float32(np.maximum(quantize(wanted, narrow, saturate=True), narrow.smallest_subnormal))
-        scale_inv = stored * (one / tensor_scale)
-        scale = np.minimum(one / scale_inv, MAX_SCALE)
-    return scale, scale_inv, stored, one / tensor_scale
+        inv_scale = stored * (one / tensor_scale)
+        scale = np.minimum(one / inv_scale, MAX_SCALE)
+    return scale, inv_scale, stored, one / tensor_scale
 
 
 def _tile_amax(x: np.ndarray, scaling: Scaling) -> np.ndarray:

@@ -22,17 +22,17 @@ from utils.scaled import quantize
 
 @dataclass
 class Float8Weight:
-    """A matrix of weights in E4M3: `codes`, float8_e4m3fn [N, K], and `scale_inv` of each row, float32 [N, 1]."""
+    """A matrix of weights in E4M3: `codes`, float8_e4m3fn [N, K], and `inv_scale` of each row, float32 [N, 1]."""
 
     codes: torch.Tensor
-    scale_inv: torch.Tensor
+    inv_scale: torch.Tensor
     zero_point: None = None
 
     @classmethod
     def of(cls, weight: torch.Tensor) -> "Float8Weight":
         """Return a float matrix [N, K] in E4M3, one scale a row."""
         small = quantize(weight.detach().float(), FLOAT8_E4M3FN, "row")
-        return cls(small.codes(), small.scale_inv)
+        return cls(small.codes(), small.inv_scale)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -42,7 +42,7 @@ class Float8Weight:
     @property
     def nbytes(self) -> int:
         """Bytes of codes and scales together."""
-        return self.codes.nbytes + self.scale_inv.nbytes
+        return self.codes.nbytes + self.inv_scale.nbytes
 
     @property
     def bits_per_weight(self) -> float:
@@ -50,8 +50,8 @@ class Float8Weight:
         return 8 * self.nbytes / max(1, self.codes.numel())
 
     def dequantize(self, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        """Return codes * scale_inv, [N, K], multiplied in float32 and rounded to `dtype`."""
-        return (self.codes.float() * self.scale_inv).to(dtype)
+        """Return codes * inv_scale, [N, K], multiplied in float32 and rounded to `dtype`."""
+        return (self.codes.float() * self.inv_scale).to(dtype)
 
 
 Stored = Quantized | Float8Weight
@@ -65,7 +65,7 @@ class StoredLinear(nn.Module):
     def __init__(self, stored: Stored, bias: torch.Tensor | None = None):
         super().__init__()
         self.out_features, self.in_features = stored.shape
-        for name in ("codes", "scale_inv", "zero_point"):
+        for name in ("codes", "inv_scale", "zero_point"):
             self.register_buffer(name, getattr(stored, name))
         self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), requires_grad=False)
         self._made = _maker(stored)
@@ -73,7 +73,7 @@ class StoredLinear(nn.Module):
     @property
     def stored(self) -> Stored:
         """The weights as they are stored, [out_features, in_features]."""
-        return self._made(self.codes, self.scale_inv, self.zero_point)
+        return self._made(self.codes, self.inv_scale, self.zero_point)
 
     @property
     def nbytes(self) -> int:

@@ -112,7 +112,7 @@ class PageWatch:
         )
 
     def open(self, url):
-        """Open `url`, wait until every widget of the page has started or failed and is laid out, and return the page."""
+        """Open `url`, wait until every widget has started or failed and is laid out, and return the page."""
         self.page.goto(url, wait_until="load")
         self.page.wait_for_function(
             "() => [...document.querySelectorAll('[data-mp-widget]')].every(place => place.dataset.mpReady)"

@@ -74,7 +74,7 @@ def test_the_page_has_the_blocks_of_scaling_bit_for_bit(call, element, scaling):
         expected = quantize_tiles(values[None], FORMATS[element], SCALINGS[scaling])
         assert page["scales"] == encode(expected.stored[0], SCALINGS[scaling].scale_format).tolist(), values
         assert page["codes"] == encode(expected.values[0], FORMATS[element]).tolist(), values
-        assert_same_floats(page["scaleInv"], expected.scale_inv[0])
+        assert_same_floats(page["scaleInv"], expected.inv_scale[0])
         assert_same_floats(page["stored"], expected.dequantize()[0])
 
 
@@ -171,19 +171,19 @@ def test_a_sample_of_a_chapter_can_be_taken_again(show):
 
 def test_a_larger_value_takes_the_scale_with_it(show):
     page = show(BlockEditor([1.0] * 32))
-    assert text_of(page, "value") == "scale_inv = 2⁻² = 0.25"
+    assert text_of(page, "value") == "inv_scale = 2⁻² = 0.25"
     cell(page, 5).click()
     type_value(page, "5.3")
-    assert text_of(page, "value") == "scale_inv = 2⁰ = 1"
+    assert text_of(page, "value") == "inv_scale = 2⁰ = 1"
     assert text_of(page, "reason").startswith("amax 5.3: ⌊log₂ 5.3⌋ − 2 = 0.")
     assert text_of(page, "fate") == "Rounded: error 0.7 (+13.2 %)."
-    assert text_of(page, "steps") == "5.3 × scale 1 = 5.3; as E2M1 6. Back: 6 × scale_inv 1 = 6."
+    assert text_of(page, "steps") == "5.3 × scale 1 = 5.3; as E2M1 6. Back: 6 × inv_scale 1 = 6."
     press(page, "x times 2")
-    assert text_of(page, "value") == "scale_inv = 2¹ = 2"
+    assert text_of(page, "value") == "inv_scale = 2¹ = 2"
     type_value(page, "7.9")
     assert text_of(page, "fate") == "Saturated: error −1.9 (−24.1 %)."
     page.get_by_label("The scale's exponent").select_option("mx-ceil")
-    assert text_of(page, "value") == "scale_inv = 2¹ = 2"
+    assert text_of(page, "value") == "inv_scale = 2¹ = 2"
     assert text_of(page, "fate") == "Rounded: error 0.1 (+1.27 %)."
 
 

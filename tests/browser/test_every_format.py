@@ -120,7 +120,7 @@ def test_every_fate_is_that_of_python(browser):
 
 
 def flat(text):
-    """2⁻²⁶ as 2^-26; a power of ten stays what it is in per cent."""
+    """2⁻²⁶ as 2^-26; a power of ten stays what it is in percent."""
     return f"2^{text[1:].translate(str.maketrans('⁻⁰¹²³⁴⁵⁶⁷⁸⁹', '-0123456789'))}" if text[-1] in "⁰¹²³⁴⁵⁶⁷⁸⁹" else text
 
 

@@ -68,7 +68,7 @@ def test_what_is_stored_is_what_python_stores(call, case, outlier):
         state = {"outlier": outlier, "place": 84, "bits": bits, "symmetric": symmetric, "group": group}
         ours = call("view", state)
         np.testing.assert_array_equal(np.array(ours["stored"], np.float32), theirs.dequantize()[0].numpy())
-        assert [one["inverse"] for one in ours["scales"]] == theirs.scale_inv[0].float().tolist()
+        assert [one["inverse"] for one in ours["scales"]] == theirs.inv_scale[0].float().tolist()
         assert [one["scale"] for one in ours["scales"]] == theirs.scale[0].tolist()
         zeros = [0] * (COUNT // group) if symmetric else theirs.zero_point[0].tolist()
         assert [one["zero"] for one in ours["scales"]] == zeros
@@ -91,7 +91,7 @@ def test_any_group_gets_the_codes_of_python(call, case):
         matrix = torch.tensor(values, dtype=torch.float32)[None]
         theirs = quantize(matrix, bits, None, symmetric=symmetric)
         ours = call("scale", matrix[0].tolist(), {"bits": bits, "symmetric": symmetric})
-        assert ours["inverse"] == float(theirs.scale_inv[0, 0]), values
+        assert ours["inverse"] == float(theirs.inv_scale[0, 0]), values
         assert ours["scale"] == float(theirs.scale[0, 0]), values
         assert ours["codes"] == theirs.integers()[0].tolist(), values
 
@@ -163,7 +163,7 @@ def test_what_the_scale_does_is_told(call):
     state = {"outlier": 0.5, "place": 84, "bits": 4, "symmetric": True, "group": 64}
     said, lost = call("said", state), loss((), 0.5, 84, 4, 64, True)
     assert "4.25 bits per weight (4 of the code + 16 / 64 of the scale)" in said
-    step = float(quantized((), 0.5, 84, 4, 64, True).scale_inv[0, 1])
+    step = float(quantized((), 0.5, 84, 4, 64, True).inv_scale[0, 1])
     assert "The outlier’s group reaches 0.5 from 0. That becomes code 7, so one step here" in said
     assert f"is {step:.3g} in bfloat16: what lies within half of it becomes 0." in said
     assert f"Of the other weights {100 * lost.zeros:.3g}\u00a0% become 0; their error is {100 * lost.error:.3g}" in said

@@ -79,7 +79,7 @@ def test_values_are_scaled_rounded_and_taken_back_bit_for_bit(call, name, satura
         for part in ("scaled", "stored", "back"):
             assert np.array_equal(numbers(got[part]), getattr(carried, part), equal_nan=True), (part, scale)
         assert got["counts"] == carried.counts
-        assert got["inv"] == carried.scale_inv
+        assert got["inv"] == carried.inv_scale
         assert numbers([got["db"]])[0] == pytest.approx(carried.db, abs=1e-9, nan_ok=True)
         assert got["text"] == sentence(carried, saturate=saturate)
 

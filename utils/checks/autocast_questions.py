@@ -10,7 +10,7 @@ STALE = Choice(
     (
         Option(
             "None: the gradients are too small for the loss to show it",
-            "The norm changes by some per cent, as in the first loop, and there the loss falls from 8.8 to 0.9.",
+            "The norm changes by some percent, as in the first loop, and there the loss falls from 8.8 to 0.9.",
         ),
         Option(
             "The network of the first step, again and again; what moves are weights that no forward pass reads",

@@ -75,7 +75,7 @@ def _kind(said) -> str:
 
 @exercise(asks=TO_CODES)
 def check_to_codes(answer) -> Outcome:
-    """A function x -> (codes, scale_inv) for a float32 tensor."""
+    """A function x -> (codes, inv_scale) for a float32 tensor."""
     if (outcome := _function(answer, "to_codes")) is not None:
         return outcome
     for x in _round_trips():

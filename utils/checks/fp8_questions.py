@@ -92,7 +92,7 @@ THERE_AND_BACK = {
         answer="5120",
         says="448 / 0.0875.",
         wrong={
-            "0.0001953125": "That is `scale_inv`, amax / 448. The scale is what the tensor is multiplied by before it "
+            "0.0001953125": "That is `inv_scale`, amax / 448. The scale is what the tensor is multiplied by before it "
             "is rounded: it takes amax to 448.",
             "4096": "That is the power of two below it, and does nearly as well. Equation 1 uses all of the range.",
             "448": "448 is where amax should land. What do you multiply 0.0875 by to get there?",
@@ -127,11 +127,11 @@ THERE_AND_BACK = {
         says="5 / 5120: 2.3 % too small, from 5.12 to 5.",
         wrong={
             "0.001": "5.12 was rounded to 5, and that does not come back.",
-            "5": "That is stored. `scale_inv` takes it back.",
-            "25600": "You have multiplied by the scale again. What takes it back is `scale_inv`, 1/5120.",
+            "5": "That is stored. `inv_scale` takes it back.",
+            "25600": "You have multiplied by the scale again. What takes it back is `inv_scale`, 1/5120.",
             "0.001953125": "That is what 0.001 becomes without a scale.",
         },
-        otherwise="Take what is stored, and multiply by `scale_inv`, 1/5120.",
+        otherwise="Take what is stored, and multiply by `inv_scale`, 1/5120.",
         hints=("5 divided by 5120.",),
         tolerance=0.005,
         near=0.01,
@@ -147,7 +147,7 @@ THERE_AND_BACK = {
             "subnormals lie below.",
             "0.00000019073486328125": "That is the border, 2^-10 / 5120: what is larger is stored as the smallest "
             "subnormal, and comes back as twice that.",
-            "10": "2^-9 times 5120. What takes a stored value back is `scale_inv`.",
+            "10": "2^-9 times 5120. What takes a stored value back is `inv_scale`.",
         },
         otherwise="The smallest value of E4M3 above 0 is the subnormal 2^-9. Take it back.",
         hints=("E4M3's values below 2^-6 are multiples of 2^-9.",),

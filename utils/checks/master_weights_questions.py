@@ -129,13 +129,13 @@ PREDICT_THE_SHARE = Number(
         "evenly.",
         "100": "0.0002 is less than the gap in both binades, 2^-12 and 2^-11. But the border lies at half the gap.",
         "0": "In the binade from 2^-4 to 2^-3 the gap is 2^-11 = 0.000488. Is 0.0002 more than half of that?",
-        "2/3": "Right as a fraction. The answer is asked for in per cent.",
-        "1/3": "That is the share that is stored, as a fraction. Per cent of the lost ones are asked for.",
+        "2/3": "Right as a fraction. The answer is asked for in percent.",
+        "1/3": "That is the share that is stored, as a fraction. Percent of the lost ones are asked for.",
         "24.1": "2^-9 of the weight: below that everything is lost, but above it some is lost too. Inside a binade the "
         "gap is the same for all weights.",
         "78.7": "2^-8 of the weight: above that everything is stored, but below it some is stored too. Inside a binade "
         "the gap is the same for all weights.",
-        "66": "Two thirds are 66.7 per cent.",
+        "66": "Two thirds are 66.7 percent.",
     },
     otherwise="Take the two binades one by one: the gap, half of it, and whether 0.0002 is more. Then their widths.",
     hints=(

@@ -86,7 +86,7 @@ def check_flushed_share(answer) -> Outcome:
         if first is None or first is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the share.")
         if as_number(first) in (25, 75):
-            return not_yet("One of [1, 2, 3, 1e-9] is lost. Return a share between 0 and 1, not per cent.")
+            return not_yet("One of [1, 2, 3, 1e-9] is lost. Return a share between 0 and 1, not percent.")
         if as_number(first) == 0.75:
             return not_yet("One of [1, 2, 3, 1e-9] is lost, a share of 0.25. Yours is the share that is kept.")
         for values, fmt, scale, hint in FLUSHED_CASES:

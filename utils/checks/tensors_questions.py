@@ -149,11 +149,11 @@ SHARE_LOST = Number(
     unit="%",
     says="9,000 of the 300,000 that were not zero. The other 700,000 had nothing to lose.",
     wrong={
-        "0.03": "Right as a share. The question asks for per cent: multiply by 100.",
+        "0.03": "Right as a share. The question asks for percent: multiply by 100.",
         "0.9": "That is the share of all values. 700,000 of them are zero already and cannot be lost.",
-        "0.009": "A share of all values, and not in per cent. 700,000 of them are zero already and cannot be lost.",
+        "0.009": "A share of all values, and not in percent. 700,000 of them are zero already and cannot be lost.",
         "70.9": "That is the share of zeros after the cast. Most of them were there before.",
-        "0.709": "That counts all zeros after the cast, and not in per cent. Most of them were there before.",
+        "0.709": "That counts all zeros after the cast, and not in percent. Most of them were there before.",
         "70": "That is what was zero before any cast.",
         "1.2857": "9,000 of 700,000: that divides by the zeros. Divide by the others.",
         "1.2694": "9,000 of 709,000 says which part of the zeros is new. What part of the values is gone?",
@@ -162,7 +162,7 @@ SHARE_LOST = Number(
         "9000": "That is how many. The share is asked for: of how many could they be?",
     },
     otherwise="Divide the 9,000 by the number of values that were not zero in float32.",
-    hints=("1,000,000 - 700,000 values can be lost.", "9,000 / 300,000, in per cent."),
+    hints=("1,000,000 - 700,000 values can be lost.", "9,000 / 300,000, in percent."),
     tolerance=0.001,
 )
 

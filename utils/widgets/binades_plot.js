@@ -1,5 +1,5 @@
 // The picture of a histogram by binades with the window of a format over it. One unit across is one binade: the bars
-// are an SVG that stretches, the zones and labels are elements placed in per cent, so that a new width needs no script.
+// are an SVG that stretches, the zones and labels are elements placed in percent, so that a new width needs no script.
 
 const PLOT_ENDS = { low: -64, high: 40 }; // what lies further out is added to the bars at the ends
 const PEAKS = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1];

@@ -100,7 +100,7 @@ function render({ model, el }) {
       const [scales, i] = [ownScales(), tileIndex()];
       const last = Number(namedCode("largest", view.narrow));
       scales[i] = Math.min(Math.max(scales[i] + by, view.narrow.has_zero ? 1 : 0), last);
-      update({ scales, codes: [] }, () => `scale_inv ${beFactor(view.tiles[i].scaleInv)}; the values are encoded with it.`);
+      update({ scales, codes: [] }, () => `inv_scale ${beFactor(view.tiles[i].scaleInv)}; the values are encoded with it.`);
     },
     encodeAgain() {
       if (model.get("codes").length) update({ codes: [] }, "The values are encoded with this scale.");

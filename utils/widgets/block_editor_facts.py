@@ -85,17 +85,17 @@ class Block:
         return np.asarray(self.scales or encode(stored, self.way.scale_format), np.uint64)
 
     @cached_property
-    def scale_inv(self) -> np.ndarray:
+    def inv_scale(self) -> np.ndarray:
         """What each value of the format is multiplied by: float32 [COUNT]."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            each = decode(self.scale_codes, self.way.scale_format).astype(np.float32) * self._ruled.tensor_scale_inv
+            each = decode(self.scale_codes, self.way.scale_format).astype(np.float32) * self._ruled.tensor_inv_scale
         return each.repeat(self.way.tile[1])
 
     @cached_property
     def encoded(self) -> np.ndarray:
         """The codes that encoding the values gives; 0 where the scale is NaN."""
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-            scaled = self.x * np.minimum(np.float32(1) / self.scale_inv, MAX_SCALE)
+            scaled = self.x * np.minimum(np.float32(1) / self.inv_scale, MAX_SCALE)
         return np.asarray(encode(np.where(np.isnan(scaled), 0, scaled), self.fmt, saturate=True), np.uint64)
 
     @cached_property
@@ -107,7 +107,7 @@ class Block:
     def stored(self) -> np.ndarray:
         """What the codes are worth: float32 [COUNT]."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return decode(self.value_codes, self.fmt).astype(np.float32) * self.scale_inv
+            return decode(self.value_codes, self.fmt).astype(np.float32) * self.inv_scale
 
     @property
     def error(self) -> float | None:
@@ -134,7 +134,7 @@ class Block:
     def saturated(self) -> int:
         """How many values round past the largest one of the format; codes set by hand do not count."""
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-            scaled = np.float64(self.x * np.minimum(np.float32(1) / self.scale_inv, MAX_SCALE))
+            scaled = np.float64(self.x * np.minimum(np.float32(1) / self.inv_scale, MAX_SCALE))
         # half a gap beyond the largest value, where a format with one more exponent would round up to the next one
         edge = self.fmt.max + 2.0 ** (self.fmt.emax - self.fmt.mantissa_bits - 1)
         even = encode(self.fmt.max, self.fmt) % 2 == 0

@@ -54,13 +54,13 @@ const superscriptFree = (n) => String(n).replace("-", "−");
 export function scaleValue({ way, narrow, tensorInv }, { code, scaleInv }) {
   const number = beDecoded(code, narrow);
   if (Number.isNaN(number)) return "NaN: every value of the block is NaN.";
-  if (!way.tensor_scale) return `scale_inv = 2${superscript(exponentOfDouble(number))} = ${beText(number)}`;
-  return `${beText(number)} × ${beText(tensorInv)} of the tensor: scale_inv = ${beText(scaleInv)}`;
+  if (!way.tensor_scale) return `inv_scale = 2${superscript(exponentOfDouble(number))} = ${beText(number)}`;
+  return `${beText(number)} × ${beText(tensorInv)} of the tensor: inv_scale = ${beText(scaleInv)}`;
 }
 
 /** From x to what is stored, step by step. */
 export function cellSteps({ fmt }, { x, scaled, worth, stored, fate }, { scale, scaleInv }) {
-  const back = `${beText(worth, 8)} × scale_inv ${beFactor(scaleInv)} = ${beText(stored)}`;
+  const back = `${beText(worth, 8)} × inv_scale ${beFactor(scaleInv)} = ${beText(stored)}`;
   if (fate === "nan" || fate === "by hand") return `The code is worth ${back}.`;
   return `${beText(x)} × scale ${beFactor(scale)} = ${beText(scaled)}; as ${fmt.label} ${beText(worth, 8)}${fate === "saturated" ? ", its largest" : ""}. Back: ${back}.`;
 }
@@ -85,7 +85,7 @@ export function scaleFlipText(bit, before, after, view, tile) {
   const opening = `Bit ${bit} of the scale is now ${(after >> BigInt(bit)) & 1n}; the ${count} codes stay.`;
   const [a, b] = [before, after].map((code) => beDecoded(code, view.narrow));
   if (Number.isNaN(b)) return `${opening} It is NaN now, and so are all ${count} values.`;
-  if (Number.isNaN(a) || a === 0 || b === 0) return `${opening} scale_inv is ${beFactor(tile.scaleInv)}.`;
+  if (Number.isNaN(a) || a === 0 || b === 0) return `${opening} inv_scale is ${beFactor(tile.scaleInv)}.`;
   const ratio = b / a;
   return `${opening} All ${count} values are multiplied by ${beFactor(ratio)}.`;
 }

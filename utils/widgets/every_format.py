@@ -114,7 +114,7 @@ class EveryFormat(BookWidget):
 
 
 def error_text(error: Number | None) -> str:
-    """Give a relative error in per cent, a very small one as a power of two, as the page does."""
+    """Give a relative error in percent, a very small one as a power of two, as the page does."""
     if error is None:
         return "—"
     if error == 0 or error == math.inf:

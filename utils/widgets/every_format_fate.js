@@ -79,7 +79,7 @@ export function log2Of({ num, den }) {
   return e - 52 + Math.log2(Number((num * up) / (den * down)));
 }
 
-/** A relative error as text: per cent, and a very small or a huge one as a power of two. */
+/** A relative error as text: percent, and a very small or a huge one as a power of two. */
 export function errorText(error) {
   if (error === null) return "—";
   if (error.infinite) return "∞";

@@ -62,7 +62,7 @@ function rulePanel(h, actions) {
 }
 
 function numbersPanel(h) {
-  const names = ["amax", "scale", "scale_inv", "amax lands at"];
+  const names = ["amax", "scale", "inv_scale", "amax lands at"];
   const values = names.map(() => h("dd", {}));
   return {
     node: h("dl", { class: "mp-se-numbers" }, names.map((name, i) => h("div", {}, h("dt", {}, name), values[i]))),

@@ -1,6 +1,6 @@
 """What ScaleExplorer computes and says in Python: values times a scale, in a narrow format, and back.
 
-x is multiplied by `scale` in float32, rounded to the format, and taken back by `scale_inv` = 1 / scale, in float32.
+x is multiplied by `scale` in float32, rounded to the format, and taken back by `inv_scale` = 1 / scale, in float32.
 The twins in the page are scale_explorer_scales.js and scale_explorer_words.js.
 """
 
@@ -38,7 +38,7 @@ class Carried:
     fmt: FloatFormat
 
     @property
-    def scale_inv(self) -> np.float32:
+    def inv_scale(self) -> np.float32:
         """1 / scale, float32."""
         return np.float32(1) / self.scale
 
@@ -122,7 +122,7 @@ def db_text(db: float) -> str:
 
 
 def error_text(error: float) -> str:
-    """Give a relative error in per cent, with three digits; what float32 alone rounds away as less than 0.001 %."""
+    """Give a relative error in percent, with three digits; what float32 alone rounds away as less than 0.001 %."""
     if not math.isfinite(error):
         return "–"
     return "less than 0.001\u00a0%" if 0 < error < 1e-5 else f"{size_text(100 * error)}\u00a0%"

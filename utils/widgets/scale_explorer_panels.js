@@ -126,7 +126,7 @@ export function curvePanel(h, actions) {
 
 /** Three values on their way: in by the scale, out by its inverse. */
 export function wayTable(h) {
-  const heads = ["", "x", "x × scale", "stored", "× scale_inv", "error"];
+  const heads = ["", "x", "x × scale", "stored", "× inv_scale", "error"];
   const rows = ["largest", "middle", "smallest"].map((name) => {
     const cells = heads.slice(1).map(() => h("td", {}));
     return { name, cells, node: h("tr", {}, h("th", { scope: "row" }, name), cells) };

@@ -19,7 +19,7 @@ export function dbText(db) {
   return `${db < 0 && Number(tenths) ? "−" : ""}${tenths} dB`;
 }
 
-/** A relative error in per cent; what float32 alone rounds away as less than 0.001 %. */
+/** A relative error in percent; what float32 alone rounds away as less than 0.001 %. */
 export function relativeText(error) {
   if (!Number.isFinite(error)) return "–";
   return error > 0 && error < 1e-5 ? "less than 0.001\u00a0%" : `${sizeText(100 * error)}\u00a0%`;

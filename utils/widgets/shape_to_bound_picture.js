@@ -1,12 +1,12 @@
 // The pictures of ShapeToBound: the three matrices, the two times as bars, and the roofline. Lines are an SVG that
-// stretches; words and points are elements placed in per cent, so that text keeps its size on a phone.
+// stretches; words and points are elements placed in percent, so that text keeps its size on a phone.
 
 const SB_SPAN = { from: -1, to: 4 }; // powers of ten of the operations per byte; further out where a product needs it
 const SB_LETTERS = ["A", "B", "C"];
 
 const sbPercent = (share) => `${(100 * share).toFixed(3)}%`;
 
-/** The side of a matrix in per cent of the picture: by its logarithm, so that 1 can be seen beside 100,000. */
+/** The side of a matrix in percent of the picture: by its logarithm, so that 1 can be seen beside 100,000. */
 const sideOf = (size, most) => 11 + (36 * Math.log2(size)) / Math.log2(Math.max(most, 2));
 
 /** A [M, K] at the left, B [K, N] above, C [M, N] where they meet, with the bytes of each. */

@@ -1,6 +1,6 @@
 // Magnitudes and shares as text: powers of two, and numbers of a few digits.
 
-/** n of total in per cent, with three digits, and never as 0 or all where it is not. */
+/** n of total in percent, with three digits, and never as 0 or all where it is not. */
 export function shareText(n, total) {
   const percent = (100 * n) / total;
   if (n > 0 && percent < 0.01) return "less than 0.01\u00a0%";

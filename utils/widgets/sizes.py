@@ -8,7 +8,7 @@ _THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)
 
 
 def share_text(n: int, total: int) -> str:
-    """Give n of total in per cent, with three digits, and never as 0 or all where it is not."""
+    """Give n of total in percent, with three digits, and never as 0 or all where it is not."""
     percent = 100 * n / total
     text = format(_THREE_DIGITS.create_decimal(Decimal(percent)).normalize(), "f")
     if n > 0 and percent < 0.01:

@@ -1,4 +1,4 @@
-// A plot whose lines are an SVG that stretches and whose words are elements in per cent, so that text keeps its size on
+// A plot whose lines are an SVG that stretches and whose words are elements in percent, so that text keeps its size on
 // a phone. Places are shares of the width, from the left, and of the height, from below.
 
 const STRETCHED = 1000; // units of the drawing, both ways
