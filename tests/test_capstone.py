@@ -10,9 +10,22 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils import capstone, experiment, fine_tuning, language_task, llama, machine, memory, models, records
+from utils import (
+    capstone,
+    capstone_kept,
+    experiment,
+    fine_tuning,
+    fitting,
+    language_task,
+    llama,
+    machine,
+    memory,
+    models,
+    records,
+)
 from utils import capstone_plans as plans
 from utils.capstone_plans import Card, Plan, Problem, forecast, named, problem, refuse
+from utils.live_bytes import LiveBytes
 from utils.recipes import KNOWN, RECIPES, recipe
 
 CPU = torch.device("cpu")
@@ -128,6 +141,50 @@ def test_a_processor_without_16_bit_products_takes_the_same_bytes(small, monkeyp
     monkeypatch.setattr(machine, "cpu_flags", lambda words: set())
     assert recipe("bf16-mixed").emulated(CPU)
     assert capstone.peak(plan, small) == pytest.approx(usual, rel=BOUND)
+
+
+@pytest.mark.parametrize(
+    "name", ["32-true-128x8", "bf16-mixed-128x8", "bf16-true-128x8", "bf16-true-96x2-checkpointing"]
+)
+def test_what_is_kept_by_kind_is_what_the_ledger_keeps(name, small):
+    plan = named(name)
+    kinds = capstone_kept.by_kind(plan, small)
+    assert sum(kinds.values()) == forecast(plan, small).ledger.activations
+    assert list(kinds) == [*capstone_kept.KINDS.values(), capstone_kept.REST]
+
+
+def test_every_kind_has_its_bytes(small):
+    kinds = capstone_kept.by_kind(Plan("bf16-mixed", 128, 8), small)
+    assert kinds["softmax"] == 2 * 8 * 8 * 152 * 152 * 4  # [B, H, S, S] of two layers
+    assert kinds["its 16-bit copy"] == kinds["softmax"] / 2
+    assert kinds["log-probabilities"] == 8 * 152 * 640 * 4
+    assert kinds["inputs of the norms"] == 5 * 8 * 152 * 128 * 4
+    assert kinds["copies of weights"] == forecast(Plan("bf16-mixed", 128, 8), small).ledger.casts
+    assert kinds["feed-forward layers"] == 2 * 4 * 8 * 152 * 352 * 2
+    assert capstone_kept.by_kind(Plan("32-true", 128, 8), small)["its 16-bit copy"] == 0
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_a_batch_in_parts_takes_what_is_promised(parts, small):
+    plan = Plan("bf16-mixed", 128, 8)
+    task = plan.task(small)
+    model = task.new_model(0)
+    models.fit_attention(model, CPU)
+    how = {"recipe": plan.running(), "device": CPU, "schedule": task.settings.schedule, "steps": 9}
+    trainer, batch = fine_tuning.Trainer(model, **how), llama.plan(task).full_batch
+    with trainer.recipe.on(CPU):
+        trainer.step(batch)  # the first one begins the moments
+        trainer.optimizer.zero_grad()
+        with LiveBytes(fitting._kept(trainer)) as live:
+            fitting.accumulate_gradients(trainer, batch, parts=parts)
+            trainer.optimizer.step()
+    assert max(capstone_kept.in_parts(plan, small, parts).values()) == pytest.approx(live.peak, rel=BOUND)
+
+
+def test_parts_that_do_not_divide_a_batch_are_refused(small):
+    for parts in (0, 3):
+        with pytest.raises(ValueError, match=f"{parts} parts do not divide a batch of 8"):
+            capstone_kept.in_parts(Plan("bf16-mixed", 128, 8), small, parts)
 
 
 # Time

@@ -94,7 +94,7 @@ FLOORS = (
         *("kept", "tables", "distilbert", "llama", "levers", "fabric", "accumulated_llama", "accumulation_error"),
         *("parallel_ways", "parallel_worker", "parallel"),
         *("sabotage", "faults"),
-        *("capstone_plans", "capstone"),
+        *("capstone_plans", "capstone_kept", "capstone"),
         *("amax_series", "sweep_shapes", "gemm_sweep", "fp8_speed", "refinement_speed"),
         *("language_models", "generation_points", "generation_speed"),
         "api_drift",
