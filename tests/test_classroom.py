@@ -2,15 +2,17 @@
 
 import json
 import re
+from dataclasses import replace
 
 import nbformat
 import pytest
+import torch
 
 import book_rules as rules
 import classroom
 import handout
 import progress_report
-from utils import notebooks
+from utils import capstone, capstone_plans, notebooks
 from utils.checks.outcome import Outcome
 from utils.questions import CORRECT
 
@@ -45,6 +47,9 @@ def test_every_chapter_with_solutions_has_a_hand_out():
 GUIDE = (rules.BOOK / "reference" / "teaching.md").read_text("utf8")
 
 
+AT_MOST = re.compile(r"^(\S+x\d+) +[\d.]+ MB at rest, ([\d.]+) at most$", re.MULTILINE)
+
+
 def source_of(target):
     """All Markdown of the page that the guide links to."""
     return rules.markdown(rules.read_page((rules.BOOK / "reference" / target).resolve()))
@@ -70,11 +75,30 @@ def test_the_guide_links_to_rows_of_the_errata_that_are_there():
 
 
 def test_the_guide_gives_the_minutes_that_the_chapters_give():
-    rows = "\n".join(line for line in GUIDE.split("\n") if line.startswith("| chapters |"))
+    rows = "\n".join(line for line in GUIDE.split("\n") if line.startswith(("| before |", "| chapters |")))
     found = re.findall(r"\]\(([^)#]+)\), (\d+)", rows)
-    assert len(found) == rows.count("](")
+    assert len(found) == len(re.findall(r"\]\([^)#]+\)", rows)) > 0
     for target, minutes in found:
         assert f"**Time:** {minutes} minutes" in source_of(target), target
+
+
+def test_the_timetable_of_the_guide_adds_up_to_its_session():
+    session = int(re.search(r"^Each is (\d+) minutes long", GUIDE, re.MULTILINE)[1])
+    assert sum(int(minutes) for minutes in re.findall(r"^\| (\d+) \|", GUIDE, re.MULTILINE)) == session
+
+
+def test_the_guide_promises_for_its_card_what_the_forecast_says():
+    size = int(re.search(r"size=([\d_]+)", GUIDE)[1])
+    given = capstone_plans.problem("small", device=torch.device("cpu"))
+    given = replace(given, card=replace(given.card, size=size))
+    rows = re.findall(r"^(\S+-checkpointing) +([\d.]+) +([\d.]+|refused)(?: +[\d.]+)?$", GUIDE, re.MULTILINE)
+    rows += [(f"{name}-checkpointing", most, "") for name, most in AT_MOST.findall(GUIDE)]
+    assert rows
+    for name, promised, measured in rows:
+        plan = capstone_plans.named(name)
+        assert f"{capstone_plans.forecast(plan, given).peak / 1e6:.1f}" == promised, name
+        assert not measured or bool(capstone_plans.refuse(plan, given)) == (measured == "refused"), name
+    assert all(capstone_plans.refuse(capstone_plans.named(name), given) for name in capstone.PLANS)
 
 
 def test_the_guide_names_exercises_by_their_titles():
