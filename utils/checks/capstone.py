@@ -6,15 +6,16 @@ import torch
 
 from utils import capstone
 from utils.capstone_plans import Plan, named, problem, refuse
-from utils.checks.capstone_questions import BAR, LOGITS, PLAN, REPORTS, VERDICTS
+from utils.checks.capstone_questions import BAR, LOGITS, PLAN, REPORTS, VERDICTS, VOCABULARY
 from utils.checks.outcome import Outcome, as_number, choice_table, correct, exercise, not_yet, paper
 
-SHOWN = Plan("bf16-mixed", width=192, batch=8, checkpointing=True)
+SHOWN = tuple(map(named, capstone.PLANS))  # the plans of the table
 PROMISE = 0.05  # how far the promised bytes may lie from the measured ones
 
 check_logits = paper(LOGITS)
+check_vocabulary = paper(VOCABULARY)
 check_verdicts = choice_table(VERDICTS, says="Those are the answers of refuse(plan, given).")
-check_reports = choice_table(REPORTS, says="Each of them lacks one thing, and each time it is the one that decides.")
+check_reports = choice_table(REPORTS, says="More could be said of each. These are the gaps that decide.")
 
 
 @exercise(asks=PLAN)
@@ -30,8 +31,8 @@ def check_plan(answer) -> Outcome:
             return not_yet(f"{error}.")
     if not isinstance(plan, Plan):
         return not_yet(f"{answer['plan']!r} is no plan; write it like Plan('bf16-true', 128, 8).")
-    if plan == SHOWN:
-        return not_yet("That is plan D of the chapter. There are others that get there; find one.")
+    if plan in SHOWN:
+        return not_yet(f"{plan.name} stands in the table of the chapter. There are others that get there; find one.")
     promised, given = as_number(answer["MB"]), problem("small", device=torch.device("cpu"))
     if why := refuse(plan, given):
         return not_yet(why)

@@ -4,23 +4,28 @@ from utils.questions import Choice, Number, Option, Task
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
-WHICH_DIES = Choice(
-    "practice/capstone/predict-which-dies",
-    "By that count all three fit, with room to spare. One of them does not survive its first step. Which?",
+WHAT_A_TAKES = Choice(
+    "practice/capstone/predict-what-a-takes",
+    "B is A in narrower formats, and C is A with a narrower model. So if one of the three is too large, it is A. "
+    "How many MB does a step of A take?",
     (
         Option(
-            "A: float32 weights, width 128",
-            "Its products are narrow. Weights, moments, softmax, norms and the loss are not, and the copies of the "
-            "weights come on top.",
+            "27.5: half of its float32 twin",
+            "That would be half of every tensor. Which of them have 16 bits in a mixed recipe?",
+        ),
+        Option(
+            "About 40: weights and moments stay wide, and all else is halved",
+            "Is all else halved? Softmax, norms and the loss are float32 in a mixed recipe as well.",
+        ),
+        Option(
+            "More than the card has: hardly less than its twin",
+            "Its products are narrow. Weights, moments, softmax, norms and the loss are not, and 16-bit copies come on "
+            "top.",
             True,
         ),
         Option(
-            "B: everything in bfloat16, width 128",
-            "Here weights, gradients and moments have 16 bits, too. Only softmax, norms and loss are wider.",
-        ),
-        Option(
-            "C: float32 weights, width 96",
-            "A narrower model has fewer weights and narrower activations. That is what saves it, and not much does.",
+            "More than its twin, for the copies come on top",
+            "They do. But what the products keep has half of its bytes, and that is more than the copies.",
         ),
     ),
     predict=True,
@@ -31,11 +36,12 @@ WHICH_LEARNS = Choice(
     (
         Option(
             "C: its weights are float32, so no update is lost",
-            "That is true, and it costs a quarter of the width. The next cell shows the price.",
+            "Hardly one is, and it costs a quarter of the width. The next cell shows the price.",
         ),
         Option(
             "B: it is wider",
-            "In so few steps, and at this learning rate, most updates are large enough for bfloat16. The width counts.",
+            "In so few steps, and at this learning rate, most updates are large enough for bfloat16. A meter below "
+            "counts the others. The width is worth more.",
             True,
         ),
         Option(
@@ -84,6 +90,22 @@ LOGITS = Number(
     unit="GB",
 )
 
+VOCABULARY = Number(
+    "practice/capstone/vocabulary",
+    "Plan B on the small card, with a vocabulary of 5,120 instead of 640, and 8 texts of 152 tokens. What is the "
+    "largest width at which it fits? 0, if none does.",
+    "0",
+    "At any width: the gradient of the logits, twice, is more than the card. Take a smaller batch, the batch in parts, "
+    "or a loss that takes the tokens in parts.",
+    wrong={
+        "128": "It fitted with 640 entries. How many bytes is the gradient of the logits now, twice?",
+        "96": "A narrower model keeps less. The gradient of the logits does not know how wide the model is.",
+        "16": "The smallest that the heads can share. Does the gradient of the logits fit, twice, without any model?",
+    },
+    otherwise="Begin with what no width changes: the gradient of the logits, twice, in float32. The card has 48 MB.",
+    hints=("8 × 152 × 5120 logits.", "Two tensors of 4 bytes a value. Is that less than the card?"),
+)
+
 FITS, TOO_LARGE, NO_SCALE, NO_PROMISE = "trains", "does not fit", "loses its gradients", "cannot be promised"
 
 
@@ -121,7 +143,7 @@ VERDICTS = {
         NO_SCALE,
         fits="A larger eps keeps Adam from dividing by 0. What keeps a gradient of 2^-26 from becoming 0?",
         large="It is smaller than plan C in every respect.",
-        scale="Its eps is mended, and it still has no loss scale: small gradients end as 0.",
+        scale="Its eps is mended. Without a loss scale small gradients end as 0, and their squares in v even sooner.",
         promise="The ledger knows 16-bit weights. The trouble comes earlier.",
     ),
     "fp8-current, width 96, batch 8, on a CPU": _verdict(
@@ -151,7 +173,7 @@ def _report(name: str, text: str, right: str, **says: str) -> Choice:
     said = {"prediction": PREDICTION, "device": DEVICE, "held": HELD_OUT, "seeds": SEEDS}
     return Choice(
         f"practice/capstone/report-{name}",
-        f"Somebody reports: {text} What is missing?",
+        f"Somebody reports: {text} What does it lack most?",
         tuple(Option(answer, says[key], answer == right) for key, answer in said.items()),
     )
 
@@ -202,5 +224,6 @@ REPORTS = {
 BAR = 0.22  # of the held-out loss, seed 0
 PLAN = Task(
     "practice/capstone/your-plan",
-    f"Choose a plan for the small card, write its bytes down before it runs, and bring the held-out loss to {BAR}.",
+    f"Choose a plan for the small card that is not in the table, write its bytes down before it runs, and bring the "
+    f"held-out loss to {BAR}.",
 )
