@@ -52,7 +52,17 @@ def untracked():
 
 
 def main(wanted):
-    """Run the stages named in `wanted`, or all of them; return 1 where one failed or left a file behind."""
+    """Run the stages named in `wanted`, or all of them; return 1 where one failed or left a file behind, else 0.
+
+    A name that no stage has runs nothing: it returns 2.
+    """
+    names = [name for name, _, _ in STAGES]
+    if unknown := sorted(wanted - set(names)):
+        print(
+            f"There is no stage {', '.join(unknown)}; name some of {', '.join(names)}, or none for all.",
+            file=sys.stderr,
+        )
+        return 2
     environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
     browser = browsers.find()
     if browser:
