@@ -164,14 +164,19 @@ def test_every_kind_has_its_bytes(small):
     assert capstone_kept.by_kind(Plan("32-true", 128, 8), small)["its 16-bit copy"] == 0
 
 
-@pytest.mark.parametrize("parts", [1, 2, 4])
-def test_a_batch_in_parts_takes_what_is_promised(parts, small):
-    plan = Plan("bf16-mixed", 128, 8)
-    task = plan.task(small)
+def started(plan, given):
+    """A trainer of a plan before its first step, and a full batch of its text."""
+    task = plan.task(given)
     model = task.new_model(0)
     models.fit_attention(model, CPU)
     how = {"recipe": plan.running(), "device": CPU, "schedule": task.settings.schedule, "steps": 9}
-    trainer, batch = fine_tuning.Trainer(model, **how), llama.plan(task).full_batch
+    return fine_tuning.Trainer(model, **how), llama.plan(task).full_batch
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_a_batch_in_parts_takes_what_is_promised(parts, small):
+    plan = Plan("bf16-mixed", 128, 8)
+    trainer, batch = started(plan, small)
     with trainer.recipe.on(CPU):
         trainer.step(batch)  # the first one begins the moments
         trainer.optimizer.zero_grad()
@@ -210,11 +215,7 @@ class Traffic(TorchDispatchMode):
 @pytest.mark.parametrize("name", ["bf16-true-128x8", "bf16-mixed-96x8", "32-true-128x6", "bf16-mixed-128x4"])
 def test_a_byte_that_is_kept_stands_for_fourteen_that_pass(name, small):
     plan = named(name)
-    task = plan.task(small)
-    model = task.new_model(0)
-    models.fit_attention(model, CPU)
-    how = {"recipe": plan.running(), "device": CPU, "schedule": task.settings.schedule, "steps": 9}
-    trainer, batch = fine_tuning.Trainer(model, **how), llama.plan(task).full_batch
+    trainer, batch = started(plan, small)
     with trainer.recipe.on(CPU):
         trainer.step(batch)
         with Traffic() as traffic:
