@@ -3,6 +3,7 @@
 import _thread
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +29,14 @@ def temporary(tmp_path_factory, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", None)  # looked up anew
     yield folder
     assert sorted(path.name for path in folder.rglob("*")) == []
+
+
+@pytest.fixture
+def heeding_the_stop_button():
+    """Heed SIGINT as a notebook does: a shell without job control lets what it starts behind `&` ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
@@ -169,7 +178,7 @@ def test_a_port_that_is_taken_after_the_look_is_named_too(program, monkeypatch):
 
 
 @real_run
-def test_the_stop_button_ends_all_ranks(program, left_over, tmp_path):
+def test_the_stop_button_ends_all_ranks(program, left_over, tmp_path, heeding_the_stop_button):
     def stop():
         _begun(tmp_path)
         _thread.interrupt_main()
