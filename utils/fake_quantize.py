@@ -16,6 +16,7 @@ from types import FunctionType
 
 import torch
 
+from utils.error_lines import of_compiler
 from utils.formats import FORMATS, FloatFormat
 from utils.rounding_kernels import (
     COPY,
@@ -218,7 +219,7 @@ def _run_compiled(source: torch.Tensor, target: torch.Tensor, chosen: Plan, seed
         except RuntimeError as error:
             if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
                 raise  # out of memory, say
-            _failures[device.type] = str(error).strip().splitlines()[0]
+            _failures[device.type] = of_compiler(error)
     warnings.warn(
         f"compiled=True had no effect on {device.type}: torch.compile failed ({_failures[device.type]})."
         " The values are the same, only slower. On a CPU it needs a C++ compiler such as g++.",

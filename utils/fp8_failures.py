@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from utils.error_lines import first_line
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FloatFormat
 from utils.scaled import quantize
 from utils.scaled_product import scaled_matmul, transposed
@@ -127,7 +128,7 @@ def _run(code: str, names: dict) -> tuple[str, str, object]:
     try:
         return "", "", eval(code, names)  # so that the line that is shown is the line that is run
     except Exception as error:  # whatever this version raises is the answer
-        sentence = (str(error).strip() or "it says nothing more").splitlines()[0].split(". ")[0]
+        sentence = first_line(error).split(". ")[0]
         return type(error).__name__, sentence, None
 
 

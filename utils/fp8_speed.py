@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from utils import command, gemm_sweep, machine, measure, product_calls, records
+from utils.error_lines import of_compiler
 from utils.float8_recipes import FLOAT8_RECIPES, Float8Recipe, Operand
 from utils.fp8 import Float8Linear
 from utils.fp8_casts import BFLOAT16, PUBLISHED, Layer, cast_bytes, square
@@ -137,7 +138,7 @@ def _tried(call: Call, device: torch.device, compiled: bool) -> tuple[Call | Non
             torch.cuda.synchronize(device)
     except Exception as error:  # a compiler fails in as many ways as it has parts
         torch.set_float32_matmul_precision("highest")
-        return None, f"{type(error).__name__}: {(str(error).strip() or 'it says nothing more').splitlines()[0]}"
+        return None, of_compiler(error)
     return call, ""
 
 

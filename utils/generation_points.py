@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import gemm_sweep, generation, llama, machine, measure
+from utils.error_lines import of_compiler
 from utils.generation import WAYS, Writer
 from utils.language_models import Subject
 from utils.recipes import RECIPES, Recipe
@@ -226,5 +227,5 @@ def _tried(
     except Exception as error:  # a compiler fails in as many ways as it has parts
         if name != "compiled":
             raise
-        return None, f"{name}: {type(error).__name__}: {(str(error).strip() or 'it says nothing more').splitlines()[0]}"
+        return None, f"{name}: {of_compiler(error)}"
     return call, ""

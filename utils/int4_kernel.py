@@ -10,6 +10,7 @@ from functools import cache
 
 import torch
 
+from utils.error_lines import in_a_line
 from utils.integers import Quantized, quantize
 from utils.weight_only import StoredLinear, WeightOnlyLinear
 
@@ -52,7 +53,7 @@ def _tried(device: str) -> str:
     try:
         ours, theirs = WeightOnlyLinear(stored)(x).float(), Int4PackLinear(stored)(x).float()
     except (RuntimeError, NotImplementedError, AttributeError) as error:
-        return f"{type(error).__name__}: {(str(error).strip() or 'it says nothing more').splitlines()[0]}"
+        return in_a_line(error)
     near = bool(((ours - theirs).abs() <= 0.02 * ours.abs().amax()).all())
     return "" if near else "its product of small matrices is another one"
 

@@ -15,6 +15,7 @@ from functools import partial
 import torch
 
 from utils import batches, command, data, distilbert, machine, measure, models, records, review_task
+from utils.error_lines import of_compiler
 from utils.fine_tuning import Trainer
 from utils.recipes import recipe
 from utils.review_task import Task
@@ -152,8 +153,7 @@ def _compiled(trainer: Callable[[], Trainer], step: Callable, *, device: torch.d
         calls = {"op by op": step(plain), "compiled": step(fast)}
         return in_turns("torch.compile", calls, device=device, repeats=repeats, notes={"compiled": note})
     except Exception as error:  # a missing compiler, an operator that it cannot do: as many kinds as there are parts
-        first = (str(error).strip() or "it says nothing more").splitlines()[0]
-        return [Line("torch.compile", "compiled", note=f"missing: {type(error).__name__}: {first}")]
+        return [Line("torch.compile", "compiled", note=f"missing: {of_compiler(error)}")]
 
 
 def table(found: list[Line]) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from utils.error_lines import in_a_line
 from utils.measure import time_call
 
 SIZES = ("small", "full")
@@ -303,7 +304,7 @@ def _try(build, dtype: torch.dtype, on: torch.device) -> tuple[float | None, str
             warnings.simplefilter("ignore")  # _autocast_refusal reads them
             return time_call(build(dtype), device=on, warmup=1, repeats=3).median, None
     except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
-        return None, f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        return None, in_a_line(error)
 
 
 def _autocast_refusal(build, dtype: torch.dtype) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 
 from utils import machine
+from utils.error_lines import in_a_line
 from utils.product_precision import allowing
 from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm
 
@@ -71,7 +72,7 @@ def prepared(gemm: Gemm, dtype: str, *, batch: int = 1, device: torch.device) ->
             torch.cuda.synchronize(device)
     except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
         torch.set_float32_matmul_precision("highest")
-        return None, f"{type(error).__name__}: {(str(error).strip() or 'it says nothing more').splitlines()[0]}"
+        return None, in_a_line(error)
     return call, ""
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import command, gemm_sweep, machine, measure, records
+from utils.error_lines import in_a_line
 from utils.product_precision import allowing
 
 NAME = "refinement_speed"
@@ -194,7 +195,7 @@ def points(n: int, *, device: torch.device, repeats: int = REPEATS) -> Iterator[
             try:
                 ended = solve(a, b, way)
             except RuntimeError as error:  # a pivot of 0, or no memory
-                note = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+                note = in_a_line(error)
         if ended and way != WIDE and not ended.converged:
             note = f"did not converge: {ended.backward_error:.1e} after {ended.steps} steps"
         for part in PARTS:

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 
 from utils.accumulators import Accumulator
+from utils.error_lines import in_a_line
 from utils.exponent_rules import EXPONENT_RULES
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU, FLOAT32
 from utils.scaled import Scaled, quantize
@@ -103,7 +104,7 @@ def _tried(device: str, left: str, right: str) -> str:
     try:
         right_result = bool((_kernel(a, transposed(b), torch.bfloat16, False) == 128).all())
     except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError) as error:
-        return f"{type(error).__name__}: {(str(error).strip() or 'it says nothing more').splitlines()[0]}"
+        return in_a_line(error)
     return "" if right_result else f"its {left} x {right} product of ones is not 128"
 
 

@@ -17,6 +17,7 @@ from dataclasses import asdict
 import torch
 
 from utils import command, machine, records
+from utils.error_lines import in_a_line
 from utils.microscope import addition_probes, integer_products, summation_tree, whole_sums
 from utils.microscope.adders import common
 from utils.microscope.addition_probes import Tested
@@ -169,7 +170,7 @@ def survey(
         try:
             findings[name] = look_at(way, device=device, places=places, width=width)
         except RuntimeError as error:  # a shape that this way does not take
-            refused[name] = f"{type(error).__name__}: {(str(error).strip() or 'it says nothing more').splitlines()[0]}"
+            refused[name] = in_a_line(error)
     return findings, refused
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from utils.error_lines import in_a_line
 from utils.microscope.crafted_sums import Matmul
 from utils.product_precision import OLD, allowing, restored, write
 
@@ -56,7 +57,7 @@ def _refusal(way: Way, device: torch.device) -> str:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
     except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, AssertionError) as error:
-        return f"{type(error).__name__}: {(str(error).strip() or 'it says nothing more').splitlines()[0]}"
+        return in_a_line(error)
     return ""
 
 
