@@ -86,6 +86,18 @@ def test_an_empty_csv_and_a_missing_folder_are_refused(tmp_path):
         data.reviews(tmp_path / "nowhere")
 
 
+def test_a_text_with_a_comma_and_no_quotes_is_named_as_the_cause(tmp_path):
+    lines = "text,label\na film, a good one,1\n"
+    with pytest.raises(ValueError, match=r"train.csv has more values in a line than columns; put a text that holds a"):
+        data.reviews(write(tmp_path, train=lines, ending="csv"))
+
+
+def test_a_review_is_named_by_its_place_whatever_its_index_says(tmp_path):
+    strange = REVIEWS.assign(label=[1, 2, 0]).set_index(pandas.Index(["x", "y", "z"]))
+    with pytest.raises(ValueError, match=r"test.parquet labels review 2 with 2"):
+        data.reviews(write(tmp_path, test=strange))
+
+
 def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
     def denied(path):
         raise PermissionError(13, "Permission denied")

@@ -77,6 +77,9 @@ def test_a_folder_without_usable_weights_is_refused(tmp_path):
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ValueError, match=r"config.json cannot be read"):
         models.pretrained_distilbert(tmp_path)
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(ValueError, match="has no distilbert"):
+        models.pretrained_distilbert(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "distilbert"}')
     with pytest.raises(ValueError, match="cannot be loaded"):
         models.pretrained_distilbert(tmp_path)

@@ -174,6 +174,9 @@ def _read(path: Path) -> Part:
         raise ValueError(f"{path} is empty") from error
     except (OSError, ValueError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+    if path.suffix == ".csv" and not isinstance(frame.index, pandas.RangeIndex):  # an index of what is over
+        raise ValueError(f"{path} has more values in a line than columns; put a text that holds a comma into quotes")
+    frame = frame.reset_index(drop=True)  # a parquet file may have one of its own, and reviews are counted
     missing = [column for column in ("text", "label") if column not in frame.columns]
     if missing:
         raise ValueError(f"{path} has no column {' and '.join(missing)}, only {', '.join(map(str, frame.columns))}")

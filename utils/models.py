@@ -112,7 +112,7 @@ def weights_folder(kind: str, folder: Path | str | None = None) -> Path | None:
             continue
         except (OSError, ValueError) as error:
             raise ValueError(f"{home / 'config.json'} cannot be read: {error}") from error
-        if config.get("model_type") == kind:
+        if isinstance(config, dict) and config.get("model_type") == kind:
             return home
     raise ValueError(f"weights folder {named} has no {kind}: no config.json with that model_type, nor in {kind}/")
 
