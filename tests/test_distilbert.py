@@ -487,6 +487,26 @@ def test_a_trained_model_is_kept_and_found_again(tiny, tmp_path, monkeypatch):
     assert not list((tmp_path / "cache").rglob("*.bin"))  # no pickles
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        pytest.param("model.safetensors", b"not weights at all", id="weights"),
+        pytest.param("model.safetensors", None, id="no weights"),
+        pytest.param("config.json", b"{", id="configuration"),
+        pytest.param("config.json", None, id="no configuration"),
+        pytest.param("run.json", b"{", id="record"),
+    ],
+)
+def test_a_damaged_folder_of_the_cache_is_told_and_filled_anew(tiny, tmp_path, monkeypatch, name, content):
+    monkeypatch.setenv("MIXED_PRECISION_CACHE", str(tmp_path))
+    distilbert.trained("generated")
+    (path,) = tmp_path.glob(f"*/{name}")
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.warns(UserWarning, match="is damaged, so its model is trained anew"):
+        assert not distilbert.trained("generated").cached
+    assert distilbert.trained("generated").cached
+
+
 def test_another_seed_recipe_or_code_is_another_entry_of_the_cache(monkeypatch):
     keys = {cache.key(seed, name, modules=["utils.grammar"]) for seed in (0, 1) for name in ("32-true", "bf16-true")}
     keys.add(cache.key(0, "32-true", modules=["utils.batches"]))

@@ -32,6 +32,7 @@ FLOORS = (
     ),
     ("exponent_rules", "scaling", "rotation", "outliers", "accumulation", "factors", "refinement"),
     (
+        "error_lines",
         "measure",
         "token_bytes",
         "live_bytes",

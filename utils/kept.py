@@ -1,5 +1,6 @@
 """Trained models in the cache: the same run is made once, whichever chapter asks for it first."""
 
+import shutil
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 
 from utils import cache, models, records
+from utils.error_lines import in_a_line
 from utils.experiment import Plan, Run, run, run_key
 from utils.recipes import Recipe
 
@@ -40,9 +42,9 @@ def kept(
         raise ValueError(f"a model trained in {recipe.name} is not kept: its FP8 layers would be lost; use run(...)")
     task, key = plan.task, run_key(plan, recipe, seed=seed, device=device)
     folder = cache.root() / f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}-{key}"
-    cached = (folder / "config.json").is_file()
-    if cached:
-        model, record = load(folder, dtype=recipe.weights), records.load(folder / "run.json")
+    found = _found(folder, lambda: load(folder, dtype=recipe.weights))
+    if found:
+        model, record = found
     else:
         finished = run(plan, recipe, device=device, seed=seed)
         model, record = finished.model, finished.record
@@ -51,7 +53,19 @@ def kept(
         except OSError as error:
             warnings.warn(f"the trained model is not kept, {cache.root()}: {error.strerror}", stacklevel=3)
     models.fit_attention(model, device)
-    return Kept(model.to(device).eval(), record, cached)
+    return Kept(model.to(device).eval(), record, cached=found is not None)
+
+
+def _found(folder: Path, load: Callable[[], nn.Module]) -> tuple[nn.Module, records.Record] | None:
+    """Return what the folder keeps; a folder that is damaged is removed, with a warning, to be filled anew."""
+    if not folder.is_dir():
+        return None
+    try:
+        return load(), records.load(folder / "run.json")
+    except Exception as error:  # a damaged file fails in as many ways as there are libraries that read it
+        shutil.rmtree(folder, ignore_errors=True)
+        warnings.warn(f"{folder} is damaged, so its model is trained anew: {in_a_line(error)}", stacklevel=4)
+        return None
 
 
 def _write(folder: Path, finished: Run) -> None:
