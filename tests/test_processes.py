@@ -165,6 +165,12 @@ def test_a_taken_port_is_refused_before_anything_starts(program, tmp_path):
     assert not (tmp_path / "pids").exists()
 
 
+@pytest.mark.parametrize("port", [-1, 0, 65_536])
+def test_a_port_that_no_machine_has_is_refused(program, port):
+    with pytest.raises(ValueError, match=f"port {port} is not in 1 ... 65535"):
+        processes.run(program("pass"), port=port)
+
+
 @real_run
 def test_a_port_that_is_taken_after_the_look_is_named_too(program, monkeypatch):
     monkeypatch.setattr(processes, "_free", lambda port: True)

@@ -31,6 +31,7 @@ LAUNCHER = "MIXED_PRECISION_LAUNCHER"  # the process that waits for the ranks
 POLL = 0.2  # seconds between two looks
 GRACE = 3.0  # seconds between the request to end and its enforcement
 SHUTDOWN = 2  # seconds that torchrun gives the ranks that are left, once one is lost
+LAST_PORT = 2**16 - 1
 COLLECTIVE = 30.0  # seconds after which a rank stops waiting for the others
 LOST_CONNECTION = re.compile(r"Connection (closed|reset) by peer|Broken pipe|Timed out waiting|heartbeat")
 FAILURE = re.compile(r"rank\s+: (\d+) .*\n\s+exitcode\s+: (-?\d+)")
@@ -88,8 +89,11 @@ def run(
 
     `program`: what follows `python`, such as ["worker.py", "--steps", "3"] or ["-m", "utils.parallel_worker"]. `port`:
     where the ranks meet; None lets torchrun find a free one. `threads`: of each rank.
-    Raises: PortTaken at once; RankLost when a rank ends with an error, or is killed; TimeIsUp after `seconds`.
+    Raises: ValueError for a port that no machine has; PortTaken at once; RankLost when a rank ends with an error, or is
+    killed; TimeIsUp after `seconds`.
     """
+    if port is not None and port not in range(1, LAST_PORT + 1):
+        raise ValueError(f"port {port} is not in 1 ... {LAST_PORT}; name another one, or none")
     if port is not None and not _free(port):
         raise PortTaken(_taken(port))
     begun = time.perf_counter()
