@@ -86,6 +86,12 @@ def test_the_command_writes_a_record_that_names_no_folder(here, tmp_path, capsys
     assert "500 cast to E4M3" in capsys.readouterr().out
 
 
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(capsys, monkeypatch):
+    monkeypatch.setattr(api_drift, "answers", lambda: pytest.fail("asked before the folder was tried"))
+    assert api_drift.main(["--record", "/proc/records"]) == 2
+    assert capsys.readouterr().err.startswith("api_drift: cannot write records into /proc/records: ")
+
+
 def test_what_depends_on_versions_is_not_compared_elsewhere():
     cells = rules.read_page(rules.BOOK / "reference" / "api_drift.ipynb")
     for cell in cells:

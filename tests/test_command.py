@@ -1,5 +1,8 @@
 """What every command parses: where it runs, how large, where the record goes, and counts from 1 on."""
 
+import importlib
+import sys
+
 import pytest
 import torch
 
@@ -39,10 +42,68 @@ def test_the_arguments_of_the_process_are_taken_where_none_are_given(parser, mon
         (["--tile-rows", "x"], "invalid int value"),
         (["--size", "huge"], "unknown size 'huge'"),
         (["--device", "tpu"], "unknown device 'tpu'"),
-        (["--siz", "small"], "unrecognized arguments"),
+        (["--siz", "small"], "unrecognized arguments: --siz small; --help lists the options"),
     ],
 )
 def test_a_mistake_is_a_value_error_and_leaves_no_folder(parser, arguments, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         parser.checked([*arguments, "--record", str(tmp_path / "new")])
     assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_without_a_name_is_refused_and_not_left_out(parser):
+    with pytest.raises(ValueError, match="--record is followed by an empty name"):
+        parser.checked(["--record", ""])
+
+
+def test_the_help_says_what_the_program_is_for_and_its_defaults_as_they_are_typed(parser, monkeypatch, capsys):
+    monkeypatch.setattr(sys.modules["__main__"], "__doc__", "How long a sweep takes.\n\nMore.")
+    parser = command.Parser("sweep")
+    parser.add_names("--way", default=("up", "down"), help="where to")
+    with pytest.raises(SystemExit):
+        parser.checked(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "How long a sweep takes. options" in said
+    assert "where to; default: up down" in said
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        pytest.param(KeyboardInterrupt(), 130, "sweep: interrupted; two rows are kept\n", id="Ctrl-C"),
+        pytest.param(OSError(28, "No space left on device", "x.json"), 2, "sweep: No space left on device: x.json\n"),
+        pytest.param(OSError("a pipe broke"), 2, "sweep: a pipe broke\n"),
+    ],
+)
+def test_what_stops_a_command_from_outside_is_one_line(error, code, says, capsys):
+    @command.in_one_line("sweep", kept="two rows are kept")
+    def main(arguments=None):
+        raise error
+
+    assert main(["--size", "small"]) == code
+    assert capsys.readouterr().err == says
+
+
+MEASURE = [
+    "accumulation_error",
+    "amax_series",
+    "fp8_speed",
+    "gemm_sweep",
+    "generation_speed",
+    "levers",
+    "parallel",
+    "refinement_speed",
+    "microscope.__main__",
+]
+
+
+@pytest.mark.parametrize("name", MEASURE)
+def test_every_command_that_measures_ends_in_one_line_at_ctrl_c(name, capsys, monkeypatch):
+    def pressed(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command.Parser, "checked", pressed)
+    assert importlib.import_module(f"utils.{name}").main([]) == 130
+    said = capsys.readouterr().err
+    assert "interrupted; " in said
+    assert said.count("\n") == 1

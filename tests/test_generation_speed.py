@@ -125,6 +125,13 @@ def test_a_way_that_the_device_does_not_have_says_so_and_the_others_are_measured
     assert "graphs: a CUDA graph" in table([found])
 
 
+def test_a_format_that_looks_at_its_inputs_is_recorded_as_no_graph(subject, monkeypatch):
+    monkeypatch.setattr(generation_speed.generation.Way, "refusal", lambda *_: "")  # as on a GPU
+    (found,) = measured(subject, formats=("int8-split",), ways=("graphs", "static"))
+    said = "graphs: int8-split looks at the inputs to choose columns; a graph cannot; take static"
+    assert [point.note for point in found.points] == [said, ""]
+
+
 def test_a_compiler_that_fails_is_told_and_not_replaced(subject, monkeypatch):
     def fails(*_, **__):
         raise RuntimeError("no C++ compiler\nand more")
@@ -217,3 +224,24 @@ def test_a_model_that_does_not_fit_is_told_so(monkeypatch, capsys, subject):
     monkeypatch.setattr(generation_speed, "results", too_large)
     assert generation_speed.main(["--device", "cpu", "--size", "small"]) == 2
     assert "out of memory; try --model 1b" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        pytest.param(torch.OutOfMemoryError("CUDA out of memory"), "out of memory; try --model 1b", id="memory"),
+        pytest.param(ValueError("the text is too short"), "the text is too short", id="a mistake"),
+    ],
+)
+def test_formats_that_are_done_are_shown_when_a_later_one_fails(monkeypatch, capsys, subject, error, says):
+    def one_and_no_more(*arguments, **options):
+        yield from generation_points.results(*arguments, **{**options, "formats": ("float32",), "ways": ("dynamic",)})
+        raise error
+
+    monkeypatch.setattr(language_models, "subject", lambda *_, **__: subject)
+    monkeypatch.setattr(generation_speed, "results", one_and_no_more)
+    arguments = ["--device", "cpu", "--size", "small", "--tokens", "2", "--repeats", "1"]
+    assert generation_speed.main(arguments) == 2
+    said = capsys.readouterr()
+    assert says in said.err
+    assert "float32  dynamic" in said.out

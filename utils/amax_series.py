@@ -211,6 +211,7 @@ def planned(model: str, *, size: str, folder: str | None = None) -> experiment.P
     return llama.plan(language_task.prepare(prose, size=size, settings=settings))
 
 
+@command.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     parser = command.Parser(NAME, sizes="small or full")

@@ -293,16 +293,21 @@ def differ(recorded: records.Record, here: dict[str, str]) -> dict[str, tuple[st
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
+@command.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     parser = argparse.ArgumentParser(prog=f"python -m utils.{NAME}", description=__doc__.partition("\n")[0])
     parser.add_argument("--record", metavar="DIR", help="write the record into this folder")
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_args(arguments)
+    try:
+        folder = records.check_folder(options.record) if options.record else None
+    except ValueError as error:
+        return command.complain(NAME, str(error), 2)
     found = record(shown=command.shown_command(arguments, program=NAME))
     print(command.columns([("question", "answer"), *found.results["answers"].items()]))
-    if options.record:
-        records.save(found, options.record)
+    if folder:
+        records.save(found, folder)
     return 0
 
 

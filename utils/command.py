@@ -8,10 +8,11 @@ A mistake in the arguments or in the data is one line on stderr and exit code 2,
 """
 
 import argparse
+import functools
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from utils.watch import MOST_STEPS
 
 INTERRUPTED = 130  # 128 + SIGINT, what a shell expects
 ALL = "all"
-RECIPE_HELP = f"names, or {ALL} for the {len(ARMS)} of the comparison; default: %(default)s"
+RECIPE_HELP = f"names, or {ALL} for the {len(ARMS)} of the comparison"
 FOLDERS = ("--data", "--weights", "--record", "--checkpoint")
 
 
@@ -74,16 +75,23 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, program: str, *, sizes: str = "", record: str = "write a record"):
-        super().__init__(prog=f"python -m utils.{program}", allow_abbrev=False)
+        about = (sys.modules["__main__"].__doc__ or "").partition("\n")[0]  # of the module that `python -m` runs
+        super().__init__(prog=f"python -m utils.{program}", description=about, allow_abbrev=False)
         self.program, self._counts = program, []
         if sizes:
             self.add_argument("--size", help=f"{sizes}; default: full on a GPU")
         self.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
+        record += "; without DIR into the book's results"
         self.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help=record)
 
     def add_count(self, name: str, *, default: int | None, help: str) -> None:
         """Add an option that is a whole number from 1 on."""
         self._counts.append(self.add_argument(name, type=int, default=default, metavar="N", help=help))
+
+    def add_names(self, name: str, *, default: Sequence[str], help: str) -> None:
+        """Add an option that takes one name or more, all of which stand in the help."""
+        help += f"; default: {' '.join(default)}"
+        self.add_argument(name, nargs="+", default=list(default), metavar="NAME", help=help)
 
     def checked(self, arguments: list[str] | None) -> argparse.Namespace:
         """Return the options, of the process where none are given, with the device, size and folder that are meant.
@@ -95,6 +103,9 @@ class Parser(argparse.ArgumentParser):
         for option in self._counts:
             if (value := getattr(found, option.dest)) is not None and value < 1:
                 raise ValueError(f"{option.option_strings[0]} {value} is below 1")
+        for option in FOLDERS:
+            if getattr(found, option.removeprefix("--"), None) == "":  # as of "$DIR" where the shell knows no DIR
+                raise ValueError(f"{option} is followed by an empty name; name a folder, or leave {option} out")
         found.device = machine.device(found.device)
         if hasattr(found, "size"):
             found.size = machine.size(found.size, on=found.device)
@@ -103,7 +114,7 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str):
-        raise ValueError(message)
+        raise ValueError(f"{message}; --help lists the options")
 
 
 def parse(arguments: list[str] | None, *, program: str, recipes: tuple[str, ...]) -> Options:
@@ -112,7 +123,7 @@ def parse(arguments: list[str] | None, *, program: str, recipes: tuple[str, ...]
     Raises: ValueError that names the bad argument.
     """
     parser = Parser(program, sizes="small or full", record="write one record a run")
-    parser.add_argument("--recipe", nargs="+", default=list(recipes), metavar="NAME", help=RECIPE_HELP)
+    parser.add_names("--recipe", default=recipes, help=RECIPE_HELP)
     parser.add_count("--seeds", default=1, help="run seeds 0 to N-1")
     parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")
     parser.add_argument("--weights", metavar="DIR", help="folder with trained weights; default: see the first lines")
@@ -209,9 +220,9 @@ def main(
         code = _run_all(options, task, done, missing, program=program)
     except KeyboardInterrupt:
         planned = len(options.recipes) * options.seeds
-        kept = "" if options.record is None else "; their records are kept"
+        kept = "; their records are kept" if done and options.record else ""
         if options.checkpoint:
-            kept += "; the unfinished one goes on from its last checkpoint"
+            kept += "; the unfinished one goes on from its last checkpoint, where it has one"
         code = complain(program, f"interrupted after {len(done)} of {planned} runs{kept}", INTERRUPTED)
     if done:
         print(task.table(done))
@@ -297,6 +308,27 @@ def out_of_memory(error: BaseException) -> bool:
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
     return "DefaultCPUAllocator" in str(error) or "not enough memory" in str(error)
+
+
+def in_one_line(program: str, *, kept: str = "nothing was recorded") -> Callable:
+    """Return what wraps a `main` that measures: Ctrl-C, and a record that cannot be written, are one line on stderr.
+
+    `kept` says what an interrupted command leaves.
+    """
+
+    def wrap(main: Callable[[list[str] | None], int]) -> Callable[[list[str] | None], int]:
+        @functools.wraps(main)
+        def wrapped(arguments: list[str] | None = None) -> int:
+            try:
+                return main(arguments)
+            except OSError as error:
+                return complain(program, f"{error.strerror}: {error.filename}" if error.filename else str(error), 2)
+            except KeyboardInterrupt:
+                return complain(program, f"interrupted; {kept}", INTERRUPTED)
+
+        return wrapped
+
+    return wrap
 
 
 def header(options: Options, task: Task) -> str:

@@ -131,7 +131,7 @@ def prepared(layer: Layer, name: str, *, device: torch.device, compiled: bool = 
 
 def _tried(call: Call, device: torch.device, compiled: bool) -> tuple[Call | None, str]:
     if compiled:
-        call.product = torch.compile(call.product)
+        call.product = torch.compile(call.product, dynamic=False)  # a kernel for this shape, as a training has it
     try:
         call()
         if device.type == "cuda":
@@ -221,6 +221,8 @@ def measured(
     with allowing("highest"):
         for family, layer in families(size):
             planned, calls = [], {}
+            if compiled:
+                torch.compiler.reset()  # after eight compilations of one function torch would leave it as it is
             for name in (BFLOAT16, *RECIPES):
                 for part, (call, note) in prepared(layer, name, device=device, compiled=compiled).items():
                     point = Point(family, layer.tokens, layer.inputs, layer.outputs, name, part, note=note)
@@ -233,8 +235,10 @@ def measured(
             told(str(layer))
         point, call, before = again
         after = gemm_sweep.timed({point: call}, device=device, repeats=repeats)[point]
+        many = math.ceil(gemm_sweep.BUSY_MS / measure.Timing(after).median)
+        moment = gemm_sweep.busy_moment(call.times(many), device)
     drift = measure.Timing(after).median / measure.Timing(before).median - 1
-    return Speeds(tuple(found), compiled, machine.moment(device), float(f"{drift:.4g}"))
+    return Speeds(tuple(found), compiled, moment, float(f"{drift:.4g}"))
 
 
 def table(found: Speeds) -> str:
@@ -304,6 +308,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.checked(arguments)
 
 
+@command.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:

@@ -13,6 +13,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import torch
@@ -27,6 +28,7 @@ NAME = "gemm_sweep"
 REPEATS = 7
 DRIFT = 0.2  # beyond this `Sweep.drift` the machine was busy with other things
 SAMPLE_MS = 2.0  # a sample is as many calls as take so long: the clock's steps and a launch are small beside it
+BUSY_MS = 20.0  # of work at a time while the clocks are asked for
 COPY_BYTES = {"small": 2**28, "full": 2**30}  # of each side of the copy: far beyond every cache
 
 
@@ -168,17 +170,20 @@ def sweep(
     with allowing("highest"):
         call, _ = prepared(first.gemm, first.dtype, batch=first.batch, device=device)
         again = measure.Timing(timed({first: call}, device=device, repeats=repeats)[first])
-        moment = _busy_moment(call, first, device)
+        moment = busy_moment(call.times(math.ceil(BUSY_MS / first.timing.median)), device)
     return Sweep(tuple(found), copied, copies, moment, _short(again.median / first.timing.median - 1))
 
 
-def _busy_moment(call: Call, point: Point, device: torch.device) -> dict:
+def busy_moment(call: Callable[[], object], device: torch.device) -> dict[str, float | None]:
+    """Return `machine.moment` of a GPU that computes: the call is made again until the answer is there. {} on a CPU."""
     if device.type != "cuda":
         return {}
-    call.times(math.ceil(1_000 / point.timing.median))()  # queued: a second of work, during which the device is asked
-    told = machine.moment(device)
-    torch.cuda.synchronize(device)
-    return told
+    with ThreadPoolExecutor(1) as asking:
+        told = asking.submit(machine.moment, device)
+        while not told.done():
+            call()
+            torch.cuda.synchronize(device)
+    return told.result()
 
 
 def record(found: Sweep, *, device: torch.device, size: str, shown: str = "") -> records.Record:
@@ -256,6 +261,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.checked(arguments)
 
 
+@command.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:

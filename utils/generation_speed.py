@@ -17,7 +17,7 @@ from utils.generation_points import DEFAULT_WAYS, FORMATS, REPEATS, Point, Resul
 from utils.language_models import SHAPES, TRAINED, Subject
 from utils.weight_formats import WEIGHT_FORMATS, weight_format
 
-NAME = "generation"
+NAME, PROGRAM = "generation", "generation_speed"
 MODELS = {"small": TRAINED, "full": "7b"}
 
 
@@ -79,9 +79,9 @@ def table(found: list[Result]) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command.Parser(NAME + "_speed", sizes="small or full", record="write a record of each format")
-    parser.add_argument("--format", nargs="+", default=list(FORMATS), metavar="NAME", help=", ".join(WEIGHT_FORMATS))
-    parser.add_argument("--way", nargs="+", default=list(DEFAULT_WAYS), metavar="NAME", help=", ".join(WAYS))
+    parser = command.Parser(PROGRAM, sizes="small or full", record="write a record of each format")
+    parser.add_names("--format", default=FORMATS, help=", ".join(WEIGHT_FORMATS))
+    parser.add_names("--way", default=DEFAULT_WAYS, help=", ".join(WAYS))
     shapes = ", ".join((TRAINED, *SHAPES))
     parser.add_argument("--model", help=f"{shapes}, or owner/model on the hub; default: trained, on a GPU 7b")
     parser.add_argument("--weights", metavar="DIR", help="folder with trained weights, instead of --model")
@@ -96,20 +96,20 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     return found
 
 
+@command.in_one_line(PROGRAM, kept="the formats above are done, and recorded where --record was given")
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    program = f"{NAME}_speed"
     try:
         options = _parse(arguments)
         where = {"device": options.device, "size": options.size}
         chosen = options.model or MODELS[options.size]
         subject = language_models.subject(chosen, **where, weights=options.weights, text=options.data)
     except (ValueError, OSError) as error:
-        return command.complain(program, str(error), 2)
+        return command.complain(PROGRAM, str(error), 2)
     first = {"size": options.size, "data": subject.data, "weights": subject.weights}
     print(command.first_lines(options.device, **first), flush=True)
     asked = {"formats": tuple(options.format), "ways": tuple(options.way), "tokens": options.tokens}
-    known, done = records.provenance(options.command), []
+    known, done, code = records.provenance(options.command), [], 0
     try:
         for found in results(subject, **where, **asked, repeats=options.repeats):
             done.append(found)
@@ -117,13 +117,14 @@ def main(arguments: list[str] | None = None) -> int:
             if options.record:
                 records.save(record(found, subject, **where, known=known), options.record)
     except ValueError as error:
-        return command.complain(program, str(error), 2)
+        code = command.complain(PROGRAM, str(error), 2)
     except (MemoryError, RuntimeError) as error:
         if not command.out_of_memory(error):
             raise
-        return command.complain(program, "out of memory; try --model 1b or fewer formats", 2)
-    print(table(done))
-    return 0
+        code = command.complain(PROGRAM, "out of memory; try --model 1b or fewer formats", 2)
+    if done:
+        print(table(done))
+    return code
 
 
 if __name__ == "__main__":

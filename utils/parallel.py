@@ -187,10 +187,11 @@ def table(results: dict[str, Result]) -> str:
     return command.columns([heading, *rows])
 
 
+@command.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     parser = command.Parser(NAME, sizes="small or full", record="write one record a way")
-    parser.add_argument("--way", nargs="+", default=list(WAYS), metavar="NAME", help="default: %(default)s")
+    parser.add_names("--way", default=tuple(WAYS), help="how the ranks share the work")
     parser.add_count("--ranks", default=2, help="processes; on a machine with that many GPUs each has its own")
     parser.add_count("--steps", default=20, help="steps of training in each way")
     parser.add_count("--seconds", default=600, help="after which all ranks are ended")

@@ -20,6 +20,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.checked(arguments)
 
 
+@command.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
