@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from utils.accumulators import ACCUMULATORS
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU, FLOAT16
 from utils.scaled import quantize
-from utils.scaled_product import _kernel, emulated, scaled_matmul, swizzled, transposed, why_emulated
+from utils.scaled_product import _kernel, _kernel_scale, emulated, scaled_matmul, swizzled, transposed, why_emulated
 from utils.scaling import SCALINGS
 
 PAIRS = (
@@ -208,6 +208,21 @@ def test_what_a_kernel_gets_passes_torchs_checks_of_cudas_rules(left, right):
         a.inv_scale = a.inv_scale[1:]
         with pytest.raises((RuntimeError, ValueError), match="scale_a"):
             _kernel(a, b, torch.bfloat16, False)
+
+
+@pytest.mark.parametrize("rows", [1, 16, 384, 512])  # 512: so many scales that none is filled in
+@pytest.mark.parametrize("columns", [128, 256, 512])
+def test_scales_of_blocks_have_the_strides_that_the_kernel_checks(rows, columns):
+    # ScaledBlas.cpp, _scaled_block1x128_block128x128: [M, K / 128] with (1, M), and [K / 128, N / 128] with (1, L4),
+    # where L4 is K / 128 up to a multiple of 4.
+    scale = _kernel_scale(quantize(drawn(rows, columns), FLOAT8_E4M3FN, "1x128"))
+    assert (tuple(scale.shape), scale.stride()) == ((rows, columns // 128), (1, rows))
+    weight = quantize(drawn(rows, columns), FLOAT8_E4M3FN, "128x128")
+    for one in (weight, transposed(weight)):  # of the forward product, and of dgrad
+        tiles = tuple(-(-size // 128) for size in one.shape[::-1])
+        scale, filled = _kernel_scale(one), -(-tiles[0] // 4) * 4
+        assert (tuple(scale.shape), scale.stride()) == ((filled, tiles[1]), (1, filled))
+        assert torch.equal(scale[: tiles[0]], one.inv_scale.t())
 
 
 @pytest.mark.gpu

@@ -137,11 +137,17 @@ def _kernel_scale(one: Scaled) -> torch.Tensor:
     if one.scaling.tile == (None, None):
         return inv_scale.reshape(())
     if one.scaling.tile == (1, 128):
-        return inv_scale.t().contiguous().t()  # [rows, K / 128], the rows next to each other
+        return _column_major(inv_scale)  # [rows, K / 128], the rows next to each other
     if one.scaling.tile == (128, 128):
         # [K / 128, rows / 128], those of K next to each other, and each column at a multiple of 16 bytes
-        return F.pad(inv_scale, (0, -inv_scale.shape[1] % 4)).t()
+        return _column_major(F.pad(inv_scale, (0, -inv_scale.shape[1] % 4)).t())
     return inv_scale.contiguous()
+
+
+def _column_major(scale: torch.Tensor) -> torch.Tensor:
+    """Return the numbers with the strides that the kernel checks: of a single row too, where contiguous() sees none."""
+    strided = torch.empty_strided(scale.shape, (1, scale.shape[0]), dtype=scale.dtype, device=scale.device)
+    return strided.copy_(scale)
 
 
 def swizzled(scales: torch.Tensor) -> torch.Tensor:
