@@ -57,7 +57,7 @@ def replayed(monkeypatch):
     """A CUDA graph as a CPU can have it: the steps that were recorded are done again in their order."""
     log = []
 
-    def recorded(step, *, undo):
+    def recorded(step, *, undo, device):
         for _ in range(readers.WARMUPS):
             step()
             undo()

@@ -111,6 +111,26 @@ def test_the_peak_of_a_gpu_holds_what_was_allocated():
     assert found.reserved >= found.allocated
 
 
+def test_the_clock_of_a_second_gpu_marks_its_own_stream(monkeypatch):
+    class Event:
+        def __init__(self, enable_timing):
+            assert enable_timing
+
+        def record(self, stream):
+            self.stream = stream
+
+        def elapsed_time(self, end):
+            return float(self.stream == end.stream == "stream of cuda:1")
+
+    waited = []
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: waited.append(str(device)))
+    found = measure.time_call(lambda: None, device=torch.device("cuda:1"), warmup=1, repeats=2)
+    assert found.samples == (1.0, 1.0)
+    assert waited == ["cuda:1"] * 2  # after the warm-up, and before the times are read
+
+
 def test_a_clock_of_ones_own_times_the_calls():
     ticks = iter(range(100))
     found = measure.time_in_turns({"a": int, "b": int}, device=CPU, warmup=1, repeats=2, seconds=lambda: next(ticks))

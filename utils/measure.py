@@ -46,14 +46,14 @@ class StepClock:
     """
 
     def __init__(self, device: torch.device, *, seconds: Callable[[], float] = time.perf_counter):
-        self.cuda, self.seconds = device.type == "cuda", seconds
+        self.device, self.cuda, self.seconds = device, device.type == "cuda", seconds
         self.marks = []
 
     def _mark(self):
         if not self.cuda:
             return self.seconds()
         mark = torch.cuda.Event(enable_timing=True)
-        mark.record()
+        mark.record(torch.cuda.current_stream(self.device))  # the usual one is that of the first GPU
         return mark
 
     def __enter__(self) -> "StepClock":
@@ -66,7 +66,7 @@ class StepClock:
     def milliseconds(self) -> list[float]:
         """Return the time of each block in milliseconds, after waiting for the device."""
         if self.cuda:
-            torch.cuda.synchronize()
+            torch.cuda.synchronize(self.device)
             return [begin.elapsed_time(end) for begin, end in self.marks]
         return [1e3 * (end - begin) for begin, end in self.marks]
 

@@ -97,7 +97,8 @@ class Graphs(Static):
     def step(self, ids: torch.Tensor) -> torch.Tensor:
         if self.replay is None:
             self.ids = ids.clone()  # the graph reads this tensor
-            self.logits, self.replay = recorded(lambda: self.plain(self.ids), undo=self._step_back)
+            step = {"undo": self._step_back, "device": ids.device}
+            self.logits, self.replay = recorded(lambda: self.plain(self.ids), **step)
         self.ids.copy_(ids)
         self.replay()
         return self.logits
@@ -107,19 +108,22 @@ class Graphs(Static):
             layer.cumulative_length.sub_(1)  # the next token overwrites what was kept there
 
 
-def recorded(step: Callable[[], torch.Tensor], *, undo: Callable[[], None]) -> tuple[torch.Tensor, Callable[[], None]]:
-    """Return the tensor that a step writes, and what replays its CUDA graph; `undo` takes a warm-up back.
+def recorded(
+    step: Callable[[], torch.Tensor], *, undo: Callable[[], None], device: torch.device
+) -> tuple[torch.Tensor, Callable[[], None]]:
+    """Return the tensor that a step on a GPU writes, and what replays its CUDA graph; `undo` takes a warm-up back.
 
     Source: torch's documentation, CUDA semantics, CUDA graphs: warm up on a side stream, then capture.
     """
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(WARMUPS):
-            step()
-            undo()
-    torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):  # captures, computes nothing
-        written = step()
+    with torch.cuda.device(device):  # streams are those of the current GPU
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARMUPS):
+                step()
+                undo()
+        torch.cuda.current_stream().wait_stream(side)
+        with torch.cuda.graph(graph):  # captures, computes nothing
+            written = step()
     return written, graph.replay
