@@ -217,6 +217,8 @@ def _tried(
         return None, recipe.remark(device)
     if said := WAYS[name].refusal(recipe, device):
         return None, said
+    if name == "graphs" and model.weight_format.split:
+        return None, f"{name}: {model.weight_format} looks at the inputs to choose columns; a graph cannot; take static"
     writer = Writer(model, name, recipe=recipe, room=room)
 
     def call() -> torch.Tensor:
