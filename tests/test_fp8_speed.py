@@ -1,6 +1,7 @@
 """No FP8 speed without FP8 products; with them every part is timed, and the break-even is where no larger one loses."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -96,7 +97,7 @@ def test_copies_are_more_than_a_cache_holds():
 
 
 def test_a_compiler_that_fails_is_said(monkeypatch, kernels):
-    def broken(function):
+    def broken(function, **_):
         def call(*_):
             raise RuntimeError("no compiler\nand more")
 
@@ -106,6 +107,34 @@ def test_a_compiler_that_fails_is_said(monkeypatch, kernels):
     found = fp8_speed.prepared(LAYER, "fp8-current", device=CPU, compiled=True)
     assert found[PRODUCT][0] is not None  # a kernel is a kernel
     assert {found[part] for part in (CASTS, BOTH, STEP)} == {(None, "RuntimeError: no compiler")}
+
+
+def test_every_layer_is_compiled_for_its_own_shape(monkeypatch):
+    monkeypatch.setattr(fp8_speed, "WIDTHS", {"small": (16, 32)})
+    monkeypatch.setattr(fp8_speed, "RECIPES", ("fp8-current",))
+    graphs, seen = [], []
+
+    def backend(graph, inputs):
+        graphs.extend(x for x in inputs if not isinstance(x, torch.Tensor))  # a size that is no number of this graph
+        seen[-1] += 1
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
+    monkeypatch.setattr(torch.compiler, "reset", lambda reset=torch.compiler.reset: (reset(), seen.append(0)))
+    found = fp8_speed.measured(device=CPU, size="small", repeats=1, compiled=True)
+    assert found.compiled
+    assert graphs == []
+    assert len(seen) == 2  # no code of the layer before counts against a limit
+    assert seen[0] == seen[1] > 0
+
+
+def test_the_clocks_are_those_of_a_device_that_computes(monkeypatch):
+    def asked(call, device):
+        call()
+        return {"sm_clock_mhz": 1_980.0}
+
+    monkeypatch.setattr(gemm_sweep, "busy_moment", asked)
+    assert fp8_speed.measured(device=CPU, size="small", repeats=1).moment == {"sm_clock_mhz": 1_980.0}
 
 
 def test_the_break_even_is_where_every_larger_layer_is_faster():

@@ -1,6 +1,7 @@
 """Every product is measured or says why not, a record gives the sweep back, and its roof is what was reached."""
 
 import math
+import threading
 from dataclasses import replace
 
 import pytest
@@ -168,6 +169,25 @@ def test_the_shapes_hold_squares_rows_odd_widths_and_both_steps(size, monkeypatc
     assert heads in {batch for family in found["DistilBERT step"] for _, batch in family}
     head = {"small": Gemm(8 * 152, 640, 128), "full": Gemm(2048, 32_000, 4096)}[size]
     assert head in single["LLaMA step"]  # the output of the language model
+
+
+def test_a_gpu_computes_until_it_has_told_its_clocks(monkeypatch):
+    calls, told = [], threading.Event()
+
+    def moment(device):
+        assert told.wait(10)  # nvidia-smi takes its time
+        return {"sm_clock_mhz": 1_980.0}
+
+    def call():
+        calls.append("call")
+        if len(calls) > 5:
+            told.set()
+
+    monkeypatch.setattr(machine, "moment", moment)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: calls.append("waited"))
+    assert gemm_sweep.busy_moment(call, torch.device("cuda")) == {"sm_clock_mhz": 1_980.0}
+    assert calls[:6] == ["call", "waited"] * 3
+    assert gemm_sweep.busy_moment(call, CPU) == {}
 
 
 def test_an_unknown_group_is_refused():

@@ -118,6 +118,15 @@ def test_the_command_line_writes_a_record_that_gives_the_speeds_back(tmp_path, c
     assert len(found.at(20, "float32").samples) == 2
 
 
+def test_the_clocks_are_those_of_a_device_that_solves(monkeypatch):
+    def asked(call, device):
+        assert call().converged
+        return {"sm_clock_mhz": 1_980.0}
+
+    monkeypatch.setattr(refinement_speed.gemm_sweep, "busy_moment", asked)
+    assert refinement_speed.measured(device=CPU, size="small", repeats=1).moment == {"sm_clock_mhz": 1_980.0}
+
+
 @pytest.mark.parametrize("arguments", [["--size", "tiny"], ["--repeats", "0"], ["--nonsense"]])
 def test_a_mistake_is_one_line_and_exit_code_2(arguments, capsys):
     assert refinement_speed.main(["--device", "cpu", *arguments]) == 2
