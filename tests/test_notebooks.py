@@ -162,6 +162,18 @@ def test_what_is_no_notebook_is_refused(text):
         notebooks.loads(text)
 
 
+@pytest.mark.parametrize("command", ["run", "check", "normalise", "text", "update"])
+@pytest.mark.parametrize("content", [b"# a README", b"\xff\xfe", b"[]"], ids=["text", "no UTF-8", "a list"])
+def test_a_file_that_is_no_notebook_is_named_and_stays_as_it_is(tmp_path, capsys, command, content):
+    path = tmp_path / "README.md"
+    path.write_bytes(content)
+    assert notebooks.main([command, str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "README.md: " in said
+    assert said.count("\n") == 1
+    assert path.read_bytes() == content
+
+
 def test_text_and_back_changes_nothing():
     old = notebook(
         v4.new_markdown_cell("# Title\n\nText with $x^2$.", id="m"),
@@ -197,7 +209,7 @@ def test_a_new_notebook_is_made_of_a_text(tmp_path, monkeypatch):
 
 def test_a_missing_notebook_is_one_line_and_exit_code_2(capsys, tmp_path):
     assert notebooks.main(["check", str(tmp_path / "none.ipynb")]) == 2
-    assert "none.ipynb" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("none.ipynb: No such file or directory\n")
 
 
 def test_an_option_may_stand_before_or_after_the_notebook(tmp_path):

@@ -60,7 +60,10 @@ def loads(text):
     Raises:
         ValueError: where the text is not a notebook of format 4.
     """
-    raw = json.loads(text)
+    try:
+        raw = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"not a notebook: {error}") from error
     if not isinstance(raw, dict) or raw.get("nbformat") != 4:
         raise ValueError("not a notebook of format 4; open it in JupyterLab and save it again")
     raw["nbformat_minor"] = 5
@@ -224,14 +227,27 @@ def problems(notebook):
                 yield f"cell {n} (id {cell.id}) shows a widget without a static form; use a BookWidget"
 
 
+def read(path):
+    """Parse the notebook in a file.
+
+    Raises:
+        OSError: where it cannot be read.
+        ValueError: where it is no notebook, with its name.
+    """
+    try:
+        return loads(Path(path).read_text("utf8"))
+    except ValueError as error:
+        raise ValueError(f"{short(path)}: {error}") from error
+
+
 def run(path, fresh=False):
     """Execute one notebook in place, normalise it, and return the seconds it took.
 
     The ignored cells keep their committed outputs together or not at all: where one cell is new or edited, every output
     is new, so that no page mixes the numbers of two runs.
     """
+    notebook = read(path)
     text = Path(path).read_text("utf8")
-    notebook = loads(text)
     fresh = fresh or any(cell.cell_type == "code" and cell.execution_count is None for cell in notebook.cells)
     seconds = execute(notebook, path)
     new = dumps(normalise(notebook, committed=None if fresh else loads(text)))
@@ -242,8 +258,8 @@ def run(path, fresh=False):
 
 def check(path):
     """List what is wrong with one notebook as it lies on disk; empty where nothing is."""
+    found = list(problems(read(path)))
     text = Path(path).read_text("utf8")
-    found = list(problems(loads(text)))
     if dumps(normalise(loads(text))) != text:
         found.append(f"not in the normal form; run `python -m utils.notebooks normalise {short(path)}`")
     return found
@@ -315,12 +331,12 @@ def command(name, paths, fresh=False):
             print("\n".join(f"{short(path)}: {problem}" for problem in found), end="\n" if found else "")
             faults += bool(found)
         elif name == "normalise":
-            write(path, dumps(normalise(loads(path.read_text("utf8")))))
+            write(path, dumps(normalise(read(path))))
         elif name == "text":
-            write(text_path(path), to_text(loads(path.read_text("utf8"))))
+            write(text_path(path), to_text(read(path)))
             print(short(text_path(path)))
         else:
-            old = loads(path.read_text("utf8")) if path.exists() else None
+            old = read(path) if path.exists() else None
             write(path, dumps(from_text(text_path(path).read_text("utf8"), old)))
             print(f"{short(path)}: updated; now `python -m utils.notebooks run {short(path)}`")
     return faults
@@ -337,8 +353,11 @@ def main(arguments=None):
         parser.error("update needs the name of a notebook")
     try:
         return int(command(options.command, options.notebooks or book_notebooks(), fresh=options.fresh) > 0)
-    except (OSError, ValueError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"{short(error.filename)}: {error.strerror}", file=sys.stderr)
+        return 2
+    except ValueError as error:
+        print(error, file=sys.stderr)
         return 2
 
 
