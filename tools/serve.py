@@ -37,6 +37,14 @@ class QuietHandler(SimpleHTTPRequestHandler):
         pass
 
 
+class QuietServer(ThreadingHTTPServer):
+    """Says nothing where a browser hangs up before the answer is out, as one does when a link is followed early."""
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def open_server(handler):
     """A server on the first free port from 8000 on.
 
@@ -45,7 +53,7 @@ def open_server(handler):
     """
     for port in range(FIRST_PORT, FIRST_PORT + PORTS):
         try:
-            return ThreadingHTTPServer(("127.0.0.1", port), handler)
+            return QuietServer(("127.0.0.1", port), handler)
         except OSError:
             continue
     raise OSError(f"no port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} is free")

@@ -33,6 +33,18 @@ def served(site, tmp_path_factory):
         server.shutdown()
 
 
+@pytest.mark.parametrize(
+    ("error", "told"), [(BrokenPipeError(), False), (ConnectionResetError(), False), (ZeroDivisionError(), True)]
+)
+def test_a_browser_that_hangs_up_is_no_error_of_the_server(error, told, capsys):
+    with serve.open_server(serve.QuietHandler) as server:
+        try:
+            raise error
+        except (OSError, ZeroDivisionError):
+            server.handle_error(None, ("127.0.0.1", 1))
+    assert ("Traceback" in capsys.readouterr().err) is told
+
+
 def search(watched, address, query):
     """Search for `query`, wait for the end, and return the results: (title, link, excerpt)."""
     page = watched.page
