@@ -172,6 +172,13 @@ def test_a_file_that_is_not_there_and_one_that_cannot_be_written_are_said(tmp_pa
     assert "cannot be written" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("given", ["0", "-5", "soon"])
+def test_a_time_limit_that_is_none_is_refused(given, capsys):
+    with pytest.raises(SystemExit):
+        progress_report.main(["a.ipynb", "--run", "--timeout", given])
+    assert f"{given} is no whole number from 1 on" in capsys.readouterr().err
+
+
 def test_a_chapter_and_its_hand_out_are_reported_alike():
     text = (rules.BOOK / "numbers" / "rounding.ipynb").read_text("utf8")
     made = handout.handout(notebooks.loads(text))

@@ -200,6 +200,13 @@ def table(rows):
     yield f"  {counts[CORRECT]} correct, {counts[NOT_YET]} not yet, {counts[NOT_ATTEMPTED]} not attempted"
 
 
+def seconds(text):
+    """A whole number from 1 on, for a command line; the kernel would take 0 and less for "without an end"."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number from 1 on")
+    return int(text)
+
+
 def write_csv(path, rows):
     """Write the rows with a line of names."""
     with open(path, "w", encoding="utf8", newline="") as file:
@@ -211,7 +218,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", metavar="FILE", help="a notebook, or a file saved by the progress page")
     parser.add_argument("--run", action="store_true", help="run the notebooks instead of trusting their outputs")
-    parser.add_argument("--timeout", type=int, default=120, metavar="S", help="with --run: seconds for a cell (120)")
+    parser.add_argument("--timeout", type=seconds, default=120, metavar="S", help="with --run: seconds a cell (120)")
     parser.add_argument("--csv", type=Path, default=Path("progress.csv"), metavar="OUT")
     options = parser.parse_args(arguments)
     everything, failed = [], 0
