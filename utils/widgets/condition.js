@@ -115,7 +115,7 @@ function render({ model, el }) {
   el.classList.add("mp-widget", "mp-condition");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-cn" }, controls.node, table.node,
     h("p", { class: "mp-cn-title" }, "Errors after each solve with the factors"), errors.node,
-    h("p", { class: "mp-plot-key" }, key("backward", "backward error: how well x fits A x = b"), key("forward", "error of x"), key("other", "backward error, other factors")),
+    h("p", { class: "mp-plot-key" }, key("backward", "backward error: how well x fits A x = b"), key("forward", "error of x"), key("other", "backward error, other factors"), key("goal", "the goal, √n × 2⁻⁵²")),
     verdict, h("p", { class: "mp-cn-title" }, "Solves until the backward error is at the goal"), map.node,
     h("p", { class: "mp-plot-key" }, key("wall", "the first condition at which it fails")), status)));
   draw();

@@ -37,7 +37,7 @@ export function errorPlot(h) {
         label: `Errors after each solve with ${CN_LABELS[state.factors]} factors. Backward error: ${chosen.backward.length ? `${cnSize(chosen.backward[0])} at first, ${cnSize(chosen.backward.at(-1))} after ${solvesUpTo(chosen).at(-1)} solves` : "none"}.`,
       });
       const dots = (errors, kind) => solvesUpTo(chosen).map((solves, i) => [`mp-cn-dot mp-cn-${state.factors}${kind}`, across(solves), cnHeight(errors[i])]).filter(([, x, y]) => x <= 1 && !Number.isNaN(y));
-      plot.mark([["mp-cn-goal-word", 1, goal, "the goal, √n × 2⁻⁵²"], ...dots(chosen.forward, " mp-cn-hollow"), ...dots(chosen.backward, "")]);
+      plot.mark([...dots(chosen.forward, " mp-cn-hollow"), ...dots(chosen.backward, "")]);
     },
   };
 }
