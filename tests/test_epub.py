@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 import epub
+import pdf
 from test_one_page import DOCNAMES
 from test_one_page import PAGE as OTHER
 
@@ -79,3 +80,33 @@ def test_the_archive_begins_with_its_kind_and_is_the_same_each_time(tmp_path):
         assert archive.read(first) == b"application/epub+zip"
         assert "book/images/a.webp" in archive.namelist()
     assert (tmp_path / "one.epub").read_bytes() == (tmp_path / "two.epub").read_bytes()
+
+
+def test_an_archive_that_is_not_finished_leaves_the_old_one(tmp_path):
+    path = tmp_path / "book.epub"
+    epub.write({"a": "old"}, path, "2026-11-20")
+    old = path.read_bytes()
+    with pytest.raises(TypeError):
+        epub.write({"a": "new", "b": None}, path, "2026-11-20")
+    assert path.read_bytes() == old
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("tool", [epub, pdf])
+def test_a_page_that_there_is_not_and_a_folder_that_cannot_be_written_are_one_sentence(
+    tool, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "index.html").touch()
+    monkeypatch.setattr(tool, "BUILT", tmp_path)
+    path = tmp_path / "book.out"
+    assert tool.main(["--output", str(path), "book/nowhere", "book/intro"]) == 1
+    assert capsys.readouterr().err.startswith("There is no page book/nowhere; one is named as in _toc.yml, like book/")
+    assert not path.exists()
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", "x")
+
+    monkeypatch.setattr(tool, "write", full)
+    monkeypatch.setattr(tool, "book" if tool is epub else "OnePage", lambda *_: {})
+    assert tool.main(["--output", str(path)]) == 1
+    assert capsys.readouterr().err.endswith("book.out cannot be written: No space left on device: x\n")

@@ -183,18 +183,26 @@ def book(built, wanted=(), site=""):
 
 
 def write(files, path, date):
-    """Pack the files; the kind of the archive comes first and is not compressed (EPUB 3.3, OCF ZIP container)."""
+    """Pack the files; the kind of the archive comes first and is not compressed (EPUB 3.3, OCF ZIP container).
+
+    Whoever reads finds the old archive or the whole new one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     stamp = (*map(int, str(date).split("-")), 0, 0, 0)
 
     def add(archive, name, data, method=zipfile.ZIP_DEFLATED):
         archive.writestr(zipfile.ZipInfo(name, stamp), data, compress_type=method, compresslevel=9)
 
-    with zipfile.ZipFile(path, "w") as archive:
-        add(archive, "mimetype", "application/epub+zip", zipfile.ZIP_STORED)
-        add(archive, "META-INF/container.xml", CONTAINER)
-        for name, data in files.items():
-            add(archive, f"book/{name}", data)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        with zipfile.ZipFile(unfinished, "w") as archive:
+            add(archive, "mimetype", "application/epub+zip", zipfile.ZIP_STORED)
+            add(archive, "META-INF/container.xml", CONTAINER)
+            for name, data in files.items():
+                add(archive, f"book/{name}", data)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def main(arguments):
@@ -206,8 +214,15 @@ def main(arguments):
     if not (BUILT / "index.html").exists():
         print(f"{BUILT} holds no built book; run `make book` first", file=sys.stderr)
         return 1
-    files = book(BUILT, options.pages, address().get("site", ""))
-    write(files, options.output, yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))["date-released"])
+    try:
+        files = book(BUILT, options.pages, address().get("site", ""))
+        write(files, options.output, yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))["date-released"])
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{options.output} cannot be written: {error.strerror}: {error.filename}", file=sys.stderr)
+        return 1
     count = sum(name.endswith(".xhtml") for name in files)
     print(f"{options.output}: {count} documents, {options.output.stat().st_size / 1e6:.1f} MB")
     return 0

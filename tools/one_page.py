@@ -146,7 +146,13 @@ def title_of(page):
 
 
 def only(groups, wanted):
-    """The parts with the wanted pages alone; all of them where none is named."""
+    """The parts with the wanted pages alone; all of them where none is named.
+
+    Raises ValueError for a page that there is not.
+    """
+    if unknown := sorted(set(wanted) - {name for _, names in groups for name in names}):
+        known = groups[-1][1][-1]
+        raise ValueError(f"There is no page {', '.join(unknown)}; one is named as in _toc.yml, like {known}.")
     kept = [(caption, [name for name in names if not wanted or name in wanted]) for caption, names in groups]
     return [(caption, names) for caption, names in kept if names]
 

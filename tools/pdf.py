@@ -125,8 +125,15 @@ def main(arguments):
         print(f"{BUILT} holds no built book; run `make book` first", file=sys.stderr)
         return 1
     start, known = time.monotonic(), address()
-    book = OnePage(ROOT, BUILT, about(known), options.pages, known.get("site", ""))
-    count = write(book, options.output)
+    try:
+        book = OnePage(ROOT, BUILT, about(known), options.pages, known.get("site", ""))
+        count = write(book, options.output)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{options.output} cannot be written: {error.strerror}: {error.filename}", file=sys.stderr)
+        return 1
     size, seconds = options.output.stat().st_size / 1e6, time.monotonic() - start
     print(f"{options.output}: {count} pages, {size:.1f} MB, {seconds:.0f} s")
     return 0
