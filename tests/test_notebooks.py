@@ -212,6 +212,18 @@ def test_a_missing_notebook_is_one_line_and_exit_code_2(capsys, tmp_path):
     assert capsys.readouterr().err.endswith("none.ipynb: No such file or directory\n")
 
 
+def test_ctrl_c_is_one_line_and_the_notebook_stays_as_it_was(tmp_path, capsys, monkeypatch):
+    def pressed(*_, **__):
+        raise KeyboardInterrupt
+
+    path = saved(tmp_path, code("1 + 1", "a"))
+    before = path.read_bytes()
+    monkeypatch.setattr(notebooks, "execute", pressed)
+    assert notebooks.main(["run", str(path)]) == 130
+    assert capsys.readouterr().err == "\nStopped by hand: the notebook that was running is as it was.\n"
+    assert path.read_bytes() == before
+
+
 def test_an_option_may_stand_before_or_after_the_notebook(tmp_path):
     path = saved(tmp_path, code("1 + 1", "a"))
     assert notebooks.main(["run", "--fresh", str(path)]) == 0

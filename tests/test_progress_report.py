@@ -172,6 +172,22 @@ def test_a_file_that_is_not_there_and_one_that_cannot_be_written_are_said(tmp_pa
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_ctrl_c_keeps_the_report_on_the_files_before(tmp_path, saved, capsys, monkeypatch):
+    good = saved(nbformat.writes(notebook((START, []), ("checks.check_largest_e4m3(448)", []))))
+    usual = progress_report.rows_of
+
+    def pressed(path, timeout=None):
+        if path == "second.ipynb":
+            raise KeyboardInterrupt
+        return usual(path, timeout)
+
+    monkeypatch.setattr(progress_report, "rows_of", pressed)
+    out = tmp_path / "report.csv"
+    assert progress_report.main([str(good), "second.ipynb", "third.ipynb", "--csv", str(out)]) == 130
+    assert capsys.readouterr().err == "\nStopped by hand at second.ipynb: the report ends before it.\n"
+    assert "largest_e4m3" in out.read_text("utf8")
+
+
 @pytest.mark.parametrize("given", ["0", "-5", "soon"])
 def test_a_time_limit_that_is_none_is_refused(given, capsys):
     with pytest.raises(SystemExit):

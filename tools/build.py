@@ -30,7 +30,11 @@ def build(source, output, *options):
 def main():
     """Build the book and say which page to open."""
     # --all: Sphinx would not write the sidebar of an unchanged page anew when a chapter is added
-    code = build(ROOT, ROOT, "--all", "-W", "-n", "--keep-going")
+    try:
+        code = build(ROOT, ROOT, "--all", "-W", "-n", "--keep-going")
+    except KeyboardInterrupt:
+        print("\nStopped by hand: the pages are old and new ones. `make book` builds them all.", file=sys.stderr)
+        return 130
     if code == 0:
         print(f"The book is built. Open {START}")
     return code

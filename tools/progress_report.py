@@ -229,6 +229,10 @@ def main(arguments=None):
             print(error, file=sys.stderr)
             failed = 1
             continue
+        except KeyboardInterrupt:
+            print(f"\nStopped by hand at {path}: the report ends before it.", file=sys.stderr)
+            failed = 130
+            break
         print("\n".join(table(rows)))
         everything += rows
     try:

@@ -25,6 +25,7 @@ STAGES = (
     ("browser", "the built pages in a real browser", (*PYTEST, "-m", "browser", "tests/browser")),
 )
 COUNTS = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s")
+INTERRUPTED = 130  # 128 + SIGINT, what a shell expects
 
 
 def run_stage(arguments, environment):
@@ -73,7 +74,11 @@ def main(wanted):
             continue
         print(f"\n== {name}: {meaning}", flush=True)
         start, before = time.monotonic(), untracked()
-        code, counts = run_stage(arguments, environment)
+        try:
+            code, counts = run_stage(arguments, environment)
+        except KeyboardInterrupt:
+            summary.append((name, INTERRUPTED, "stopped by hand", time.monotonic() - start))
+            break
         if left := sorted(untracked() - before):
             print(f"{name} left files behind: {', '.join(left)}", file=sys.stderr)
             code = code or 1
@@ -83,7 +88,7 @@ def main(wanted):
         print(f"{'FAILED' if code else 'ok':<7} {name:<8} {seconds:6.1f} s  {counts}")
     failed = [name for name, code, _, _ in summary if code]
     print(f"failed: {', '.join(failed)}" if failed else "everything passed")
-    return int(bool(failed))
+    return INTERRUPTED if summary[-1][1] == INTERRUPTED else int(bool(failed))
 
 
 if __name__ == "__main__":

@@ -359,6 +359,9 @@ def main(arguments=None):
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("\nStopped by hand: the notebook that was running is as it was.", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -1,0 +1,27 @@
+"""Ctrl-C ends a long command of the Makefile in a line that says what is left."""
+
+import build
+import run_tests
+
+
+def pressed(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_a_build_says_that_its_pages_are_old_and_new_ones(monkeypatch, capsys):
+    monkeypatch.setattr(build, "build", pressed)
+    assert build.main() == 130
+    said = capsys.readouterr()
+    assert said.err == "\nStopped by hand: the pages are old and new ones. `make book` builds them all.\n"
+    assert "The book is built" not in said.out
+
+
+def test_the_tests_sum_up_the_stages_that_came_to_their_end(monkeypatch, capsys):
+    stages = iter([lambda *_: (0, "3 passed"), pressed])
+    monkeypatch.setattr(run_tests, "run_stage", lambda *arguments: next(stages)(*arguments))
+    monkeypatch.setattr(run_tests, "untracked", set)
+    assert run_tests.main(set()) == 130
+    ends = capsys.readouterr().out.partition("== summary")[2].splitlines()[1:]
+    assert [line.split()[0] for line in ends] == ["ok", "FAILED", "failed:"]
+    assert ends[0].endswith("3 passed")
+    assert ends[1].endswith("stopped by hand")
