@@ -101,11 +101,22 @@ def test_a_notebook_is_run_again_and_an_edited_check_decides_nothing(saved):
 
 
 @pytest.mark.slow
-def test_a_notebook_that_does_not_end_gets_one_sentence(saved):
-    path = saved(nbformat.writes(notebook((START, []), ("while True: pass\nchecks.check_largest_e4m3(1)", []))))
-    with pytest.raises(progress_report.ReportError, match="cannot be run") as error:
-        progress_report.rows_of(path, timeout=3)
-    assert "\n" not in str(error.value)
+@pytest.mark.parametrize(
+    ("stops", "why"), [("while True: pass", "timed out"), ("import os\nos._exit(3)", "Kernel died")]
+)
+def test_a_notebook_that_stops_is_told_and_what_comes_before_is_reported(saved, tmp_path, capsys, stops, why):
+    before = (f"answer = {RIGHT['flips_of_6']}\nchecks.check_flips_of_6(answer)", [])
+    path = saved(nbformat.writes(notebook((START, []), before, (stops, []), ("checks.check_largest_e4m3(448)", []))))
+    out = tmp_path / "report.csv"
+    assert progress_report.main(["--run", "--timeout", "10", "--csv", str(out), str(path)]) == 1
+    said = capsys.readouterr()
+    assert why in said.err
+    assert said.err.endswith("; what comes before it is reported.\n")
+    assert said.err.count("\n") == 1
+    with open(out, encoding="utf8", newline="") as file:
+        found = {row["exercise"]: row for row in csv.DictReader(file)}
+    assert found["flips_of_6"]["status"] == CORRECT
+    assert (found["largest_e4m3"]["status"], found["largest_e4m3"]["says"]) == (NOT_ATTEMPTED, "The cell was not run.")
 
 
 def test_the_code_before_a_check_is_kept():

@@ -32,7 +32,11 @@ MARKS = {NOT_ATTEMPTED: "○", NOT_YET: "→", CORRECT: "✓"}
 
 
 class ReportError(Exception):
-    """What is wrong with a file, in one sentence."""
+    """What is wrong with a file, in one sentence; `rows` are those that it has all the same."""
+
+    def __init__(self, message, rows=()):
+        super().__init__(message)
+        self.rows = list(rows)
 
 
 class Row(NamedTuple):
@@ -105,8 +109,8 @@ def outcome(cell):
 def run(notebook, path, timeout):
     """Run a student's notebook in memory, past what fails, with the checks as they are here.
 
-    Each cell that checks is written anew, so that an edited one decides nothing. Raises ReportError where the kernel
-    stops, as for a cell that takes longer than `timeout` seconds.
+    Each cell that checks is written anew, so that an edited one decides nothing. Returns where and why the kernel
+    stopped, as in a cell that takes longer than `timeout` seconds; "" where it came to the end.
     """
     for check in list(find_checks(notebook.cells)):
         if check.chapter in chapters():
@@ -119,7 +123,8 @@ def run(notebook, path, timeout):
     try:
         notebooks.execute(notebook, path, timeout=timeout)
     except notebooks.NotebookError as error:
-        raise ReportError(f"{path} cannot be run: {str(error).splitlines()[0]}") from None
+        return f"{str(error).splitlines()[0].rstrip('.')}; what comes before it is reported."
+    return ""
 
 
 def keep_answer(source):
@@ -135,23 +140,26 @@ def notebook_rows(text, path, timeout=None):
     """The exercises of a notebook; with `timeout`, in seconds for a cell, after it was run.
 
     In the order of the notebook; an exercise of the chapter whose cell was removed comes last, not attempted.
-    Raises ReportError.
+    Raises ReportError, with the rows where the notebook could be run in part.
     """
     try:
         notebook = notebooks.loads(text)
     except (ValueError, KeyError, AttributeError) as error:
         raise ReportError(f"{path} is no notebook that can be read: {error}") from None
-    if timeout is not None:
-        run(notebook, path, timeout)
+    stopped = run(notebook, path, timeout) if timeout is not None else ""
     found, source = list(find_checks(notebook.cells)), SAVED if timeout is None else RUN
     said = {(check.chapter, check.name): outcome(check.cell) for check in found}
     if not said:
         raise ReportError(f"{path} calls no check of an exercise; it is no notebook of this book's exercises.")
+    rows = []
     for chapter in dict.fromkeys(chapter for chapter, _ in said):
         present = [name for of, name in said if of == chapter]
         for name in dict.fromkeys([*present, *checks_of(chapter)]):
             status, says = said.get((chapter, name), (NOT_ATTEMPTED, "The notebook has no cell that checks it."))
-            yield Row(str(path), chapter, name, status, says, source)
+            rows.append(Row(str(path), chapter, name, status, says, source))
+    if stopped:
+        raise ReportError(stopped, rows)
+    return rows
 
 
 def page_rows(saved, path):
@@ -227,8 +235,9 @@ def main(arguments=None):
             rows = rows_of(path, options.timeout if options.run else None)
         except ReportError as error:
             print(error, file=sys.stderr)
-            failed = 1
-            continue
+            rows, failed = error.rows, 1
+            if not rows:
+                continue
         except KeyboardInterrupt:
             print(f"\nStopped by hand at {path}: the report ends before it.", file=sys.stderr)
             failed = 130

@@ -118,7 +118,7 @@ def execute(notebook, path, timeout=CELL_TIMEOUT):
         kernel_name="python3",
         record_timing=False,
         store_widget_state=False,
-        extra_arguments=["--IPKernelApp.log_level=40"],  # no word about unencrypted local ports
+        extra_arguments=["--IPKernelApp.log_level=50"],  # no word about local ports, or of a kernel that is ended
         resources={"metadata": {"path": str(path.parent)}},
     )
     start = time.perf_counter()
