@@ -193,7 +193,7 @@ export function binsText(rule, fmt) {
   if (rule === "stochastic") return "At each x, the height of a shade is the chance of its value.";
   if (rule === "ties_away") return `${all}; ◂ ▸ a tie on its border goes away from zero.`;
   if (rule === "ties_to_even") {
-    const winner = fmt.mantissa_bits ? "where the last bit is 0 (darker)" : "up: 1.5 gaps become 2, the even number";
+    const winner = fmt.mantissa_bits ? "where the last bit is 0 (shaded)" : "up: 1.5 gaps become 2, the even number";
     return `${all}; ◂ ▸ a tie on its border goes ${winner}.`;
   }
   const side = { toward_zero: "away from zero", toward_positive: "to its left", toward_negative: "to its right" }[rule];
