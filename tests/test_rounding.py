@@ -432,6 +432,27 @@ def test_no_input_warns():
             assert np.isnan(quantize(np.uint32(0x7F800001).view(np.float32), fmt))  # a signalling NaN
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64], ids=str)
+def test_a_tensor_of_a_gpu_is_fetched(dtype):
+    class OnGpu:
+        """What is asked of a tensor that NumPy cannot read."""
+
+        def is_floating_point(self):
+            return dtype.is_floating_point
+
+        def double(self):
+            assert self.is_floating_point()
+            return self
+
+        def cpu(self):
+            return torch.tensor([1, 3], dtype=dtype)
+
+        def __array__(self, *_, **__):
+            raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    assert quantize(OnGpu(), FLOAT6_E3M2FN).tolist() == [1.0, 3.0]
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float8_e4m3fn], ids=str)
 def test_a_torch_tensor_is_taken_whatever_float_it_holds(dtype):
     assert quantize(torch.tensor([[1.25, -3.5]]).to(dtype), FLOAT4_E2M1FN).tolist() == [[1.0, -4.0]]

@@ -132,8 +132,8 @@ def as_float64(x) -> np.ndarray:
     `x`: an array, a list, a number or a torch tensor. Raises TypeError where NumPy would drop an imaginary part, make
     NaN of None, or read a number out of a text or a date.
     """
-    if hasattr(x, "is_floating_point") and x.is_floating_point():
-        x = x.double()  # NumPy cannot read torch's bfloat16
+    if hasattr(x, "is_floating_point"):  # NumPy reads neither torch's bfloat16 nor what lies on a GPU
+        x = (x.double() if x.is_floating_point() else x).cpu()
     x = np.asarray(x)
     numbers = x.dtype == object and all(isinstance(value, Real) for value in x.flat)  # fractions, long integers
     if not (numbers or np.can_cast(x.dtype, np.float64, casting="same_kind")):
