@@ -169,3 +169,26 @@ def test_torch_says_yes_for_a_t4_unless_emulation_is_left_out(monkeypatch, major
     monkeypatch.setattr(torch.version, "hip", None)
     assert torch.cuda.is_bf16_supported()
     assert torch.cuda.is_bf16_supported(including_emulation=False) is native
+
+
+def tf32_ties_away(a, b):
+    """A product of TF32 factors as a GPU's library may make them: 13 bits are rounded off, ties away from zero."""
+    near = ((a.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+    return near @ b
+
+
+def test_a_tie_that_is_rounded_up_is_no_bit_more():
+    assert machine.product_bits(CPU, product=tf32_ties_away) == 11
+    assert machine.product_bits(CPU) == 24
+
+
+def test_a_gpu_is_asked_for_a_product_that_keeps_it_busy():
+    shapes = []
+
+    def product(a, b):
+        shapes.append((tuple(a.shape), tuple(b.shape)))
+        return torch.empty(a.shape, device="meta")
+
+    with pytest.raises(RuntimeError, match="meta"):  # it has no values to look at
+        machine.product_bits(torch.device("meta"), product=product)
+    assert shapes == [((1024, 1024), (1024, 1024))]

@@ -17,6 +17,7 @@ from utils.error_lines import in_a_line
 from utils.measure import time_call
 
 SIZES = ("small", "full")
+PROBE = 1_024  # rows and columns: a GPU's library may multiply small matrices without its TF32 units
 DTYPES = (
     torch.float64,
     torch.float32,
@@ -205,12 +206,12 @@ def product_bits(
     """Return how many significant bits of its inputs a float32 product keeps, as torch is set now: measured.
 
     24 is float32, 11 TF32, 8 bfloat16. `torch.set_float32_matmul_precision` allows fewer; the device decides.
-    `product`: what gives the float32 product of a [23, 64] and a [64, 64].
+    `product`: what gives the float32 product of two square matrices.
     """
-    places = torch.arange(1, 24, device=on)
-    rows = 1 + torch.exp2(-places.float())  # 1 + 2**-k has k + 1 significant bits
-    kept = product(rows[:, None].expand(-1, 64).contiguous(), torch.eye(64, device=on)) != 1
-    return 1 + int(kept[:, 0].sum())
+    side = 64 if on.type == "cpu" else PROBE
+    values = torch.tensor([1 + 2.0 ** -(1 + row % 23) for row in range(side)], device=on)  # 1 + 2**-k has k + 1 bits
+    came = product(values[:, None].expand(-1, side).contiguous(), torch.eye(side, device=on))
+    return 1 + int((came[:23, 0] == values[:23]).sum())  # not "is not 1": a tie may be rounded up
 
 
 @dataclass(frozen=True)
