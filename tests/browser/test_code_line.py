@@ -1,6 +1,7 @@
 """CodeLine in a real browser: each code against Python's words, and what a reader does with the lines."""
 
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -153,13 +154,30 @@ def test_lines_come_and_go_between_one_and_four(show):
 
 def test_near_the_code_the_marks_have_values(show):
     page = show(CodeLine(code=0x4B, view="near"))
-    texts = page.locator(".mp-cl-row").first.locator(".mp-cl-value").all_inner_texts()
+    texts = page.locator(".mp-cl-row").last.locator(".mp-cl-value").all_inner_texts()
     assert {"4", "8"} <= set(texts)
     press(page, "linear")
     assert page.locator(".mp-cl-row").first.locator(".mp-cl-value").count() > 3
     line(page, "E4M3").focus()
     for key in ["End", *["ArrowLeft"] * 4, "Home", "ArrowRight"]:  # NaN, and both ends
         page.keyboard.press(key)
+
+
+def test_a_long_word_leaves_all_lines_of_one_width(show):
+    page = show(CodeLine(["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"], code=0x7E))
+    assert page.locator(".mp-cl-stored").last.inner_text() == "448: saturated: to 6 (no ∞, no NaN), error 98.7 %"
+    widths = page.locator(".mp-cl-strip, .mp-cl-lines").evaluate_all("(nodes) => nodes.map((node) => node.offsetWidth)")
+    assert len(set(widths)) == 1, widths
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+@pytest.mark.parametrize("view", ["positive", "near"])
+def test_values_above_the_marks_do_not_overlap(show, viewport, view):
+    page = show(CodeLine(["float8_e4m3fn", "float8_e5m2"], code=0x7E, axis="linear", view=view), viewport=viewport)
+    texts = page.locator(".mp-cl-row").last.locator(".mp-cl-value:visible")
+    boxes = sorted((box["x"], box["x"] + box["width"]) for box in (one.bounding_box() for one in texts.all()))
+    assert len(boxes) > 1
+    assert all(right < left for (_, right), (left, _) in pairwise(boxes)), boxes
 
 
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])

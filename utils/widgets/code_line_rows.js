@@ -132,7 +132,10 @@ function endText(h, fmt, side) {
 function valueLabels(h, { values, places, marks }) {
   const seen = values.map((x, i) => ({ x, place: places[i], rank: marks[i] === "power" ? 0 : 1 })).filter(({ x, place }) => place >= 0.02 && place <= 0.98 && Number.isFinite(x) && !Object.is(x, -0));
   if (seen.length > MOST_VALUE_LABELS) return [];
-  return spacedLabels(h, "mp-cl-value", seen.map((one) => ({ ...one, text: valueInShort(one.x) })), [0.07, 0.16]);
+  const texts = seen.map(({ x }) => valueInShort(x));
+  const longest = Math.max(0, ...texts.map((text) => text.length)); // 7 pixels a letter, of some 460 and of 240 on a phone
+  const apart = [Math.max(0.07, 0.0155 * longest), Math.max(0.16, 0.03 * longest)];
+  return spacedLabels(h, "mp-cl-value", seen.map((one, i) => ({ ...one, text: texts[i] })), apart);
 }
 
 // Those labels that have room beside those of lower rank; "mp-cl-some" where a phone has no room.
