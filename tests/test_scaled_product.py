@@ -210,6 +210,28 @@ def test_what_a_kernel_gets_passes_torchs_checks_of_cudas_rules(left, right):
             _kernel(a, b, torch.bfloat16, False)
 
 
+@pytest.mark.skipif(not hasattr(F, "scaled_mm"), reason="this torch has no scaled_mm")
+@pytest.mark.parametrize(("left", "right"), [("1x128", "128x128"), ("1x128", "1x128"), ("tensor", "tensor")])
+def test_a_kernel_gets_whole_blocks_of_k(monkeypatch, left, right):
+    asked = []
+    monkeypatch.setattr(F, "scaled_mm", lambda a, b, *scales, **how: asked.append((a, b, scales)))
+    a, b = pair(left, right, m=48, k=272, n=128)
+    _kernel(a, b, torch.bfloat16, False)
+    ((codes, columns, _),) = asked
+    filled = 384 if left == "1x128" else 272
+    assert (tuple(codes.shape), codes.stride(), codes.dtype) == ((48, filled), (filled, 1), torch.float8_e4m3fn)
+    assert (tuple(columns.shape), columns.stride()) == ((filled, 128), (1, filled))
+    assert torch.equal(codes[:, :272].float(), a.values)
+    assert torch.equal(columns[:272].float(), b.values)
+    assert not codes[:, 272:].float().any()
+    assert not columns[272:].float().any()
+    monkeypatch.undo()
+    for one in (a, b):
+        for name in ("values", "inv_scale", "stored"):
+            setattr(one, name, getattr(one, name).to("meta"))
+    assert _kernel(a, b, torch.bfloat16, False).shape == (48, 128)  # torch's check of CUDA's rules
+
+
 @pytest.mark.parametrize("rows", [1, 16, 384, 512])  # 512: so many scales that none is filled in
 @pytest.mark.parametrize("columns", [128, 256, 512])
 def test_scales_of_blocks_have_the_strides_that_the_kernel_checks(rows, columns):

@@ -116,8 +116,8 @@ def _kernel(a: Scaled, b: Scaled, out_dtype: torch.dtype, fast_accumulation: boo
         scales[1] = scales[1].t()  # [1, N]
     swizzle = F.SwizzleType.SWIZZLE_32_4_4 if a.scaling.scale_format is FLOAT8_E8M0FNU else None
     return F.scaled_mm(
-        a.codes(),
-        b.codes().t(),
+        _whole_blocks(a),
+        _whole_blocks(b).t(),
         scales[0],
         recipes[0],
         scales[1],
@@ -127,6 +127,12 @@ def _kernel(a: Scaled, b: Scaled, out_dtype: torch.dtype, fast_accumulation: boo
         output_dtype=out_dtype,
         use_fast_accum=fast_accumulation,
     )
+
+
+def _whole_blocks(one: Scaled) -> torch.Tensor:
+    """Return the codes [rows, K]; in blocks of 128 with zeros up to a whole one, as torch's check asks for."""
+    codes, fill = one.codes(), -one.shape[1] % 128 if one.scaling.tile[1] == 128 else 0
+    return F.pad(codes.view(torch.uint8), (0, fill)).view(codes.dtype) if fill else codes  # 0 is the code of 0
 
 
 def _kernel_scale(one: Scaled) -> torch.Tensor:
