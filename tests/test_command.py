@@ -71,8 +71,18 @@ def test_the_help_says_what_the_program_is_for_and_its_defaults_as_they_are_type
     ("error", "code", "says"),
     [
         pytest.param(KeyboardInterrupt(), 130, "sweep: interrupted; two rows are kept\n", id="Ctrl-C"),
-        pytest.param(OSError(28, "No space left on device", "x.json"), 2, "sweep: No space left on device: x.json\n"),
-        pytest.param(OSError("a pipe broke"), 2, "sweep: a pipe broke\n"),
+        pytest.param(
+            OSError(28, "No space left on device", "x"),
+            2,
+            "sweep: the record cannot be written: No space left on device (x); make room, or name another folder\n",
+            id="a full disk",
+        ),
+        pytest.param(
+            OSError("a pipe broke"),
+            2,
+            "sweep: the record cannot be written: a pipe broke; make room, or name another folder\n",
+            id="without a file",
+        ),
     ],
 )
 def test_what_stops_a_command_from_outside_is_one_line(error, code, says, capsys):

@@ -231,6 +231,7 @@ def test_a_model_that_does_not_fit_is_told_so(monkeypatch, capsys, subject):
     [
         pytest.param(torch.OutOfMemoryError("CUDA out of memory"), "out of memory; try --model 1b", id="memory"),
         pytest.param(ValueError("the text is too short"), "the text is too short", id="a mistake"),
+        pytest.param(OSError(28, "No space left on device"), "cannot be written: No space left", id="a full disk"),
     ],
 )
 def test_formats_that_are_done_are_shown_when_a_later_one_fails(monkeypatch, capsys, subject, error, says):

@@ -261,7 +261,7 @@ def _run_all(options: Options, task: Task, done: list[records.Record], missing: 
                 try:
                     records.save(record, options.record)
                 except OSError as error:
-                    return complain(program, f"the record cannot be written: {error.strerror or error}", 2)
+                    return complain(program, not_written(error), 2)
             done.append(record)
             progress.end()
     return 0
@@ -310,6 +310,12 @@ def out_of_memory(error: BaseException) -> bool:
     return "DefaultCPUAllocator" in str(error) or "not enough memory" in str(error)
 
 
+def not_written(error: OSError) -> str:
+    """Return what is said where a record fails in the end, as on a full disk, after `checked` has tried the folder."""
+    where = f" ({error.filename})" if error.filename else ""
+    return f"the record cannot be written: {error.strerror or error}{where}; make room, or name another folder"
+
+
 def in_one_line(program: str, *, kept: str = "nothing was recorded") -> Callable:
     """Return what wraps a `main` that measures: Ctrl-C, and a record that cannot be written, are one line on stderr.
 
@@ -322,7 +328,7 @@ def in_one_line(program: str, *, kept: str = "nothing was recorded") -> Callable
             try:
                 return main(arguments)
             except OSError as error:
-                return complain(program, f"{error.strerror}: {error.filename}" if error.filename else str(error), 2)
+                return complain(program, not_written(error), 2)
             except KeyboardInterrupt:
                 return complain(program, f"interrupted; {kept}", INTERRUPTED)
 

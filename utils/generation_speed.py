@@ -122,6 +122,8 @@ def main(arguments: list[str] | None = None) -> int:
         if not command.out_of_memory(error):
             raise
         code = command.complain(PROGRAM, "out of memory; try --model 1b or fewer formats", 2)
+    except OSError as error:
+        code = command.complain(PROGRAM, command.not_written(error), 2)
     if done:
         print(table(done))
     return code
