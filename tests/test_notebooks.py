@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -212,15 +214,14 @@ def test_a_missing_notebook_is_one_line_and_exit_code_2(capsys, tmp_path):
     assert capsys.readouterr().err.endswith("none.ipynb: No such file or directory\n")
 
 
-def test_ctrl_c_is_one_line_and_the_notebook_stays_as_it_was(tmp_path, capsys, monkeypatch):
-    def pressed(*_, **__):
-        raise KeyboardInterrupt
-
-    path = saved(tmp_path, code("1 + 1", "a"))
+def test_ctrl_c_is_one_line_and_the_notebook_stays_as_it_was(tmp_path):
+    press = "import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(60)"
+    path = saved(tmp_path, code("1 + 1", "a"), code(press, "b"))
     before = path.read_bytes()
-    monkeypatch.setattr(notebooks, "execute", pressed)
-    assert notebooks.main(["run", str(path)]) == 130
-    assert capsys.readouterr().err == "\nStopped by hand: the notebook that was running is as it was.\n"
+    command = [sys.executable, "-m", "utils.notebooks", "run", str(path)]
+    done = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "\nStopped by hand: the notebook that was running is as it was.\n"
     assert path.read_bytes() == before
 
 

@@ -106,6 +106,7 @@ def execute(notebook, path, timeout=CELL_TIMEOUT):
 
     Raises:
         NotebookError: where a cell not tagged `raises-exception` fails; the outputs up to it are in `notebook`.
+        KeyboardInterrupt: at Ctrl-C.
     """
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
@@ -129,6 +130,10 @@ def execute(notebook, path, timeout=CELL_TIMEOUT):
         raise NotebookError(f"{message}\n{last_traceback(notebook)}") from None
     except (CellTimeoutError, DeadKernelError) as error:
         raise NotebookError(f"{place(notebook, path)}: {str(error).strip().splitlines()[0]}") from None
+    except AssertionError:
+        if client.km is not None:
+            raise
+        raise KeyboardInterrupt from None  # nbclient answers it by ending the kernel, which it then looks for
     return time.perf_counter() - start
 
 
