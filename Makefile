@@ -37,7 +37,7 @@ serve: book
 	@$(PYTHON) tools/serve.py
 
 lab: set-up
-	@$(PYTHON) -m jupyterlab --notebook-dir=book
+	@$(PYTHON) -m jupyterlab --notebook-dir=book $$([ "$$(id -u)" != 0 ] || echo --allow-root)
 
 live: set-up
 	@$(PYTHON) tools/live.py

@@ -4,6 +4,8 @@ import base64
 import hashlib
 import io
 import json
+import os
+import subprocess
 import sys
 import tarfile
 
@@ -185,3 +187,10 @@ def test_requirements_are_exact_and_portable():
     assert [pin for pin in pins if "==" not in pin or "+" in pin] == []
     names = {pin.split("==")[0] for pin in pins}
     assert names >= {"jupyter-book", "torch", "matplotlib", "ipywidgets", "transformers", "datasets", "nbval"}
+
+
+def test_jupyterlab_starts_for_root_too_who_is_alone_in_a_container():
+    command = ["make", "--silent", "--old-file=set-up", "lab", "PYTHON=echo"]
+    done = subprocess.run(command, cwd=set_up.ROOT, capture_output=True, text=True, check=True)
+    root = ["--allow-root"] if os.geteuid() == 0 else []
+    assert done.stdout.split() == ["-m", "jupyterlab", "--notebook-dir=book", *root]
