@@ -454,6 +454,24 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments, says, capsys):
     assert says in said
 
 
+def test_where_no_plan_can_be_run_the_reason_stands_above_and_the_exit_code_is_2(short, capsys):
+    assert run("--plan", "16-true-32x2", "bf16-true-33x2") == 2
+    said = capsys.readouterr()
+    assert "16-true-32x2: 16-true: Adam's eps" in said.out
+    assert said.out.count("bf16-true-33x2") == 1
+    assert said.err == "capstone: none of these plans can be run here; above stands why\n"
+
+
+def test_ctrl_c_is_one_line_and_says_what_is_kept(short, monkeypatch, capsys):
+    def pressed(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(capstone, "measure_plan", pressed)
+    assert run("--plan", "bf16-true-32x2") == 130
+    said = capsys.readouterr().err
+    assert said == "capstone: interrupted; the plans above are done, and recorded where --record was given\n"
+
+
 def test_trained_weights_have_a_width_of_their_own(monkeypatch, small):
     trained = replace(small.task, weights="trained weights, local folder")
     monkeypatch.setattr(plans.language_task, "prepare", lambda *given, **how: trained)

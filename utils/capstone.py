@@ -16,6 +16,7 @@ import torch
 
 from utils import command, experiment, fitting, llama, measure, models, recorded, records
 from utils.capstone_plans import Plan, Problem, forecast, named, problem, refuse
+from utils.error_lines import first_line
 from utils.fine_tuning import Trainer
 
 NAME = "capstone"
@@ -159,8 +160,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.checked(arguments)
 
 
+@command.in_one_line(NAME, kept="the plans above are done, and recorded where --record was given")
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
+    """Run the command line and return its exit code: 2 where no plan could be run."""
     try:
         options = _parse(arguments)
         given = problem(options.size, device=options.device, source=options.data or "generated")
@@ -175,8 +177,9 @@ def main(arguments: list[str] | None = None) -> int:
     for result in _results(plans, given, options):
         done.append(result)
         print(f"{result.plan.name} seed {result.seed}: done", file=sys.stderr, flush=True)
-    if done:
-        print(table(done))
+    if not done:
+        return command.complain(NAME, "none of these plans can be run here; above stands why", 2)
+    print(table(done))
     return 0
 
 
@@ -194,7 +197,8 @@ def _results(plans: list[Plan], given: Problem, options: argparse.Namespace) -> 
             if not (isinstance(error, ValueError) or command.out_of_memory(error)):
                 raise
             fell.add(plan)
-            print(f"{plan.name}: {str(error).splitlines()[0]}", flush=True)
+            said = first_line(error)
+            print(said if said.startswith(f"{plan.name}:") else f"{plan.name}: {said}", flush=True)
             continue
         if options.record and not found:
             records.save(result.record, options.record)
