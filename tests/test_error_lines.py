@@ -24,3 +24,11 @@ def test_a_space_in_the_folder_of_torch_is_named_where_it_is_the_cause():
     assert of_compiler(LINKER, folder="/a b/torch") == f"{said}: {SPACE}"
     assert of_compiler(LINKER, folder="/ab/torch") == said
     assert of_compiler(ValueError("no such operator"), folder="/a b/torch") == "ValueError: no such operator"
+
+
+def test_what_a_backend_raised_stands_behind_its_name():
+    raised = RuntimeError("backend='inductor' raised:\n\nCppCompileError: C++ compile error\n\nCommand:\ng++ main.cpp")
+    said = "RuntimeError: backend='inductor' raised: CppCompileError: C++ compile error"
+    assert of_compiler(raised, folder="/ab/torch") == said
+    assert of_compiler(raised, folder="/a b/torch") == f"{said}: {SPACE}"
+    assert of_compiler(RuntimeError("backend='x' raised:")) == "RuntimeError: backend='x' raised:"

@@ -23,7 +23,10 @@ def in_a_line(error: BaseException) -> str:
 def of_compiler(error: BaseException, *, folder: str = torch.__path__[0]) -> str:
     """Return `in_a_line` for what `torch.compile` raised, with the cause where the folder of torch is the cause.
 
-    The command that links a kernel for a CPU names that folder without quotes. Its first line says "C++ compile error".
+    The command that links a kernel for a CPU names that folder without quotes, which ends in a "C++ compile error".
+    Where the first line only says which backend raised, the second one says what.
     """
     said = in_a_line(error)
+    if said.endswith("raised:"):
+        said = " ".join([said, *[line.strip() for line in str(error).split("\n")[1:] if line.strip()][:1]])
     return f"{said}: {SPACE}" if "C++ compile error" in said and " " in str(folder) else said
