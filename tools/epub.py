@@ -17,7 +17,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from cite import address
-from one_page import LIFTED, STYLE, chapter, cover, name_of, only, part_name, parts, title_of
+from one_page import LIFTED, STYLE, chapter, cover, name_of, not_written, only, part_name, parts, title_of
 from pdf import about
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -217,11 +217,8 @@ def main(arguments):
     try:
         files = book(BUILT, options.pages, address().get("site", ""))
         write(files, options.output, yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))["date-released"])
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"{options.output} cannot be written: {error.strerror}: {error.filename}", file=sys.stderr)
+    except (ValueError, OSError) as error:
+        print(not_written(error, options.output), file=sys.stderr)
         return 1
     count = sum(name.endswith(".xhtml") for name in files)
     print(f"{options.output}: {count} documents, {options.output.stat().st_size / 1e6:.1f} MB")

@@ -145,6 +145,13 @@ def title_of(page):
     return heading.get_text().strip()
 
 
+def not_written(error, path):
+    """Say in one line why there is no book at `path`: a page that there is not, or a file that cannot be written."""
+    if isinstance(error, OSError):
+        return f"{path} cannot be written: {error.strerror}: {error.filename}"
+    return str(error)
+
+
 def only(groups, wanted):
     """The parts with the wanted pages alone; all of them where none is named.
 

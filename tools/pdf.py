@@ -15,7 +15,7 @@ import yaml
 
 import browsers
 from cite import address
-from one_page import OnePage
+from one_page import OnePage, not_written
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILT = ROOT / "_build" / "html"
@@ -128,11 +128,8 @@ def main(arguments):
     try:
         book = OnePage(ROOT, BUILT, about(known), options.pages, known.get("site", ""))
         count = write(book, options.output)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"{options.output} cannot be written: {error.strerror}: {error.filename}", file=sys.stderr)
+    except (ValueError, OSError) as error:
+        print(not_written(error, options.output), file=sys.stderr)
         return 1
     size, seconds = options.output.stat().st_size / 1e6, time.monotonic() - start
     print(f"{options.output}: {count} pages, {size:.1f} MB, {seconds:.0f} s")
