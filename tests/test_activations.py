@@ -7,40 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, DistilBertForSequenceClassification
 
-from test_architectures import config
+from small_models import DROPOUTS, LENGTH, SMALL, batch, trainer
 from utils import activations, measure, records
 from utils.activation_tables import COPIES, TABLES
 from utils.architectures import Architecture
 from utils.batches import Batch
-from utils.fine_tuning import Schedule, Trainer
+from utils.fine_tuning import Trainer
 from utils.recipes import recipe
 
 CPU = torch.device("cpu")
-DROPOUTS = {"dropout": 0.1, "attention_dropout": 0.1, "head_dropout": 0.1}
-SMALL = {  # no two sizes are equal, so that a wrong one shows
-    "distilbert": Architecture("distilbert", 101, 30, 2, 3, 3, 44, 16),
-    "gpt2": Architecture("gpt2", 101, 30, 2, 3, 3, 52, 16, tied=True),
-    "llama": Architecture("llama", 101, 60, 2, 6, 2, 44, 16),
-}
-LENGTH = 7
-
-
-def trainer(a: Architecture, recipe_name: str, *, checkpointing: bool = False, device: torch.device = CPU) -> Trainer:
-    kind = DistilBertForSequenceClassification if a.family == "distilbert" else AutoModelForCausalLM
-    model = kind(config(a)) if a.family == "distilbert" else kind.from_config(config(a))
-    if checkpointing:
-        model.activation_checkpointing_enable({"use_reentrant": False})
-    return Trainer(model, recipe=recipe(recipe_name), device=device, schedule=Schedule(1e-3), steps=9)
-
-
-def batch(a: Architecture, rows: int = 2, *, length: int = LENGTH, padded: bool = True) -> Batch:
-    ids = torch.arange(3, 3 + rows * length).view(rows, length) % a.vocabulary
-    mask = torch.ones_like(ids)
-    if padded:
-        mask[-1, -2:] = 0
-    return Batch(ids, mask, ids[:, 0] % 2 if a.family == "distilbert" else ids.roll(-1, 1))
 
 
 def saved(t: Trainer, given: Batch) -> int:

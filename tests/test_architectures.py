@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, DistilBertForSequenceClassification
 
+from small_models import config
 from utils import architectures, models
 from utils.architectures import Architecture
 
@@ -23,24 +24,6 @@ PUBLISHED = {
     "LLaMA 70B": 68_976_648_192,
     "Llama 3 8B": 8_030_261_248,
 }
-
-
-def config(a: Architecture):
-    """The configuration of transformers with these sizes."""
-    if a.family == "distilbert":
-        sizes = {"dim": a.width, "n_layers": a.layers, "n_heads": a.heads, "hidden_dim": a.hidden}
-        sizes |= {"dropout": a.dropout, "attention_dropout": a.attention_dropout}
-        sizes |= {"seq_classif_dropout": a.head_dropout, "num_labels": a.classes}
-    elif a.family == "gpt2":
-        sizes = {"n_embd": a.width, "n_layer": a.layers, "n_head": a.heads, "n_inner": a.hidden}
-        sizes |= {"embd_pdrop": a.dropout, "resid_pdrop": a.dropout, "attn_pdrop": a.attention_dropout}
-    else:
-        sizes = {"hidden_size": a.width, "num_hidden_layers": a.layers, "num_attention_heads": a.heads}
-        sizes |= {"num_key_value_heads": a.groups, "intermediate_size": a.hidden}
-        sizes |= {"attention_dropout": a.attention_dropout}
-    if a.family != "distilbert":
-        sizes |= {"tie_word_embeddings": a.tied}
-    return AutoConfig.for_model(a.family, vocab_size=a.vocabulary, max_position_embeddings=a.positions, **sizes)
 
 
 def test_the_parameters_are_those_of_the_released_models():

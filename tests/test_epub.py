@@ -7,8 +7,8 @@ import pytest
 
 import epub
 import pdf
-from test_one_page import DOCNAMES
-from test_one_page import PAGE as OTHER
+from built_page import DOCNAMES
+from built_page import PAGE as OTHER
 
 X = "{http://www.w3.org/1999/xhtml}"
 MORE = """<p>see <details><summary>2 tests</summary>a</details></p>

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from test_activations import DROPOUTS, LENGTH, SMALL, batch, trainer
+from small_models import DROPOUTS, LENGTH, SMALL, batch, trainer
 from utils import architectures, memory
 from utils.blockwise import Blockwise
 from utils.memory import Ledger
