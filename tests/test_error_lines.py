@@ -2,7 +2,7 @@
 
 import pytest
 
-from utils.error_lines import SPACE, first_line, in_a_line, of_compiler
+from utils.exception_text import SPACE, first_line, in_a_line, of_compiler
 
 LINKER = RuntimeError("CppCompileError: C++ compile error\n\nCommand:\ng++ main.cpp")
 

@@ -16,7 +16,7 @@ import torch
 
 from utils import command, experiment, fitting, llama, measure, models, recorded, records
 from utils.capstone_plans import Plan, Problem, forecast, named, problem, refuse
-from utils.error_lines import first_line
+from utils.exception_text import first_line
 from utils.fine_tuning import Trainer
 
 NAME = "capstone"

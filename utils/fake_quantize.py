@@ -16,7 +16,7 @@ from types import FunctionType
 
 import torch
 
-from utils.error_lines import of_compiler
+from utils.exception_text import of_compiler
 from utils.formats import FORMATS, FloatFormat
 from utils.rounding_kernels import (
     COPY,

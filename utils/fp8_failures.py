@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from utils.error_lines import first_line
+from utils.exception_text import first_line
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FloatFormat
 from utils.scaled import quantize
 from utils.scaled_product import scaled_matmul, transposed

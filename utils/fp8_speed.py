@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from utils import command, gemm_sweep, machine, measure, product_calls, records
-from utils.error_lines import of_compiler
+from utils.exception_text import of_compiler
 from utils.float8_recipes import FLOAT8_RECIPES, Float8Recipe, Operand
 from utils.fp8 import Float8Linear
 from utils.fp8_casts import BFLOAT16, PUBLISHED, Layer, cast_bytes, square

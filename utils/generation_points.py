@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import gemm_sweep, generation, llama, machine, measure
-from utils.error_lines import of_compiler
+from utils.exception_text import of_compiler
 from utils.generation import WAYS, Writer
 from utils.language_models import Subject
 from utils.recipes import RECIPES, Recipe

@@ -10,7 +10,7 @@ from functools import cache
 
 import torch
 
-from utils.error_lines import in_a_line
+from utils.exception_text import in_a_line
 from utils.integers import Quantized, quantize
 from utils.weight_only import StoredLinear, WeightOnlyLinear
 

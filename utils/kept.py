@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from utils import cache, models, records
-from utils.error_lines import in_a_line
+from utils.exception_text import in_a_line
 from utils.experiment import Plan, Run, run, run_key
 from utils.recipes import Recipe
 

@@ -15,7 +15,7 @@ from functools import partial
 import torch
 
 from utils import batches, command, data, distilbert, machine, measure, models, records, review_task
-from utils.error_lines import of_compiler
+from utils.exception_text import of_compiler
 from utils.fine_tuning import Trainer
 from utils.recipes import recipe
 from utils.review_task import Task

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 
 from utils import machine
-from utils.error_lines import in_a_line
+from utils.exception_text import in_a_line
 from utils.product_precision import allowing
 from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm
 

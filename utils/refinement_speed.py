@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import command, gemm_sweep, machine, measure, records
-from utils.error_lines import in_a_line
+from utils.exception_text import in_a_line
 from utils.product_precision import allowing
 
 NAME = "refinement_speed"

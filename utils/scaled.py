@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import torch
 
-from utils.exponent_rules import E8M0_LIMIT, EXPONENT_RULES
 from utils.fake_quantize import fake_quantize, fake_quantize_stochastic
 from utils.formats import FLOAT32, FloatFormat, encode
 from utils.scaling import MAX_SCALE, MIN_SCALE, SCALINGS, Scaling, as_rows
+from utils.shared_exponent import E8M0_LIMIT, EXPONENT_RULES
 
 _MAX, _MIN = float(MAX_SCALE), float(MIN_SCALE)
 

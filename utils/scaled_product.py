@@ -19,11 +19,11 @@ import torch
 import torch.nn.functional as F
 
 from utils.accumulators import Accumulator
-from utils.error_lines import in_a_line
-from utils.exponent_rules import EXPONENT_RULES
+from utils.exception_text import in_a_line
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU, FLOAT32
 from utils.scaled import Scaled, quantize
 from utils.scaling import SCALINGS, Scaling
+from utils.shared_exponent import EXPONENT_RULES
 
 MULTIPLE = 16  # of K and N: what an FP8 kernel takes
 OUTPUTS = (torch.bfloat16, torch.float16, torch.float32)

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.exponent_rules import EXPONENT_RULES, magnitudes, shared_exponent
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E8M0FNU, FLOAT32, NONE, FloatFormat
 from utils.rounding import Rounding, as_float32, check_format, quantize, ties_to_even
+from utils.shared_exponent import EXPONENT_RULES, magnitudes, shared_exponent
 
 # Symmetric INT8, -127 ... 127, as a floating-point format with one binade and its subnormals: a uniform grid.
 INT8 = FloatFormat("int8", exponent_bits=1, mantissa_bits=6, bias=-5, specials=NONE)

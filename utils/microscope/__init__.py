@@ -17,7 +17,7 @@ from dataclasses import asdict
 import torch
 
 from utils import command, machine, records
-from utils.error_lines import in_a_line
+from utils.exception_text import in_a_line
 from utils.microscope import addition_probes, integer_products, summation_tree, whole_sums
 from utils.microscope.adders import common
 from utils.microscope.addition_probes import Tested

@@ -1,4 +1,4 @@
-// From amax to scale: the twin of utils/scaling.py and utils/exponent_rules.py. What is scaled is multiplied by `scale`;
+// From amax to scale: the twin of utils/scaling.py and utils/shared_exponent.py. What is scaled is multiplied by `scale`;
 // scales are float32.
 
 const MOST_SCALE = 2 ** 127 * (2 - 2 ** -23); // float32's largest value
