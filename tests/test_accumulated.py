@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from utils import models
-from utils.accumulated import Accumulated, narrowed
-from utils.accumulators import ACCUMULATORS, exact
+from utils.emulation.accumulators import ACCUMULATORS, exact
+from utils.emulation.model_accumulator import Accumulated, narrowed
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16
 
 each_one = pytest.mark.parametrize("one", ACCUMULATORS.values(), ids=ACCUMULATORS)

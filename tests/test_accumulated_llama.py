@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from utils import accumulated_llama, llama, models
-from utils.accumulated import Accumulated
-from utils.accumulators import ACCUMULATORS, exact
+from utils.emulation.accumulators import ACCUMULATORS, exact
+from utils.emulation.model_accumulator import Accumulated
 from utils.formats import FLOAT8_E4M3FN, FLOAT16
 
 ONES = [ACCUMULATORS[name] for name in ("float16", "bfloat16", "fp8-14bit", "float16-kahan")]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from utils import accumulation, accumulation_theory
-from utils.accumulators import ACCUMULATORS, exact, stochastic_float16
+from utils.emulation.accumulators import ACCUMULATORS, exact, stochastic_float16
 from utils.fake_quantize import fake_quantize
 from utils.formats import FLOAT16
 

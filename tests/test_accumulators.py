@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 import torch
 
-from utils.accumulators import ACCUMULATORS, N_C, exact, stochastic_float16
-from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
+from utils.emulation.accumulators import ACCUMULATORS, N_C, exact, stochastic_float16
+from utils.emulation.rounded_matmul import kahan_matmul, matmul, pairwise_matmul
+from utils.emulation.tensor_core import aligned_matmul, truncating_matmul
 from utils.fake_quantize import fake_quantize
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32
 from utils.rounding import ties_to_even
-from utils.tensor_core import aligned_matmul, truncating_matmul
 
 DIRECT = {
     "float32": lambda a, b: matmul(a, b, accumulator=FLOAT32),

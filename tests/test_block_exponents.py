@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from utils.block_exponents import LargestPowers, powers
+from utils.emulation.block_exponents import LargestPowers, powers
 
 
 def largest(left, right, block, **how):

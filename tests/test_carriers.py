@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from utils.accumulation import add
-from utils.carriers import Totals, add_to_odd, exact_in_float32, extent, totals
+from utils.emulation.carriers import Totals, add_to_odd, exact_in_float32, extent, totals
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU, FLOAT16, FLOAT32, FLOAT64, TF32
 from utils.rounding import quantize
 

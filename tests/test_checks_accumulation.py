@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from utils.accumulation import running_sum
-from utils.accumulators import ACCUMULATORS
 from utils.checks import accumulation, accumulation_questions
 from utils.checks.accumulation import cut, running
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.emulation.accumulators import ACCUMULATORS
+from utils.emulation.tensor_core import truncating_matmul
 from utils.formats import FloatFormat
 from utils.questions import judge
 from utils.rounding import toward_zero
-from utils.tensor_core import truncating_matmul
 
 STALLS = {
     accumulation_questions.STALL_FLOAT16: ACCUMULATORS["float16"].matmul,

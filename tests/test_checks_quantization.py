@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from utils import integers, scaled, weight_formats
+from utils import integers, weight_formats
 from utils.checks import quantization as checks
 from utils.checks import quantization_questions as questions
 from utils.checks.outcome import NOT_YET
+from utils.emulation import scaled_tensor
 from utils.formats import FLOAT8_E4M3FN, FLOAT32
 from utils.questions import judge
 from utils.scaling import INT8
@@ -56,7 +57,7 @@ def tensors():
 def test_which_eight_is_measured():
     answer = {}
     for name, x in tensors().items():
-        int8, fp8 = ((scaled.quantize(x, fmt, "row").dequantize() - x).abs() for fmt in (INT8, FLOAT8_E4M3FN))
+        int8, fp8 = ((scaled_tensor.quantize(x, fmt, "row").dequantize() - x).abs() for fmt in (INT8, FLOAT8_E4M3FN))
         answer[name] = "FP8" if (fp8 < int8).float().mean() > 0.5 else "INT8"
     assert checks.check_which_eight(answer)
     for name, said in answer.items():

@@ -9,8 +9,8 @@ from tests.book_questions import right_option
 from utils.checks import refinement as checks
 from utils.checks import refinement_questions as questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.emulation.refinement import matrix, product, refine
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32, TF32
-from utils.refinement import matrix, product, refine
 from utils.rounding import quantize
 
 

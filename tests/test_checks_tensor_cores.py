@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from utils import fake_quantize, formats
-from utils import product_precision as precision
 from utils.checks import tensor_cores, tensor_cores_questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.emulation import float32_matmul as precision
 from utils.roofline import ROOFS, Gemm
 from utils.widgets.shape_to_bound_facts import least_rows
 

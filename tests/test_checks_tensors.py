@@ -11,7 +11,7 @@ from tests.book_questions import right_option
 from utils import records, watch
 from utils.checks import tensors, tensors_questions
 from utils.checks.outcome import NOT_YET
-from utils.exponents import Histogram
+from utils.emulation.exponent_histogram import Histogram
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16
 
 RESULTS = Path(__file__).resolve().parents[1] / "book/results"

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from utils.accumulation import add, kahan_sum, pairwise_sum, running_sum
-from utils.carriers import totals
-from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
+from utils.emulation.carriers import totals
+from utils.emulation.rounded_matmul import kahan_matmul, matmul, pairwise_matmul
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, FLOAT64, TF32
 from utils.rounding import toward_zero
 
@@ -80,7 +80,7 @@ def test_totals_in_float64_agree_at_every_length_and_tile(count, rows_at_once, a
     a[0], a[1] = a[0].abs(), a[1] * 2.0**-7
     for paired in (False, True):  # so that the fast way is the tested one
         assert totals(a.float(), b.float(), accumulator, paired=paired) is not None
-    monkeypatch.setattr("utils.dot_products.tile_height", lambda device, width: rows_at_once)
+    monkeypatch.setattr("utils.emulation.rounded_matmul.tile_height", lambda device, width: rows_at_once)
     same(matmul(a, b, accumulator=accumulator), running_sum(products(a, b), accumulator)[..., -1])
     same(kahan_matmul(a, b, accumulator=accumulator), kahan_sum(products(a, b), accumulator).totals[..., -1])
     same(pairwise_matmul(a, b, accumulator=accumulator), pairwise_sum(products(a, b), accumulator))

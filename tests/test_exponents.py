@@ -10,7 +10,7 @@ import torch
 
 from oracles import midpoints
 from utils import errors
-from utils.exponents import Histogram, histogram
+from utils.emulation.exponent_histogram import Histogram, histogram
 from utils.formats import (
     BFLOAT16,
     FLOAT4_E2M1FN,
@@ -127,7 +127,7 @@ def test_strides_shapes_and_pieces_change_nothing(monkeypatch):
     assert histogram(x.view(40, 100).t()) == expected
     assert histogram(torch.stack([x, -x])[0]) == expected
     assert histogram(x[5]) == histogram(x[5:6])
-    monkeypatch.setattr("utils.exponents._PIECE", 37)
+    monkeypatch.setattr("utils.emulation.exponent_histogram._PIECE", 37)
     assert histogram(x) == expected
     assert histogram(x.view(40, 100)[:, 3:7]).total == 160
 

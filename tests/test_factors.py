@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from utils.accumulation import add
-from utils.factors import FactorsFailed, factorize, rounder, squeeze
+from utils.emulation.narrow_lu import FactorsFailed, factorize, rounder, squeeze
+from utils.emulation.refinement import matrix
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E8M0FNU, FLOAT16, FLOAT32, FLOAT64, TF32
-from utils.refinement import matrix
 from utils.rounding import quantize
 
 

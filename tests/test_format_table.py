@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.oracles import SMALL, all_codes, finite_values, oracle_dtype
-from utils.format_table import COUNTS, CSV, HEADER, counts, csv_text, landmarks, read_csv
+from utils.emulation.format_landmarks import COUNTS, CSV, HEADER, counts, csv_text, landmarks, read_csv
 from utils.formats import FLOAT16, FORMATS, decode, encode
 
 EVERY = pytest.mark.parametrize("fmt", FORMATS.values(), ids=str)
@@ -155,7 +155,7 @@ def test_torchs_resolution_is_made_of_the_digits_kept(name):
 
 
 def test_the_csv_of_the_book_is_the_table():
-    assert CSV.read_text("utf8") == csv_text(), "run: python -m utils.format_table"
+    assert CSV.read_text("utf8") == csv_text(), "run: python -m utils.emulation.format_landmarks"
 
 
 def test_the_csv_reads_back_to_the_same_values():

@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils.accumulators import ACCUMULATORS
+from utils.emulation.accumulators import ACCUMULATORS
+from utils.emulation.scaled_tensor import quantize
 from utils.float8_recipes import FLOAT8_RECIPES, float8_recipe
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2
 from utils.fp8 import Float8Linear, convert
-from utils.scaled import quantize
 from utils.scaling import DelayedScaling
 
 NAMES = tuple(FLOAT8_RECIPES)

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from utils import gemm_sweep, machine, models, product_calls, records, sweep_shapes
+from utils.emulation.float32_matmul import allowing
 from utils.gemm_sweep import Point, Sweep
 from utils.product_calls import DTYPES, prepared
-from utils.product_precision import allowing
 from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
 
 CPU = torch.device("cpu")

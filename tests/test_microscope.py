@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from utils import microscope, records
-from utils.accumulators import ACCUMULATORS
-from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
+from utils.emulation.accumulators import ACCUMULATORS
+from utils.emulation.float32_matmul import switches, tf32, tf32_cut
+from utils.emulation.rounded_matmul import kahan_matmul, matmul, pairwise_matmul
+from utils.emulation.tensor_core import TENSOR_CORES, aligned_matmul, truncating_matmul
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32
 from utils.microscope import integer_products, look
 from utils.microscope.__main__ import main
 from utils.microscope.findings import rows
 from utils.microscope.ways_to_multiply import own
-from utils.product_precision import switches, tf32, tf32_cut
 from utils.rounding import toward_positive, toward_zero
-from utils.tensor_core import TENSOR_CORES, aligned_matmul, truncating_matmul
 
 E4M3, HALF, BF16, SINGLE = torch.float8_e4m3fn, torch.float16, torch.bfloat16, torch.float32
 NEAREST = {"rounding": "ties_to_even", "exact_sums": True}

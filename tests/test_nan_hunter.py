@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from utils import fp8, models
-from utils.fast_half import FastHalf
+from utils.emulation.fast_half import FastHalf
 from utils.nan_hunter import NanHunter
 from utils.nan_sightings import Ranges
 

@@ -9,11 +9,11 @@ import torch
 from tests.page_states import state_of
 from utils import gemm_shapes, models, operations
 from utils.architectures import NAMED, of
+from utils.emulation.scaled_matmul import MULTIPLE
 from utils.float8_recipes import FLOAT8_RECIPES
 from utils.fp8 import HEADS, convert
 from utils.fp8_casts import BFLOAT16, Layer, cast_bytes, faster
 from utils.roofline import ROOFS, Gemm
-from utils.scaled_product import MULTIPLE
 from utils.widgets import precision_plan_facts as words
 from utils.widgets.precision_plan import PrecisionPlan
 from utils.widgets.precision_plan_facts import Plan

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from utils import machine
-from utils import product_precision as precision
+from utils.emulation import float32_matmul as precision
+from utils.emulation.float32_matmul import NEW, OLD, OLD_PRODUCTS, WAYS
 from utils.formats import TF32
-from utils.product_precision import NEW, OLD, OLD_PRODUCTS, WAYS
 from utils.rounding import quantize, toward_zero
 
 CPU = torch.device("cpu")

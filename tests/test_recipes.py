@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from utils import batches, fine_tuning, kept, machine, measure, memory, models, recipes
-from utils.fast_half import HALVES, FastHalf
+from utils.emulation.fast_half import HALVES, FastHalf
+from utils.emulation.float32_matmul import restored, switches
 from utils.float8_recipes import FLOAT8_RECIPES, Float8Recipe
 from utils.fp8 import Float8Linear
 from utils.optimizers import Kahan, Master, Nearest, Stochastic
-from utils.product_precision import restored, switches
 from utils.recipes import ARMS, FLOAT8, KNOWN, PLAIN, RECIPES
 
 CPU = torch.device("cpu")

@@ -8,8 +8,8 @@ not at 1e4.
 import numpy as np
 import pytest
 
+from utils.emulation.refinement import by_factors, by_gmres, matrix, product, refine, residual_of, rotations
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, FLOAT64
-from utils.refinement import by_factors, by_gmres, matrix, product, refine, residual_of, rotations
 from utils.rounding import quantize
 
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from utils import records, refinement_speed
+from utils.emulation.refinement import matrix, refine
+from utils.emulation.refinement import product as exact_product
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32
-from utils.refinement import matrix, refine
-from utils.refinement import product as exact_product
 from utils.refinement_speed import FACTORS, SOLVE, WAYS, Point, Speeds, blocked_lu, solve
 
 CPU = torch.device("cpu")

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from utils import scaled, scaling
+from utils import scaling
+from utils.emulation import scaled_tensor
+from utils.emulation.scaled_tensor import quantize, update_delayed_
 from utils.formats import (
     FLOAT4_E2M1FN,
     FLOAT6_E3M2FN,
@@ -16,7 +18,6 @@ from utils.formats import (
     FLOAT32,
     encode,
 )
-from utils.scaled import quantize, update_delayed_
 from utils.scaling import INT8, SCALINGS, DelayedScaling, Scaling, quantize_tiles
 
 OTHERS = [
@@ -180,9 +181,9 @@ def test_buffers_follow_delayed_scaling_step_by_step(steps, choose):
 
 
 def test_amax_is_that_of_the_finite_values():
-    assert float(scaled.amax(torch.tensor([1.0, -3.0, math.inf, math.nan], dtype=torch.bfloat16))) == 3.0
-    assert float(scaled.amax(torch.tensor([math.inf, math.nan]))) == 0.0
-    assert float(scaled.amax(torch.empty(0))) == 0.0
+    assert float(scaled_tensor.amax(torch.tensor([1.0, -3.0, math.inf, math.nan], dtype=torch.bfloat16))) == 3.0
+    assert float(scaled_tensor.amax(torch.tensor([math.inf, math.nan]))) == 0.0
+    assert float(scaled_tensor.amax(torch.empty(0))) == 0.0
 
 
 @pytest.mark.parametrize("power_of_two", [False, True])
@@ -190,7 +191,7 @@ def test_amax_is_that_of_the_finite_values():
 def test_the_scale_of_an_amax_is_the_references(margin, power_of_two):
     amax = np.concatenate([np.abs(numbers((500,), "all")), np.float32([0, 1e-45, 3.4e38])])
     amax[np.isnan(amax)] = 1
-    ours = scaled.scale_from_amax(torch.from_numpy(amax), FLOAT8_E4M3FN, margin=margin, power_of_two=power_of_two)
+    ours = scaled_tensor.scale_from_amax(torch.from_numpy(amax), FLOAT8_E4M3FN, margin=margin, power_of_two=power_of_two)
     theirs = scaling.scale_from_amax(amax, FLOAT8_E4M3FN, margin=margin, power_of_two=power_of_two)
     assert same_bits(theirs, ours)
 

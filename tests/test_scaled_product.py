@@ -4,10 +4,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from utils.accumulators import ACCUMULATORS
+from utils.emulation.accumulators import ACCUMULATORS
+from utils.emulation.scaled_matmul import (
+    _kernel,
+    _kernel_scale,
+    emulated,
+    scaled_matmul,
+    swizzled,
+    transposed,
+    why_emulated,
+)
+from utils.emulation.scaled_tensor import quantize
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU, FLOAT16
-from utils.scaled import quantize
-from utils.scaled_product import _kernel, _kernel_scale, emulated, scaled_matmul, swizzled, transposed, why_emulated
 from utils.scaling import SCALINGS
 
 PAIRS = (

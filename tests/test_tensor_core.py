@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from utils.dot_products import matmul
+from utils.emulation.rounded_matmul import matmul
+from utils.emulation.tensor_core import TENSOR_CORES, TensorCore, aligned_matmul, truncating_matmul
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16, TF32
-from utils.tensor_core import TENSOR_CORES, TensorCore, aligned_matmul, truncating_matmul
 
 VOLTA, HOPPER_FP8 = TENSOR_CORES["volta"], TENSOR_CORES["hopper-fp8"]
 NARROW = TensorCore("a narrow one", (FLOAT16,), block=4, fraction_bits=13)
@@ -167,7 +167,7 @@ def test_aligned_addends_do_not_depend_on_tiles_and_dtypes(bits, block, promote,
     c = torch.randn(3, 4, generator=torch.Generator().manual_seed(1)) * 100 * scale
     b = b.float() * scale
     expected = reference(a, b, aligned(bits), block, promote, c=c)
-    monkeypatch.setattr("utils.tensor_core.tile_height", lambda device, width: rows_at_once)
+    monkeypatch.setattr("utils.emulation.tensor_core.tile_height", lambda device, width: rows_at_once)
     got = aligned_matmul(a, b, c=c, fraction_bits=bits, block=block, promote=promote)
     np.testing.assert_array_equal(got.numpy(), expected)
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from utils import batches, data, distilbert, fine_tuning, llama, models, records, review_task
-from utils.exponents import Histogram, histogram
+from utils.emulation.exponent_histogram import Histogram, histogram
 from utils.formats import FLOAT16
 from utils.recipes import RECIPES, recipe
 from utils.watch import KINDS, LargestGradients, Watch, evenly, recorded

@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from utils import llama
-from utils.accumulated import Accumulated, narrowed
-from utils.accumulators import Accumulator, exact
+from utils.emulation.accumulators import Accumulator, exact
+from utils.emulation.model_accumulator import Accumulated, narrowed
 from utils.models import LLAMAS
 
 POSITIONS = 8_192  # of a long text

@@ -17,7 +17,7 @@ import torch
 
 from utils import accumulated_llama, command, llama, machine, records
 from utils.accumulated_llama import LongSum, Row
-from utils.accumulators import ACCUMULATORS, Accumulator, stochastic_float16
+from utils.emulation.accumulators import ACCUMULATORS, Accumulator, stochastic_float16
 from utils.fake_quantize import fake_quantize
 from utils.formats import FORMATS, FloatFormat
 from utils.microscope import ways_to_multiply

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from utils.accumulators import Accumulator
+from utils.emulation.accumulators import Accumulator
 from utils.rounding import Rounding, ties_to_even
 
 FLOAT32_ROUNDOFF = 2.0**-24  # of the total that others are promoted to

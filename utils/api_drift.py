@@ -21,9 +21,10 @@ from dataclasses import dataclass
 
 import torch
 
-from utils import autocast_table, command, fp8_failures, machine, precision_names, product_precision, records
+from utils import autocast_table, command, fp8_failures, machine, precision_names, records
 from utils.autocast_docs import RULES
 from utils.autocast_operations import OPERATIONS
+from utils.emulation import float32_matmul
 
 NAME = "api_drift"
 PACKAGES = ("torch", "transformers", "lightning-fabric", "ml_dtypes", "numpy", "datasets")
@@ -90,21 +91,21 @@ def _scale_result() -> str:
 
 def _switch_after(setting: str, switch: str) -> Callable[[], str]:
     def answer() -> str:
-        with product_precision.allowing(setting):
-            return str(product_precision.read(switch))
+        with float32_matmul.allowing(setting):
+            return str(float32_matmul.read(switch))
 
     return answer
 
 
 def _old_after_new() -> str:
-    with product_precision.restored():
-        product_precision.write(product_precision.NEW[2], "tf32")
-        product_precision.read(product_precision.OLD_PRODUCTS)
+    with float32_matmul.restored():
+        float32_matmul.write(float32_matmul.NEW[2], "tf32")
+        float32_matmul.read(float32_matmul.OLD_PRODUCTS)
         return "answers"
 
 
 def _product_bits() -> str:
-    with product_precision.allowing("medium"):
+    with float32_matmul.allowing("medium"):
         return f"{machine.product_bits(CPU)} bits"
 
 
@@ -215,12 +216,12 @@ GROUPS: dict[str, tuple[Question, ...]] = {
         Question("what scale_result does on a CPU", "torch", _scale_result),
     ),
     "switches": (
-        Question('after "high": cuda.matmul.fp32_precision', "torch", _switch_after("high", product_precision.NEW[2])),
+        Question('after "high": cuda.matmul.fp32_precision', "torch", _switch_after("high", float32_matmul.NEW[2])),
         Question(
-            'after "medium": cuda.matmul.fp32_precision', "torch", _switch_after("medium", product_precision.NEW[2])
+            'after "medium": cuda.matmul.fp32_precision', "torch", _switch_after("medium", float32_matmul.NEW[2])
         ),
         Question(
-            'after "medium": mkldnn.matmul.fp32_precision', "torch", _switch_after("medium", product_precision.NEW[5])
+            'after "medium": mkldnn.matmul.fp32_precision', "torch", _switch_after("medium", float32_matmul.NEW[5])
         ),
         Question("an old switch after a new one was set", "torch", _old_after_new),
         Question('what "medium" leaves of a float32 factor, CPU', "torch", _product_bits, by_machine=True),

@@ -25,9 +25,9 @@ from utils.watch import PREFIX, LargestGradients, Watch, evenly
 
 CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the module of an experiment
     *("utils.grammar", "utils.data", "utils.vocabulary", "utils.batches", "utils.models", "utils.recipes"),
-    *("utils.fast_half", "utils.fine_tuning", "utils.experiment", "utils.records"),
+    *("utils.emulation.fast_half", "utils.fine_tuning", "utils.experiment", "utils.records"),
     *("utils.optimizers", "utils.blockwise", "utils.fake_quantize", "utils.rounding_kernels"),
-    *("utils.product_precision", "utils.fp8", "utils.float8_recipes", "utils.scaled_product", "utils.scaled"),
+    *("utils.emulation.float32_matmul", "utils.fp8", "utils.float8_recipes", "utils.emulation.scaled_matmul", "utils.emulation.scaled_tensor"),
 )
 CODE_OF_A_RECORD = (
     *(*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.operations", "utils.results"),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
+from utils.emulation.scaled_matmul import why_emulated
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FloatFormat
-from utils.scaled_product import why_emulated
 
 
 @dataclass(frozen=True)

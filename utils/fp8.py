@@ -22,11 +22,11 @@ import torch.nn.functional as F
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from utils.accumulators import Accumulator
+from utils.emulation.accumulators import Accumulator
+from utils.emulation.scaled_matmul import MULTIPLE, scaled_matmul, transposed
+from utils.emulation.scaled_tensor import Scaled, amax, quantize, update_delayed_
 from utils.float8_recipes import Float8Recipe, float8_recipe
 from utils.formats import FloatFormat
-from utils.scaled import Scaled, amax, quantize, update_delayed_
-from utils.scaled_product import MULTIPLE, scaled_matmul, transposed
 from utils.scaling import SCALINGS
 
 TENSORS = ("x", "w", "dy")  # activations, weights, gradients of the outputs

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from utils.emulation.scaled_matmul import scaled_matmul, transposed
+from utils.emulation.scaled_tensor import quantize
 from utils.exception_text import first_line
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FloatFormat
-from utils.scaled import quantize
-from utils.scaled_product import scaled_matmul, transposed
 
 M, K, N = 48, 64, 32
 FIVE = {  # ways to fail
@@ -140,7 +140,7 @@ class Overflow:
     given: float
     torch: float
     ml_dtypes: float
-    book: float  # fake_quantize and quantize of `utils.scaled`: they saturate
+    book: float  # fake_quantize and quantize of `utils.emulation.scaled_tensor`: they saturate
 
     @property
     def saturates(self) -> bool:

@@ -22,14 +22,14 @@ import torch.nn.functional as F
 from torch import nn
 
 from utils import command, gemm_sweep, machine, measure, product_calls, records
+from utils.emulation.float32_matmul import allowing
+from utils.emulation.scaled_matmul import scaled_matmul, transposed, why_emulated
+from utils.emulation.scaled_tensor import Scaled, quantize
 from utils.exception_text import of_compiler
 from utils.float8_recipes import FLOAT8_RECIPES, Float8Recipe, Operand
 from utils.fp8 import Float8Linear
 from utils.fp8_casts import BFLOAT16, PUBLISHED, Layer, cast_bytes, square
 from utils.product_calls import Call
-from utils.product_precision import allowing
-from utils.scaled import Scaled, quantize
-from utils.scaled_product import scaled_matmul, transposed, why_emulated
 
 NAME = "fp8_speed"
 REPEATS = 7

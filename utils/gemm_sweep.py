@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import command, machine, measure, records
+from utils.emulation.float32_matmul import allowing
 from utils.product_calls import DTYPES, Call, prepared
-from utils.product_precision import allowing
 from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof, of_device
 from utils.sweep_shapes import GROUPS, families
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from utils import machine, measure, models, recipes
-from utils.fast_half import HALVES
+from utils.emulation.fast_half import HALVES
 from utils.readers import Again, Compiled, Dynamic, Graphs, Static
 from utils.recipes import PLAIN, RECIPES, Recipe
 

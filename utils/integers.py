@@ -8,7 +8,7 @@
 stored, takes the integer back. A scale is made from the stored, rounded `inv_scale`, so that both are exact inverses
 but for one float32 rounding, and a `inv_scale` of 16 bits costs no more than a slightly wider step.
 
-Symmetric integers are those of a uniform grid through `utils.scaled`: -127 ... 127 and -7 ... 7. Asymmetric ones move
+Symmetric integers are those of a uniform grid through `utils.emulation.scaled_tensor`: -127 ... 127 and -7 ... 7. Asymmetric ones move
 the grid by a zero point until it covers the smallest and the largest weight of the group, and always 0.
 """
 
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import torch
 
+from utils.emulation.scaled_tensor import quantize as quantize_scaled
 from utils.formats import BFLOAT16, NONE, FloatFormat
-from utils.scaled import quantize as quantize_scaled
 from utils.scaling import INT8, MAX_SCALE, Scaling, as_rows
 
 # Symmetric INT4, -7 ... 7, as a floating-point format with one binade and its subnormals: a uniform grid.
@@ -160,7 +160,7 @@ def grid(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Return inv_scale, float32 values of `scale_format`, and the zero points, float32 or None, of each group.
 
-    `weight`: float32 [N, K], finite. For symmetric integers as `utils.scaled` chooses them.
+    `weight`: float32 [N, K], finite. For symmetric integers as `utils.emulation.scaled_tensor` chooses them.
     """
     if fmt.symmetric:
         return quantize_scaled(weight, GRIDS[fmt.bits], tiling(group, scale_format)).stored, None

@@ -15,8 +15,8 @@ Source: Dettmers et al. 2022, arXiv 2208.07339, sections 3.1 and 3.2.
 import torch
 import torch.nn.functional as F
 
+from utils.emulation.scaled_tensor import quantize as quantize_scaled
 from utils.integers import Quantized
-from utils.scaled import quantize as quantize_scaled
 from utils.scaling import INT8
 from utils.weight_only import StoredLinear
 

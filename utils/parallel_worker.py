@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from utils import batches, command, data, distilbert, fine_tuning, measure, models, processes, review_task
-from utils.fast_half import FastHalf
+from utils.emulation.fast_half import FastHalf
 from utils.fine_tuning import Trainer
 from utils.machine import facts, narrow_matmul
 from utils.parallel_ways import DDP, FSDP2, WAYS, Way, way

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import torch
 
 from utils import machine
+from utils.emulation.float32_matmul import allowing
 from utils.exception_text import in_a_line
-from utils.product_precision import allowing
 from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm
 
 TORCH = {

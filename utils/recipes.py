@@ -21,11 +21,11 @@ import torch
 from torch import nn
 
 from utils import machine
-from utils.fast_half import HALVES, FastHalf
+from utils.emulation.fast_half import HALVES, FastHalf
+from utils.emulation.float32_matmul import allowing
 from utils.float8_recipes import FLOAT8_RECIPES, Float8Recipe
 from utils.fp8 import convert
 from utils.optimizers import AdamW, Kahan, Master, Nearest, Stochastic
-from utils.product_precision import allowing
 
 _NEVER = 2**31 - 1  # steps: torch counts them in 32 bits
 

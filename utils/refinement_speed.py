@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import command, gemm_sweep, machine, measure, records
+from utils.emulation.float32_matmul import allowing
 from utils.exception_text import in_a_line
-from utils.product_precision import allowing
 
 NAME = "refinement_speed"
 REPEATS = 5
@@ -47,7 +47,7 @@ class Solution:
 def solve(a: torch.Tensor, b: torch.Tensor, way: str, *, block: int = BLOCK) -> Solution:
     """Solve a x = b, float64 [n, n] and [n], with factors of a way of `WAYS`; refined unless they are float64.
 
-    The twin for torch tensors of `utils.refinement.refine`, with the products and sums of torch.
+    The twin for torch tensors of `utils.emulation.refinement.refine`, with the products and sums of torch.
     Raises: ValueError for an unknown way, RuntimeError where a pivot is 0.
     """
     norm_a, norm_b = a.abs().sum(1).max(), b.abs().max()

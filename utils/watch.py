@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator
 import torch
 from torch import nn
 
-from utils.exponents import Histogram, histogram
+from utils.emulation.exponent_histogram import Histogram, histogram
 from utils.layers import layer_of
 from utils.records import Record
 

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from utils.emulation.scaled_tensor import quantize
 from utils.formats import FLOAT8_E4M3FN
 from utils.integers import Quantized
-from utils.scaled import quantize
 
 
 @dataclass

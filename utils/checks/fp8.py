@@ -23,8 +23,8 @@ from utils.checks.outcome import (
     paper_table,
     time_limit,
 )
+from utils.emulation.scaled_tensor import quantize
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2
-from utils.scaled import quantize
 
 TIME_LIMIT_S = 10.0
 FORMATS = {"E4M3": FLOAT8_E4M3FN, "E5M2": FLOAT8_E5M2}

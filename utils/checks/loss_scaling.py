@@ -27,7 +27,7 @@ from utils.checks.outcome import (
     paper_table,
     time_limit,
 )
-from utils.exponents import histogram
+from utils.emulation.exponent_histogram import histogram
 from utils.formats import BFLOAT16, FLOAT16
 
 TIME_LIMIT_S = 10.0

@@ -15,9 +15,9 @@ from utils.checks.outcome import (
     time_limit,
 )
 from utils.checks.refinement_questions import BUGS, CONVERGES, REFINED, STEPS
-from utils.factors import factorize
+from utils.emulation.narrow_lu import factorize
+from utils.emulation.refinement import matrix, product, residual_of
 from utils.formats import FLOAT16, FLOAT32
-from utils.refinement import matrix, product, residual_of
 from utils.rounding import quantize
 
 TIME_LIMIT_S = 10.0

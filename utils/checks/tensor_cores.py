@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from utils import product_precision as precision
 from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper_table, time_limit
 from utils.checks.tensor_cores_questions import CRITICAL, FLOAT64, IN_TF32, INTENSITY, TF32
+from utils.emulation import float32_matmul as precision
 
 TIME_LIMIT_S = 10.0
 PRODUCTS = "torch.backends.cuda.matmul.fp32_precision"

@@ -25,7 +25,7 @@ from utils.checks.tensors_questions import (
     SMALLEST_SCALE,
     WHICH_LAYER,
 )
-from utils.exponents import histogram
+from utils.emulation.exponent_histogram import histogram
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16
 
 TIME_LIMIT_S = 10.0

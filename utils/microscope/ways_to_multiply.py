@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from utils.emulation.float32_matmul import OLD, allowing, restored, write
 from utils.exception_text import in_a_line
 from utils.microscope.crafted_sums import Matmul
-from utils.product_precision import OLD, allowing, restored, write
 
 Switch = Callable[[], contextlib.AbstractContextManager]
 SMALLEST = 32  # rows, columns and places of the trial product: what FP8 and int8 products ask for
@@ -101,7 +101,7 @@ def _of(switch: Callable, *arguments) -> Switch:
 
 @contextlib.contextmanager
 def _switched(switch: str, value: str | bool) -> Iterator[None]:
-    """Set one switch of `utils.product_precision`, the newer or the older, and restore all of them."""
+    """Set one switch of `utils.emulation.float32_matmul`, the newer or the older, and restore all of them."""
     with restored():
         write(switch, value)
         yield

@@ -1,5 +1,5 @@
 // What a format makes of a histogram by binades, times a power of two: counts, never estimates. Twin of binades.py.
-// A histogram is { low, counts, zeros, infinite, nan, amax, powers }, as utils/exponents.py counts: counts[i] magnitudes
+// A histogram is { low, counts, zeros, infinite, nan, amax, powers }, as utils/emulation/exponent_histogram.py counts: counts[i] magnitudes
 // in [2**(low + i), 2**(low + i + 1)), and powers[e] of them are 2**e itself, which decides ties.
 
 export const ALL_LAYERS = "all layers";

@@ -2,14 +2,14 @@
 
 A record is the dict that `utils.watch` writes: for each kind of tensor, group of layers and step a histogram
 {"low": -37, "counts": [...], "zeros": n, "infinite": n, "nan": n, "amax": a, "powers": {"-37": n}}, the form of
-`utils.exponents.Histogram`. binades.js is its twin in the page.
+`utils.emulation.exponent_histogram.Histogram`. binades.js is its twin in the page.
 """
 
 import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from utils.exponents import Histogram
+from utils.emulation.exponent_histogram import Histogram
 from utils.formats import FORMATS, FloatFormat
 from utils.widgets.book_widget import format_label
 from utils.widgets.sizes import power_text, share_text

@@ -1,5 +1,5 @@
-// A matrix of a set condition and its factors in a narrow format: the twin of utils/factors.py and of `matrix` in
-// utils/refinement.py, bit for bit. A matrix is an array of rows.
+// A matrix of a set condition and its factors in a narrow format: the twin of utils/emulation/narrow_lu.py and of `matrix` in
+// utils/emulation/refinement.py, bit for bit. A matrix is an array of rows.
 
 const CN_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"; // for the numbers 0 to 63
 

@@ -1,4 +1,4 @@
-// Iterative refinement: the twin of utils/refinement.py, bit for bit. Sums run in the order that is written there.
+// Iterative refinement: the twin of utils/emulation/refinement.py, bit for bit. Sums run in the order that is written there.
 
 const CN_STUCK = 10; // steps in which the best backward error has to halve at least once
 const CN_TESTED = 1e-8; // what GMRES reduces a residual to

@@ -1,5 +1,5 @@
-// The dot products of DotProduct: the twin of dot_product_facts.py, and through it of utils/dot_products.py and
-// utils/tensor_core.py. Products of two operands of at most 11 bits are exact in a double.
+// The dot products of DotProduct: the twin of dot_product_facts.py, and through it of utils/emulation/rounded_matmul.py and
+// utils/emulation/tensor_core.py. Products of two operands of at most 11 bits are exact in a double.
 
 /** How each lane adds; `blocks` are the numbers of products that it may add at once. */
 export const ADDERS = {

@@ -1,4 +1,4 @@
-"""Run any model with the sums of its matrix products in an accumulator of `utils.accumulators`.
+"""Run any model with the sums of its matrix products in an accumulator of `utils.emulation.accumulators`.
 
     with torch.no_grad(), Accumulated(ACCUMULATORS["float16"]):
         logits = model(ids).logits
@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from utils.accumulators import Accumulator
+from utils.emulation.accumulators import Accumulator
 from utils.fake_quantize import fake_quantize
 from utils.formats import FloatFormat
 

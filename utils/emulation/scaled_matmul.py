@@ -18,10 +18,10 @@ from functools import cache
 import torch
 import torch.nn.functional as F
 
-from utils.accumulators import Accumulator
+from utils.emulation.accumulators import Accumulator
+from utils.emulation.scaled_tensor import Scaled, quantize
 from utils.exception_text import in_a_line
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU, FLOAT32
-from utils.scaled import Scaled, quantize
 from utils.scaling import SCALINGS, Scaling
 from utils.shared_exponent import EXPONENT_RULES
 

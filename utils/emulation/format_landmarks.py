@@ -1,6 +1,6 @@
 """Every special value of every format, worked out from `utils.formats`: what the reference page and its CSV hold.
 
-`python -m utils.format_table` writes the CSV, `book/_static/formats.csv`.
+`python -m utils.emulation.format_landmarks` writes the CSV, `book/_static/formats.csv`.
 """
 
 import csv

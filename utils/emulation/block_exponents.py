@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from utils.carriers import codes
+from utils.emulation.carriers import codes
 
 AHEAD = 8  # blocks that are looked at in one call
 STRIDES = (4, 8)  # powers of two: a shift divides by them

@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 import torch
 
-from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
+from utils.emulation.rounded_matmul import kahan_matmul, matmul, pairwise_matmul
+from utils.emulation.tensor_core import TENSOR_CORES, truncating_matmul
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
 from utils.rounding import Rounding, stochastic, ties_to_even, toward_zero
-from utils.tensor_core import TENSOR_CORES, truncating_matmul
 
 N_C = 128  # products between two promotions: DeepSeek-V3, arXiv 2412.19437, 3.3.2
 

@@ -6,7 +6,7 @@
 
 A step multiplies the error by about condition * unit roundoff of the factors; where that is below 1, the backward error
 falls to float64's rounding. Where it is not, GMRES with the factors as its preconditioner goes further.
-`utils.factors` says what is emulated. No sum is left to a library: every machine finds the same digits.
+`utils.emulation.narrow_lu` says what is emulated. No sum is left to a library: every machine finds the same digits.
 
 Sources: Wilkinson, "Rounding Errors in Algebraic Processes", 1963; Moler, "Iterative refinement in floating point",
 1967; Langou et al. 2006; Carson and Higham 2017, 2018.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.factors import Factors, FactorsFailed, factorize, power_of, rounder, square
+from utils.emulation.narrow_lu import Factors, FactorsFailed, factorize, power_of, rounder, square
 from utils.formats import FLOAT32, FLOAT64, FloatFormat
 from utils.rounding import as_float64
 
