@@ -4,9 +4,9 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, DistilBertForSequenceClassification
 
 from utils.architectures import Architecture
-from utils.batches import Batch
-from utils.fine_tuning import Schedule, Trainer
-from utils.recipes import recipe
+from utils.training.batches import Batch
+from utils.training.recipes import recipe
+from utils.training.training_loop import Schedule, Trainer
 
 CPU = torch.device("cpu")
 DROPOUTS = {"dropout": 0.1, "attention_dropout": 0.1, "head_dropout": 0.1}

@@ -12,9 +12,9 @@ from small_models import DROPOUTS, LENGTH, SMALL, batch, trainer
 from utils import activations, measure, records
 from utils.activation_tables import COPIES, TABLES
 from utils.architectures import Architecture
-from utils.batches import Batch
-from utils.fine_tuning import Trainer
-from utils.recipes import recipe
+from utils.training.batches import Batch
+from utils.training.recipes import recipe
+from utils.training.training_loop import Trainer
 
 CPU = torch.device("cpu")
 

@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from utils import amax_series, data, distilbert, fine_tuning, llama, models, records, review_task
+from utils import amax_series, data, distilbert, llama, models, records, review_task
 from utils.amax_series import GRADIENTS, INPUTS, KINDS, WEIGHTS, AmaxSeries, chosen, jumps
-from utils.recipes import recipe
+from utils.training import training_loop
+from utils.training.recipes import recipe
 
 CPU = torch.device("cpu")
 TINY = review_task.Settings(
@@ -18,7 +19,7 @@ TINY = review_task.Settings(
     epochs=1,
     batch=8,
     max_length=32,
-    schedule=fine_tuning.Schedule(learning_rate=1e-3),
+    schedule=training_loop.Schedule(learning_rate=1e-3),
     shape=models.Shape(width=16, layers=3, heads=2, hidden=32, positions=64, dropout=0, head_dropout=0, spread=0.05),
 )
 

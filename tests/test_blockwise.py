@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from utils import blockwise, measure
-from utils.blockwise import Blocks, Blockwise, code_table, dequantize, quantize
-from utils.optimizers import AdamW, Master
+from utils import measure
+from utils.training import eight_bit_moments
+from utils.training.eight_bit_moments import Blocks, Blockwise, code_table, dequantize, quantize
+from utils.training.optimizers import AdamW, Master
 
 either_sign = pytest.mark.parametrize("signed", [True, False], ids=["signed", "unsigned"])
 library = pytest.mark.skipif(importlib.util.find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed")
@@ -240,4 +241,4 @@ def test_on_a_gpu_the_codes_are_the_same():
 
 
 def test_the_blocks_are_those_of_the_paper():
-    assert (blockwise.BLOCK, Blockwise().least) == (256, 4_096)
+    assert (eight_bit_moments.BLOCK, Blockwise().least) == (256, 4_096)

@@ -10,23 +10,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils import (
-    capstone,
-    capstone_kept,
-    experiment,
-    fine_tuning,
-    fitting,
-    language_task,
-    llama,
-    machine,
-    memory,
-    models,
-    records,
-)
+from utils import capstone, capstone_kept, experiment, fitting, language_task, llama, machine, memory, models, records
 from utils import capstone_plans as plans
 from utils.capstone_plans import Card, Plan, Problem, forecast, named, problem, refuse
 from utils.live_bytes import LiveBytes
-from utils.recipes import KNOWN, RECIPES, recipe
+from utils.training import training_loop
+from utils.training.recipes import KNOWN, RECIPES, recipe
 
 CPU = torch.device("cpu")
 BOUND = 0.03  # how far a measured peak may lie from the predicted one: the chapter says so
@@ -170,7 +159,7 @@ def started(plan, given):
     model = task.new_model(0)
     models.fit_attention(model, CPU)
     how = {"recipe": plan.running(), "device": CPU, "schedule": task.settings.schedule, "steps": 9}
-    return fine_tuning.Trainer(model, **how), llama.plan(task).full_batch
+    return training_loop.Trainer(model, **how), llama.plan(task).full_batch
 
 
 @pytest.mark.parametrize("parts", [1, 2, 4])
@@ -292,7 +281,7 @@ def test_what_cannot_work_is_refused_in_one_sentence(name, says, small):
 
 
 def test_fp8_where_the_device_has_it_is_refused_for_want_of_a_ledger(small, monkeypatch):
-    monkeypatch.setattr("utils.recipes.Recipe.remark", lambda self, device: "")
+    monkeypatch.setattr("utils.training.recipes.Recipe.remark", lambda self, device: "")
     assert "no ledger knows what its FP8 layers keep" in refuse(named("fp8-current-64x4"), small)
 
 
@@ -350,7 +339,7 @@ def test_a_step_beyond_the_card_is_out_of_memory(tiny, monkeypatch):
 
 
 def test_a_loss_that_is_not_finite_is_a_result(tiny, tmp_path):
-    settings = replace(tiny.task.settings, schedule=fine_tuning.Schedule(learning_rate=1e9))
+    settings = replace(tiny.task.settings, schedule=training_loop.Schedule(learning_rate=1e9))
     broken = replace(tiny, task=replace(tiny.task, settings=settings))
     found = capstone.measure_plan(Plan("bf16-true", 32, 2), broken)
     assert not math.isfinite(found.loss)

@@ -7,22 +7,12 @@ import os
 import pytest
 import torch
 
-from utils import (
-    checkpoints,
-    command,
-    data,
-    distilbert,
-    experiment,
-    fine_tuning,
-    language_task,
-    llama,
-    models,
-    review_task,
-)
-from utils.recipes import Recipe, recipe
+from utils import command, data, distilbert, experiment, language_task, llama, models, review_task
+from utils.training import checkpoints, training_loop
+from utils.training.recipes import Recipe, recipe
 
 CPU = torch.device("cpu")
-SCHEDULE = fine_tuning.Schedule(learning_rate=1e-3)
+SCHEDULE = training_loop.Schedule(learning_rate=1e-3)
 TINY = review_task.Settings(
     train=40,
     validation=16,
@@ -64,14 +54,14 @@ def stopped(plan: experiment.Plan, *, after: int) -> experiment.Plan:
 def finish(plan: experiment.Plan, chosen: Recipe, monkeypatch, **options):
     """Run to the end; return the run and its history, whose losses are not rounded."""
     seen = []
-    train = fine_tuning.fine_tune
+    train = training_loop.fine_tune
 
     def noted(*args, **kwargs):
         seen.append(train(*args, **kwargs))
         return seen[-1]
 
     with monkeypatch.context() as patch:
-        patch.setattr(fine_tuning, "fine_tune", noted)
+        patch.setattr(training_loop, "fine_tune", noted)
         return experiment.run(plan, chosen, device=CPU, **options), seen[-1]
 
 
@@ -159,7 +149,7 @@ def test_a_llama_whose_embeddings_are_its_output_goes_on_too(tmp_path, monkeypat
 
 
 def test_a_run_that_ends_in_nan_ends_at_the_same_step_with_checkpoints(task, tmp_path, monkeypatch):
-    monkeypatch.setattr(fine_tuning, "CHECK_EVERY", 4)
+    monkeypatch.setattr(training_loop, "CHECK_EVERY", 4)
     ends = [
         finish(distilbert.plan(task), recipe("16-true"), monkeypatch, checkpoint=folder, every=3)[1]
         for folder in (None, tmp_path)
@@ -275,14 +265,14 @@ def tiny(monkeypatch):
 
 def test_the_command_goes_on_after_an_interrupt_and_tidies_up(tiny, tmp_path, monkeypatch, capsys):
     arguments = ["--recipe", "32-true", "--size", "small", "--checkpoint", str(tmp_path)]
-    usual, steps = fine_tuning.Trainer.step, itertools.count(1)
+    usual, steps = training_loop.Trainer.step, itertools.count(1)
 
     def interrupted(self, batch):
         if next(steps) == 8:
             raise KeyboardInterrupt
         return usual(self, batch)
 
-    monkeypatch.setattr(fine_tuning.Trainer, "step", interrupted)
+    monkeypatch.setattr(training_loop.Trainer, "step", interrupted)
     assert distilbert.main(arguments) == command.INTERRUPTED
     expected = "interrupted after 0 of 1 runs; the unfinished one goes on from its last checkpoint, where it has one\n"
     assert capsys.readouterr().err.endswith(expected)

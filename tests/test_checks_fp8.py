@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from utils import fp8, scaling
+from utils import scaling
 from utils.checks import fp8 as checks
 from utils.checks import fp8_questions as questions
 from utils.checks.outcome import NOT_YET
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2
 from utils.questions import number
 from utils.rounding import quantize
+from utils.training import float8_linear
 
 # --- On paper
 
@@ -163,7 +164,7 @@ def step(fault=""):
 def test_the_three_products_are_those_of_float8_linear():
     draw = torch.Generator().manual_seed(1)
     x, w, dy = (torch.randn(*shape, generator=draw) for shape in ((48, 64), (32, 64), (48, 32)))
-    layer = fp8.Float8Linear(64, 32, bias=False, recipe="fp8-current")
+    layer = float8_linear.Float8Linear(64, 32, bias=False, recipe="fp8-current")
     layer.weight.data = w
     given = x.clone().requires_grad_()
     y = layer(given)

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import bfloat16
 
-from utils import optimizers, recipes
 from utils.checks import master_weights, master_weights_questions
 from utils.checks.outcome import NOT_YET
 from utils.formats import BFLOAT16
 from utils.rounding import ulp
+from utils.training import optimizers, recipes
 
 LOST = {
     "bfloat16, w = 1, dw = 0.003": True,

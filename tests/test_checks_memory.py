@@ -3,12 +3,13 @@
 import pytest
 import torch
 
-from utils import blockwise, fitting
+from utils import fitting
 from utils.checks import memory, memory_questions
 from utils.checks.outcome import NOT_YET
-from utils.recipes import recipe
+from utils.training import eight_bit_moments
+from utils.training.recipes import recipe
 
-EIGHT = 2 * blockwise.Blockwise().moment_bytes(10**9) / 10**9
+EIGHT = 2 * eight_bit_moments.Blockwise().moment_bytes(10**9) / 10**9
 
 
 def per_weight(name: str) -> tuple[int, int]:
@@ -85,7 +86,7 @@ def by_argmin(x, table):
 
 
 def ours(x, table):
-    return tuple(blockwise.quantize(x, signed=True))
+    return tuple(eight_bit_moments.quantize(x, signed=True))
 
 
 @pytest.mark.parametrize("right", [quantizer(), by_argmin, ours])

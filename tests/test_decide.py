@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from utils import architectures, memory, recipes
+from utils import architectures, memory
 from utils.decide import BITS, MOST_CARDS, ROOF, decide
 from utils.recipe_facts import CARDS, TASKS, advise, fits
 from utils.roofline import ROOFS
 from utils.symptoms import SYMPTOMS
+from utils.training import recipes
 
 BOOK = Path(__file__).parents[1] / "book"
 

@@ -5,8 +5,9 @@ import math
 import pytest
 import torch
 
-from utils import batches, experiment, fine_tuning, models, records, results, tables
-from utils.recipes import recipe
+from utils import experiment, models, records, results, tables
+from utils.training import batches, training_loop
+from utils.training.recipes import recipe
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
@@ -109,12 +110,12 @@ def test_a_result_that_is_not_finite_makes_no_difference_of_it():
 
 
 def test_rates_count_tokens_padding_and_operations_of_all_steps():
-    schedule = fine_tuning.Schedule(learning_rate=1e-3)
+    schedule = training_loop.Schedule(learning_rate=1e-3)
     model = models.distilbert(SHAPE)
-    trainer = fine_tuning.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=schedule, steps=3)
+    trainer = training_loop.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=schedule, steps=3)
     tokens = batches.Tokens([[5] * 8, [6] * 4, [7] * 16], torch.tensor([0, 1, 1]))
     drawn = [batches.pad(tokens, rows) for rows in ([0, 1], [1, 0], [2])]
-    history = fine_tuning.fine_tune(trainer, iter(drawn), steps=3)
+    history = training_loop.fine_tune(trainer, iter(drawn), steps=3)
     assert (history.tokens, history.sizes) == (40, {"2x8": 2, "1x16": 1})
     history.milliseconds = [100.0, 100.0, 200.0]
     found = results.rates(trainer, history)

@@ -11,8 +11,9 @@ import torch
 from lightning_fabric import Fabric
 from lightning_fabric.plugins import MixedPrecision
 
-from utils import data, fabric, fine_tuning, models, recipes, review_task
-from utils.precision_names import NAMES, OLD
+from utils import data, fabric, models, review_task
+from utils.training import recipes, training_loop
+from utils.training.precision_names import NAMES, OLD
 
 CPU = torch.device("cpu")
 STEPS = 4
@@ -24,7 +25,7 @@ TINY = review_task.Settings(
     epochs=2,
     batch=8,
     max_length=32,
-    schedule=fine_tuning.Schedule(learning_rate=1e-3, clip=0.05),  # so low that it cuts
+    schedule=training_loop.Schedule(learning_rate=1e-3, clip=0.05),  # so low that it cuts
     shape=SHAPE,
 )
 SAME = [name for name in NAMES if name != "16-mixed"]  # all that Fabric's switch can do on a CPU

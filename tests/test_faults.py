@@ -7,7 +7,7 @@ import pytest
 from utils import faults
 from utils.faults import FAULTS, plant, run
 from utils.nan_hunter import NanHunter
-from utils.optimizers import LostUpdates
+from utils.training.optimizers import LostUpdates
 
 ATTENTION = "distilbert.transformer.layer.{}.attention"
 FOUND = {  # stage, module, operation, where it becomes NaN, dtype

@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from utils import fitting, measure, memory, models, recipes
-from utils.batches import IGNORED, Batch
-from utils.fine_tuning import Schedule, Trainer
+from utils import fitting, measure, memory, models
+from utils.training import recipes
+from utils.training.batches import IGNORED, Batch
+from utils.training.training_loop import Schedule, Trainer
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=97, width=32, layers=4, heads=4, hidden=64, positions=32, dropout=0.1)

@@ -138,7 +138,7 @@ def broken(change):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda held, _: held.pop("steps"), "recorded has no steps; pass utils.watch.recorded(record)"),
+        (lambda held, _: held.pop("steps"), "recorded has no steps; pass utils.training.watch.recorded(record)"),
         (lambda held, _: held.update(steps=[3, 1]), "recorded: steps [3, 1] are not whole numbers that grow"),
         (lambda held, _: held.update(groups=[ALL]), "no group may be called 'all layers'"),
         (lambda held, _: held.update(groups=["other"]), "has the group 'head', which is not in groups"),

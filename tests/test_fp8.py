@@ -8,10 +8,10 @@ from torch import nn
 
 from utils.emulation.accumulators import ACCUMULATORS
 from utils.emulation.scaled_tensor import quantize
-from utils.float8_recipes import FLOAT8_RECIPES, float8_recipe
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2
-from utils.fp8 import Float8Linear, convert
 from utils.scaling import DelayedScaling
+from utils.training.float8_linear import Float8Linear, convert
+from utils.training.float8_recipes import FLOAT8_RECIPES, float8_recipe
 
 NAMES = tuple(FLOAT8_RECIPES)
 SCALED = tuple(name for name in NAMES if not name.startswith("fp8-unscaled"))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from utils.float8_recipes import FLOAT8_RECIPES
 from utils.fp8_casts import BFLOAT16, PUBLISHED, Layer, break_even, cast_bytes, faster, predicted_ms, square
 from utils.roofline import ROOFS, Gemm, Roof
+from utils.training.float8_recipes import FLOAT8_RECIPES
 
 LAYER = Layer(tokens=256, inputs=512, outputs=1_024)
 X, W, DY = 256 * 512, 512 * 1_024, 256 * 1_024

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 
 from utils import fp8_speed, gemm_sweep, product_calls, records
 from utils.emulation.float32_matmul import allowing
-from utils.float8_recipes import FLOAT8_RECIPES, Float8Recipe
 from utils.fp8_casts import BFLOAT16, Layer, square
 from utils.fp8_speed import BOTH, CASTS, PARTS, PRODUCT, RECIPES, STEP, Point, Speeds
+from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe
 
 CPU = torch.device("cpu")
 LAYER = Layer(tokens=48, inputs=64, outputs=32)

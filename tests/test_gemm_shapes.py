@@ -8,10 +8,11 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from utils import batches, fine_tuning, gemm_shapes, models, operations
+from utils import gemm_shapes, models, operations
 from utils.gemm_shapes import FORWARD, INPUT, WEIGHT, NamedGemm
-from utils.recipes import recipe
 from utils.roofline import INPUT_BYTES, Gemm
+from utils.training import batches, training_loop
+from utils.training.recipes import recipe
 
 CPU = torch.device("cpu")
 ROWS, LENGTH = 3, 16
@@ -20,11 +21,11 @@ LLAMA = models.LlamaShape(vocabulary=30, width=24, layers=2, heads=6, groups=3, 
 BUILD = {"distilbert": lambda: models.distilbert(SHAPE), "llama": lambda: models.llama(LLAMA)}
 
 
-def trainer(kind: str, name: str = "32-true") -> fine_tuning.Trainer:
+def trainer(kind: str, name: str = "32-true") -> training_loop.Trainer:
     model = BUILD[kind]()
     model.set_attn_implementation("eager")
-    schedule = fine_tuning.Schedule(learning_rate=1e-3)
-    return fine_tuning.Trainer(model, recipe=recipe(name), device=CPU, schedule=schedule, steps=1)
+    schedule = training_loop.Schedule(learning_rate=1e-3)
+    return training_loop.Trainer(model, recipe=recipe(name), device=CPU, schedule=schedule, steps=1)
 
 
 def batch(kind: str) -> batches.Batch:

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from utils import data, generation, language_task, models, readers, vocabulary
-from utils.fine_tuning import Schedule
 from utils.generation import WAYS, Writer, generate
-from utils.recipes import RECIPES, Recipe
+from utils.training.recipes import RECIPES, Recipe
+from utils.training.training_loop import Schedule
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(

@@ -11,8 +11,8 @@ from utils.generation_points import Point, Result, results
 from utils.generation_speed import of_record, record, table
 from utils.language_models import Subject
 from utils.measure import Timing
-from utils.recipes import Recipe
 from utils.token_bytes import bytes_per_token
+from utils.training.recipes import Recipe
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(

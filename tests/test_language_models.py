@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from utils import data, language_task, llama, models, vocabulary
-from utils.fine_tuning import Schedule
 from utils.language_models import SHAPES, subject
+from utils.training.training_loop import Schedule
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(

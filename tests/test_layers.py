@@ -3,7 +3,7 @@
 import pytest
 
 from utils import models
-from utils.layers import layer_of
+from utils.training.layer_names import layer_of
 
 BERT = models.Shape(vocabulary=20, width=16, layers=2, heads=2, hidden=32, positions=16)
 LLAMA = models.LlamaShape(vocabulary=20, width=16, layers=2, heads=2, groups=2, hidden=32, positions=16)

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 import torch
 
-from utils import batches, data, fine_tuning, levers, measure, models, records, review_task
+from utils import data, levers, measure, models, records, review_task
+from utils.training import batches, training_loop
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64)
@@ -16,7 +17,7 @@ TINY = review_task.Settings(
     epochs=1,
     batch=4,
     max_length=48,
-    schedule=fine_tuning.Schedule(learning_rate=1e-3),
+    schedule=training_loop.Schedule(learning_rate=1e-3),
     shape=SHAPE,
 )
 

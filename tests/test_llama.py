@@ -9,10 +9,11 @@ import sys
 import pytest
 import torch
 
-from utils import batches, cache, data, fine_tuning, grammar, language_task, llama, machine, models, records, vocabulary
+from utils import cache, data, grammar, language_task, llama, machine, models, records, vocabulary
 from utils.formats import FORMATS
-from utils.recipes import RECIPES, recipe
 from utils.rounded_weights import rounded
+from utils.training import batches, training_loop
+from utils.training.recipes import RECIPES, recipe
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(
@@ -24,7 +25,7 @@ TINY = language_task.Settings(
     steps=4,
     batch=2,
     length=32,
-    schedule=fine_tuning.Schedule(learning_rate=1e-2),
+    schedule=training_loop.Schedule(learning_rate=1e-2),
     shape=dataclasses.replace(SHAPE, positions=32),
     entries=300,
 )
@@ -184,7 +185,7 @@ def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
 
 def test_the_loss_falls_and_the_model_learns(task):
     settings = dataclasses.replace(
-        TINY, steps=60, batch=8, schedule=fine_tuning.Schedule(learning_rate=2e-2), shape=task.settings.shape
+        TINY, steps=60, batch=8, schedule=training_loop.Schedule(learning_rate=2e-2), shape=task.settings.shape
     )
     longer = dataclasses.replace(task, settings=settings)
     before = llama.perplexity(task.new_model(0), task.held_out)
@@ -222,7 +223,7 @@ def test_the_labels_of_prose_are_the_next_tokens_and_padding_has_none():
 
 
 def test_the_training_loss_is_the_mean_over_all_tokens_of_a_batch(task):
-    trainer = fine_tuning.Trainer(
+    trainer = training_loop.Trainer(
         task.new_model(0), recipe=recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1
     )
     batch = batches.pad(task.train, [0, 1, 2])
@@ -258,7 +259,7 @@ def test_the_command_prints_what_it_uses_and_writes_one_record_a_run(tiny, tmp_p
 
 
 def test_a_run_that_ends_in_nan_is_a_row_of_the_table_also_from_the_disk(task, tmp_path):
-    short = dataclasses.replace(task, settings=dataclasses.replace(TINY, schedule=fine_tuning.Schedule(1e6)))
+    short = dataclasses.replace(task, settings=dataclasses.replace(TINY, schedule=training_loop.Schedule(1e6)))
     record = llama.run(recipe("16-true"), task=short, device=CPU).record
     assert record.results["nan_step"] is not None
     loaded = records.load(records.save(record, tmp_path))

@@ -10,10 +10,10 @@ from torch import nn
 
 from small_models import DROPOUTS, LENGTH, SMALL, batch, trainer
 from utils import architectures, memory
-from utils.blockwise import Blockwise
 from utils.memory import Ledger
-from utils.optimizers import AdamW
-from utils.recipes import RECIPES, recipe
+from utils.training.eight_bit_moments import Blockwise
+from utils.training.optimizers import AdamW
+from utils.training.recipes import RECIPES, recipe
 
 TYPICAL = replace(SMALL["distilbert"], **DROPOUTS)
 

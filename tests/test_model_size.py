@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from tests.page_states import state_of
-from utils import memory, recipes
+from utils import memory
 from utils.architectures import NAMED, Architecture
 from utils.recipe_facts import CARDS
+from utils.training import recipes
 from utils.widgets import model_size_facts as words
 from utils.widgets.model_size import ModelSize
 

@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from utils import fp8, models
+from utils import models
 from utils.emulation.fast_half import FastHalf
 from utils.nan_hunter import NanHunter
 from utils.nan_sightings import Ranges
+from utils.training import float8_linear
 
 BOTH = pytest.mark.parametrize("operations", [False, True], ids=["modules", "operations"])
 
@@ -206,7 +207,7 @@ def test_attention_of_a_transformer_is_named_and_not_its_neighbours(operations):
 @BOTH
 def test_fp8_layers_are_looked_at(operations):
     model = nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16))
-    fp8.convert(model, "fp8-current", exclude=())
+    float8_linear.convert(model, "fp8-current", exclude=())
     hunter = NanHunter(model, operations=operations)
     x = torch.randn(16, 16, generator=torch.Generator().manual_seed(0))
     with hunter.step(1), torch.autocast("cpu", torch.bfloat16):

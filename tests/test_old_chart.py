@@ -3,7 +3,7 @@
 import pytest
 
 from utils import old_chart
-from utils.recipes import RECIPES
+from utils.training.recipes import RECIPES
 
 
 def test_one_bar_of_the_memory_chart_is_not_what_the_log_says():

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from utils import batches, fine_tuning, models, operations
-from utils.recipes import recipe
+from utils import models, operations
+from utils.training import batches, training_loop
+from utils.training.recipes import recipe
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=30, width=24, layers=3, heads=3, hidden=40, positions=32)
@@ -17,8 +18,8 @@ LLAMA = models.LlamaShape(vocabulary=30, width=24, layers=2, heads=6, groups=3, 
 def counted(model, rows: int, length: int, labels: torch.Tensor) -> tuple[int, int]:
     """What torch counts for one step of training, and the formula."""
     model.set_attn_implementation("eager")
-    schedule = fine_tuning.Schedule(learning_rate=1e-3)
-    trainer = fine_tuning.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=schedule, steps=1)
+    schedule = training_loop.Schedule(learning_rate=1e-3)
+    trainer = training_loop.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=schedule, steps=1)
     ids = torch.randint(5, 30, (rows, length), generator=torch.Generator().manual_seed(0))
     with trainer.recipe.on(CPU), FlopCounterMode(display=False) as counter:
         trainer.step(batches.Batch(ids, torch.ones_like(ids), labels))

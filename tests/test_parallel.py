@@ -7,10 +7,11 @@ import sys
 import pytest
 import torch
 
-from utils import all_reduce, batches, data, distilbert, fabric, parallel, parallel_worker, processes, review_task
+from utils import all_reduce, data, distilbert, fabric, parallel, parallel_worker, processes, review_task
 from utils.formats import BFLOAT16, FLOAT16
 from utils.parallel_ways import DDP, FSDP2, WAYS, padded, way
 from utils.processes import Place
+from utils.training import batches
 
 CPU = torch.device("cpu")
 STEPS = 20

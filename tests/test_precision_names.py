@@ -7,8 +7,9 @@ import warnings
 import pytest
 import torch
 
-from utils import fabric, precision_names, recipes
-from utils.precision_names import FLOAT16_ON_A_CPU, NAMES, OLD
+from utils import fabric
+from utils.training import precision_names, recipes
+from utils.training.precision_names import FLOAT16_ON_A_CPU, NAMES, OLD
 
 CPU = torch.device("cpu")
 ACCELERATE = importlib.util.find_spec("accelerate") is not None

@@ -10,10 +10,10 @@ from tests.page_states import state_of
 from utils import gemm_shapes, models, operations
 from utils.architectures import NAMED, of
 from utils.emulation.scaled_matmul import MULTIPLE
-from utils.float8_recipes import FLOAT8_RECIPES
-from utils.fp8 import HEADS, convert
 from utils.fp8_casts import BFLOAT16, Layer, cast_bytes, faster
 from utils.roofline import ROOFS, Gemm
+from utils.training.float8_linear import HEADS, convert
+from utils.training.float8_recipes import FLOAT8_RECIPES
 from utils.widgets import precision_plan_facts as words
 from utils.widgets.precision_plan import PrecisionPlan
 from utils.widgets.precision_plan_facts import Plan

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from utils import recipe_facts as facts
-from utils import recipes
 from utils.recipe_facts import CARDS, CODE, GENERATING_BYTES, MODELS, TASKS, TRAINING_BYTES, advise
+from utils.training import recipes
 from utils.widgets.recipe_picker import RecipePicker
 
 ALL = list(itertools.product(CARDS, TASKS))

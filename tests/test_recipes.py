@@ -6,13 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from utils import batches, fine_tuning, kept, machine, measure, memory, models, recipes
+from utils import kept, machine, measure, memory, models
 from utils.emulation.fast_half import HALVES, FastHalf
 from utils.emulation.float32_matmul import restored, switches
-from utils.float8_recipes import FLOAT8_RECIPES, Float8Recipe
-from utils.fp8 import Float8Linear
-from utils.optimizers import Kahan, Master, Nearest, Stochastic
-from utils.recipes import ARMS, FLOAT8, KNOWN, PLAIN, RECIPES
+from utils.training import batches, recipes, training_loop
+from utils.training.float8_linear import Float8Linear
+from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe
+from utils.training.optimizers import Kahan, Master, Nearest, Stochastic
+from utils.training.recipes import ARMS, FLOAT8, KNOWN, PLAIN, RECIPES
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
@@ -24,9 +25,9 @@ def batch() -> batches.Batch:
     return batches.Batch(ids, torch.ones_like(ids), torch.tensor([0, 1, 0, 1]))
 
 
-def trainer_for(recipe: recipes.Recipe) -> fine_tuning.Trainer:
-    schedule = fine_tuning.Schedule(learning_rate=1e-3)
-    return fine_tuning.Trainer(models.distilbert(SHAPE), recipe=recipe, device=CPU, schedule=schedule, steps=4)
+def trainer_for(recipe: recipes.Recipe) -> training_loop.Trainer:
+    schedule = training_loop.Schedule(learning_rate=1e-3)
+    return training_loop.Trainer(models.distilbert(SHAPE), recipe=recipe, device=CPU, schedule=schedule, steps=4)
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
@@ -389,7 +390,7 @@ def test_the_ledger_of_a_recipe_with_fp8_layers_is_measured_and_predicted_withou
         memory.predict(trainer.model, "fp8-current", batch=2)
 
 
-def _stepped(name: str, batch: batches.Batch) -> fine_tuning.Trainer:
+def _stepped(name: str, batch: batches.Batch) -> training_loop.Trainer:
     trainer = trainer_for(recipes.recipe(name))
     with trainer.recipe.on(CPU):
         trainer.step(batch)

@@ -10,8 +10,9 @@ import sys
 import pytest
 import torch
 
-from utils import command, data, distilbert, experiment, fine_tuning, models, recorded, records, review_task
-from utils.recipes import ARMS, recipe
+from utils import command, data, distilbert, experiment, models, recorded, records, review_task
+from utils.training import training_loop
+from utils.training.recipes import ARMS, recipe
 
 CPU = torch.device("cpu")
 TINY = review_task.Settings(
@@ -21,7 +22,7 @@ TINY = review_task.Settings(
     epochs=2,  # of 5 steps each
     batch=8,
     max_length=32,
-    schedule=fine_tuning.Schedule(learning_rate=1e-3),
+    schedule=training_loop.Schedule(learning_rate=1e-3),
     shape=models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05),
 )
 EVERY = 3
@@ -99,7 +100,7 @@ def test_a_recorded_run_is_not_made_again_and_stands_in_the_table(tiny, tmp_path
     assert distilbert.main(arguments(tmp_path)) == 0
     first, before = capsys.readouterr().out, {path: path.read_bytes() for path in tmp_path.iterdir()}
     assert len(before) == 2
-    monkeypatch.setattr(fine_tuning, "fine_tune", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(training_loop, "fine_tune", lambda *_, **__: pytest.fail("trained again"))
     assert distilbert.main(arguments(tmp_path)) == 0
     again = capsys.readouterr().out
     assert "1 of 2  32-true seed 0: its record is there already: not run again" in again

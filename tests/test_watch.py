@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from utils import batches, data, distilbert, fine_tuning, llama, models, records, review_task
+from utils import data, distilbert, llama, models, records, review_task
 from utils.emulation.exponent_histogram import Histogram, histogram
 from utils.formats import FLOAT16
-from utils.recipes import RECIPES, recipe
-from utils.watch import KINDS, LargestGradients, Watch, evenly, recorded
+from utils.training import batches, training_loop
+from utils.training.recipes import RECIPES, recipe
+from utils.training.watch import KINDS, LargestGradients, Watch, evenly, recorded
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(width=16, layers=2, heads=2, hidden=32, positions=64, spread=0.05)
@@ -23,7 +24,7 @@ TINY = review_task.Settings(
     epochs=1,
     batch=8,
     max_length=32,
-    schedule=fine_tuning.Schedule(learning_rate=1e-3),
+    schedule=training_loop.Schedule(learning_rate=1e-3),
     shape=SHAPE,  # with dropout, so that a number drawn too many would show
 )
 ALPACA = models.LlamaShape(
@@ -81,13 +82,13 @@ def hooks(model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
 
 
 def trained(task, name: str, *, steps: tuple[int, ...] | None, rounds: int = 4) -> tuple[dict, Watch | None]:
-    trainer = fine_tuning.Trainer(
+    trainer = training_loop.Trainer(
         task.new_model(0), recipe=recipe(name), device=CPU, schedule=TINY.schedule, steps=rounds
     )
     watch = steps and Watch(trainer.model, trainer.optimizer, scaler=trainer.scaler, steps=steps)
     torch.manual_seed(1)
     drawn = batches.shuffled(task.train, TINY.batch, generator=torch.Generator().manual_seed(2))
-    fine_tuning.fine_tune(trainer, (next(drawn) for _ in range(rounds)), steps=rounds, watch=watch)
+    training_loop.fine_tune(trainer, (next(drawn) for _ in range(rounds)), steps=rounds, watch=watch)
     assert hooks(trainer.model, trainer.optimizer) == 0
     return trainer.model.state_dict(), watch
 

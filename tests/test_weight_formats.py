@@ -8,10 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import data, fine_tuning, int4_kernel, integers, language_task, llama, models, recipes, weight_formats
+from utils import data, int4_kernel, integers, language_task, llama, models, weight_formats
 from utils.int4_kernel import Int4PackLinear, why_not
 from utils.measure import tensor_bytes
 from utils.outlier_split import OutlierSplitLinear
+from utils.training import recipes, training_loop
 from utils.weight_formats import WEIGHT_FORMATS, converted, weight_report
 from utils.weight_only import Float8Weight, WeightOnlyLinear
 
@@ -42,7 +43,7 @@ def trained(tmp_path_factory) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
         steps=60,
         shape=dataclasses.replace(language_task.SMALL.shape, width=64, heads=4, groups=4, hidden=160),
         entries=400,
-        schedule=fine_tuning.Schedule(learning_rate=5e-3),
+        schedule=training_loop.Schedule(learning_rate=5e-3),
     )
     task = language_task.prepare(data.generated_prose(settings.characters), settings=settings)
     flat = [token for piece in task.train.ids for token in piece]

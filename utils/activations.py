@@ -13,7 +13,7 @@ import torch
 
 from utils.activation_tables import TABLES, Saved
 from utils.architectures import Architecture
-from utils.recipes import Recipe
+from utils.training.recipes import Recipe
 
 DEVICES = ("cpu", "cuda")
 ATTENTIONS = ("eager", "sdpa")

@@ -15,23 +15,11 @@ from functools import partial
 import torch
 from torch import nn
 
-from utils import (
-    command,
-    data,
-    distilbert,
-    experiment,
-    fine_tuning,
-    language_task,
-    llama,
-    machine,
-    models,
-    records,
-    review_task,
-    watch,
-)
-from utils.fine_tuning import Trainer
-from utils.layers import layer_of
-from utils.recipes import Recipe, recipe
+from utils import command, data, distilbert, experiment, language_task, llama, machine, models, records, review_task
+from utils.training import training_loop, watch
+from utils.training.layer_names import layer_of
+from utils.training.recipes import Recipe, recipe
+from utils.training.training_loop import Trainer
 
 NAME = "amax_series"
 PREFIX = "amax-"  # of the experiment: "amax-distilbert"
@@ -127,7 +115,7 @@ def recorded_run(
         trainer = Trainer(model, recipe=recipe, device=device, schedule=task.settings.schedule, steps=plan.steps)
         with AmaxSeries(trainer.model, chosen(trainer.model), scaler=trainer.scaler) as seen:
             label = f"{recipe.name} seed {seed}"
-            history = fine_tuning.fine_tune(trainer, plan.draw(seed), steps=plan.steps, label=label)
+            history = training_loop.fine_tune(trainer, plan.draw(seed), steps=plan.steps, label=label)
     series = seen.series
     return records.Record(
         experiment=f"{PREFIX}{plan.name}",

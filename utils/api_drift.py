@@ -21,10 +21,11 @@ from dataclasses import dataclass
 
 import torch
 
-from utils import autocast_table, command, fp8_failures, machine, precision_names, records
+from utils import autocast_table, command, fp8_failures, machine, records
 from utils.autocast_docs import RULES
 from utils.autocast_operations import OPERATIONS
 from utils.emulation import float32_matmul
+from utils.training import precision_names
 
 NAME = "api_drift"
 PACKAGES = ("torch", "transformers", "lightning-fabric", "ml_dtypes", "numpy", "datasets")

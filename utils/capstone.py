@@ -17,7 +17,7 @@ import torch
 from utils import command, experiment, fitting, llama, measure, models, recorded, records
 from utils.capstone_plans import Plan, Problem, forecast, named, problem, refuse
 from utils.exception_text import first_line
-from utils.fine_tuning import Trainer
+from utils.training.training_loop import Trainer
 
 NAME = "capstone"
 PLANS = (  # of the chapter, at small size

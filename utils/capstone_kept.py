@@ -12,7 +12,7 @@ from utils import activations
 from utils.activation_tables import COPIES
 from utils.architectures import Architecture
 from utils.capstone_plans import SIZES, Plan, Problem, forecast
-from utils.recipes import recipe
+from utils.training.recipes import recipe
 
 KINDS = {  # the beginning of what a row of `activation_tables` is called: its kind
     "softmax": "softmax",

@@ -17,16 +17,17 @@ from types import SimpleNamespace
 
 import torch
 
-from utils import activations, batches, data, language_task, machine, measure, memory, models, operations
+from utils import activations, data, language_task, machine, measure, memory, models, operations
 from utils.architectures import Architecture
-from utils.blockwise import Blockwise
-from utils.fine_tuning import Trainer
 from utils.language_task import Task
 from utils.live_bytes import LiveBytes
 from utils.memory import Ledger
-from utils.optimizers import Nearest
-from utils.recipes import Recipe
-from utils.recipes import recipe as recipe_called
+from utils.training import batches
+from utils.training.eight_bit_moments import Blockwise
+from utils.training.optimizers import Nearest
+from utils.training.recipes import Recipe
+from utils.training.recipes import recipe as recipe_called
+from utils.training.training_loop import Trainer
 
 STEPS = {"small": 64, "full": 400}
 SMALL_CARD = 48_000_000  # bytes

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import torch
 
-from utils import checkpoints, machine, recorded, records
-from utils.recipes import ARMS, Recipe, recipe
-from utils.watch import MOST_STEPS
+from utils import machine, recorded, records
+from utils.training import checkpoints
+from utils.training.recipes import ARMS, Recipe, recipe
+from utils.training.watch import MOST_STEPS
 
 INTERRUPTED = 130  # 128 + SIGINT, what a shell expects
 ALL = "all"

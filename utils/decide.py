@@ -72,7 +72,7 @@ class Decision:
 
     @property
     def recipe(self) -> str:
-        """The name of the recipe, one of `utils.recipes.RECIPES`."""
+        """The name of the recipe, one of `utils.training.recipes.RECIPES`."""
         return self.plan.recipe
 
     @property

@@ -14,25 +14,12 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from utils import (
-    batches,
-    command,
-    data,
-    experiment,
-    fine_tuning,
-    kept,
-    machine,
-    measure,
-    models,
-    recipes,
-    records,
-    review_task,
-    tables,
-)
+from utils import command, data, experiment, kept, machine, measure, models, records, review_task, tables
 from utils.experiment import Run
-from utils.fine_tuning import Trainer
-from utils.recipes import PLAIN, Recipe
 from utils.review_task import Task
+from utils.training import batches, recipes, training_loop
+from utils.training.recipes import PLAIN, Recipe
+from utils.training.training_loop import Trainer
 
 NAME = "distilbert"
 DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
@@ -69,7 +56,7 @@ def plan(task: Task) -> experiment.Plan:
 
     def share(trainer: Trainer, part: batches.Tokens) -> float:
         held_out = batches.ordered(part, 4 * settings.batch)
-        return fine_tuning.accuracy(trainer.model, held_out, recipe=trainer.recipe, device=trainer.device)
+        return training_loop.accuracy(trainer.model, held_out, recipe=trainer.recipe, device=trainer.device)
 
     def evaluate(trainer: Trainer) -> dict:
         return {"n_test": len(task.test), "accuracy": share(trainer, task.test)}
@@ -162,8 +149,8 @@ def step_times(
     for name in names:
         chosen, model = recipes.recipe(name), models.distilbert(shape)
         models.fit_attention(model, device)
-        schedule = fine_tuning.Schedule(learning_rate=1e-5)
-        trainer = fine_tuning.Trainer(model, recipe=chosen, device=device, schedule=schedule, steps=repeats + 3)
+        schedule = training_loop.Schedule(learning_rate=1e-5)
+        trainer = training_loop.Trainer(model, recipe=chosen, device=device, schedule=schedule, steps=repeats + 3)
         with chosen.on(device):
             timing = measure.time_call(lambda: trainer.step(batch), device=device, warmup=2, repeats=repeats)  # noqa: B023
         times.append(StepTime(name, timing, chosen.emulated(device)))

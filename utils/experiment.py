@@ -13,21 +13,22 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from utils import cache, command, data, fine_tuning, machine, measure, models, records, results
-from utils.batches import Batch
-from utils.checkpoints import SUFFIX, Clock, Place
-from utils.fine_tuning import History, Trainer
+from utils import cache, command, data, machine, measure, models, records, results
 from utils.language_task import Task as LanguageTask
-from utils.optimizers import LostUpdates
-from utils.recipes import KNOWN, Recipe
 from utils.review_task import Task as ReviewTask
-from utils.watch import PREFIX, LargestGradients, Watch, evenly
+from utils.training import training_loop
+from utils.training.batches import Batch
+from utils.training.checkpoints import SUFFIX, Clock, Place
+from utils.training.optimizers import LostUpdates
+from utils.training.recipes import KNOWN, Recipe
+from utils.training.training_loop import History, Trainer
+from utils.training.watch import PREFIX, LargestGradients, Watch, evenly
 
 CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the module of an experiment
-    *("utils.grammar", "utils.data", "utils.vocabulary", "utils.batches", "utils.models", "utils.recipes"),
-    *("utils.emulation.fast_half", "utils.fine_tuning", "utils.experiment", "utils.records"),
-    *("utils.optimizers", "utils.blockwise", "utils.fake_quantize", "utils.rounding_kernels"),
-    *("utils.emulation.float32_matmul", "utils.fp8", "utils.float8_recipes", "utils.emulation.scaled_matmul", "utils.emulation.scaled_tensor"),
+    *("utils.grammar", "utils.data", "utils.vocabulary", "utils.training.batches", "utils.models", "utils.training.recipes"),
+    *("utils.emulation.fast_half", "utils.training.training_loop", "utils.experiment", "utils.records"),
+    *("utils.training.optimizers", "utils.training.eight_bit_moments", "utils.fake_quantize", "utils.rounding_kernels"),
+    *("utils.emulation.float32_matmul", "utils.training.float8_linear", "utils.training.float8_recipes", "utils.emulation.scaled_matmul", "utils.emulation.scaled_tensor"),
 )
 CODE_OF_A_RECORD = (
     *(*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.operations", "utils.results"),
@@ -77,7 +78,7 @@ def run(
     """Train the plan's model in one recipe from one seed, measure it, and return its record and the model.
 
     `watch_steps` is the number of steps, evenly spaced, whose exponents are counted. The record is then one of another
-    experiment, "watched-..." (see `utils.watch`): its losses are the same, its times are not. It also says which share
+    experiment, "watched-..." (see `utils.training.watch`): its losses are the same, its times are not. It also says which share
     of its updates was lost, and how large the largest gradient of each step was.
 
     `checkpoint` is a folder: every `every` steps the run leaves there what it needs to go on, in a file of its own
@@ -106,7 +107,7 @@ def run(
         place = Place(None)
         if checkpoint:
             name = f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}"
-            begun = run_key(plan, recipe, seed=seed, device=device, modules=("utils.checkpoints",))
+            begun = run_key(plan, recipe, seed=seed, device=device, modules=("utils.training.checkpoints",))
             place = Place(checkpoint / f"{name}{SUFFIX}", key=begun, every=every)
         history, clock = place.resume(trainer)
         measure.reset_peak(device)
@@ -170,7 +171,7 @@ def _train(
     label = f"{trainer.recipe.name} seed {seed}"
     while history.steps < plan.steps:
         stop = min([plan.steps, *((history.steps // count + 1) * count for count in pauses)])
-        fine_tuning.fine_tune(trainer, drawn, steps=stop, label=label, watch=watch, history=history)
+        training_loop.fine_tune(trainer, drawn, steps=stop, label=label, watch=watch, history=history)
         if history.steps < stop:  # the loss is not finite
             return
         if plan.validate and stop % plan.epoch == 0:

@@ -1,6 +1,6 @@
 """The DistilBERT runs under Lightning Fabric: its one-line switch in place of a recipe's own methods.
 
-Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and `utils.fine_tuning`. The
+Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and `utils.training.training_loop`. The
 library decides what `precision=` decides: the dtype of the weights, autocast, and the loss scaler.
 `lightning_fabric` takes seconds to import, so only the functions that use it do.
 
@@ -18,12 +18,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import distilbert, fine_tuning, machine, models, precision_names, recipes
-from utils.batches import Batch
-from utils.fine_tuning import Schedule, Trainer
-from utils.precision_names import NAMES, Answer
-from utils.recipes import Recipe
+from utils import distilbert, machine, models
 from utils.review_task import Task
+from utils.training import precision_names, recipes, training_loop
+from utils.training.batches import Batch
+from utils.training.precision_names import NAMES, Answer
+from utils.training.recipes import Recipe
+from utils.training.training_loop import Schedule, Trainer
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -130,7 +131,7 @@ def our_losses(
     with _drawn_from(seed, device):
         how = {"recipe": recipe, "device": device, "schedule": task.settings.schedule, "steps": plan.steps}
         trainer = Trainer(_new_model(task, seed, device), **how)
-        history = fine_tuning.fine_tune(trainer, plan.draw(seed), steps=steps or plan.steps)
+        history = training_loop.fine_tune(trainer, plan.draw(seed), steps=steps or plan.steps)
     return history.losses[: history.nan_step]
 
 

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from utils import batches, data, language_task, review_task, sabotage
-from utils.fine_tuning import Trainer
+from utils import data, language_task, review_task, sabotage
 from utils.nan_hunter import NanHunter
-from utils.recipes import recipe
 from utils.sabotage import CPU, Case
+from utils.training import batches
+from utils.training.recipes import recipe
+from utils.training.training_loop import Trainer
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What fits into so many bytes: the largest batch, predicted or tried, and three ways to make a step smaller.
 
 Checkpointing makes activations again instead of keeping them; accumulation takes a batch in parts. (The third, moments
-of 8 bits, is `utils.blockwise`.) Bytes of one process; 1 GB = 1e9 bytes.
+of 8 bits, is `utils.training.eight_bit_moments`.) Bytes of one process; 1 GB = 1e9 bytes.
 """
 
 import contextlib
@@ -14,10 +14,10 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
 from utils import measure, memory
-from utils.batches import IGNORED, Batch
-from utils.fine_tuning import Trainer
 from utils.live_bytes import LiveBytes
-from utils.recipes import Recipe
+from utils.training.batches import IGNORED, Batch
+from utils.training.recipes import Recipe
+from utils.training.training_loop import Trainer
 
 Fits = Callable[[int], bool]
 UNCACHED = {"past_key_values": None, "use_cache": False}  # a cache would be filled in both passes

@@ -18,9 +18,9 @@ Kernels that do one thing at a time move more. All of this is a model; what a de
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from utils.float8_recipes import Float8Recipe, float8_recipe
 from utils.roofline import Gemm, Roof
 from utils.scaling import SCALINGS
+from utils.training.float8_recipes import Float8Recipe, float8_recipe
 
 BFLOAT16 = "bfloat16"
 WIDE = {"x": 2, "w": 4, "dy": 2}  # bytes a value: autocast's bfloat16, and weights that the optimizer keeps in float32

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from utils import machine, measure, models, recipes
+from utils import machine, measure, models
 from utils.emulation.fast_half import HALVES
 from utils.readers import Again, Compiled, Dynamic, Graphs, Static
-from utils.recipes import PLAIN, RECIPES, Recipe
+from utils.training import recipes
+from utils.training.recipes import PLAIN, RECIPES, Recipe
 
 FLOAT32 = RECIPES["32-true"]
 

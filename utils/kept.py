@@ -12,7 +12,7 @@ from torch import nn
 from utils import cache, models, records
 from utils.exception_text import in_a_line
 from utils.experiment import Plan, Run, run, run_key
-from utils.recipes import Recipe
+from utils.training.recipes import Recipe
 
 
 @dataclass(frozen=True)

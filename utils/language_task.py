@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from utils import data, models, vocabulary
-from utils.batches import Tokens
-from utils.fine_tuning import Schedule
+from utils.training.batches import Tokens
+from utils.training.training_loop import Schedule
 
 TRAINED_WEIGHTS_RATE = 2e-5  # a learning rate for weights that know something already
 

@@ -14,11 +14,12 @@ from functools import partial
 
 import torch
 
-from utils import batches, command, data, distilbert, machine, measure, models, records, review_task
+from utils import command, data, distilbert, machine, measure, models, records, review_task
 from utils.exception_text import of_compiler
-from utils.fine_tuning import Trainer
-from utils.recipes import recipe
 from utils.review_task import Task
+from utils.training import batches
+from utils.training.recipes import recipe
+from utils.training.training_loop import Trainer
 
 NAME = "levers"
 RECIPE = "32-true"  # of all levers but the one that changes it

@@ -17,25 +17,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import (
-    batches,
-    command,
-    data,
-    experiment,
-    generation,
-    kept,
-    language_task,
-    machine,
-    measure,
-    models,
-    recipes,
-    records,
-    tables,
-)
+from utils import command, data, experiment, generation, kept, language_task, machine, measure, models, records, tables
 from utils.experiment import Run
-from utils.fine_tuning import Trainer
 from utils.language_task import Task
-from utils.recipes import RECIPES, Recipe
+from utils.training import batches, recipes
+from utils.training.recipes import RECIPES, Recipe
+from utils.training.training_loop import Trainer
 
 NAME = "llama"
 DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")

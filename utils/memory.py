@@ -17,17 +17,17 @@ from torch import nn
 from utils import activations, architectures, measure
 from utils.activation_tables import COPIES
 from utils.architectures import Architecture
-from utils.blockwise import Blockwise
-from utils.recipes import RECIPES, Recipe
-from utils.recipes import recipe as recipe_called
+from utils.training.eight_bit_moments import Blockwise
+from utils.training.recipes import RECIPES, Recipe
+from utils.training.recipes import recipe as recipe_called
 
 if TYPE_CHECKING:
-    from utils.batches import Batch
-    from utils.fine_tuning import Trainer
+    from utils.training.batches import Batch
+    from utils.training.training_loop import Trainer
 
 OPTIMIZERS = ("adamw", "adamw-8bit", "sgd-momentum", "sgd")
 STAGES = (0, 1, 2, 3)
-KEPT_OF_WEIGHTS = ("master", "compensation")  # what the stores of `utils.optimizers` call it
+KEPT_OF_WEIGHTS = ("master", "compensation")  # what the stores of `utils.training.optimizers` call it
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
     python -m torch.distributed.run --standalone --nproc_per_node 2 -m utils.parallel_worker --way ddp fsdp2 --out DIR
 
-Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and `utils.fine_tuning`.
+Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and `utils.training.training_loop`.
 Every rank draws the same batches and takes each Nth text of them. Rank 0 writes `DIR/WAY.json`.
 """
 
@@ -23,14 +23,15 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils import batches, command, data, distilbert, fine_tuning, measure, models, processes, review_task
+from utils import command, data, distilbert, measure, models, processes, review_task
 from utils.emulation.fast_half import FastHalf
-from utils.fine_tuning import Trainer
 from utils.machine import facts, narrow_matmul
 from utils.parallel_ways import DDP, FSDP2, WAYS, Way, way
 from utils.processes import Place
-from utils.recipes import recipe
 from utils.review_task import Task
+from utils.training import batches, training_loop
+from utils.training.recipes import recipe
+from utils.training.training_loop import Trainer
 
 NAME = "parallel_worker"
 COLLECTIVES = {  # which argument is the full array, and the name of `utils.all_reduce`
@@ -147,10 +148,10 @@ def train(task: Task, chosen: Way, place: Place, *, steps: int, seed: int = 0) -
         drawn = (share(batch, place) for batch in plan.draw(seed))
         payloads, layers = Payloads(), {}
         with _slow_half(chosen, place), _seen(trainer, layers):
-            history = fine_tuning.fine_tune(trainer, drawn, steps=1)  # here torch sets up its buckets and buffers
+            history = training_loop.fine_tune(trainer, drawn, steps=1)  # here torch sets up its buckets and buffers
             before = socket_bytes()
             with payloads:
-                fine_tuning.fine_tune(trainer, drawn, steps=steps, history=history)
+                training_loop.fine_tune(trainer, drawn, steps=steps, history=history)
             after, counted = socket_bytes(), max(history.steps - 1, 1)
     return Told(
         rank=place.rank,

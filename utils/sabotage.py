@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from utils.batches import Batch
-from utils.fine_tuning import Trainer
-from utils.fp8 import Float8Linear
+from utils.training.batches import Batch
+from utils.training.float8_linear import Float8Linear
+from utils.training.training_loop import Trainer
 
 CPU = torch.device("cpu")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from utils import command, measure, records
-from utils.recipes import KNOWN
+from utils.training.recipes import KNOWN
 
 RATES = ("tokens/s", "padding", "TFLOP/s", "of a matmul")  # a matmul: the rate of one large product on this device
 

@@ -19,9 +19,9 @@ from torch import nn
 from utils import gptq
 from utils.int4_kernel import Int4PackLinear, why_not
 from utils.integers import GRIDS, MATRIX, quantize, tiling
-from utils.layers import layer_of
 from utils.measure import tensor_bytes
 from utils.outlier_split import OutlierSplitLinear
+from utils.training.layer_names import layer_of
 from utils.weight_only import Float8Weight, Stored, StoredLinear, WeightOnlyLinear
 
 KERNELS = ("auto", "widened", "int4pack")

@@ -8,8 +8,8 @@ from torch import nn
 from utils import language_task, models
 from utils.checks.fp8_training_questions import BREAK_EVEN, EXCLUDE, FP8_LM, RULE_OUT, SEEDS
 from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper, paper_table, time_limit
-from utils.fp8 import convert
 from utils.seeds_needed import critical
+from utils.training.float8_linear import convert
 
 check_seeds = paper(SEEDS)
 check_break_even = paper(BREAK_EVEN)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import torch
 
-from utils.blockwise import BLOCK, code_table, quantize
 from utils.checks.memory_questions import EVERY_K, QUANTIZE_BLOCKS, SEVEN_BILLION, SIXTEEN_EIGHTEEN_TWENTY
 from utils.checks.outcome import (
     NOT_ATTEMPTED,
@@ -17,6 +16,7 @@ from utils.checks.outcome import (
     paper_table,
     time_limit,
 )
+from utils.training.eight_bit_moments import BLOCK, code_table, quantize
 
 TIME_LIMIT_S = 10.0
 

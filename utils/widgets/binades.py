@@ -1,6 +1,6 @@
 """What the widgets of recorded exponents share in Python: the record is checked, and what a format does to it is said.
 
-A record is the dict that `utils.watch` writes: for each kind of tensor, group of layers and step a histogram
+A record is the dict that `utils.training.watch` writes: for each kind of tensor, group of layers and step a histogram
 {"low": -37, "counts": [...], "zeros": n, "infinite": n, "nan": n, "amax": a, "powers": {"-37": n}}, the form of
 `utils.emulation.exponent_histogram.Histogram`. binades.js is its twin in the page.
 """
@@ -34,7 +34,7 @@ def check_recorded(recorded: dict) -> dict:
     """Give a record of exponents back; raise ValueError in one sentence if it is none."""
     for name in ("steps", "groups", "kinds", "histograms"):
         if not isinstance(recorded, dict) or not recorded.get(name):
-            raise ValueError(f"recorded has no {name}; pass utils.watch.recorded(record) of a watched run")
+            raise ValueError(f"recorded has no {name}; pass utils.training.watch.recorded(record) of a watched run")
     steps = recorded["steps"]
     if not all(_is_count(step) for step in steps) or list(steps) != sorted(set(steps)):
         raise ValueError(f"recorded: steps {steps!r} are not whole numbers that grow")

@@ -18,7 +18,7 @@ class ModelSize(BookWidget):
     """Choose a model, a recipe and a card; the page answers with the bytes of each item, and whether they fit.
 
     `model`: a name in `utils.architectures.NAMED`, or an `Architecture`, whose sizes `sizes` then holds; `model` is "".
-    `recipe`: one of `utils.recipes.RECIPES`. `card`: a name of `recipe_facts.CARDS`; `memory`: of one card in GB, 0 for
+    `recipe`: one of `utils.training.recipes.RECIPES`. `card`: a name of `recipe_facts.CARDS`; `memory`: of one card in GB, 0 for
     the least that it is sold with. The others are arguments of `utils.memory.predict`. All are read and set from Python
     while the page shows the widget; `plan` holds them, with what is said of them: `ledger`, `savings`, `largest_batch`,
     `verdict`, `sentence`.

@@ -171,7 +171,7 @@ def _saved_rows(table: dict[str, list[dict]], *, copies: str) -> dict[str, list[
 
 def choices() -> dict[str, dict]:
     """Give what can be chosen of each trait, with its label."""
-    from utils.recipes import RECIPES
+    from utils.training.recipes import RECIPES
 
     return {
         "recipe": {name: name for name in RECIPES},

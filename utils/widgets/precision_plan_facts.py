@@ -126,7 +126,7 @@ class Row:
 class Plan:
     """Which linear layers of a training step are multiplied in FP8, the others in bfloat16.
 
-    `texts` of `length` tokens each. `exclude`: as in `utils.fp8.convert`.
+    `texts` of `length` tokens each. `exclude`: as in `utils.training.float8_linear.convert`.
     """
 
     model: str
@@ -258,7 +258,7 @@ def weights(model: str) -> int:
 
 def facts() -> dict:
     """Give what the page needs besides the reader's choices, as JSON values."""
-    from utils.float8_recipes import FLOAT8_RECIPES
+    from utils.training.float8_recipes import FLOAT8_RECIPES
 
     known = {name: roof for name, roof in ROOFS.items() if "float8" in roof.peaks}
     return {

@@ -43,7 +43,7 @@ class RecipePicker(BookWidget):
 
     @property
     def recipe(self) -> str:
-        """The name of the recipe that it recommends now, one of `utils.recipes.RECIPES`."""
+        """The name of the recipe that it recommends now, one of `utils.training.recipes.RECIPES`."""
         return self.advice.recipe
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ FIRST_KIND = "activation gradients"
 class ScaleCockpit(BookWidget):
     """Set the loss scale over recorded gradients, and replay a dynamic loss scaler over the largest of each step.
 
-    `recorded`: the exponents of a watched run, `utils.watch.recorded(record)`; its kinds that are gradients are kept.
+    `recorded`: the exponents of a watched run, `utils.training.watch.recorded(record)`; its kinds that are gradients are kept.
     `trace`: what a scaler did in a run, {"init": 65536, "growth_interval": 50, "steps": n, "changes": [[step, scale
     after it], ...], "skipped": [steps]}, steps counted from 1, or None. `amaxes`: the largest |gradient| of each step,
     not scaled, or None; a value that is not finite, or None in its place, is a step that is skipped at any scale.

@@ -82,7 +82,7 @@ def dequantize(blocks: Blocks, *, signed: bool, block: int = BLOCK) -> torch.Ten
 
 @dataclass(frozen=True)
 class Blockwise:
-    """A `state_dtype` of `utils.optimizers.AdamW`: moments of 8 bits, in blocks of `block` values.
+    """A `state_dtype` of `utils.training.optimizers.AdamW`: moments of 8 bits, in blocks of `block` values.
 
     A tensor of fewer than `least` values keeps float32 moments: the few bytes are not worth the error.
     Raises: ValueError for a block of no value.

@@ -12,10 +12,10 @@ from itertools import chain
 import torch
 from torch import nn
 
-from utils.blockwise import Blockwise
 from utils.fake_quantize import fake_quantize_stochastic
 from utils.formats import BFLOAT16, FLOAT16
-from utils.layers import layer_of
+from utils.training.eight_bit_moments import Blockwise
+from utils.training.layer_names import layer_of
 
 FORMAT = {torch.bfloat16: BFLOAT16, torch.float16: FLOAT16}
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -248,7 +248,7 @@ class LostUpdates:
 
     A weight counts in a step if the optimizer meant to move it: its gradient or its first moment is not 0. It is lost
     if what is stored is the same before and after: the weight, with `Master` the copy, with `Kahan` the pair. A step
-    that a loss scaler skips does not count. The parameters of `model` are grouped by `utils.layers.layer_of`.
+    that a loss scaler skips does not count. The parameters of `model` are grouped by `utils.training.layer_names.layer_of`.
     """
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer):

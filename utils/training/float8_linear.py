@@ -1,4 +1,4 @@
-"""Linear layers whose three matrix products are in FP8, by a recipe of `utils.float8_recipes`.
+"""Linear layers whose three matrix products are in FP8, by a recipe of `utils.training.float8_recipes`.
 
     converted = convert(model, "fp8-current")  # in place: the parameters stay the same float32 objects
     print(converted, converted.recipe.remark(device))
@@ -25,9 +25,9 @@ from torch.autograd.function import once_differentiable
 from utils.emulation.accumulators import Accumulator
 from utils.emulation.scaled_matmul import MULTIPLE, scaled_matmul, transposed
 from utils.emulation.scaled_tensor import Scaled, amax, quantize, update_delayed_
-from utils.float8_recipes import Float8Recipe, float8_recipe
 from utils.formats import FloatFormat
 from utils.scaling import SCALINGS
+from utils.training.float8_recipes import Float8Recipe, float8_recipe
 
 TENSORS = ("x", "w", "dy")  # activations, weights, gradients of the outputs
 HEADS = ("lm_head", "pre_classifier", "classifier")

@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from torch import nn
 from tqdm import tqdm
 
-from utils.batches import Batch
 from utils.measure import StepClock
-from utils.recipes import Recipe
-from utils.watch import Watch
+from utils.training.batches import Batch
+from utils.training.recipes import Recipe
+from utils.training.watch import Watch
 
 CHECK_EVERY = 25  # steps between two looks at the losses: each look makes a GPU wait
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from utils.fine_tuning import History, Trainer
+from utils.training.training_loop import History, Trainer
 
 SUFFIX = ".safetensors"
 _TENSOR = "tensor"  # {"tensor": name} stands in the JSON where the tensor stood

@@ -18,8 +18,8 @@ import torch
 from torch import nn
 
 from utils.emulation.exponent_histogram import Histogram, histogram
-from utils.layers import layer_of
 from utils.records import Record
+from utils.training.layer_names import layer_of
 
 WEIGHTS, ACTIVATIONS, UPDATES = "weights", "activations", "updates"
 ACTIVATION_GRADIENTS, WEIGHT_GRADIENTS = "activation gradients", "weight gradients"
