@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from utils import gptq
 from utils.formats import FLOAT32
-from utils.gptq import compensated, hessian
-from utils.integers import quantize
+from utils.quantization import gptq
+from utils.quantization.gptq import compensated, hessian
+from utils.quantization.integers import quantize
 
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -6,9 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils import integers, scaling
+from utils import scaling
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32
-from utils.integers import IntegerFormat, Quantized, pack_int4, quantize, unpack_int4
+from utils.quantization import integers
+from utils.quantization.integers import IntegerFormat, Quantized, pack_int4, quantize, unpack_int4
 
 SHAPES = [(5, 70), (3, 344), (1, 1), (4, 33)]
 GROUPS = [None, "matrix", 1, 16, 32, 128]

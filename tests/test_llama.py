@@ -11,7 +11,7 @@ import torch
 
 from utils import cache, data, grammar, language_task, llama, machine, models, records, vocabulary
 from utils.formats import FORMATS
-from utils.rounded_weights import rounded
+from utils.quantization.rounded_weights import rounded
 from utils.training import batches, training_loop
 from utils.training.recipes import RECIPES, recipe
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from utils.integers import quantize
-from utils.outlier_split import OutlierSplitLinear, int8_linear, int8_product, outlier_columns
+from utils.quantization.integers import quantize
+from utils.quantization.llm_int8 import OutlierSplitLinear, int8_linear, int8_product, outlier_columns
 
 K, N = 64, 48
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 import book_rules as rules
-from utils import fp8_casts, old_chart, outliers, published, records
+from utils import fp8_casts, old_chart, published, records
 from utils.page_table import page_table
 from utils.published import PUBLISHED, number
+from utils.quantization import outliers
 from utils.roofline import ROOFS
 
 PAGE = rules.BOOK / "reference" / "numbers.ipynb"

@@ -5,8 +5,8 @@ import torch
 
 from utils import llama, models
 from utils.formats import FORMATS
-from utils.integers import quantize
-from utils.rounded_cache import CACHE_FORMATS, rounded_cache
+from utils.quantization.integers import quantize
+from utils.quantization.kv_cache import CACHE_FORMATS, rounded_cache
 from utils.token_bytes import kv_bytes
 
 SHAPE = models.LlamaShape(

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from utils import models, rounded_weights
+from utils import models
 from utils.formats import FORMATS, FloatFormat
+from utils.quantization import rounded_weights
 from utils.rounding import quantize
 
 SHAPE = models.LlamaShape(

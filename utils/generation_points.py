@@ -15,10 +15,10 @@ from utils import gemm_sweep, generation, llama, machine, measure
 from utils.exception_text import of_compiler
 from utils.generation import WAYS, Writer
 from utils.language_models import Subject
+from utils.quantization.weight_formats import converted, weight_format, weight_report
 from utils.roofline import of_device
 from utils.token_bytes import bytes_per_token, kv_bytes
 from utils.training.recipes import RECIPES, Recipe
-from utils.weight_formats import converted, weight_format, weight_report
 
 FORMATS = ("float32", "bfloat16", "float16", "float8", "int8", "int4")
 DEFAULT_WAYS = ("dynamic", "static")

@@ -15,7 +15,7 @@ from utils import command, generation, language_models, machine, records
 from utils.generation import WAYS
 from utils.generation_points import DEFAULT_WAYS, FORMATS, REPEATS, Point, Result, results
 from utils.language_models import SHAPES, TRAINED, Subject
-from utils.weight_formats import WEIGHT_FORMATS, weight_format
+from utils.quantization.weight_formats import WEIGHT_FORMATS, weight_format
 
 NAME, PROGRAM = "generation", "generation_speed"
 MODELS = {"small": TRAINED, "full": "7b"}

@@ -14,7 +14,7 @@ from utils.checks.outcome import (
     time_limit,
 )
 from utils.checks.quantization_questions import BITS_OF_A_WEIGHT, PACK, SCALE_AND_ZERO, SPLIT, WHICH_EIGHT
-from utils.integers import pack_int4, unpack_int4
+from utils.quantization.integers import pack_int4, unpack_int4
 
 TIME_LIMIT_S = 10.0
 NOTHING_YET = "The function returns nothing yet."

@@ -15,7 +15,7 @@ from utils.widgets.shape_to_bound_facts import device_label, time_text
 
 MOST_BATCH, MOST_CONTEXT = 1024, 2**17
 LLAMAS = {name: sizes for name, sizes in NAMED.items() if sizes.family == "llama"}
-FORMATS = ("float32", "bfloat16", "float8", "int8", "int4", "int4-g128")  # of `utils.weight_formats`
+FORMATS = ("float32", "bfloat16", "float8", "int8", "int4", "int4-g128")  # of `utils.quantization.weight_formats`
 LABELS = {
     "float32": "float32",
     "bfloat16": "bfloat16 or float16",
@@ -78,7 +78,7 @@ class Weights:
 
 def weights_of(name: str) -> Weights:
     """Return the row of a name in `FORMATS`."""
-    from utils.weight_formats import WEIGHT_FORMATS
+    from utils.quantization.weight_formats import WEIGHT_FORMATS
 
     return Weights(name, LABELS[name], WEIGHT_FORMATS[name].bits_per_weight(), 32 if name == "float32" else 16)
 

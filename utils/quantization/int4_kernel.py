@@ -11,8 +11,8 @@ from functools import cache
 import torch
 
 from utils.exception_text import in_a_line
-from utils.integers import Quantized, quantize
-from utils.weight_only import StoredLinear, WeightOnlyLinear
+from utils.quantization.integers import Quantized, quantize
+from utils.quantization.weight_only import StoredLinear, WeightOnlyLinear
 
 GROUPS = (32, 64, 128, 256)
 MIDDLE = 8  # the code that the kernel takes for 0

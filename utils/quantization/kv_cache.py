@@ -14,7 +14,7 @@ import torch
 
 from utils.fake_quantize import fake_quantize
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16, FLOAT32, FloatFormat
-from utils.integers import quantize
+from utils.quantization.integers import quantize
 
 TINY = 1e-30  # a vector of zeros has a scale as well
 

@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F
 
 from utils.emulation.scaled_tensor import quantize as quantize_scaled
-from utils.integers import Quantized
+from utils.quantization.integers import Quantized
+from utils.quantization.weight_only import StoredLinear
 from utils.scaling import INT8
-from utils.weight_only import StoredLinear
 
 THRESHOLD = 6.0
 LEAST_ROWS, MULTIPLE = 32, 8  # of an int8 product on CUDA: more than 16 rows, K and N multiples of 8

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 from utils.formats import BFLOAT16, FloatFormat
-from utils.integers import IntegerFormat, Quantized, assembled, grid, reciprocal, to_codes
+from utils.quantization.integers import IntegerFormat, Quantized, assembled, grid, reciprocal, to_codes
 
 COLUMNS = 128  # rounded before what they owe reaches the columns after them in one product
 

@@ -16,13 +16,13 @@ from functools import partial
 import torch
 from torch import nn
 
-from utils import gptq
-from utils.int4_kernel import Int4PackLinear, why_not
-from utils.integers import GRIDS, MATRIX, quantize, tiling
 from utils.measure import tensor_bytes
-from utils.outlier_split import OutlierSplitLinear
+from utils.quantization import gptq
+from utils.quantization.int4_kernel import Int4PackLinear, why_not
+from utils.quantization.integers import GRIDS, MATRIX, quantize, tiling
+from utils.quantization.llm_int8 import OutlierSplitLinear
+from utils.quantization.weight_only import Float8Weight, Stored, StoredLinear, WeightOnlyLinear
 from utils.training.layer_names import layer_of
-from utils.weight_only import Float8Weight, Stored, StoredLinear, WeightOnlyLinear
 
 KERNELS = ("auto", "widened", "int4pack")
 ROWS = 16  # texts of the calibration that run at a time
@@ -32,9 +32,9 @@ ROWS = 16  # texts of the calibration that run at a time
 class WeightFormat:
     """What stores the weights of linear layers.
 
-    `bits` of a code. `group`: how many weights share a scale, as in `utils.integers`; it means nothing for a `dtype`,
-    which the whole model is cast to. `calibrated`: rounded by `utils.gptq` from the inputs of the layers. `split`: the
-    inputs are rounded too (`utils.outlier_split`). `source`: where the format is described.
+    `bits` of a code. `group`: how many weights share a scale, as in `utils.quantization.integers`; it means nothing for a `dtype`,
+    which the whole model is cast to. `calibrated`: rounded by `utils.quantization.gptq` from the inputs of the layers. `split`: the
+    inputs are rounded too (`utils.quantization.llm_int8`). `source`: where the format is described.
     """
 
     name: str

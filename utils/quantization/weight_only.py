@@ -17,7 +17,7 @@ from torch import nn
 
 from utils.emulation.scaled_tensor import quantize
 from utils.formats import FLOAT8_E4M3FN
-from utils.integers import Quantized
+from utils.quantization.integers import Quantized
 
 
 @dataclass
