@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import models
 from utils.emulation.accumulators import ACCUMULATORS, exact
 from utils.emulation.model_accumulator import Accumulated, narrowed
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16
+from utils.workloads import models
 
 each_one = pytest.mark.parametrize("one", ACCUMULATORS.values(), ids=ACCUMULATORS)
 

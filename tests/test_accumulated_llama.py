@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 
-from utils import accumulated_llama, llama, models
+from utils import accumulated_llama, llama
 from utils.emulation.accumulators import ACCUMULATORS, exact
 from utils.emulation.model_accumulator import Accumulated
 from utils.formats import FLOAT8_E4M3FN, FLOAT16
+from utils.workloads import models
 
 ONES = [ACCUMULATORS[name] for name in ("float16", "bfloat16", "fp8-14bit", "float16-kahan")]
 

@@ -6,13 +6,14 @@ import dataclasses
 import pytest
 import torch
 
-from utils import accumulated_llama, accumulation_error, llama, machine, models, records
+from utils import accumulated_llama, accumulation_error, llama, machine, records
 from utils.accumulation_error import Point, error, factors, measured, modelled
 from utils.emulation.accumulators import ACCUMULATORS, stochastic_float16
 from utils.emulation.rounded_matmul import matmul
 from utils.emulation.tensor_core import truncating_matmul
 from utils.formats import FLOAT8_E4M3FN, FLOAT16, FloatFormat
 from utils.microscope.ways_to_multiply import Way, own
+from utils.workloads import models
 
 CPU = torch.device("cpu")
 COUNTS = (256, 1024, 4096, 8192, 16384)

@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from utils import amax_series, data, distilbert, llama, models, records, review_task
+from utils import amax_series, distilbert, llama, records
 from utils.amax_series import GRADIENTS, INPUTS, KINDS, WEIGHTS, AmaxSeries, chosen, jumps
 from utils.training import training_loop
 from utils.training.recipes import recipe
+from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
 TINY = review_task.Settings(

@@ -8,8 +8,9 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, DistilBertForSequenceClassification
 
 from small_models import config
-from utils import architectures, models
+from utils import architectures
 from utils.architectures import Architecture
+from utils.workloads import models
 
 PUBLISHED = {
     "DistilBERT": 66_955_010,

@@ -10,12 +10,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils import capstone, capstone_kept, experiment, fitting, language_task, llama, machine, memory, models, records
+from utils import capstone, capstone_kept, experiment, fitting, llama, machine, memory, records
 from utils import capstone_plans as plans
 from utils.capstone_plans import Card, Plan, Problem, forecast, named, problem, refuse
 from utils.live_bytes import LiveBytes
 from utils.training import training_loop
 from utils.training.recipes import KNOWN, RECIPES, recipe
+from utils.workloads import language_task, models
 
 CPU = torch.device("cpu")
 BOUND = 0.03  # how far a measured peak may lie from the predicted one: the chapter says so

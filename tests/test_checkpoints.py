@@ -7,9 +7,10 @@ import os
 import pytest
 import torch
 
-from utils import command, data, distilbert, experiment, language_task, llama, models, review_task
+from utils import command, distilbert, experiment, llama
 from utils.training import checkpoints, training_loop
 from utils.training.recipes import Recipe, recipe
+from utils.workloads import data, language_task, models, review_task
 
 CPU = torch.device("cpu")
 SCHEDULE = training_loop.Schedule(learning_rate=1e-3)

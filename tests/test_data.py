@@ -8,7 +8,7 @@ import time
 import pandas
 import pytest
 
-from utils import data, grammar, vocabulary
+from utils.workloads import data, generated_text, tokenizers
 
 REVIEWS = pandas.DataFrame({"text": ["good film", "bad film", "fine"], "label": [1, 0, 1]})
 
@@ -171,19 +171,19 @@ def test_a_hub_that_does_not_answer_costs_the_time_limit_and_no_more(monkeypatch
 
 
 def test_generated_reviews_are_the_same_in_every_process():
-    texts, labels = grammar.reviews(500, seed=1)
-    assert (texts, labels) == grammar.reviews(500, seed=1)
-    assert texts != grammar.reviews(500, seed=2)[0]
+    texts, labels = generated_text.reviews(500, seed=1)
+    assert (texts, labels) == generated_text.reviews(500, seed=1)
+    assert texts != generated_text.reviews(500, seed=2)[0]
     digest = hashlib.sha256("\n".join(f"{label} {text}" for label, text in zip(labels, texts, strict=True)).encode())
     assert digest.hexdigest()[:16] == "c5b6b263094ba01b"
 
 
 def test_three_generated_labels_in_a_hundred_are_wrong():
-    right = grammar.reviews(4_000, seed=3, mix=grammar.Mix(wrong_label=0.0))
+    right = generated_text.reviews(4_000, seed=3, mix=generated_text.Mix(wrong_label=0.0))
     assert abs(sum(right[1]) / 4_000 - 0.5) < 5 * (0.25 / 4_000) ** 0.5
     count, share = 20_000, 0.03
-    labels = grammar.reviews(count, seed=4, mix=grammar.Mix(verdict=1.0))
-    liked = {verdict: 1 for verdict in grammar.VERDICT[1]} | {verdict: 0 for verdict in grammar.VERDICT[0]}
+    labels = generated_text.reviews(count, seed=4, mix=generated_text.Mix(verdict=1.0))
+    liked = {verdict: 1 for verdict in generated_text.VERDICT[1]} | {verdict: 0 for verdict in generated_text.VERDICT[0]}
     wrong = sum(liked[text.split(" . ")[-1].removesuffix(" .")] != label for text, label in zip(*labels, strict=True))
     assert abs(wrong / count - share) < 5 * (share * (1 - share) / count) ** 0.5
 
@@ -207,21 +207,21 @@ def test_the_parts_of_a_split_do_not_overlap_and_are_the_same_each_time():
 
 
 def test_vocabularies_do_not_depend_on_chance():
-    texts = grammar.reviews(300, seed=1)[0]
+    texts = generated_text.reviews(300, seed=1)[0]
     for build in (
-        lambda: vocabulary.words(texts, max_length=64),
-        lambda: vocabulary.byte_pairs(texts, entries=400, max_length=64),
+        lambda: tokenizers.words(texts, max_length=64),
+        lambda: tokenizers.byte_pairs(texts, entries=400, max_length=64),
     ):
         first, second = build(), build()
         assert first.get_vocab() == second.get_vocab()
-        ids = vocabulary.encode(first, texts[:1], max_length=64)[0]
-        assert (ids[0], ids[-1]) == (vocabulary.CLS, vocabulary.SEP)
+        ids = tokenizers.encode(first, texts[:1], max_length=64)[0]
+        assert (ids[0], ids[-1]) == (tokenizers.CLS, tokenizers.SEP)
         assert first.unk_token_id not in ids
 
 
 def test_a_long_review_keeps_its_end_when_asked():
-    tokenizer = vocabulary.byte_pairs(["one two three four"] * 9, entries=300, max_length=6, keep_end=True)
-    ids = vocabulary.encode(tokenizer, ["one two three four"], max_length=5)[0]
+    tokenizer = tokenizers.byte_pairs(["one two three four"] * 9, entries=300, max_length=6, keep_end=True)
+    ids = tokenizers.encode(tokenizer, ["one two three four"], max_length=5)[0]
     assert len(ids) == 5
     assert tokenizer.decode(ids, skip_special_tokens=True).endswith("four")
 
@@ -236,7 +236,7 @@ def test_prose_is_a_text_file_or_generated_and_says_which(tmp_path, monkeypatch)
     (tmp_path / "input.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="not UTF-8 text"):
         data.prose(tmp_path)
-    tokenizer = vocabulary.prose_pairs(found.text, entries=300)
+    tokenizer = tokenizers.prose_pairs(found.text, entries=300)
     assert tokenizer.decode(tokenizer(found.text)["input_ids"]) == found.text
 
 
@@ -261,12 +261,12 @@ def test_a_folder_that_is_named_and_has_no_text_is_refused(tmp_path):
 
 def test_pieces_are_whole_lines_with_a_begin_and_an_end_and_give_the_text_back():
     text = "a b c d.\n" * 3 + "x " * 40 + "\nend"
-    tokenizer = vocabulary.prose_pairs(text, entries=300)
-    pieces = vocabulary.pieces(tokenizer, text, length=12)
-    assert all(piece[0] == vocabulary.BEGIN and piece[-1] == vocabulary.END for piece in pieces)
+    tokenizer = tokenizers.prose_pairs(text, entries=300)
+    pieces = tokenizers.pieces(tokenizer, text, length=12)
+    assert all(piece[0] == tokenizers.BEGIN and piece[-1] == tokenizers.END for piece in pieces)
     assert max(map(len, pieces)) <= 12
     assert "".join(tokenizer.decode(piece[1:-1]) for piece in pieces) == text
-    read = [tokenizer.decode(piece[1:-1]) for piece in vocabulary.pieces(tokenizer, "a b c d.\n" * 3, length=14)]
+    read = [tokenizer.decode(piece[1:-1]) for piece in tokenizers.pieces(tokenizer, "a b c d.\n" * 3, length=14)]
     assert all(part.endswith("d.\n") for part in read)
 
 

@@ -10,9 +10,10 @@ import pandas
 import pytest
 import torch
 
-from utils import cache, command, data, distilbert, machine, models, records, results, review_task
+from utils import cache, command, distilbert, machine, records, results
 from utils.training import batches, training_loop
 from utils.training.recipes import ARMS, PLAIN, recipe
+from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05)
@@ -497,10 +498,10 @@ def test_a_damaged_folder_of_the_cache_is_told_and_filled_anew(tiny, tmp_path, m
 
 
 def test_another_seed_recipe_or_code_is_another_entry_of_the_cache(monkeypatch):
-    keys = {cache.key(seed, name, modules=["utils.grammar"]) for seed in (0, 1) for name in ("32-true", "bf16-true")}
+    keys = {cache.key(seed, name, modules=["utils.workloads.generated_text"]) for seed in (0, 1) for name in ("32-true", "bf16-true")}
     keys.add(cache.key(0, "32-true", modules=["utils.training.batches"]))
     monkeypatch.setattr(cache.importlib.metadata, "version", lambda package: "0")
-    keys.add(cache.key(0, "32-true", modules=["utils.grammar"]))
+    keys.add(cache.key(0, "32-true", modules=["utils.workloads.generated_text"]))
     assert len(keys) == 6
 
 
@@ -518,7 +519,7 @@ def test_the_cache_is_in_the_users_cache_folder(monkeypatch, tmp_path):
 
 
 def test_step_and_token_times_cover_every_plain_recipe(monkeypatch):
-    from utils import generation
+    from utils.workloads import generation
 
     monkeypatch.setattr(distilbert, "TIMED", SHAPE)
     steps = distilbert.step_times(device=CPU, size="small", repeats=1)

@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from utils.dtype_probe import COMPUTE, MOVE, DtypeProbe, Recast, Stage, Summary
-from utils.models import LlamaShape, Shape, distilbert, llama
+from utils.workloads.models import LlamaShape, Shape, distilbert, llama
 
 BF16 = torch.bfloat16
 SIZES = {"vocabulary": 50, "width": 16, "layers": 2, "heads": 2, "hidden": 32, "positions": 16}

@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
-from utils import experiment, models, records, results, tables
+from utils import experiment, records, results, tables
 from utils.training import batches, training_loop
 from utils.training.recipes import recipe
+from utils.workloads import models
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)

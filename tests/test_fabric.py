@@ -11,9 +11,10 @@ import torch
 from lightning_fabric import Fabric
 from lightning_fabric.plugins import MixedPrecision
 
-from utils import data, fabric, models, review_task
+from utils import fabric
 from utils.training import recipes, training_loop
 from utils.training.precision_names import NAMES, OLD
+from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
 STEPS = 4

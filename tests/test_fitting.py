@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from utils import fitting, measure, memory, models
+from utils import fitting, measure, memory
 from utils.training import recipes
 from utils.training.batches import IGNORED, Batch
 from utils.training.training_loop import Schedule, Trainer
+from utils.workloads import models
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=97, width=32, layers=4, heads=4, hidden=64, positions=32, dropout=0.1)

@@ -8,11 +8,12 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from utils import gemm_shapes, models, operations
+from utils import gemm_shapes, operations
 from utils.gemm_shapes import FORWARD, INPUT, WEIGHT, NamedGemm
 from utils.roofline import INPUT_BYTES, Gemm
 from utils.training import batches, training_loop
 from utils.training.recipes import recipe
+from utils.workloads import models
 
 CPU = torch.device("cpu")
 ROWS, LENGTH = 3, 16

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from utils import gemm_sweep, machine, models, product_calls, records, sweep_shapes
+from utils import gemm_sweep, machine, product_calls, records, sweep_shapes
 from utils.emulation.float32_matmul import allowing
 from utils.gemm_sweep import Point, Sweep
 from utils.product_calls import DTYPES, prepared
 from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
+from utils.workloads import models
 
 CPU = torch.device("cpu")
 TINY = [("square", [(Gemm(16, 16, 16), 1)]), ("odd", [(Gemm(15, 15, 15), 1), (Gemm(16, 16, 16), 1)])]

@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 import torch
 
-from utils import data, generation, language_task, models, readers, vocabulary
-from utils.generation import WAYS, Writer, generate
 from utils.training.recipes import RECIPES, Recipe
 from utils.training.training_loop import Schedule
+from utils.workloads import data, decoders, generation, language_task, models, tokenizers
+from utils.workloads.generation import WAYS, Writer, generate
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(
@@ -58,7 +58,7 @@ def replayed(monkeypatch):
     log = []
 
     def recorded(step, *, undo, device):
-        for _ in range(readers.WARMUPS):
+        for _ in range(decoders.WARMUPS):
             step()
             undo()
         log.append("recorded")
@@ -71,7 +71,7 @@ def replayed(monkeypatch):
 
         return written, replay
 
-    monkeypatch.setattr(readers, "recorded", recorded)
+    monkeypatch.setattr(decoders, "recorded", recorded)
     monkeypatch.setattr(generation.Way, "refusal", lambda *_: "")
     return log
 
@@ -233,14 +233,14 @@ def test_an_unknown_way_is_refused(model):
 
 def test_what_is_written_is_what_is_generated_after_a_begin(task):
     model, prompt = task.new_model(0), "One windy evening"
-    ids = torch.tensor([[vocabulary.BEGIN, *task.tokenizer(prompt)["input_ids"]]])
+    ids = torch.tensor([[tokenizers.BEGIN, *task.tokenizer(prompt)["input_ids"]]])
     tokens = generate(model, ids, tokens=9)[0]
-    assert vocabulary.END not in tokens
+    assert tokenizers.END not in tokens
     assert generation.write(model, task.tokenizer, prompt, tokens=9) == task.tokenizer.decode(tokens)
 
 
 def test_writing_stops_where_the_model_ends_the_piece(task, monkeypatch):
-    ids = [*task.tokenizer("So they went home.")["input_ids"], vocabulary.END, 50, 51]
+    ids = [*task.tokenizer("So they went home.")["input_ids"], tokenizers.END, 50, 51]
     monkeypatch.setattr(generation, "generate", lambda *_, **__: torch.tensor([ids]))
     assert generation.write(task.new_model(0), task.tokenizer, "x") == "So they went home."
 

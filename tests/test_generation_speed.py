@@ -6,13 +6,14 @@ import json
 import pytest
 import torch
 
-from utils import generation_points, generation_speed, language_models, models, records, roofline, vocabulary
+from utils import generation_points, generation_speed, language_models, records, roofline
 from utils.generation_points import Point, Result, results
 from utils.generation_speed import of_record, record, table
 from utils.language_models import Subject
 from utils.measure import Timing
 from utils.token_bytes import bytes_per_token
 from utils.training.recipes import Recipe
+from utils.workloads import models, tokenizers
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(
@@ -33,7 +34,7 @@ def short(monkeypatch):
 
 @pytest.fixture(scope="module")
 def subject() -> Subject:
-    tokenizer = vocabulary.prose_pairs(TEXT, entries=300)
+    tokenizer = tokenizers.prose_pairs(TEXT, entries=300)
     model = models.llama(dataclasses.replace(SHAPE, vocabulary=len(tokenizer)), seed=1)
     return Subject("trained", model, IDS[None, :5], "some weights", "some text", IDS, 20, tokenizer)
 

@@ -5,9 +5,10 @@ import dataclasses
 import pytest
 import torch
 
-from utils import data, language_task, llama, models, vocabulary
+from utils import llama
 from utils.language_models import SHAPES, subject
 from utils.training.training_loop import Schedule
+from utils.workloads import data, language_task, models, tokenizers
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(
@@ -39,7 +40,7 @@ def test_the_books_own_comes_with_its_held_out_text():
     assert found.data.startswith("generated stories")
     assert found.window == 32
     assert found.prompt.tolist() == [found.held_out[:8].tolist()]
-    assert found.prompt[0, 0] == vocabulary.BEGIN
+    assert found.prompt[0, 0] == tokenizers.BEGIN
     assert not found.model.training
     assert found.model.config._attn_implementation == "sdpa"
     assert llama.perplexity(found.model, found.held_out, window=found.window) > 1
@@ -62,7 +63,7 @@ def test_the_shapes_are_of_the_size_that_they_say():
 
 
 def test_weights_of_a_folder_count_before_the_name(tmp_path):
-    tokenizer = vocabulary.prose_pairs(data.generated_prose(5_000).text, entries=300)
+    tokenizer = tokenizers.prose_pairs(data.generated_prose(5_000).text, entries=300)
     home = tmp_path / "my-llama"
     with models.quiet():
         models.llama(dataclasses.replace(SHAPE, vocabulary=len(tokenizer))).save_pretrained(home)
@@ -85,7 +86,7 @@ def test_the_hub_is_asked_once_and_refuses_in_one_sentence(monkeypatch):
 def test_a_model_of_the_hub_is_loaded_in_float32(monkeypatch):
     import transformers
 
-    tokenizer = vocabulary.prose_pairs("The rain", entries=300)
+    tokenizer = tokenizers.prose_pairs("The rain", entries=300)
     asked = []
     monkeypatch.setattr(data, "hub_reachable", lambda: True)
     made = models.llama(dataclasses.replace(SHAPE, vocabulary=len(tokenizer)))

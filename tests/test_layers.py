@@ -2,8 +2,8 @@
 
 import pytest
 
-from utils import models
 from utils.training.layer_names import layer_of
+from utils.workloads import models
 
 BERT = models.Shape(vocabulary=20, width=16, layers=2, heads=2, hidden=32, positions=16)
 LLAMA = models.LlamaShape(vocabulary=20, width=16, layers=2, heads=2, groups=2, hidden=32, positions=16)

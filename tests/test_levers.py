@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 import torch
 
-from utils import data, levers, measure, models, records, review_task
+from utils import levers, measure, records
 from utils.training import batches, training_loop
+from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64)

@@ -9,11 +9,12 @@ import sys
 import pytest
 import torch
 
-from utils import cache, data, grammar, language_task, llama, machine, models, records, vocabulary
+from utils import cache, llama, machine, records
 from utils.formats import FORMATS
 from utils.quantization.rounded_weights import rounded
 from utils.training import batches, training_loop
 from utils.training.recipes import RECIPES, recipe
+from utils.workloads import data, generated_text, language_task, models, tokenizers
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(
@@ -70,7 +71,7 @@ def losses_by_hand(model, pieces: list[list[int]], *, window: int) -> list[float
 @pytest.mark.parametrize("window", [24, 5], ids=["pieces shorter than the window", "pieces cut into windows"])
 def test_each_token_has_the_loss_that_a_hand_computation_gives(window):
     generator = torch.Generator().manual_seed(0)
-    begin, end = vocabulary.BEGIN, vocabulary.END
+    begin, end = tokenizers.BEGIN, tokenizers.END
     drawn = [torch.randint(2, 40, (n,), generator=generator).tolist() for n in (3, 12, 1, 7, 11)]
     pieces = [[begin, *words, end] for words in drawn]
     ids = torch.tensor([token for piece in pieces for token in piece])
@@ -116,10 +117,10 @@ def test_the_recipe_decides_what_the_losses_are_computed_in():
 
 
 def test_agreement_with_another_model_is_what_a_hand_computation_gives():
-    ids = torch.tensor([vocabulary.BEGIN, 5, 6, 7, 8, vocabulary.BEGIN, 9, 10])
+    ids = torch.tensor([tokenizers.BEGIN, 5, 6, 7, 8, tokenizers.BEGIN, 9, 10])
     reference, model = a_model(), rounded(a_model(), FORMATS["float4_e2m1fn"])
     kl, same = [], []
-    for piece in ([vocabulary.BEGIN, 5, 6, 7], [vocabulary.BEGIN, 9]):
+    for piece in ([tokenizers.BEGIN, 5, 6, 7], [tokenizers.BEGIN, 9]):
         with torch.no_grad():
             p, q = (one(torch.tensor([piece])).logits[0].double().softmax(-1) for one in (reference, model))
         kl += (p * (p / q).log()).sum(-1).tolist()
@@ -168,7 +169,7 @@ def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
     assert result["steps"] == result["planned_steps"] == 4
     assert result["nan_step"] is None
     assert result["perplexity"] == math.exp(result["loss"])
-    assert result["held_out_tokens"] == (task.held_out != vocabulary.BEGIN).sum()
+    assert result["held_out_tokens"] == (task.held_out != tokenizers.BEGIN).sum()
     assert result["emulated"] == recipe(name).emulated(CPU)
     assert len(result["writing_ms"]) == llama.WRITINGS
     size = recipe(name).weights.itemsize
@@ -198,7 +199,7 @@ def test_training_never_sees_the_held_out_text(task):
     assert text + held_out == task.prose.text
     assert held_out == task.held_out_text
     assert text.endswith("\n")
-    begins = (task.held_out == vocabulary.BEGIN).nonzero().flatten().tolist()
+    begins = (task.held_out == tokenizers.BEGIN).nonzero().flatten().tolist()
     read = task.tokenizer.decode(task.held_out.tolist(), skip_special_tokens=True)
     assert read == held_out
     assert len(begins) > 1
@@ -312,7 +313,7 @@ def test_text_of_a_folder_and_trained_weights_are_used_and_named(tiny, tmp_path,
     arguments = ["--recipe", "32-true", "--size", "small", "--device", "cpu", "--data", str(tmp_path)]
     assert llama.main(arguments) == 0
     assert "data     text (1,240 characters), local folder" in capsys.readouterr().out
-    tokenizer = vocabulary.prose_pairs("The rain", entries=300)
+    tokenizer = tokenizers.prose_pairs("The rain", entries=300)
     with models.quiet():
         models.llama(dataclasses.replace(TINY.shape, vocabulary=len(tokenizer))).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
@@ -386,21 +387,21 @@ def test_a_small_piece_holds_a_whole_story_and_there_are_enough_held_out_tokens(
     task = language_task.prepare(data.generated_prose(settings.characters), settings=settings)
     stories = task.prose.text.count("\n")
     held_out = task.held_out_text.count("\n")
-    assert (task.held_out == vocabulary.BEGIN).sum() == held_out
+    assert (task.held_out == tokenizers.BEGIN).sum() == held_out
     assert len(task.train) == stories - held_out
 
 
 def test_stories_are_the_same_in_every_process_vary_and_refer_back():
-    text = grammar.stories(50_000, seed=0)
-    assert text == grammar.stories(50_000, seed=0)
-    assert text != grammar.stories(50_000, seed=1)
+    text = generated_text.stories(50_000, seed=0)
+    assert text == generated_text.stories(50_000, seed=0)
+    assert text != generated_text.stories(50_000, seed=1)
     stories = text.splitlines()
     assert len(set(stories)) > 0.98 * len(stories)
     for story in stories:
-        (hero,) = (word for word in grammar.WALKER if f"the {word} went" in story)
-        (other,) = (word for word in grammar.ASKER if f"met the {word}." in story)
-        thing, offer = grammar.WALKER[hero][1], grammar.ASKER[other][1]
-        assert all(f" {word} " not in story for word in (*grammar.WALKER, *grammar.ASKER) if word not in (hero, other))
+        (hero,) = (word for word in generated_text.WALKER if f"the {word} went" in story)
+        (other,) = (word for word in generated_text.ASKER if f"met the {word}." in story)
+        thing, offer = generated_text.WALKER[hero][1], generated_text.ASKER[other][1]
+        assert all(f" {word} " not in story for word in (*generated_text.WALKER, *generated_text.ASKER) if word not in (hero, other))
         last = story.split(". ")[-1]
         assert all(word in last for word in (hero, other, thing, offer)), story
 

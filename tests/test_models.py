@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from utils import models
+from utils.workloads import models
 
 SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
 
@@ -55,9 +55,9 @@ def test_a_bfloat16_checkpoint_is_loaded_in_float32(tmp_path):
 
 
 def tokenizer_of(folder):
-    from utils import vocabulary
+    from utils.workloads import tokenizers
 
-    vocabulary.words(["good bad"], max_length=16).save_pretrained(folder)
+    tokenizers.words(["good bad"], max_length=16).save_pretrained(folder)
 
 
 def test_weights_may_lie_in_a_folder_of_their_kind(tmp_path, monkeypatch):

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from utils import models
 from utils.emulation.fast_half import FastHalf
 from utils.nan_hunter import NanHunter
 from utils.nan_sightings import Ranges
 from utils.training import float8_linear
+from utils.workloads import models
 
 BOTH = pytest.mark.parametrize("operations", [False, True], ids=["modules", "operations"])
 

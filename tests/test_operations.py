@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from utils import models, operations
+from utils import operations
 from utils.training import batches, training_loop
 from utils.training.recipes import recipe
+from utils.workloads import models
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=30, width=24, layers=3, heads=3, hidden=40, positions=32)

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from utils import models
 from utils.training import optimizers
 from utils.training.layer_names import layer_of
 from utils.training.optimizers import AdamW, Kahan, LostUpdates, Master, Nearest, Stochastic
+from utils.workloads import models
 
 STORES = [Nearest(), Master(), Stochastic(7), Kahan()]
 each_store = pytest.mark.parametrize("store", STORES, ids=lambda store: type(store).__name__)

@@ -7,11 +7,12 @@ import sys
 import pytest
 import torch
 
-from utils import all_reduce, data, distilbert, fabric, parallel, parallel_worker, processes, review_task
+from utils import all_reduce, distilbert, fabric, parallel, parallel_worker, processes
 from utils.formats import BFLOAT16, FLOAT16
 from utils.parallel_ways import DDP, FSDP2, WAYS, padded, way
 from utils.processes import Place
 from utils.training import batches
+from utils.workloads import data, review_task
 
 CPU = torch.device("cpu")
 STEPS = 20

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.page_states import state_of
-from utils import gemm_shapes, models, operations
+from utils import gemm_shapes, operations
 from utils.architectures import NAMED, of
 from utils.emulation.scaled_matmul import MULTIPLE
 from utils.fp8_casts import BFLOAT16, Layer, cast_bytes, faster
@@ -17,6 +17,7 @@ from utils.training.float8_recipes import FLOAT8_RECIPES
 from utils.widgets import precision_plan_facts as words
 from utils.widgets.precision_plan import PrecisionPlan
 from utils.widgets.precision_plan_facts import Plan
+from utils.workloads import models
 
 TEXTS, LENGTH = 3, 16
 BUILD = {

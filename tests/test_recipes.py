@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from utils import kept, machine, measure, memory, models
+from utils import kept, machine, measure, memory
 from utils.emulation.fast_half import HALVES, FastHalf
 from utils.emulation.float32_matmul import restored, switches
 from utils.training import batches, recipes, training_loop
@@ -14,6 +14,7 @@ from utils.training.float8_linear import Float8Linear
 from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe
 from utils.training.optimizers import Kahan, Master, Nearest, Stochastic
 from utils.training.recipes import ARMS, FLOAT8, KNOWN, PLAIN, RECIPES
+from utils.workloads import models
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)

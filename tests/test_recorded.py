@@ -10,9 +10,10 @@ import sys
 import pytest
 import torch
 
-from utils import command, data, distilbert, experiment, models, recorded, records, review_task
+from utils import command, distilbert, experiment, recorded, records
 from utils.training import training_loop
 from utils.training.recipes import ARMS, recipe
+from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
 TINY = review_task.Settings(

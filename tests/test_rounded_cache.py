@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from utils import llama, models
+from utils import llama
 from utils.formats import FORMATS
 from utils.quantization.integers import quantize
 from utils.quantization.kv_cache import CACHE_FORMATS, rounded_cache
 from utils.token_bytes import kv_bytes
+from utils.workloads import models
 
 SHAPE = models.LlamaShape(
     vocabulary=40, width=32, layers=2, heads=4, groups=2, hidden=32, positions=64, tied=True, spread=0.3

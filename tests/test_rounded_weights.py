@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from utils import models
 from utils.formats import FORMATS, FloatFormat
 from utils.quantization import rounded_weights
 from utils.rounding import quantize
+from utils.workloads import models
 
 SHAPE = models.LlamaShape(
     vocabulary=40, width=16, layers=1, heads=2, groups=1, hidden=32, positions=24, tied=True, spread=0.3

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from tests.page_states import state_of
-from utils import gemm_sweep, models, records, review_task
+from utils import gemm_sweep, records
 from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
 from utils.widgets import shape_to_bound_facts as words
 from utils.widgets.shape_to_bound import ShapeToBound
+from utils.workloads import models, review_task
 
 OWN = Roof("Some CPU, 2 threads", {"float32": 0.125, "bfloat16": 0.25}, 20.0, "made up for the tests", measured=True)
 POINT = {"device": OWN.name, "dtype": "float32", "m": 512, "n": 4096, "k": 4096, "ms": 200.0}

@@ -8,12 +8,13 @@ import pytest
 import torch
 from torch import nn
 
-from utils import data, distilbert, llama, models, records, review_task
+from utils import distilbert, llama, records
 from utils.emulation.exponent_histogram import Histogram, histogram
 from utils.formats import FLOAT16
 from utils.training import batches, training_loop
 from utils.training.recipes import RECIPES, recipe
 from utils.training.watch import KINDS, LargestGradients, Watch, evenly, recorded
+from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(width=16, layers=2, heads=2, hidden=32, positions=64, spread=0.05)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import data, language_task, llama, models
+from utils import llama
 from utils.measure import tensor_bytes
 from utils.quantization import int4_kernel, integers, weight_formats
 from utils.quantization.int4_kernel import Int4PackLinear, why_not
@@ -16,6 +16,7 @@ from utils.quantization.llm_int8 import OutlierSplitLinear
 from utils.quantization.weight_formats import WEIGHT_FORMATS, converted, weight_report
 from utils.quantization.weight_only import Float8Weight, WeightOnlyLinear
 from utils.training import recipes, training_loop
+from utils.workloads import data, language_task, models
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(

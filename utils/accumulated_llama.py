@@ -17,7 +17,7 @@ from torch import nn
 from utils import llama
 from utils.emulation.accumulators import Accumulator, exact
 from utils.emulation.model_accumulator import Accumulated, narrowed
-from utils.models import LLAMAS
+from utils.workloads.models import LLAMAS
 
 POSITIONS = 8_192  # of a long text
 DRAWN = 16  # rows and columns of a product of `long_products`

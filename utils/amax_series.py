@@ -15,11 +15,12 @@ from functools import partial
 import torch
 from torch import nn
 
-from utils import command, data, distilbert, experiment, language_task, llama, machine, models, records, review_task
+from utils import command, distilbert, experiment, llama, machine, records
 from utils.training import training_loop, watch
 from utils.training.layer_names import layer_of
 from utils.training.recipes import Recipe, recipe
 from utils.training.training_loop import Trainer
+from utils.workloads import data, language_task, models, review_task
 
 NAME = "amax_series"
 PREFIX = "amax-"  # of the experiment: "amax-distilbert"

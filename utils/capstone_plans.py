@@ -17,9 +17,8 @@ from types import SimpleNamespace
 
 import torch
 
-from utils import activations, data, language_task, machine, measure, memory, models, operations
+from utils import activations, machine, measure, memory, operations
 from utils.architectures import Architecture
-from utils.language_task import Task
 from utils.live_bytes import LiveBytes
 from utils.memory import Ledger
 from utils.training import batches
@@ -28,6 +27,8 @@ from utils.training.optimizers import Nearest
 from utils.training.recipes import Recipe
 from utils.training.recipes import recipe as recipe_called
 from utils.training.training_loop import Trainer
+from utils.workloads import data, language_task, models
+from utils.workloads.language_task import Task
 
 STEPS = {"small": 64, "full": 400}
 SMALL_CARD = 48_000_000  # bytes

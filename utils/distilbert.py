@@ -14,12 +14,13 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from utils import command, data, experiment, kept, machine, measure, models, records, review_task, tables
+from utils import command, experiment, kept, machine, measure, records, tables
 from utils.experiment import Run
-from utils.review_task import Task
 from utils.training import batches, recipes, training_loop
 from utils.training.recipes import PLAIN, Recipe
 from utils.training.training_loop import Trainer
+from utils.workloads import data, models, review_task
+from utils.workloads.review_task import Task
 
 NAME = "distilbert"
 DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
@@ -70,7 +71,7 @@ def plan(task: Task) -> experiment.Plan:
         full_batch(task),
         draw,
         evaluate,
-        modules=("utils.review_task", "utils.distilbert"),
+        modules=("utils.workloads.review_task", "utils.distilbert"),
         validate=(lambda trainer: share(trainer, task.validation)) if len(task.validation) else None,
         epoch=epoch,
     )
@@ -179,7 +180,7 @@ def trained(
 ) -> Trained:
     """Return a DistilBERT fine-tuned by `run`, from the cache where the same run was made before.
 
-    `source` is "generated", a folder with reviews, or None for what `utils.data.reviews` finds.
+    `source` is "generated", a folder with reviews, or None for what `utils.workloads.data.reviews` finds.
     Raises: ValueError when the folder or the recipe is unknown.
     """
     device = device or machine.device()

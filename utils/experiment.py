@@ -13,9 +13,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from utils import cache, command, data, machine, measure, models, records, results
-from utils.language_task import Task as LanguageTask
-from utils.review_task import Task as ReviewTask
+from utils import cache, command, machine, measure, records, results
 from utils.training import training_loop
 from utils.training.batches import Batch
 from utils.training.checkpoints import SUFFIX, Clock, Place
@@ -23,16 +21,19 @@ from utils.training.optimizers import LostUpdates
 from utils.training.recipes import KNOWN, Recipe
 from utils.training.training_loop import History, Trainer
 from utils.training.watch import PREFIX, LargestGradients, Watch, evenly
+from utils.workloads import data, models
+from utils.workloads.language_task import Task as LanguageTask
+from utils.workloads.review_task import Task as ReviewTask
 
 CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the module of an experiment
-    *("utils.grammar", "utils.data", "utils.vocabulary", "utils.training.batches", "utils.models", "utils.training.recipes"),
+    *("utils.workloads.generated_text", "utils.workloads.data", "utils.workloads.tokenizers", "utils.training.batches", "utils.workloads.models", "utils.training.recipes"),
     *("utils.emulation.fast_half", "utils.training.training_loop", "utils.experiment", "utils.records"),
     *("utils.training.optimizers", "utils.training.eight_bit_moments", "utils.fake_quantize", "utils.rounding_kernels"),
     *("utils.emulation.float32_matmul", "utils.training.float8_linear", "utils.training.float8_recipes", "utils.emulation.scaled_matmul", "utils.emulation.scaled_tensor"),
 )
 CODE_OF_A_RECORD = (
     *(*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.operations", "utils.results"),
-    *("utils.generation", "utils.readers"),  # a LLaMA is timed as it writes
+    *("utils.workloads.generation", "utils.workloads.decoders"),  # a LLaMA is timed as it writes
 )
 CHECKPOINT_EVERY = 200  # steps
 

@@ -18,13 +18,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import distilbert, machine, models
-from utils.review_task import Task
+from utils import distilbert, machine
 from utils.training import precision_names, recipes, training_loop
 from utils.training.batches import Batch
 from utils.training.precision_names import NAMES, Answer
 from utils.training.recipes import Recipe
 from utils.training.training_loop import Schedule, Trainer
+from utils.workloads import models
+from utils.workloads.review_task import Task
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

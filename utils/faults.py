@@ -18,12 +18,13 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from utils import data, language_task, review_task, sabotage
+from utils import sabotage
 from utils.nan_hunter import NanHunter
 from utils.sabotage import CPU, Case
 from utils.training import batches
 from utils.training.recipes import recipe
 from utils.training.training_loop import Trainer
+from utils.workloads import data, language_task, review_task
 
 
 @dataclass(frozen=True)

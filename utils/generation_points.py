@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from utils import gemm_sweep, generation, llama, machine, measure
+from utils import gemm_sweep, llama, machine, measure
 from utils.exception_text import of_compiler
-from utils.generation import WAYS, Writer
 from utils.language_models import Subject
 from utils.quantization.weight_formats import converted, weight_format, weight_report
 from utils.roofline import of_device
 from utils.token_bytes import bytes_per_token, kv_bytes
 from utils.training.recipes import RECIPES, Recipe
+from utils.workloads import generation
+from utils.workloads.generation import WAYS, Writer
 
 FORMATS = ("float32", "bfloat16", "float16", "float8", "int8", "int4")
 DEFAULT_WAYS = ("dynamic", "static")

@@ -11,11 +11,12 @@ from dataclasses import asdict
 
 import torch
 
-from utils import command, generation, language_models, machine, records
-from utils.generation import WAYS
+from utils import command, language_models, machine, records
 from utils.generation_points import DEFAULT_WAYS, FORMATS, REPEATS, Point, Result, results
 from utils.language_models import SHAPES, TRAINED, Subject
 from utils.quantization.weight_formats import WEIGHT_FORMATS, weight_format
+from utils.workloads import generation
+from utils.workloads.generation import WAYS
 
 NAME, PROGRAM = "generation", "generation_speed"
 MODELS = {"small": TRAINED, "full": "7b"}

@@ -9,10 +9,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from utils import cache, models, records
+from utils import cache, records
 from utils.exception_text import in_a_line
 from utils.experiment import Plan, Run, run, run_key
 from utils.training.recipes import Recipe
+from utils.workloads import models
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from utils import data, llama, models, vocabulary
-from utils.models import LLAMAS, LlamaShape
+from utils import llama
+from utils.workloads import data, models, tokenizers
+from utils.workloads.models import LLAMAS, LlamaShape
 
 TRAINED = "trained"
 SHAPES = {
@@ -80,7 +81,7 @@ def _trained(text: str | None, *, device: torch.device, size: str) -> Subject:
 def _asked(loaded: models.Loaded, name: str, text: str | None) -> Subject:
     prose = data.prose(text, characters=HELD_OUT)
     window = min(WINDOW, loaded.model.config.max_position_embeddings)
-    pieces = vocabulary.pieces(loaded.tokenizer, prose.text, length=window)
+    pieces = tokenizers.pieces(loaded.tokenizer, prose.text, length=window)
     ids = torch.tensor([token for piece in pieces for token in piece])
     prompt = ids[:PROMPT][None]
     return Subject(name, loaded.model, prompt, loaded.source, prose.source, ids, window, loaded.tokenizer)

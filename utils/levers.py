@@ -14,12 +14,13 @@ from functools import partial
 
 import torch
 
-from utils import command, data, distilbert, machine, measure, models, records, review_task
+from utils import command, distilbert, machine, measure, records
 from utils.exception_text import of_compiler
-from utils.review_task import Task
 from utils.training import batches
 from utils.training.recipes import recipe
 from utils.training.training_loop import Trainer
+from utils.workloads import data, models, review_task
+from utils.workloads.review_task import Task
 
 NAME = "levers"
 RECIPE = "32-true"  # of all levers but the one that changes it

@@ -17,12 +17,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import command, data, experiment, generation, kept, language_task, machine, measure, models, records, tables
+from utils import command, experiment, kept, machine, measure, records, tables
 from utils.experiment import Run
-from utils.language_task import Task
 from utils.training import batches, recipes
 from utils.training.recipes import RECIPES, Recipe
 from utils.training.training_loop import Trainer
+from utils.workloads import data, generation, language_task, models
+from utils.workloads.language_task import Task
 
 NAME = "llama"
 DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
@@ -204,7 +205,7 @@ def plan(task: Task) -> experiment.Plan:
 
     rows = list(range(min(settings.batch, len(task.train))))
     full_batch = batches.pad(task.train, rows, length=settings.length)
-    modules = ("utils.language_task", "utils.llama")
+    modules = ("utils.workloads.language_task", "utils.llama")
     return experiment.Plan(
         f"{NAME}{task.variant}", task, task.prose, settings.steps, full_batch, draw, evaluate, modules
     )
@@ -282,7 +283,7 @@ def trained(
 ) -> Trained:
     """Return a LLaMA trained by `run`, from the cache where the same run was made before.
 
-    `source` is "generated", a folder with text, or None for what `utils.data.prose` finds.
+    `source` is "generated", a folder with text, or None for what `utils.workloads.data.prose` finds.
     Raises: ValueError when the folder or the recipe is unknown.
     """
     device = device or machine.device()

@@ -23,15 +23,16 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils import command, data, distilbert, measure, models, processes, review_task
+from utils import command, distilbert, measure, processes
 from utils.emulation.fast_half import FastHalf
 from utils.machine import facts, narrow_matmul
 from utils.parallel_ways import DDP, FSDP2, WAYS, Way, way
 from utils.processes import Place
-from utils.review_task import Task
 from utils.training import batches, training_loop
 from utils.training.recipes import recipe
 from utils.training.training_loop import Trainer
+from utils.workloads import data, models, review_task
+from utils.workloads.review_task import Task
 
 NAME = "parallel_worker"
 COLLECTIVES = {  # which argument is the full array, and the name of `utils.all_reduce`

@@ -1,8 +1,9 @@
 """What a run leaves in its record: facts, bytes, rates, and curves thinned to what a figure needs."""
 
-from utils import measure, models, operations
+from utils import measure, operations
 from utils.training.batches import Batch
 from utils.training.training_loop import History, Trainer
+from utils.workloads import models
 
 CURVE, STEPS = 200, 500  # most points of the loss curve and of the step times that a record keeps
 LARGEST = 2_000  # first steps whose largest gradient a record keeps

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import torch
 
-from utils import gemm_shapes, models
+from utils import gemm_shapes
 from utils.gemm_shapes import NamedGemm
-from utils.language_task import SMALL
-from utils.review_task import FULL, SMALL_REAL
 from utils.roofline import Gemm
+from utils.workloads import models
+from utils.workloads.language_task import SMALL
+from utils.workloads.review_task import FULL, SMALL_REAL
 
 SQUARE, SKINNY, ODD, DISTILBERT, LLAMA = "square", "skinny", "odd", "DistilBERT step", "LLaMA step"
 GROUPS = (SQUARE, SKINNY, ODD, DISTILBERT, LLAMA)

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from torch import nn
 
-from utils import language_task, models
 from utils.checks.fp8_training_questions import BREAK_EVEN, EXCLUDE, FP8_LM, RULE_OUT, SEEDS
 from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper, paper_table, time_limit
 from utils.seeds_needed import critical
 from utils.training.float8_linear import convert
+from utils.workloads import language_task, models
 
 check_seeds = paper(SEEDS)
 check_break_even = paper(BREAK_EVEN)

@@ -27,7 +27,7 @@ LEFT_OUT = (
     " float32; FP8 writes 16 bits; every other type writes what it reads."
 )
 
-# The shapes of the full-size experiments: 12 reviews of 512 tokens (`utils.review_task`), one text of 2,048.
+# The shapes of the full-size experiments: 12 reviews of 512 tokens (`utils.workloads.review_task`), one text of 2,048.
 _BERT, REVIEWS, REVIEW_TOKENS = NAMED["DistilBERT"], 12, 512
 _LLAMA, TEXT_TOKENS = NAMED["LLaMA 7B"], 2048
 STORIES = {  # what a reader tries first: a product in words, and as M, N, K

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from utils import machine, measure, models
+from utils import machine, measure
 from utils.emulation.fast_half import HALVES
-from utils.readers import Again, Compiled, Dynamic, Graphs, Static
 from utils.training import recipes
 from utils.training.recipes import PLAIN, RECIPES, Recipe
+from utils.workloads import models
+from utils.workloads.decoders import Again, Compiled, Dynamic, Graphs, Static
 
 FLOAT32 = RECIPES["32-true"]
 

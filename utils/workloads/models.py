@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from utils.data import hub_reachable
-from utils.vocabulary import BEGIN, END
+from utils.workloads.data import hub_reachable
+from utils.workloads.tokenizers import BEGIN, END
 
 DISTILBERT = "distilbert-base-uncased"
 CPU = torch.device("cpu")

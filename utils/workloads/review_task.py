@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from utils import data, models, vocabulary
 from utils.training.batches import Tokens
 from utils.training.training_loop import Schedule
+from utils.workloads import data, models, tokenizers
 
 TRAINED_WEIGHTS_RATE = 5e-5  # a learning rate for weights that know something already
 
@@ -139,12 +139,12 @@ def prepare(
 
 def _tokenizer(texts: list[str], settings: Settings):
     if settings.entries is None:
-        return vocabulary.words(texts, max_length=settings.max_length)
-    return vocabulary.byte_pairs(
+        return tokenizers.words(texts, max_length=settings.max_length)
+    return tokenizers.byte_pairs(
         texts, entries=settings.entries, max_length=settings.max_length, keep_end=settings.keep_end
     )
 
 
 def _tokens(tokenizer, part: data.Part, settings: Settings) -> Tokens:
-    ids = vocabulary.encode(tokenizer, part.texts, max_length=settings.max_length) if part.texts else []
+    ids = tokenizers.encode(tokenizer, part.texts, max_length=settings.max_length) if part.texts else []
     return Tokens(ids, torch.tensor(part.labels, dtype=torch.long))

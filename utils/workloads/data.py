@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from utils import grammar
+from utils.workloads import generated_text
 
 HUB_DATASET = "stanfordnlp/imdb"
 IMDB = "Large Movie Review Dataset"
@@ -54,7 +54,7 @@ class Reviews:
 
     @property
     def generated(self) -> bool:
-        """Say whether the reviews come from `utils.grammar`."""
+        """Say whether the reviews come from `utils.workloads.generated_text`."""
         return self.name == "generated"
 
     @property
@@ -115,11 +115,11 @@ def reviews(folder: Path | str | None = None, *, size: str = "small") -> Reviews
 
 
 def generated_reviews(size: str = "small") -> Reviews:
-    """Return reviews from the template grammar of `utils.grammar`; some of their labels are wrong, in both parts."""
+    """Return reviews from the template grammar of `utils.workloads.generated_text`; some of their labels are wrong, in both parts."""
     train, test = GENERATED_SIZES[size]
-    mix = grammar.Mix()
-    train_texts, train_labels = grammar.reviews(train, seed=1, mix=mix)
-    test_texts, test_labels = grammar.reviews(test, seed=2, mix=mix)
+    mix = generated_text.Mix()
+    train_texts, train_labels = generated_text.reviews(train, seed=1, mix=mix)
+    test_texts, test_labels = generated_text.reviews(test, seed=2, mix=mix)
     source = f"generated reviews ({train:,} + {test:,}, {mix.wrong_label:.0%} of the labels wrong on purpose)"
     return Reviews(train_texts, train_labels, test_texts, test_labels, source, "generated")
 
@@ -262,8 +262,8 @@ def prose(folder: Path | str | None = None, *, characters: int = 200_000) -> Pro
 
 
 def generated_prose(characters: int = 200_000) -> Prose:
-    """Return stories from the template grammar of `utils.grammar`, one a line."""
-    return Prose(grammar.stories(characters, seed=0), f"generated stories ({characters:,} characters)", "generated")
+    """Return stories from the template grammar of `utils.workloads.generated_text`, one a line."""
+    return Prose(generated_text.stories(characters, seed=0), f"generated stories ({characters:,} characters)", "generated")
 
 
 def folder_prose(folder: Path, *, characters: int = 200_000) -> Prose:

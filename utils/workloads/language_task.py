@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from utils import data, models, vocabulary
 from utils.training.batches import Tokens
 from utils.training.training_loop import Schedule
+from utils.workloads import data, models, tokenizers
 
 TRAINED_WEIGHTS_RATE = 2e-5  # a learning rate for weights that know something already
 
@@ -102,11 +102,11 @@ def prepare(
         tokenizer, source = loaded.tokenizer, loaded.source
         new_model = lambda seed: models.pretrained_llama(weights).model  # noqa: E731
     else:
-        tokenizer = vocabulary.prose_pairs(text, entries=settings.entries)
+        tokenizer = tokenizers.prose_pairs(text, entries=settings.entries)
         settings = replace(settings, shape=replace(settings.shape, vocabulary=len(tokenizer)))
         source = f"random, LLaMA of {settings.shape.layers} layers of width {settings.shape.width}"
         new_model = lambda seed: models.llama(settings.shape, seed=seed)  # noqa: E731
-    train, held_out = (vocabulary.pieces(tokenizer, part, length=settings.length) for part in (text, held_out_text))
+    train, held_out = (tokenizers.pieces(tokenizer, part, length=settings.length) for part in (text, held_out_text))
     flat = torch.tensor([token for piece in held_out for token in piece])
     return Task(size, settings, tokenizer, Tokens(train), flat, held_out_text, new_model, prose, source)
 
