@@ -3,7 +3,7 @@
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, DistilBertForSequenceClassification
 
-from utils.architectures import Architecture
+from utils.cost.architectures import Architecture
 from utils.training.batches import Batch
 from utils.training.recipes import recipe
 from utils.training.training_loop import Schedule, Trainer

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from small_models import DROPOUTS, LENGTH, SMALL, batch, trainer
-from utils import activations, measure, records
-from utils.activation_tables import COPIES, TABLES
-from utils.architectures import Architecture
+from utils import measure, records
+from utils.cost import activations
+from utils.cost.activation_tables import COPIES, TABLES
+from utils.cost.architectures import Architecture
 from utils.training.batches import Batch
 from utils.training.recipes import recipe
 from utils.training.training_loop import Trainer

@@ -8,8 +8,8 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, DistilBertForSequenceClassification
 
 from small_models import config
-from utils import architectures
-from utils.architectures import Architecture
+from utils.cost import architectures
+from utils.cost.architectures import Architecture
 from utils.workloads import models
 
 PUBLISHED = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from utils import bytes_per_parameter, memory
+from utils.cost import bytes_per_parameter, memory
 
 
 def test_every_count_has_the_sum_that_was_published():

@@ -21,7 +21,7 @@ from utils.checks.debugging_questions import (
     UPDATE,
 )
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
-from utils.decide import decide
+from utils.cost.decide import decide
 from utils.nan_hunter import NanHunter
 from utils.recipe_facts import GIGABYTE
 

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from utils import token_bytes
 from utils.checks import llama, llama_questions
 from utils.checks.llama import Oracle
 from utils.checks.outcome import NOT_YET
+from utils.cost import token_bytes
 
 
 def table(questions, answers):

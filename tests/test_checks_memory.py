@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from utils import fitting
 from utils.checks import memory, memory_questions
 from utils.checks.outcome import NOT_YET
+from utils.cost import fitting
 from utils.training import eight_bit_moments
 from utils.training.recipes import recipe
 

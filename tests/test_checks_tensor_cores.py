@@ -8,8 +8,8 @@ import torch
 from utils import fake_quantize, formats
 from utils.checks import tensor_cores, tensor_cores_questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.cost.roofline import ROOFS, Gemm
 from utils.emulation import float32_matmul as precision
-from utils.roofline import ROOFS, Gemm
 from utils.widgets.shape_to_bound_facts import least_rows
 
 A100, L4, RTX = ROOFS["A100 SXM 80 GB"], ROOFS["L4"], ROOFS["RTX 4090"]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from utils import architectures, memory
-from utils.decide import BITS, MOST_CARDS, ROOF, decide
+from utils.cost import architectures, memory
+from utils.cost.decide import BITS, MOST_CARDS, ROOF, decide
+from utils.cost.roofline import ROOFS
 from utils.recipe_facts import CARDS, TASKS, advise, fits
-from utils.roofline import ROOFS
 from utils.symptoms import SYMPTOMS
 from utils.training import recipes
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from utils.decide import decide
+from utils.cost.decide import decide
 from utils.recipe_facts import CARDS, TASKS
 from utils.symptoms import SYMPTOMS
 from utils.widgets.decision_tree import DecisionTree

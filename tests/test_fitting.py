@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from utils import fitting, measure, memory
+from utils import measure
+from utils.cost import fitting, memory
 from utils.training import recipes
 from utils.training.batches import IGNORED, Batch
 from utils.training.training_loop import Schedule, Trainer

@@ -2,8 +2,8 @@
 
 import pytest
 
-from utils.fp8_casts import BFLOAT16, PUBLISHED, Layer, break_even, cast_bytes, faster, predicted_ms, square
-from utils.roofline import ROOFS, Gemm, Roof
+from utils.cost.fp8_casts import BFLOAT16, PUBLISHED, Layer, break_even, cast_bytes, faster, predicted_ms, square
+from utils.cost.roofline import ROOFS, Gemm, Roof
 from utils.training.float8_recipes import FLOAT8_RECIPES
 
 LAYER = Layer(tokens=256, inputs=512, outputs=1_024)

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from utils import fp8_speed, gemm_sweep, product_calls, records
+from utils.cost.fp8_casts import BFLOAT16, Layer, square
 from utils.emulation.float32_matmul import allowing
-from utils.fp8_casts import BFLOAT16, Layer, square
 from utils.fp8_speed import BOTH, CASTS, PARTS, PRODUCT, RECIPES, STEP, Point, Speeds
 from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe
 

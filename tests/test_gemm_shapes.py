@@ -8,9 +8,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from utils import gemm_shapes, operations
-from utils.gemm_shapes import FORWARD, INPUT, WEIGHT, NamedGemm
-from utils.roofline import INPUT_BYTES, Gemm
+from utils.cost import flops, gemm_shapes
+from utils.cost.gemm_shapes import FORWARD, INPUT, WEIGHT, NamedGemm
+from utils.cost.roofline import INPUT_BYTES, Gemm
 from utils.training import batches, training_loop
 from utils.training.recipes import recipe
 from utils.workloads import models
@@ -56,7 +56,7 @@ def test_the_operations_are_those_that_torch_counts_and_those_of_the_formula(kin
     with FlopCounterMode(display=False) as counter:
         learner.step(batch(kind))
     assert gemm_shapes.operations(found) == counter.get_total_flops()
-    assert gemm_shapes.operations(found) == operations.training_step(learner.model.config, ROWS, LENGTH)
+    assert gemm_shapes.operations(found) == flops.training_step(learner.model.config, ROWS, LENGTH)
 
 
 def test_every_weight_matrix_has_a_product_forward_and_two_backward(kind, found):

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from utils import gemm_sweep, machine, product_calls, records, sweep_shapes
+from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
 from utils.emulation.float32_matmul import allowing
 from utils.gemm_sweep import Point, Sweep
 from utils.product_calls import DTYPES, prepared
-from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
 from utils.workloads import models
 
 CPU = torch.device("cpu")

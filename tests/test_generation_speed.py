@@ -6,12 +6,13 @@ import json
 import pytest
 import torch
 
-from utils import generation_points, generation_speed, language_models, records, roofline
+from utils import generation_points, generation_speed, language_models, records
+from utils.cost import roofline
+from utils.cost.token_bytes import bytes_per_token
 from utils.generation_points import Point, Result, results
 from utils.generation_speed import of_record, record, table
 from utils.language_models import Subject
 from utils.measure import Timing
-from utils.token_bytes import bytes_per_token
 from utils.training.recipes import Recipe
 from utils.workloads import models, tokenizers
 

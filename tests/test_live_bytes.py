@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from utils import measure
-from utils.live_bytes import LiveBytes
+from utils.cost.live_bytes import LiveBytes
 
 KIB = 1024
 

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from small_models import DROPOUTS, LENGTH, SMALL, batch, trainer
-from utils import architectures, memory
-from utils.memory import Ledger
+from utils.cost import architectures, memory
+from utils.cost.memory import Ledger
 from utils.training.eight_bit_moments import Blockwise
 from utils.training.optimizers import AdamW
 from utils.training.recipes import RECIPES, recipe

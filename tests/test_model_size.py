@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.page_states import state_of
-from utils import memory
-from utils.architectures import NAMED, Architecture
+from utils.cost import memory
+from utils.cost.architectures import NAMED, Architecture
 from utils.recipe_facts import CARDS
 from utils.training import recipes
 from utils.widgets import model_size_facts as words

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from utils import operations
+from utils.cost import flops
 from utils.training import batches, training_loop
 from utils.training.recipes import recipe
 from utils.workloads import models
@@ -24,7 +24,7 @@ def counted(model, rows: int, length: int, labels: torch.Tensor) -> tuple[int, i
     ids = torch.randint(5, 30, (rows, length), generator=torch.Generator().manual_seed(0))
     with trainer.recipe.on(CPU), FlopCounterMode(display=False) as counter:
         trainer.step(batches.Batch(ids, torch.ones_like(ids), labels))
-    return counter.get_total_flops(), operations.training_step(model.config, rows, length)
+    return counter.get_total_flops(), flops.training_step(model.config, rows, length)
 
 
 @pytest.mark.parametrize(("rows", "length"), [(1, 8), (4, 16), (3, 32)])
@@ -42,4 +42,4 @@ def test_a_step_of_llama_takes_the_operations_that_torch_counts(groups):
 
 def test_another_kind_of_model_is_refused():
     with pytest.raises(ValueError, match="no formula for a gpt2; there is one for distilbert, llama"):
-        operations.training_step(type("Config", (), {"model_type": "gpt2"}), 1, 1)
+        flops.training_step(type("Config", (), {"model_type": "gpt2"}), 1, 1)

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from tests.page_states import state_of
-from utils import gemm_shapes, operations
-from utils.architectures import NAMED, of
+from utils.cost import flops, gemm_shapes
+from utils.cost.architectures import NAMED, of
+from utils.cost.fp8_casts import BFLOAT16, Layer, cast_bytes, faster
+from utils.cost.roofline import ROOFS, Gemm
 from utils.emulation.scaled_matmul import MULTIPLE
-from utils.fp8_casts import BFLOAT16, Layer, cast_bytes, faster
-from utils.roofline import ROOFS, Gemm
 from utils.training.float8_linear import HEADS, convert
 from utils.training.float8_recipes import FLOAT8_RECIPES
 from utils.widgets import precision_plan_facts as words
@@ -44,7 +44,7 @@ def plan_of(exclude=(), **kwargs):
 
 
 def test_the_operations_are_those_of_the_formula(small):
-    assert plan_of().operations == operations.training_step(small.config, TEXTS, LENGTH)
+    assert plan_of().operations == flops.training_step(small.config, TEXTS, LENGTH)
 
 
 def test_every_layer_has_the_products_that_a_step_does(small):

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 import book_rules as rules
-from utils import fp8_casts, old_chart, published, records
+from utils import old_chart, published, records
+from utils.cost import fp8_casts
+from utils.cost.roofline import ROOFS
 from utils.page_table import page_table
 from utils.published import PUBLISHED, number
 from utils.quantization import outliers
-from utils.roofline import ROOFS
 
 PAGE = rules.BOOK / "reference" / "numbers.ipynb"
 BIBLIOGRAPHY = rules.bibliography((rules.BOOK / "references.bib").read_text("utf8"))

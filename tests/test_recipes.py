@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from utils import kept, machine, measure, memory
+from utils import kept, machine, measure
+from utils.cost import memory
 from utils.emulation.fast_half import HALVES, FastHalf
 from utils.emulation.float32_matmul import restored, switches
 from utils.training import batches, recipes, training_loop

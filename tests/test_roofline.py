@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof, of_device
+from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof, of_device
 
 ROUND = Roof("round numbers", {"float32": 1.0, "float8": 4.0}, 100.0, "made up", measured=True)
 SIZES = (1, 2, 7, 64, 1000)

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from utils import llama
+from utils.cost.token_bytes import kv_bytes
 from utils.formats import FORMATS
 from utils.quantization.integers import quantize
 from utils.quantization.kv_cache import CACHE_FORMATS, rounded_cache
-from utils.token_bytes import kv_bytes
 from utils.workloads import models
 
 SHAPE = models.LlamaShape(

@@ -1,4 +1,4 @@
-"""ShapeToBound in Python: its numbers are those of `utils.roofline`, and what it says of them follows from them."""
+"""ShapeToBound in Python: its numbers are those of `utils.cost.roofline`, and what it says of them follows from them."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import torch
 
 from tests.page_states import state_of
 from utils import gemm_sweep, records
-from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
+from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
 from utils.widgets import shape_to_bound_facts as words
 from utils.widgets.shape_to_bound import ShapeToBound
 from utils.workloads import models, review_task

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 import torch
 
-from utils import architectures, token_bytes
-from utils.token_bytes import TokenBytes, bytes_per_token, kv_bytes, predicted
+from utils.cost import architectures, token_bytes
+from utils.cost.token_bytes import TokenBytes, bytes_per_token, kv_bytes, predicted
 from utils.workloads import models
 
 SHAPE = models.LlamaShape(vocabulary=40, width=16, layers=3, heads=4, groups=2, hidden=32, positions=24, tied=False)

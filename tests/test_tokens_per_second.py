@@ -9,10 +9,10 @@ import torch
 
 from tests.page_states import state_of
 from utils import generation_speed
-from utils.architectures import NAMED, Architecture
+from utils.cost.architectures import NAMED, Architecture
+from utils.cost.roofline import ROOFS, Roof
+from utils.cost.token_bytes import predicted
 from utils.language_models import Subject
-from utils.roofline import ROOFS, Roof
-from utils.token_bytes import predicted
 from utils.widgets.tokens_per_second import TokensPerSecond
 from utils.widgets.tokens_per_second_facts import (
     FORMATS,

@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass, replace
 
 import torch
 
-from utils import command, experiment, fitting, llama, measure, recorded, records
+from utils import command, experiment, llama, measure, recorded, records
 from utils.capstone_plans import Plan, Problem, forecast, named, problem, refuse
+from utils.cost import fitting
 from utils.exception_text import first_line
 from utils.training.training_loop import Trainer
 from utils.workloads import models

@@ -8,10 +8,10 @@ Beside `utils.capstone_plans`, whose source decides which records a run may take
 
 from dataclasses import replace
 
-from utils import activations
-from utils.activation_tables import COPIES
-from utils.architectures import Architecture
 from utils.capstone_plans import SIZES, Plan, Problem, forecast
+from utils.cost import activations
+from utils.cost.activation_tables import COPIES
+from utils.cost.architectures import Architecture
 from utils.training.recipes import recipe
 
 KINDS = {  # the beginning of what a row of `activation_tables` is called: its kind

@@ -17,10 +17,11 @@ from types import SimpleNamespace
 
 import torch
 
-from utils import activations, machine, measure, memory, operations
-from utils.architectures import Architecture
-from utils.live_bytes import LiveBytes
-from utils.memory import Ledger
+from utils import machine, measure
+from utils.cost import activations, flops, memory
+from utils.cost.architectures import Architecture
+from utils.cost.live_bytes import LiveBytes
+from utils.cost.memory import Ledger
 from utils.training import batches
 from utils.training.eight_bit_moments import Blockwise
 from utils.training.optimizers import Nearest
@@ -262,7 +263,7 @@ def _parts(plan: Plan, given: Problem, ledger: Ledger) -> dict[str, float]:
         vocab_size=shape.vocabulary,
     )
     twice = 4 / 3 if plan.checkpointing else 1
-    done = twice * operations.training_step(config, plan.batch, given.length)
+    done = twice * flops.training_step(config, plan.batch, given.length)
     without = replace(plan, checkpointing=False)
     kept = forecast(without, replace(given, card=Card("", 0))).ledger if plan.checkpointing else ledger
     return {

@@ -32,7 +32,7 @@ CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the m
     *("utils.emulation.float32_matmul", "utils.training.float8_linear", "utils.training.float8_recipes", "utils.emulation.scaled_matmul", "utils.emulation.scaled_tensor"),
 )
 CODE_OF_A_RECORD = (
-    *(*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.operations", "utils.results"),
+    *(*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.cost.flops", "utils.results"),
     *("utils.workloads.generation", "utils.workloads.decoders"),  # a LLaMA is timed as it writes
 )
 CHECKPOINT_EVERY = 200  # steps

@@ -22,11 +22,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from utils import command, gemm_sweep, machine, measure, product_calls, records
+from utils.cost.fp8_casts import BFLOAT16, PUBLISHED, Layer, cast_bytes, square
 from utils.emulation.float32_matmul import allowing
 from utils.emulation.scaled_matmul import scaled_matmul, transposed, why_emulated
 from utils.emulation.scaled_tensor import Scaled, quantize
 from utils.exception_text import of_compiler
-from utils.fp8_casts import BFLOAT16, PUBLISHED, Layer, cast_bytes, square
 from utils.product_calls import Call
 from utils.training.float8_linear import Float8Linear
 from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe, Operand

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import command, machine, measure, records
+from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof, of_device
 from utils.emulation.float32_matmul import allowing
 from utils.product_calls import DTYPES, Call, prepared
-from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof, of_device
 from utils.sweep_shapes import GROUPS, families
 
 NAME = "gemm_sweep"

@@ -1,7 +1,7 @@
 """What is timed when a LLaMA writes: each format of its weights, each way to generate, in turns.
 
 A step of generation reads every weight once, so the limit is the bandwidth of memory: that of the data sheet where
-`utils.roofline` knows the device, else that of a large copy on this machine, measured in the same run. A model of a few
+`utils.cost.roofline` knows the device, else that of a large copy on this machine, measured in the same run. A model of a few
 megabytes stays in a CPU's caches: it can be above that limit, and what bounds it is the work around its products.
 A time in a dtype that the device emulates would say nothing: it is left out.
 """
@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import gemm_sweep, llama, machine, measure
+from utils.cost.roofline import of_device
+from utils.cost.token_bytes import bytes_per_token, kv_bytes
 from utils.exception_text import of_compiler
 from utils.language_models import Subject
 from utils.quantization.weight_formats import converted, weight_format, weight_report
-from utils.roofline import of_device
-from utils.token_bytes import bytes_per_token, kv_bytes
 from utils.training.recipes import RECIPES, Recipe
 from utils.workloads import generation
 from utils.workloads.generation import WAYS, Writer

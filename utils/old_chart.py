@@ -8,7 +8,7 @@ conventional/distilbert-movie-review/mixed-precision-experiment, commit a099246.
 
 from dataclasses import dataclass
 
-from utils.operations import training_step
+from utils.cost.flops import training_step
 
 TRAINED, VALIDATED, TESTED = 35_000, 5_000, 10_000  # reviews
 LENGTH, EPOCHS = 512, 3  # tokens of each review, with its padding

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import torch
 
 from utils import machine
+from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm
 from utils.emulation.float32_matmul import allowing
 from utils.exception_text import in_a_line
-from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm
 
 TORCH = {
     "float64": torch.float64,

@@ -1,6 +1,7 @@
 """What a run leaves in its record: facts, bytes, rates, and curves thinned to what a figure needs."""
 
-from utils import measure, operations
+from utils import measure
+from utils.cost import flops
 from utils.training.batches import Batch
 from utils.training.training_loop import History, Trainer
 from utils.workloads import models
@@ -65,7 +66,7 @@ def rates(trainer: Trainer, history: History) -> dict:
     seconds, config = sum(history.milliseconds) / 1e3, trainer.model.config
     sizes = [(*map(int, size.split("x")), count) for size, count in history.sizes.items()]
     padded = sum(rows * length * count for rows, length, count in sizes)
-    done = sum(operations.training_step(config, rows, length) * count for rows, length, count in sizes)
+    done = sum(flops.training_step(config, rows, length) * count for rows, length, count in sizes)
     with trainer.recipe.on(trainer.device):
         reached = measure.matmul_tflops(trainer.recipe.arithmetic, device=trainer.device)
     rate = measure.tflops(done, 1e3 * seconds, limit=reached)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import torch
 
-from utils import gemm_shapes
-from utils.gemm_shapes import NamedGemm
-from utils.roofline import Gemm
+from utils.cost import gemm_shapes
+from utils.cost.gemm_shapes import NamedGemm
+from utils.cost.roofline import Gemm
 from utils.workloads import models
 from utils.workloads.language_task import SMALL
 from utils.workloads.review_task import FULL, SMALL_REAL

@@ -1,4 +1,4 @@
-"""DecisionTree in a real browser: the page decides as `utils.decide` does, and a reader can ask for other things."""
+"""DecisionTree in a real browser: the page decides as `utils.cost.decide` does, and a reader can ask for other things."""
 
 import itertools
 
@@ -14,7 +14,7 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils.decide import decide
+from utils.cost.decide import decide
 from utils.recipe_facts import CARDS, TASKS
 from utils.symptoms import SYMPTOMS
 from utils.widgets import decision_tree_facts as words

@@ -15,8 +15,8 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils import memory
-from utils.architectures import NAMED, Architecture
+from utils.cost import memory
+from utils.cost.architectures import NAMED, Architecture
 from utils.recipe_facts import CARDS
 from utils.widgets import model_size_facts as words
 from utils.widgets.model_size import ModelSize

@@ -15,8 +15,8 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils.architectures import Architecture
-from utils.roofline import Roof
+from utils.cost.architectures import Architecture
+from utils.cost.roofline import Roof
 from utils.widgets.amounts import few_digits
 from utils.widgets.tokens_per_second import TokensPerSecond
 from utils.widgets.tokens_per_second_facts import FORMATS, LLAMAS, PUBLISHED, SHEETS, card_text

@@ -22,7 +22,7 @@ check_births = choice_table(
     BIRTHS,
     says="Five births, five kinds: forward, backward, in a mask that was meant, in a loss, and in the update.",
 )
-check_recipes = choice_table(RECIPES, says="Those are the answers of utils.decide.")
+check_recipes = choice_table(RECIPES, says="Those are the answers of utils.cost.decide.")
 check_expected = paper(EXPECTED)
 
 

@@ -1,4 +1,4 @@
-// The decision of DecisionTree: `utils.decide.decide` in the page's language. Bytes are BigInt, as in a ledger.
+// The decision of DecisionTree: `utils.cost.decide.decide` in the page's language. Bytes are BigInt, as in a ledger.
 
 const dtFits = (total, room) => 10n * total <= 9n * room;
 const dtSum = (items) => Object.values(items).reduce((sum, bytes) => sum + bytes, 0n);

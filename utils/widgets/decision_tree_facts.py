@@ -1,13 +1,13 @@
 """What DecisionTree says: the questions on the way to a recipe, their answers, and the tables of its page.
 
-The decision is that of `utils.decide`, and again, in the page's language, of `dtDecide` in decision_tree_decide.js; the
+The decision is that of `utils.cost.decide`, and again, in the page's language, of `dtDecide` in decision_tree_decide.js; the
 sentences are those of decision_tree_words.js.
 """
 
-from utils.architectures import NAMED
-from utils.decide import BITS, MOST, MOST_CARDS, ROOF, Decision
+from utils.cost.architectures import NAMED
+from utils.cost.decide import BITS, MOST, MOST_CARDS, ROOF, Decision
+from utils.cost.roofline import ROOFS
 from utils.recipe_facts import CARDS, TASKS, suited
-from utils.roofline import ROOFS
 from utils.symptoms import HERE, SYMPTOMS
 from utils.widgets import model_size_facts
 from utils.widgets.amounts import bytes_text, few_digits

@@ -1,6 +1,6 @@
 """What ModelSize says of a training step: the changes that it tries, its sentences, and the tables of its page.
 
-The bytes are those of `utils.memory.predict`, and again, in the page's language, of `msLedger` in
+The bytes are those of `utils.cost.memory.predict`, and again, in the page's language, of `msLedger` in
 model_size_bytes.js; the sentences are those of model_size_words.js. Importing this needs no torch.
 """
 
@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from utils.architectures import NAMED, Architecture
+from utils.cost.architectures import NAMED, Architecture
 from utils.recipe_facts import CARDS, fits, room_of
 from utils.widgets.amounts import bytes_text
 
@@ -45,7 +45,7 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained, how, and on which cards: the arguments of `utils.memory.predict`, and a card.
+    """What is trained, how, and on which cards: the arguments of `utils.cost.memory.predict`, and a card.
 
     `memory`: of one card in GB, 0 for the least that it is sold with.
     """
@@ -66,8 +66,8 @@ class Plan:
 
     @property
     def ledger(self):
-        """The `utils.memory.Ledger` of one card."""
-        from utils.memory import predict
+        """The `utils.cost.memory.Ledger` of one card."""
+        from utils.cost.memory import predict
 
         settings = {name: value for name, value in vars(self).items() if name not in ("architecture", "card", "memory")}
         return predict(self.architecture, settings.pop("recipe"), **settings, device=CARDS[self.card].device)
@@ -84,7 +84,7 @@ class Plan:
     @property
     def largest_batch(self) -> int:
         """The largest batch that fits, 0 if none does, at most `MOST`."""
-        from utils.fitting import largest_batch
+        from utils.cost.fitting import largest_batch
 
         return largest_batch(lambda batch: self.fits(replace(self, batch=batch).ledger.total), most=MOST)
 
@@ -141,7 +141,7 @@ COSTS = {  # of each change
 
 def facts() -> dict:
     """Give everything that the page needs to compute and to name the bytes, as JSON values."""
-    from utils.memory import widget_data
+    from utils.cost.memory import widget_data
 
     data = widget_data()
     copies = data["copies"]

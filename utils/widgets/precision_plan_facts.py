@@ -2,7 +2,7 @@
 
 A linear layer has three products a step; with R rows of tokens, [R, K] @ [K, N] and its two gradients. In FP8 each
 operand is quantised before it is multiplied, and that traffic counts. The numbers are limits by the roofline of a data
-sheet (`utils.roofline`), no measurements; the page has them again, in precision_plan_numbers.js.
+sheet (`utils.cost.roofline`), no measurements; the page has them again, in precision_plan_numbers.js.
 """
 
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import prod
 
-from utils.architectures import NAMED, Architecture
-from utils.roofline import ROOFS, Gemm, Roof
+from utils.cost.architectures import NAMED, Architecture
+from utils.cost.roofline import ROOFS, Gemm, Roof
 from utils.widgets.amounts import few_digits
 from utils.widgets.shape_to_bound_facts import time_text
 
@@ -67,7 +67,7 @@ KINDS = {
         ),
     ),
 }
-# Bytes that casts move for each value of x, of the weight and of dy: those of `utils.fp8_casts.cast_bytes`, kept apart
+# Bytes that casts move for each value of x, of the weight and of dy: those of `utils.cost.fp8_casts.cast_bytes`, kept apart
 # from torch. x and dy are there in 16 bits, the weight in float32; FP8 is written plain and transposed, with scales.
 CASTS = {
     "fp8-unscaled": (4, 6, 4),

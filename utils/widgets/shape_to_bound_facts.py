@@ -1,6 +1,6 @@
 """What ShapeToBound says of a product under a roof: times, the row count that reaches the ridge, what its type changes.
 
-The numbers are those of `utils.roofline`, and again, in the page's language, of shape_to_bound_roof.js; the sentences
+The numbers are those of `utils.cost.roofline`, and again, in the page's language, of shape_to_bound_roof.js; the sentences
 are those of shape_to_bound_words.js. Importing this needs no torch.
 """
 
@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil
 
-from utils.architectures import NAMED
+from utils.cost.architectures import NAMED
+from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
 from utils.recipe_facts import TYPES
-from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
 from utils.widgets.amounts import few_digits
 
 MOST = 2**17  # of M, N and K: all counts are then exact in a page's numbers too

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 
 import traitlets
 
-from utils.architectures import Architecture
+from utils.cost.architectures import Architecture
+from utils.cost.roofline import Roof, of_device
 from utils.recipe_facts import GIGABYTE
 from utils.records import Record
-from utils.roofline import Roof, of_device
 from utils.widgets.amounts import few_digits
 from utils.widgets.book_widget import BookWidget
 from utils.widgets.tokens_per_second_facts import (
@@ -29,7 +29,7 @@ from utils.widgets.tokens_per_second_facts import (
 class TokensPerSecond(BookWidget):
     """Set a LLaMA, its weights and a card; the page answers with the bytes of a step and the tokens a second at most.
 
-    `model`: a LLaMA of `utils.architectures.NAMED`, or one of `models`. `weights`: one of `FORMATS`. `card`: a data
+    `model`: a LLaMA of `utils.cost.architectures.NAMED`, or one of `models`. `weights`: one of `FORMATS`. `card`: a data
     sheet of `SHEETS`, or one of the measured `roofs` that the page brings along. `batch`: 1 to 1,024 texts; `context`:
     1 to 131,072 tokens before the one that is written. `kv_bits`: 8 or 4 bits for keys and values, 0 for those that are
     computed with. `head`: the head in the format of the weights too. `recorded`: points, each with model, weights,

@@ -10,7 +10,7 @@ export const tpModel = ({ models }, name) => models.find(([known]) => known === 
 export const tpFormat = ({ formats }, name) => formats.find((format) => format.name === name);
 export const tpCard = ({ cards }, name) => cards.find((card) => card.name === name);
 
-/** What a step moves, in bytes: { weights, cacheRead, cacheWritten, total }, as `utils.token_bytes.predicted`. */
+/** What a step moves, in bytes: { weights, cacheRead, cacheWritten, total }, as `utils.cost.token_bytes.predicted`. */
 export function tpMoved(sizes, format, { batch, context, kv_bits: kv, head }) {
   const { width: D, hidden: F, vocabulary: V, layers, heads, groups, tied } = sizes;
   const G = groups * (D / heads);

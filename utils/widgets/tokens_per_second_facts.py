@@ -1,15 +1,15 @@
 """What TokensPerSecond predicts: the bytes of a step, the tokens a second that card and model allow, and what was read.
 
-The bytes are those of `utils.token_bytes.predicted`, and again, in the page's language, of tokens_per_second_bytes.js;
+The bytes are those of `utils.cost.token_bytes.predicted`, and again, in the page's language, of tokens_per_second_bytes.js;
 the sentences are those of tokens_per_second_words.js. torch is imported only where bytes are asked for.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from utils.architectures import NAMED, Architecture
+from utils.cost.architectures import NAMED, Architecture
+from utils.cost.roofline import ROOFS, Roof
 from utils.recipe_facts import CARDS, GIGABYTE
-from utils.roofline import ROOFS, Roof
 from utils.widgets.amounts import bytes_text, few_digits
 from utils.widgets.shape_to_bound_facts import device_label, time_text
 
@@ -101,8 +101,8 @@ class Case:
 
     @property
     def moved(self):
-        """The `utils.token_bytes.TokenBytes` of a step."""
-        from utils.token_bytes import predicted
+        """The `utils.cost.token_bytes.TokenBytes` of a step."""
+        from utils.cost.token_bytes import predicted
 
         return predicted(
             self.architecture,

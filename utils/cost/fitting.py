@@ -13,8 +13,9 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
-from utils import measure, memory
-from utils.live_bytes import LiveBytes
+from utils import measure
+from utils.cost import memory
+from utils.cost.live_bytes import LiveBytes
 from utils.training.batches import IGNORED, Batch
 from utils.training.recipes import Recipe
 from utils.training.training_loop import Trainer

@@ -11,8 +11,8 @@ from math import prod
 
 import torch
 
-from utils.activation_tables import TABLES, Saved
-from utils.architectures import Architecture
+from utils.cost.activation_tables import TABLES, Saved
+from utils.cost.architectures import Architecture
 from utils.training.recipes import Recipe
 
 DEVICES = ("cpu", "cuda")

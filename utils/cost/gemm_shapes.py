@@ -18,7 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from utils.roofline import Gemm
+from utils.cost.roofline import Gemm
 
 _aten = torch.ops.aten
 # Where the two factors stand among the arguments of an operation.

@@ -18,7 +18,7 @@ Kernels that do one thing at a time move more. All of this is a model; what a de
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from utils.roofline import Gemm, Roof
+from utils.cost.roofline import Gemm, Roof
 from utils.scaling import SCALINGS
 from utils.training.float8_recipes import Float8Recipe, float8_recipe
 

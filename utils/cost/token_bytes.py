@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from utils import architectures, measure
-from utils.architectures import Architecture
+from utils import measure
+from utils.cost import architectures
+from utils.cost.architectures import Architecture
 
 
 @dataclass(frozen=True)

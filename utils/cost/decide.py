@@ -4,16 +4,16 @@
     print(decision)
     decision.recipe, decision.taken, decision.total
 
-The rules are those of `utils.recipe_facts`, and the bytes those of `utils.memory`. A tenth of the memory is left for
+The rules are those of `utils.recipe_facts`, and the bytes those of `utils.cost.memory`. A tenth of the memory is left for
 what a ledger does not count. Bytes of one card; 1 GB = 1e9 bytes.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from utils import architectures, memory, token_bytes
+from utils.cost import architectures, memory, token_bytes
+from utils.cost.roofline import ROOFS
 from utils.recipe_facts import CARDS, GIGABYTE, TASKS, fits, room_of, suited
-from utils.roofline import ROOFS
 
 MOST = 1_000_000  # of a batch and a length
 MOST_CARDS = 1024

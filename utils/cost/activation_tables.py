@@ -1,7 +1,7 @@
 """Which tensors autograd saves in the training of a DistilBERT, a GPT-2 and a LLaMA, as tables of sizes.
 
 Tensors that two operations share have one row; parameters have none. What holds on a CPU is measured in the tests of
-`utils.activations`, which computes with these tables; what a GPU does otherwise is marked "cuda".
+`utils.cost.activations`, which computes with these tables; what a GPU does otherwise is marked "cuda".
 
 Sizes are products of dimensions, one letter each: B texts, S tokens of a text, and those of `Architecture.dimensions`.
 """

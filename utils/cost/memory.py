@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from utils import activations, architectures, measure
-from utils.activation_tables import COPIES
-from utils.architectures import Architecture
+from utils import measure
+from utils.cost import activations, architectures
+from utils.cost.activation_tables import COPIES
+from utils.cost.architectures import Architecture
 from utils.training.eight_bit_moments import Blockwise
 from utils.training.recipes import RECIPES, Recipe
 from utils.training.recipes import recipe as recipe_called
