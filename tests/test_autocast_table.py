@@ -7,10 +7,21 @@ import torch
 import torch.nn.functional as F
 from torch import linalg as L
 
-from utils import autocast_table
-from utils.autocast_docs import DOCUMENTED, ERROR, FOLLOWS, NARROW, NATIVE, PROMOTE, RULES, UNLISTED, WIDE, documented
-from utils.autocast_operations import OPERATIONS, Operation
-from utils.autocast_table import ask_without_gpu, measure
+from utils.diagnostics import autocast_table
+from utils.diagnostics.autocast_docs import (
+    DOCUMENTED,
+    ERROR,
+    FOLLOWS,
+    NARROW,
+    NATIVE,
+    PROMOTE,
+    RULES,
+    UNLISTED,
+    WIDE,
+    documented,
+)
+from utils.diagnostics.autocast_operations import OPERATIONS, Operation
+from utils.diagnostics.autocast_table import ask_without_gpu, measure
 
 BF16, F16 = torch.bfloat16, torch.float16
 

@@ -22,7 +22,7 @@ from utils.checks.debugging_questions import (
 )
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.cost.decide import decide
-from utils.nan_hunter import NanHunter
+from utils.diagnostics.nan_hunter import NanHunter
 from utils.recipe_facts import GIGABYTE
 
 RIGHT = dict(zip(BIRTHS, (EXP, SQRT, SOFTMAX, LOG, UPDATE), strict=True))

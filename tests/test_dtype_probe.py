@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from utils.dtype_probe import COMPUTE, MOVE, DtypeProbe, Recast, Stage, Summary
+from utils.diagnostics.dtype_probe import COMPUTE, MOVE, DtypeProbe, Recast, Stage, Summary
 from utils.workloads.models import LlamaShape, Shape, distilbert, llama
 
 BF16 = torch.bfloat16

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from utils import faults
-from utils.faults import FAULTS, plant, run
-from utils.nan_hunter import NanHunter
+from utils.diagnostics import faults
+from utils.diagnostics.faults import FAULTS, plant, run
+from utils.diagnostics.nan_hunter import NanHunter
 from utils.training.optimizers import LostUpdates
 
 ATTENTION = "distilbert.transformer.layer.{}.attention"

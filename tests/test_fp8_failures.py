@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from utils.fp8_failures import FIVE, MORE, RIGHT, attempts, overflows
+from utils.diagnostics.fp8_failures import FIVE, MORE, RIGHT, attempts, overflows
 
 
 @pytest.fixture(scope="module")

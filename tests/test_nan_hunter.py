@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from utils.diagnostics.nan_hunter import NanHunter
+from utils.diagnostics.nan_sightings import Ranges
 from utils.emulation.fast_half import FastHalf
-from utils.nan_hunter import NanHunter
-from utils.nan_sightings import Ranges
 from utils.training import float8_linear
 from utils.workloads import models
 

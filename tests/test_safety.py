@@ -12,7 +12,7 @@ FOLDERS = ("utils", "tools", "bench", "book/_ext")
 SOURCES = sorted(path for folder in FOLDERS for path in (rules.ROOT / folder).rglob("*.py"))
 LISTS = sorted({*rules.ROOT.glob("requirements*.txt"), *rules.ROOT.glob("*/*requirements.txt")})
 RUNS_CODE_WHEN_READ = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
-KNOWN = {"utils/fp8_failures.py": ["eval"]}  # of its own lines, so that the line shown is the line run
+KNOWN = {"utils/diagnostics/fp8_failures.py": ["eval"]}  # of its own lines, so that the line shown is the line run
 PINNED = re.compile(r"^[A-Za-z0-9._-]+==[A-Za-z0-9.!+_-]+( *;.*)?$")
 
 

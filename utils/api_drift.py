@@ -21,9 +21,10 @@ from dataclasses import dataclass
 
 import torch
 
-from utils import autocast_table, command, fp8_failures, machine, records
-from utils.autocast_docs import RULES
-from utils.autocast_operations import OPERATIONS
+from utils import command, machine, records
+from utils.diagnostics import autocast_table, fp8_failures
+from utils.diagnostics.autocast_docs import RULES
+from utils.diagnostics.autocast_operations import OPERATIONS
 from utils.emulation import float32_matmul
 from utils.training import precision_names
 

@@ -30,7 +30,7 @@ from utils.checks.outcome import (
     not_yet,
     time_limit,
 )
-from utils.dtype_probe import COMPUTE, DtypeProbe
+from utils.diagnostics.dtype_probe import COMPUTE, DtypeProbe
 
 TIME_LIMIT_S = 10.0
 HALF, WIDE, DOUBLE = torch.bfloat16, torch.float32, torch.float64

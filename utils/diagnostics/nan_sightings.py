@@ -13,7 +13,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils.running_module import RunningModule
+from utils.diagnostics.running_module import RunningModule
 
 FORWARD, BACKWARD, BETWEEN, UPDATE = "forward", "backward", "between backward and update", "update"
 # Their results are what the memory held before, and of the second kind the first argument is that.

@@ -1,4 +1,4 @@
-"""What can be done to a healthy training so that it goes wrong: one function a fault of `utils.faults`."""
+"""What can be done to a healthy training so that it goes wrong: one function a fault of `utils.diagnostics.faults`."""
 
 import contextlib
 import itertools

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from utils import sabotage
-from utils.nan_hunter import NanHunter
-from utils.sabotage import CPU, Case
+from utils.diagnostics import sabotage
+from utils.diagnostics.nan_hunter import NanHunter
+from utils.diagnostics.sabotage import CPU, Case
 from utils.training import batches
 from utils.training.recipes import recipe
 from utils.training.training_loop import Trainer

@@ -4,7 +4,7 @@
     {row.name: row.rule for row in rows}["softmax"]  # "follows": in the dtype of its input
 
 Each operation is called three times inside the context: with float32 inputs, with inputs in the narrow dtype, and with
-a mix. The dtype of the result names its rule, a key of `utils.autocast_docs.RULES`.
+a mix. The dtype of the result names its rule, a key of `utils.diagnostics.autocast_docs.RULES`.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import torch
 
-from utils.autocast_docs import ERROR, FOLLOWS, NARROW, PROMOTE, WIDE, documented
-from utils.autocast_operations import OPERATIONS, Inputs, Operation
+from utils.diagnostics.autocast_docs import ERROR, FOLLOWS, NARROW, PROMOTE, WIDE, documented
+from utils.diagnostics.autocast_operations import OPERATIONS, Inputs, Operation
 
 
 @dataclass(frozen=True)

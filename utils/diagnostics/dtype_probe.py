@@ -19,7 +19,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils.running_module import RunningModule
+from utils.diagnostics.running_module import RunningModule
 
 CAST, COMPUTE, MOVE = "cast", "compute", "move"
 # Copy, make or look at tensors without arithmetic; views are known by their schema.

@@ -1,4 +1,4 @@
-"""The operations of `utils.autocast_table`: those that people meet in networks, each with one tiny call."""
+"""The operations of `utils.diagnostics.autocast_table`: those that people meet in networks, each with one tiny call."""
 
 import math
 from collections.abc import Callable

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from utils.nan_sightings import BACKWARD, BETWEEN, UPDATE, Look, Modules, Operations, Sighting
+from utils.diagnostics.nan_sightings import BACKWARD, BETWEEN, UPDATE, Look, Modules, Operations, Sighting
 
 INPUT, WEIGHTS = "input", "weights"  # stages: what was not finite before the step did anything
 INF, NAN = "inf", "nan"

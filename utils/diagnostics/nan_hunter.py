@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from utils.nan_sightings import BACKWARD, BETWEEN, UPDATE, Look, Modules, Operations, Ranges
-from utils.nan_trail import INPUT, NAN, WEIGHTS, Chain, Trail, Values
+from utils.diagnostics.nan_sightings import BACKWARD, BETWEEN, UPDATE, Look, Modules, Operations, Ranges
+from utils.diagnostics.nan_trail import INPUT, NAN, WEIGHTS, Chain, Trail, Values
 
 WRAPPER = "_orig_mod."  # what torch.compile puts before the names of a model's modules
 
