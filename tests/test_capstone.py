@@ -10,11 +10,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils import capstone, capstone_kept, experiment, llama, machine, records
+from utils import capstone, capstone_kept, llama, machine, records
 from utils import capstone_plans as plans
 from utils.capstone_plans import Card, Plan, Problem, forecast, named, problem, refuse
 from utils.cost import fitting, memory
 from utils.cost.live_bytes import LiveBytes
+from utils.runs import experiment
 from utils.training import training_loop
 from utils.training.recipes import KNOWN, RECIPES, recipe
 from utils.workloads import language_task, models

@@ -7,7 +7,8 @@ import os
 import pytest
 import torch
 
-from utils import command, distilbert, experiment, llama
+from utils import distilbert, llama
+from utils.runs import command_line, experiment
 from utils.training import checkpoints, training_loop
 from utils.training.recipes import Recipe, recipe
 from utils.workloads import data, language_task, models, review_task
@@ -274,7 +275,7 @@ def test_the_command_goes_on_after_an_interrupt_and_tidies_up(tiny, tmp_path, mo
         return usual(self, batch)
 
     monkeypatch.setattr(training_loop.Trainer, "step", interrupted)
-    assert distilbert.main(arguments) == command.INTERRUPTED
+    assert distilbert.main(arguments) == command_line.INTERRUPTED
     expected = "interrupted after 0 of 1 runs; the unfinished one goes on from its last checkpoint, where it has one\n"
     assert capsys.readouterr().err.endswith(expected)
     assert len(list(tmp_path.iterdir())) == 1
@@ -297,5 +298,5 @@ def test_the_command_says_in_one_line_why_it_refuses(tiny, tmp_path, capsys):
 
 
 def test_a_record_does_not_tell_the_folder(tmp_path):
-    shown = command.shown_command(["--checkpoint", str(tmp_path), "--seeds", "2"], program="llama")
+    shown = command_line.shown_command(["--checkpoint", str(tmp_path), "--seeds", "2"], program="llama")
     assert shown == "python -m utils.llama --checkpoint DIR --seeds 2"

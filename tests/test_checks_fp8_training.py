@@ -11,7 +11,7 @@ from utils.checks.fp8_training_questions import EQUAL, OTHER_NETWORK, PAPER, TWI
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.cost.fp8_casts import PUBLISHED, break_even
 from utils.cost.roofline import ROOFS
-from utils.seeds_needed import by_normal, critical, seeds_needed
+from utils.runs.seeds_needed import by_normal, critical, seeds_needed
 
 
 def test_seeds_are_those_of_the_formula():

@@ -6,12 +6,12 @@ import sys
 import pytest
 import torch
 
-from utils import command
+from utils.runs import command_line
 
 
 @pytest.fixture
 def parser():
-    parser = command.Parser("sweep", sizes="small or full")
+    parser = command_line.Parser("sweep", sizes="small or full")
     parser.add_count("--tile-rows", default=3, help="rows")
     return parser
 
@@ -27,7 +27,7 @@ def test_options_come_with_what_they_mean(parser, tmp_path):
 def test_what_was_not_said_is_filled_in(parser):
     found = parser.checked(["--device", "cpu"])
     assert (found.size, found.record) == ("small", None)
-    assert not hasattr(command.Parser("sweep").checked(["--device", "cpu"]), "size")
+    assert not hasattr(command_line.Parser("sweep").checked(["--device", "cpu"]), "size")
 
 
 def test_the_arguments_of_the_process_are_taken_where_none_are_given(parser, monkeypatch):
@@ -58,7 +58,7 @@ def test_a_folder_without_a_name_is_refused_and_not_left_out(parser):
 
 def test_the_help_says_what_the_program_is_for_and_its_defaults_as_they_are_typed(parser, monkeypatch, capsys):
     monkeypatch.setattr(sys.modules["__main__"], "__doc__", "How long a sweep takes.\n\nMore.")
-    parser = command.Parser("sweep")
+    parser = command_line.Parser("sweep")
     parser.add_names("--way", default=("up", "down"), help="where to")
     with pytest.raises(SystemExit):
         parser.checked(["--help"])
@@ -86,7 +86,7 @@ def test_the_help_says_what_the_program_is_for_and_its_defaults_as_they_are_type
     ],
 )
 def test_what_stops_a_command_from_outside_is_one_line(error, code, says, capsys):
-    @command.in_one_line("sweep", kept="two rows are kept")
+    @command_line.in_one_line("sweep", kept="two rows are kept")
     def main(arguments=None):
         raise error
 
@@ -112,7 +112,7 @@ def test_every_command_that_measures_ends_in_one_line_at_ctrl_c(name, capsys, mo
     def pressed(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command.Parser, "checked", pressed)
+    monkeypatch.setattr(command_line.Parser, "checked", pressed)
     assert importlib.import_module(f"utils.{name}").main([]) == 130
     said = capsys.readouterr().err
     assert "interrupted; " in said

@@ -10,7 +10,8 @@ import pandas
 import pytest
 import torch
 
-from utils import cache, command, distilbert, machine, records, results
+from utils import distilbert, machine, records
+from utils.runs import cache, command_line, run_facts
 from utils.training import batches, training_loop
 from utils.training.recipes import ARMS, PLAIN, recipe
 from utils.workloads import data, models, review_task
@@ -103,7 +104,7 @@ def test_half_precision_activations_take_less_than_float32_ones(task):
     for name in ("32-true", "bf16-mixed", "bf16-true"):
         chosen = recipe(name)
         trainer = training_loop.Trainer(task.new_model(0), recipe=chosen, device=CPU, schedule=TINY.schedule, steps=1)
-        totals[name] = results.saved_bytes(trainer, distilbert.full_batch(task)).total
+        totals[name] = run_facts.saved_bytes(trainer, distilbert.full_batch(task)).total
     assert totals["bf16-true"] < totals["bf16-mixed"] < totals["32-true"]
 
 
@@ -112,7 +113,7 @@ def test_counting_saved_bytes_leaves_the_attention_as_it_was(task):
         model = task.new_model(0)
         model.set_attn_implementation(attention)
         trainer = training_loop.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1)
-        results.saved_bytes(trainer, distilbert.full_batch(task))
+        run_facts.saved_bytes(trainer, distilbert.full_batch(task))
         assert model.config._attn_implementation == attention
 
 
@@ -439,7 +440,7 @@ def test_a_run_of_another_width_is_another_experiment_and_trained_weights_have_t
 
 def test_no_folder_survives_in_the_recorded_command():
     arguments = ["--data", "/home/me/d", "--weights=/home/me/w", "--record", "--seeds", "2"]
-    shown = command.shown_command(arguments, program="distilbert")
+    shown = command_line.shown_command(arguments, program="distilbert")
     assert shown == "python -m utils.distilbert --data DIR --weights=DIR --record --seeds 2"
 
 

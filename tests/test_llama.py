@@ -9,9 +9,10 @@ import sys
 import pytest
 import torch
 
-from utils import cache, llama, machine, records
+from utils import llama, machine, records
 from utils.formats import FORMATS
 from utils.quantization.rounded_weights import rounded
+from utils.runs import cache
 from utils.training import batches, training_loop
 from utils.training.recipes import RECIPES, recipe
 from utils.workloads import data, generated_text, language_task, models, tokenizers

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from utils import published
 from utils.quantization.outliers import ARMS, OUTLIERS, damage, sweep, with_outlier
+from utils.runs import published
 
 # `published` has the relative error of the rest, and for "E4M3 tensor" the share that became zero. They were measured
 # with another draw, so what hangs on the largest values of a draw agrees to some percent only.

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 import book_rules as rules
-from utils import old_chart, published, records
+from utils import records
 from utils.cost import fp8_casts
 from utils.cost.roofline import ROOFS
-from utils.page_table import page_table
-from utils.published import PUBLISHED, number
 from utils.quantization import outliers
+from utils.runs import published, raschka2023
+from utils.runs.published import PUBLISHED, number
+from utils.runs.tables import page_table
 
 PAGE = rules.BOOK / "reference" / "numbers.ipynb"
 BIBLIOGRAPHY = rules.bibliography((rules.BOOK / "references.bib").read_text("utf8"))
@@ -55,7 +56,7 @@ def test_every_number_stands_on_the_page():
 
 def test_what_other_modules_hold_is_not_typed_again():
     source = Path(published.__file__).read_text("utf8")
-    held = [f"{run.minutes:.2f}" for run in old_chart.RUNS] + [f"{run.accuracy:.2f}" for run in old_chart.RUNS]
+    held = [f"{run.minutes:.2f}" for run in raschka2023.RUNS] + [f"{run.accuracy:.2f}" for run in raschka2023.RUNS]
     held += [
         "104.9",
         "155.58",

@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from utils import kept, machine, measure
+from utils import machine, measure
 from utils.cost import memory
 from utils.emulation.fast_half import HALVES, FastHalf
 from utils.emulation.float32_matmul import restored, switches
+from utils.runs import trained_models
 from utils.training import batches, recipes, training_loop
 from utils.training.float8_linear import Float8Linear
 from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe
@@ -401,4 +402,4 @@ def _stepped(name: str, batch: batches.Batch) -> training_loop.Trainer:
 
 def test_a_model_with_fp8_layers_is_not_kept():
     with pytest.raises(ValueError, match="a model trained in fp8-delayed is not kept: its FP8 layers would be lost"):
-        kept.kept(None, recipes.recipe("fp8-delayed"), seed=0, device=CPU, load=None)
+        trained_models.kept(None, recipes.recipe("fp8-delayed"), seed=0, device=CPU, load=None)

@@ -10,7 +10,8 @@ import sys
 import pytest
 import torch
 
-from utils import command, distilbert, experiment, recorded, records
+from utils import distilbert, recorded, records
+from utils.runs import command_line, experiment
 from utils.training import training_loop
 from utils.training.recipes import ARMS, recipe
 from utils.workloads import data, models, review_task
@@ -170,7 +171,7 @@ def test_a_command_that_is_killed_goes_on_where_it_was(tiny, tmp_path, capsys):
 
 
 def test_all_are_the_arms_of_the_comparison():
-    options = command.parse(["--recipe", "all", "16-true-master", "32-true"], program="distilbert", recipes=())
+    options = command_line.parse(["--recipe", "all", "16-true-master", "32-true"], program="distilbert", recipes=())
     assert [chosen.name for chosen in options.recipes] == [*ARMS, "16-true-master"]
 
 
@@ -193,4 +194,4 @@ def test_an_arm_that_torch_cannot_run_here_is_named_and_the_others_go_on(tiny, t
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0:00"), (61, "1:01"), (599.7, "10:00"), (3_661, "1:01:01")])
 def test_durations_are_minutes_and_seconds(seconds, text):
-    assert command.duration(seconds) == text
+    assert command_line.duration(seconds) == text

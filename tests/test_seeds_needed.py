@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from utils import measure
-from utils.seeds_needed import (
+from utils.runs.seeds_needed import (
     by_normal,
     critical,
     ruled_out,

@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 import torch
 
-from utils import accumulated_llama, command, llama, machine, records
+from utils import accumulated_llama, llama, machine, records
 from utils.accumulated_llama import LongSum, Row
 from utils.emulation.accumulators import ACCUMULATORS, Accumulator, stochastic_float16
 from utils.fake_quantize import fake_quantize
 from utils.formats import FORMATS, FloatFormat
 from utils.microscope import ways_to_multiply
 from utils.microscope.ways_to_multiply import Way
+from utils.runs import command_line
 
 NAME = "accumulation_error"
 COUNTS = {"small": tuple(2**k for k in range(8, 15)), "full": tuple(2**k for k in range(8, 17))}  # K
@@ -168,12 +169,12 @@ def _curves(points: list[Point], inputs: str) -> str:
         errors = [own[k].error if k in own else None for k in counts]
         lines.append((way, *("-" if each is None else f"{each:.1e}" for each in errors)))
         notes += [f"{way}: {point.note}" for point in own.values() if point.note]
-    return "\n".join([command.columns(lines), *notes])
+    return "\n".join([command_line.columns(lines), *notes])
 
 
 def _rows(found: list) -> str:
     texts = [tuple(f"{v:.6g}" if isinstance(v, float) else str(v) for v in asdict(row).values()) for row in found]
-    return command.columns([tuple(asdict(found[0])), *texts])
+    return command_line.columns([tuple(asdict(found[0])), *texts])
 
 
 def record(
@@ -209,12 +210,12 @@ def of_record(record: records.Record) -> dict[str, list]:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command.Parser(NAME, sizes="small: K to 16,384; full: to 65,536")
+    parser = command_line.Parser(NAME, sizes="small: K to 16,384; full: to 65,536")
     parser.add_argument("--data", metavar="DIR", help="folder with prose for the LLaMA; default: generated")
     return parser.checked(arguments)
 
 
-@command.in_one_line(NAME)
+@command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
@@ -222,8 +223,8 @@ def main(arguments: list[str] | None = None) -> int:
         # The models of accumulators are the same everywhere, and so is the LLaMA that runs in them.
         trained = llama.trained(options.data or "generated", device=torch.device("cpu"))
     except (ValueError, OSError) as error:
-        return command.complain(NAME, str(error), 2)
-    print(command.first_lines(options.device, size=options.size, data=trained.record.data), flush=True)
+        return command_line.complain(NAME, str(error), 2)
+    print(command_line.first_lines(options.device, size=options.size, data=trained.record.data), flush=True)
     parts = {}
     for name, found in everything(trained, size=options.size, device=options.device):
         parts[name] = found

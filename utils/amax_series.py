@@ -15,7 +15,8 @@ from functools import partial
 import torch
 from torch import nn
 
-from utils import command, distilbert, experiment, llama, machine, records
+from utils import distilbert, llama, machine, records
+from utils.runs import command_line, experiment
 from utils.training import training_loop, watch
 from utils.training.layer_names import layer_of
 from utils.training.recipes import Recipe, recipe
@@ -183,7 +184,7 @@ def table(record: records.Record) -> str:
             most = f"{factor:.2f} times at step {step}" if count else "-"
             shown = (f"{value:.3g}" for value in (values[0], max(values), values[-1]))
             rows.append((f"{kind} {name}", *shown, str(count), most))
-    return command.columns(rows)
+    return command_line.columns(rows)
 
 
 def planned(model: str, *, size: str, folder: str | None = None) -> experiment.Plan:
@@ -200,10 +201,10 @@ def planned(model: str, *, size: str, folder: str | None = None) -> experiment.P
     return llama.plan(language_task.prepare(prose, size=size, settings=settings))
 
 
-@command.in_one_line(NAME)
+@command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    parser = command.Parser(NAME, sizes="small or full")
+    parser = command_line.Parser(NAME, sizes="small or full")
     parser.add_argument("--model", default=MODELS[0], help=f"{' or '.join(MODELS)}; default: %(default)s")
     parser.add_argument("--recipe", default="32-true", metavar="NAME", help="default: %(default)s")
     parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")
@@ -212,8 +213,8 @@ def main(arguments: list[str] | None = None) -> int:
         chosen_recipe = recipe(options.recipe)
         plan = planned(options.model, size=options.size, folder=options.data)
     except (ValueError, OSError) as error:
-        return command.complain(NAME, str(error), 2)
-    print(command.first_lines(options.device, size=options.size, data=plan.texts.source), flush=True)
+        return command_line.complain(NAME, str(error), 2)
+    print(command_line.first_lines(options.device, size=options.size, data=plan.texts.source), flush=True)
     found = recorded_run(plan, chosen_recipe, device=options.device, shown=options.command)
     print(table(found))
     if options.record:

@@ -21,11 +21,12 @@ from dataclasses import dataclass
 
 import torch
 
-from utils import command, machine, records
+from utils import machine, records
 from utils.diagnostics import autocast_table, fp8_failures
 from utils.diagnostics.autocast_docs import RULES
 from utils.diagnostics.autocast_operations import OPERATIONS
 from utils.emulation import float32_matmul
+from utils.runs import command_line
 from utils.training import precision_names
 
 NAME = "api_drift"
@@ -296,7 +297,7 @@ def differ(recorded: records.Record, here: dict[str, str]) -> dict[str, tuple[st
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-@command.in_one_line(NAME)
+@command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     parser = argparse.ArgumentParser(prog=f"python -m utils.{NAME}", description=__doc__.partition("\n")[0])
@@ -306,9 +307,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         folder = records.check_folder(options.record) if options.record else None
     except ValueError as error:
-        return command.complain(NAME, str(error), 2)
-    found = record(shown=command.shown_command(arguments, program=NAME))
-    print(command.columns([("question", "answer"), *found.results["answers"].items()]))
+        return command_line.complain(NAME, str(error), 2)
+    found = record(shown=command_line.shown_command(arguments, program=NAME))
+    print(command_line.columns([("question", "answer"), *found.results["answers"].items()]))
     if folder:
         records.save(found, folder)
     return 0

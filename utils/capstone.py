@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass, replace
 
 import torch
 
-from utils import command, experiment, llama, measure, recorded, records
+from utils import llama, measure, recorded, records
 from utils.capstone_plans import Plan, Problem, forecast, named, problem, refuse
 from utils.cost import fitting
 from utils.exception_text import first_line
+from utils.runs import command_line, experiment
 from utils.training.training_loop import Trainer
 from utils.workloads import models
 
@@ -151,18 +152,18 @@ def _row(runs: list[Result]) -> dict[str, str]:
 def table(found: list[Result]) -> str:
     """Return `summary` as aligned text."""
     rows = summary(found)
-    return command.columns([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
+    return command_line.columns([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command.Parser(NAME, sizes="small or full", record="write one record a plan and seed")
+    parser = command_line.Parser(NAME, sizes="small or full", record="write one record a plan and seed")
     parser.add_argument("--plan", nargs="+", metavar="NAME", help="bf16-mixed-128x8: recipe, width, batch; see README")
     parser.add_count("--seeds", default=1, help="run seeds 0 to N-1")
     parser.add_argument("--data", metavar="DIR", help="folder with text; default: generated stories")
     return parser.checked(arguments)
 
 
-@command.in_one_line(NAME, kept="the plans above are done, and recorded where --record was given")
+@command_line.in_one_line(NAME, kept="the plans above are done, and recorded where --record was given")
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code: 2 where no plan could be run."""
     try:
@@ -171,16 +172,16 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = [named(name) for name in options.plan or (PLANS if options.size == "small" else ())]
         plans = chosen or filling(given)
     except (ValueError, OSError) as error:
-        return command.complain(NAME, str(error), 2)
+        return command_line.complain(NAME, str(error), 2)
     given = given.rated()
     first = {"size": options.size, "data": given.task.prose.source, "card": f"{given.card.size / 1e6:,.1f} MB"}
-    print(command.first_lines(options.device, **first), flush=True)
+    print(command_line.first_lines(options.device, **first), flush=True)
     done = []
     for result in _results(plans, given, options):
         done.append(result)
         print(f"{result.plan.name} seed {result.seed}: done", file=sys.stderr, flush=True)
     if not done:
-        return command.complain(NAME, "none of these plans can be run here; above stands why", 2)
+        return command_line.complain(NAME, "none of these plans can be run here; above stands why", 2)
     print(table(done))
     return 0
 
@@ -196,7 +197,7 @@ def _results(plans: list[Plan], given: Problem, options: argparse.Namespace) -> 
             found = options.record and recorded.find(options.record, key=key, recipe=plan.name, seed=seed)
             result = of_record(found) if found else measure_plan(plan, given, seed=seed, shown=shown)
         except (ValueError, MemoryError, RuntimeError) as error:
-            if not (isinstance(error, ValueError) or command.out_of_memory(error)):
+            if not (isinstance(error, ValueError) or command_line.out_of_memory(error)):
                 raise
             fell.add(plan)
             said = first_line(error)

@@ -14,8 +14,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from utils import command, experiment, kept, machine, measure, records, tables
-from utils.experiment import Run
+from utils import machine, measure, records
+from utils.runs import command_line, experiment, run_table, trained_models
+from utils.runs.experiment import Run
 from utils.training import batches, recipes, training_loop
 from utils.training.recipes import PLAIN, Recipe
 from utils.training.training_loop import Trainer
@@ -96,25 +97,25 @@ def summary(finished: list[records.Record]) -> list[dict[str, str]]:
         points = experiment.interval((100 * each for each in found.by_seed), digits=1, sign="+") if found else "-"
         return {"accuracy %": experiment.interval(own, digits=1), "minus 32-true": points}
 
-    return tables.summary(finished, measured=accuracy)
+    return run_table.summary(finished, measured=accuracy)
 
 
 def table(finished: list[records.Record]) -> str:
     """Return `summary` as aligned text, with a line that says what the intervals are."""
     about = f"accuracy on {finished[-1].results['n_test']:,} test reviews"
-    return tables.table(summary(finished), finished, about=about)
+    return run_table.table(summary(finished), finished, about=about)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    return command.main(arguments, program=NAME, recipes=DEFAULT_RECIPES, prepare=_prepared)
+    return command_line.main(arguments, program=NAME, recipes=DEFAULT_RECIPES, prepare=_prepared)
 
 
-def _prepared(options: command.Options) -> command.Task:
+def _prepared(options: command_line.Options) -> command_line.Task:
     reviews = data.reviews(options.data, size=options.size)
-    settings = command.widened(review_task.settings_for(options.size, reviews), options)
+    settings = command_line.widened(review_task.settings_for(options.size, reviews), options)
     task = review_task.prepare(reviews, size=options.size, settings=settings, weights=options.weights)
-    task = command.changed(task, options)
+    task = command_line.changed(task, options)
     return experiment.commanded(plan(task), options, run=partial(run, task=task), table=table)
 
 
@@ -186,7 +187,7 @@ def trained(
     device = device or machine.device()
     reviews = data.generated_reviews(size) if source == "generated" else data.reviews(source, size=size)
     task = review_task.prepare(reviews, size=size)
-    found = kept.kept(
+    found = trained_models.kept(
         plan(task),
         recipes.recipe(recipe),
         seed=seed,

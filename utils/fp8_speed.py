@@ -21,13 +21,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import command, gemm_sweep, machine, measure, product_calls, records
+from utils import gemm_sweep, machine, measure, product_calls, records
 from utils.cost.fp8_casts import BFLOAT16, PUBLISHED, Layer, cast_bytes, square
 from utils.emulation.float32_matmul import allowing
 from utils.emulation.scaled_matmul import scaled_matmul, transposed, why_emulated
 from utils.emulation.scaled_tensor import Scaled, quantize
 from utils.exception_text import of_compiler
 from utils.product_calls import Call
+from utils.runs import command_line
 from utils.training.float8_linear import Float8Linear
 from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe, Operand
 
@@ -254,7 +255,7 @@ def table(found: Speeds) -> str:
             ratios = (found.faster(layer, name, part) for part in (PRODUCT, BOTH, STEP) if name != BFLOAT16)
             shown = " / ".join("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
             rows.append((str(layer), name, *times, shown, f"{cast_bytes(layer, name) / 1e6:.3g} MB"))
-    lines = [command.columns(rows), "times as fast as bfloat16: product / product with casts / step"]
+    lines = [command_line.columns(rows), "times as fast as bfloat16: product / product with casts / step"]
     missing: dict[str, dict[str, None]] = {}
     for point in found.points:
         if point.note:
@@ -302,21 +303,21 @@ def of_record(record: records.Record) -> Speeds:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command.Parser(NAME, sizes="small or full")
+    parser = command_line.Parser(NAME, sizes="small or full")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     parser.add_argument("--compile", action="store_true", help="fuse the casts with torch.compile: minutes")
     return parser.checked(arguments)
 
 
-@command.in_one_line(NAME)
+@command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         options = _parse(arguments)
     except (ValueError, OSError) as error:
-        return command.complain(NAME, str(error), 2)
+        return command_line.complain(NAME, str(error), 2)
     where = {"device": options.device, "size": options.size}
-    print(command.first_lines(options.device, size=options.size), flush=True)
+    print(command_line.first_lines(options.device, size=options.size), flush=True)
     told = {"told": lambda layer: print(f"{layer}: done", file=sys.stderr)}
     found = measured(**where, repeats=options.repeats, compiled=options.compile, **told)
     print(table(found))

@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from utils import command, machine, measure, records
+from utils import machine, measure, records
 from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof, of_device
 from utils.emulation.float32_matmul import allowing
 from utils.product_calls import DTYPES, Call, prepared
+from utils.runs import command_line
 from utils.sweep_shapes import GROUPS, families
 
 NAME = "gemm_sweep"
@@ -245,7 +246,7 @@ def table(found: Sweep, sheet: Roof | None = None) -> str:
                 f"{100 * point.tflops / peak:.0f} %" if peak else "-",
             )
         )
-    lines = [command.columns(rows)]
+    lines = [command_line.columns(rows)]
     missing = Counter((point.dtype, point.note) for point in found.points if not point.samples)
     lines += [f"{dtype}, {count} products missing: {note}" for (dtype, note), count in missing.items()]
     lines.append(f"copy: {found.bandwidth:.3g} GB/s, read and written")
@@ -256,19 +257,19 @@ def table(found: Sweep, sheet: Roof | None = None) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command.Parser(NAME, sizes="small or full")
+    parser = command_line.Parser(NAME, sizes="small or full")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     return parser.checked(arguments)
 
 
-@command.in_one_line(NAME)
+@command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         options = _parse(arguments)
     except (ValueError, OSError) as error:
-        return command.complain(NAME, str(error), 2)
-    print(command.first_lines(options.device, size=options.size), flush=True)
+        return command_line.complain(NAME, str(error), 2)
+    print(command_line.first_lines(options.device, size=options.size), flush=True)
     where = {"device": options.device, "size": options.size}
     found = sweep(**where, repeats=options.repeats, told=lambda group: print(f"{group}: done", file=sys.stderr))
     made = record(found, **where, shown=options.command)

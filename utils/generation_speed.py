@@ -11,10 +11,11 @@ from dataclasses import asdict
 
 import torch
 
-from utils import command, language_models, machine, records
+from utils import language_models, machine, records
 from utils.generation_points import DEFAULT_WAYS, FORMATS, REPEATS, Point, Result, results
 from utils.language_models import SHAPES, TRAINED, Subject
 from utils.quantization.weight_formats import WEIGHT_FORMATS, weight_format
+from utils.runs import command_line
 from utils.workloads import generation
 from utils.workloads.generation import WAYS
 
@@ -69,7 +70,7 @@ def table(found: list[Result]) -> str:
                 rate, moved = point.tokens_per_second, point.gigabytes_per_second
                 rates = (f"{rate:,.1f}", f"{moved:.2f}", f"{100 * one.share(point):.0f} %")
             rows.append((one.format, point.way, held, *rates, *answers))
-    lines = [command.columns(rows)]
+    lines = [command_line.columns(rows)]
     lines += dict.fromkeys(f"{one.format}: {one.kernel}" for one in found)
     lines += dict.fromkeys(
         f"{one.format}, no time: {point.note}" for one in found for point in one.points if point.note
@@ -80,7 +81,7 @@ def table(found: list[Result]) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command.Parser(PROGRAM, sizes="small or full", record="write a record of each format")
+    parser = command_line.Parser(PROGRAM, sizes="small or full", record="write a record of each format")
     parser.add_names("--format", default=FORMATS, help=", ".join(WEIGHT_FORMATS))
     parser.add_names("--way", default=DEFAULT_WAYS, help=", ".join(WAYS))
     shapes = ", ".join((TRAINED, *SHAPES))
@@ -97,7 +98,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     return found
 
 
-@command.in_one_line(PROGRAM, kept="the formats above are done, and recorded where --record was given")
+@command_line.in_one_line(PROGRAM, kept="the formats above are done, and recorded where --record was given")
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
@@ -106,9 +107,9 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = options.model or MODELS[options.size]
         subject = language_models.subject(chosen, **where, weights=options.weights, text=options.data)
     except (ValueError, OSError) as error:
-        return command.complain(PROGRAM, str(error), 2)
+        return command_line.complain(PROGRAM, str(error), 2)
     first = {"size": options.size, "data": subject.data, "weights": subject.weights}
-    print(command.first_lines(options.device, **first), flush=True)
+    print(command_line.first_lines(options.device, **first), flush=True)
     asked = {"formats": tuple(options.format), "ways": tuple(options.way), "tokens": options.tokens}
     known, done, code = records.provenance(options.command), [], 0
     try:
@@ -118,13 +119,13 @@ def main(arguments: list[str] | None = None) -> int:
             if options.record:
                 records.save(record(found, subject, **where, known=known), options.record)
     except ValueError as error:
-        code = command.complain(PROGRAM, str(error), 2)
+        code = command_line.complain(PROGRAM, str(error), 2)
     except (MemoryError, RuntimeError) as error:
-        if not command.out_of_memory(error):
+        if not command_line.out_of_memory(error):
             raise
-        code = command.complain(PROGRAM, "out of memory; try --model 1b or fewer formats", 2)
+        code = command_line.complain(PROGRAM, "out of memory; try --model 1b or fewer formats", 2)
     except OSError as error:
-        code = command.complain(PROGRAM, command.not_written(error), 2)
+        code = command_line.complain(PROGRAM, command_line.not_written(error), 2)
     if done:
         print(table(done))
     return code

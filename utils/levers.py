@@ -14,8 +14,9 @@ from functools import partial
 
 import torch
 
-from utils import command, distilbert, machine, measure, records
+from utils import distilbert, machine, measure, records
 from utils.exception_text import of_compiler
+from utils.runs import command_line
 from utils.training import batches
 from utils.training.recipes import recipe
 from utils.training.training_loop import Trainer
@@ -169,7 +170,7 @@ def table(found: list[Line]) -> str:
         )
         rows.append((f"{line.lever}: {line.setting}", *timed))
     notes = ["", *(line.note for line in found)]
-    texts = command.columns(rows).splitlines()
+    texts = command_line.columns(rows).splitlines()
     return "\n".join(f"{text}  {note}".rstrip() for text, note in zip(texts, notes, strict=True))
 
 
@@ -208,22 +209,22 @@ def prepare(reviews: data.Reviews, *, size: str) -> Task:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command.Parser(NAME, sizes="small or full")
+    parser = command_line.Parser(NAME, sizes="small or full")
     parser.add_argument("--compile", action="store_true", help="time torch.compile too: minutes on a CPU")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     parser.add_argument("--data", metavar="DIR", help="folder with reviews; default: the hub, else generated")
     return parser.checked(arguments)
 
 
-@command.in_one_line(NAME)
+@command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         options = _parse(arguments)
         task = prepare(data.reviews(options.data, size=options.size), size=options.size)
     except (ValueError, OSError) as error:
-        return command.complain(NAME, str(error), 2)
-    print(command.first_lines(options.device, size=options.size, data=task.reviews.source), flush=True)
+        return command_line.complain(NAME, str(error), 2)
+    print(command_line.first_lines(options.device, size=options.size, data=task.reviews.source), flush=True)
     found = []
     for line in lines(task, device=options.device, repeats=options.repeats, compiled=options.compile):
         found.append(line)

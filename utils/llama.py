@@ -17,8 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import command, experiment, kept, machine, measure, records, tables
-from utils.experiment import Run
+from utils import machine, measure, records
+from utils.runs import command_line, experiment, run_table, trained_models
+from utils.runs.experiment import Run
 from utils.training import batches, recipes
 from utils.training.recipes import RECIPES, Recipe
 from utils.training.training_loop import Trainer
@@ -223,11 +224,11 @@ def summary(finished: list[records.Record]) -> list[dict[str, str]]:
             "loss": experiment.interval((result["loss"] for result in runs), digits=4),
             "perplexity": experiment.interval((result["perplexity"] for result in runs), digits=4),
             "written tokens/s": "-"
-            if tables.emulated_float8(name, runs)
+            if run_table.emulated_float8(name, runs)
             else f"{measure.mean_interval(wrote)[0]:,.0f}",
         }
 
-    return tables.summary(finished, measured=measured)
+    return run_table.summary(finished, measured=measured)
 
 
 def _median(samples: list[float]) -> float:
@@ -241,19 +242,19 @@ def table(finished: list[records.Record]) -> str:
         f"{result['parameters'] / 1e6:,.1f} million parameters; loss and perplexity per token, on"
         f" {result['held_out_tokens']:,} tokens held out; written one token after the other, batch 1"
     )
-    return tables.table(summary(finished), finished, about=about)
+    return run_table.table(summary(finished), finished, about=about)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    return command.main(arguments, program=NAME, recipes=DEFAULT_RECIPES, prepare=_prepared)
+    return command_line.main(arguments, program=NAME, recipes=DEFAULT_RECIPES, prepare=_prepared)
 
 
-def _prepared(options: command.Options) -> command.Task:
-    settings = command.widened(language_task.settings_for(options.size), options)
+def _prepared(options: command_line.Options) -> command_line.Task:
+    settings = command_line.widened(language_task.settings_for(options.size), options)
     prose = data.prose(options.data, characters=settings.characters)
     task = language_task.prepare(prose, size=options.size, settings=settings, weights=options.weights)
-    task = command.changed(task, options)
+    task = command_line.changed(task, options)
     note = "the shape of LLaMA-7B is timed (generation.token_times), not trained" if options.size == "full" else ""
     return experiment.commanded(plan(task), options, run=partial(run, task=task), table=table, note=note)
 
@@ -291,7 +292,7 @@ def trained(
     characters = language_task.settings_for(size).characters
     prose = data.generated_prose(characters) if source == "generated" else data.prose(source, characters=characters)
     task = language_task.prepare(prose, size=size)
-    found = kept.kept(
+    found = trained_models.kept(
         plan(task),
         chosen,
         seed=seed,

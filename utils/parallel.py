@@ -18,9 +18,10 @@ from pathlib import Path
 
 import torch
 
-from utils import command, machine, processes, records
+from utils import machine, processes, records
 from utils.all_reduce import bytes_sent
 from utils.parallel_ways import WAYS, Way, way
+from utils.runs import command_line
 
 NAME = "parallel"
 # Most that a loss of the first 20 steps at small size may differ from that of one process; measured there: 9e-8, 5e-7
@@ -184,13 +185,13 @@ def table(results: dict[str, Result]) -> str:
         )
         for name, found in results.items()
     ]
-    return command.columns([heading, *rows])
+    return command_line.columns([heading, *rows])
 
 
-@command.in_one_line(NAME)
+@command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    parser = command.Parser(NAME, sizes="small or full", record="write one record a way")
+    parser = command_line.Parser(NAME, sizes="small or full", record="write one record a way")
     parser.add_names("--way", default=tuple(WAYS), help="how the ranks share the work")
     parser.add_count("--ranks", default=2, help="processes; on a machine with that many GPUs each has its own")
     parser.add_count("--steps", default=20, help="steps of training in each way")
@@ -203,11 +204,11 @@ def main(arguments: list[str] | None = None) -> int:
         how = {name: getattr(options, name) for name in ("ranks", "steps", "device", "size", "data", "weights", "port")}
         found = run(options.way, seconds=options.seconds, **how)
     except (ValueError, processes.Failed) as error:
-        return command.complain(NAME, str(error), 2)
+        return command_line.complain(NAME, str(error), 2)
     about = next(iter(found.values())).about
     backend = f"{about['backend']}, {options.ranks} ranks"
     given = {"size": options.size, "data": about["data"], "weights": about["weights"], "between": backend}
-    print(command.first_lines(options.device, **given))
+    print(command_line.first_lines(options.device, **given))
     print(table(found))
     for result in found.values() if options.record else ():
         records.save(record(result, steps=options.steps, shown=options.command), options.record)

@@ -23,11 +23,12 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils import command, distilbert, measure, processes
+from utils import distilbert, measure, processes
 from utils.emulation.fast_half import FastHalf
 from utils.machine import facts, narrow_matmul
 from utils.parallel_ways import DDP, FSDP2, WAYS, Way, way
 from utils.processes import Place
+from utils.runs import command_line
 from utils.training import batches, training_loop
 from utils.training.recipes import recipe
 from utils.training.training_loop import Trainer
@@ -218,7 +219,7 @@ def _fingerprint(model: nn.Module) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line, which torchrun calls on every rank, and return its exit code."""
-    parser = command.Parser(NAME, sizes="small or full")
+    parser = command_line.Parser(NAME, sizes="small or full")
     parser.add_names("--way", default=tuple(WAYS), help="how the ranks share the work")
     parser.add_count("--steps", default=20, help="steps of training in each way")
     parser.add_argument("--data", metavar="DIR", help="folder with the reviews, or generated")

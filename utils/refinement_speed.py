@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from utils import command, gemm_sweep, machine, measure, records
+from utils import gemm_sweep, machine, measure, records
 from utils.emulation.float32_matmul import allowing
 from utils.exception_text import in_a_line
+from utils.runs import command_line
 
 NAME = "refinement_speed"
 REPEATS = 5
@@ -245,7 +246,7 @@ def table(found: Speeds) -> str:
                 speeds = f"{found.faster(n, way, FACTORS):.2f} / {found.faster(n, way):.2f}"
                 ended = (str(point.steps), f"{point.backward_error:.1e}")
                 rows.append((str(n), way, f"{factors:.3g}", f"{point.timing.median:.3g}", speeds, *ended))
-    lines = [command.columns(rows), "times as fast as float64: factors / whole solve"]
+    lines = [command_line.columns(rows), "times as fast as float64: factors / whole solve"]
     missing = {(p.way, p.note): None for p in found.points if p.note}
     lines += [f"{way} not timed: {note}" for way, note in missing]
     if abs(found.drift) > gemm_sweep.DRIFT:
@@ -279,20 +280,20 @@ def of_record(record: records.Record) -> Speeds:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command.Parser(NAME, sizes="small or full")
+    parser = command_line.Parser(NAME, sizes="small or full")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     return parser.checked(arguments)
 
 
-@command.in_one_line(NAME)
+@command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         options = _parse(arguments)
     except (ValueError, OSError) as error:
-        return command.complain(NAME, str(error), 2)
+        return command_line.complain(NAME, str(error), 2)
     where = {"device": options.device, "size": options.size}
-    print(command.first_lines(options.device, size=options.size), flush=True)
+    print(command_line.first_lines(options.device, size=options.size), flush=True)
     told = {"told": lambda what: print(f"{what}: done", file=sys.stderr)}
     found = measured(**where, repeats=options.repeats, **told)
     print(table(found))

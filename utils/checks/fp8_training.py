@@ -7,7 +7,7 @@ from torch import nn
 
 from utils.checks.fp8_training_questions import BREAK_EVEN, EXCLUDE, FP8_LM, RULE_OUT, SEEDS
 from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper, paper_table, time_limit
-from utils.seeds_needed import critical
+from utils.runs.seeds_needed import critical
 from utils.training.float8_linear import convert
 from utils.workloads import language_task, models
 

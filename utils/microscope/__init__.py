@@ -16,7 +16,7 @@ from dataclasses import asdict
 
 import torch
 
-from utils import command, machine, records
+from utils import machine, records
 from utils.exception_text import in_a_line
 from utils.microscope import addition_probes, integer_products, summation_tree, whole_sums
 from utils.microscope.adders import common
@@ -26,6 +26,7 @@ from utils.microscope.findings import Finding, summary
 from utils.microscope.masks import order_of
 from utils.microscope.summation_tree import Node
 from utils.microscope.ways_to_multiply import Way, own
+from utils.runs import command_line
 
 NAME = "microscope"
 PLACES, LONG = 128, 512  # products of a sum; FP8 totals are known to be handed on every 128
@@ -176,7 +177,7 @@ def survey(
 
 def table(findings: Mapping[str, Finding], refused: Mapping[str, str]) -> str:
     """Return the findings as aligned text, a line for each way, and below it why others are missing."""
-    lines = [command.columns(summary(findings))]
+    lines = [command_line.columns(summary(findings))]
     for name, finding in findings.items():
         fields: dict[str, list[str]] = {}
         for field, why in finding.unknown:

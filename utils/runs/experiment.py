@@ -13,7 +13,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from utils import cache, command, machine, measure, records, results
+from utils import machine, measure, records
+from utils.runs import cache, command_line, run_facts
 from utils.training import training_loop
 from utils.training.batches import Batch
 from utils.training.checkpoints import SUFFIX, Clock, Place
@@ -27,12 +28,12 @@ from utils.workloads.review_task import Task as ReviewTask
 
 CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the module of an experiment
     *("utils.workloads.generated_text", "utils.workloads.data", "utils.workloads.tokenizers", "utils.training.batches", "utils.workloads.models", "utils.training.recipes"),
-    *("utils.emulation.fast_half", "utils.training.training_loop", "utils.experiment", "utils.records"),
+    *("utils.emulation.fast_half", "utils.training.training_loop", "utils.runs.experiment", "utils.records"),
     *("utils.training.optimizers", "utils.training.eight_bit_moments", "utils.fake_quantize", "utils.rounding_kernels"),
     *("utils.emulation.float32_matmul", "utils.training.float8_linear", "utils.training.float8_recipes", "utils.emulation.scaled_matmul", "utils.emulation.scaled_tensor"),
 )
 CODE_OF_A_RECORD = (
-    *(*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.cost.flops", "utils.results"),
+    *(*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.cost.flops", "utils.runs.run_facts"),
     *("utils.workloads.generation", "utils.workloads.decoders"),  # a LLaMA is timed as it writes
 )
 CHECKPOINT_EVERY = 200  # steps
@@ -100,7 +101,7 @@ def run(
         attention = models.fit_attention(model, device)
         schedule = task.settings.schedule
         trainer = Trainer(model, recipe=recipe, device=device, schedule=schedule, steps=plan.steps)
-        saved = results.saved_bytes(trainer, plan.full_batch)
+        saved = run_facts.saved_bytes(trainer, plan.full_batch)
         watch = None
         if watch_steps:
             steps = evenly(plan.steps, count=watch_steps)
@@ -126,15 +127,15 @@ def run(
         "seconds": clock.seconds,
         "cpu_seconds": clock.cpu_seconds,  # of all threads: what a shared machine can still compare
         "resumed_at": clock.resumed_at,  # steps
-        "memory": results.memory(trainer, saved),  # before what follows, which would raise the peak
-        **results.facts(trainer, history),
-        "rates": results.rates(trainer, history),
+        "memory": run_facts.memory(trainer, saved),  # before what follows, which would raise the peak
+        **run_facts.facts(trainer, history),
+        "rates": run_facts.rates(trainer, history),
         **({"lost_updates": meter.shares()} if watch else {}),
         **plan.evaluate(trainer),
     }
-    samples = results.samples(history)
+    samples = run_facts.samples(history)
     if watch:
-        samples |= {"exponents": watch.as_json(), "largest_gradient": largest.values()[: results.LARGEST]}
+        samples |= {"exponents": watch.as_json(), "largest_gradient": largest.values()[: run_facts.LARGEST]}
     record = records.Record(
         experiment=f"{PREFIX if watch else ''}{plan.name}",
         recipe=recipe.name,
@@ -210,12 +211,12 @@ def run_key(
 
 def commanded(
     plan: Plan,
-    options: command.Options,
+    options: command_line.Options,
     *,
     run: Callable[..., Run],
     table: Callable[[list[records.Record]], str],
     note: str = "",
-) -> command.Task:
+) -> command_line.Task:
     """Return what a command line does with a plan: `run(recipe, ...)` is the `run` of the experiment's module."""
     known = records.provenance(options.command)  # once: a long comparison is one state of the code
     how = {"device": options.device, "watch_steps": options.watch}
@@ -227,7 +228,7 @@ def commanded(
         return record_key(plan, recipe, seed=seed, **how)
 
     task = plan.task
-    return command.Task(plan.texts.source, task.weights, task.settings.batch, one, key, table, note)
+    return command_line.Task(plan.texts.source, task.weights, task.settings.batch, one, key, table, note)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from utils import cache, records
+from utils import records
 from utils.exception_text import in_a_line
-from utils.experiment import Plan, Run, run, run_key
+from utils.runs import cache
+from utils.runs.experiment import Plan, Run, run, run_key
 from utils.training.recipes import Recipe
 from utils.workloads import models
 
