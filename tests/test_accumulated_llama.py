@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
-from utils import accumulated_llama, llama
+from utils import llama
 from utils.emulation.accumulators import ACCUMULATORS, exact
 from utils.emulation.model_accumulator import Accumulated
+from utils.experiments import accumulated_llama
 from utils.formats import FLOAT8_E4M3FN, FLOAT16
 from utils.workloads import models
 

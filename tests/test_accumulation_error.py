@@ -6,13 +6,14 @@ import dataclasses
 import pytest
 import torch
 
-from utils import accumulated_llama, accumulation_error, llama, machine, records
-from utils.accumulation_error import Point, error, factors, measured, modelled
+from utils import llama, machine, records
 from utils.emulation.accumulators import ACCUMULATORS, stochastic_float16
 from utils.emulation.rounded_matmul import matmul
 from utils.emulation.tensor_core import truncating_matmul
+from utils.experiments import accumulated_llama, accumulation_error
+from utils.experiments.accumulation_error import Point, error, factors, measured, modelled
+from utils.experiments.microscope.ways_to_multiply import Way, own
 from utils.formats import FLOAT8_E4M3FN, FLOAT16, FloatFormat
-from utils.microscope.ways_to_multiply import Way, own
 from utils.workloads import models
 
 CPU = torch.device("cpu")
@@ -216,7 +217,7 @@ def test_the_command_prints_the_table_and_writes_a_record(short, tmp_path, capsy
     assert said.startswith("device   CPU ")
     (record,) = records.load_all(tmp_path)
     assert record.name == "accumulation_error-32-true-small-generated-cpu-seed0"
-    assert record.command == "python -m utils.accumulation_error --size small --device cpu --record DIR"
+    assert record.command == "python -m utils.experiments.accumulation_error --size small --device cpu --record DIR"
     parts = accumulation_error.of_record(record)
     assert accumulation_error.table(parts) in said
     (point,) = [

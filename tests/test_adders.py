@@ -5,8 +5,18 @@ import itertools
 import numpy as np
 import pytest
 
-from utils.microscope.adders import STEPS, Adder, Answer, Product, common, round_whole, surviving, total, whole
-from utils.microscope.summation_tree import Node
+from utils.experiments.microscope.adders import (
+    STEPS,
+    Adder,
+    Answer,
+    Product,
+    common,
+    round_whole,
+    surviving,
+    total,
+    whole,
+)
+from utils.experiments.microscope.summation_tree import Node
 from utils.rounding import RULES
 
 

@@ -7,9 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from utils import all_reduce as module
 from utils.accumulation import add
-from utils.all_reduce import ORDERS, all_reduce, bytes_sent, divisors, ring_messages, roundings, rounds
+from utils.experiments.parallel import all_reduce as module
+from utils.experiments.parallel.all_reduce import (
+    ORDERS,
+    all_reduce,
+    bytes_sent,
+    divisors,
+    ring_messages,
+    roundings,
+    rounds,
+)
 from utils.formats import BFLOAT16, FLOAT8_E5M2, FLOAT16, FLOAT32, FLOAT64
 from utils.rounding import quantize
 

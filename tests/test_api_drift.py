@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import book_rules as rules
-from utils import api_drift, records
+from utils import records
+from utils.experiments import api_drift
 
 RUNS = records.load_all(experiment=api_drift.NAME)
 BY_NAME = {each.name: each for each in api_drift.QUESTIONS}

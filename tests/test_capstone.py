@@ -10,11 +10,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils import capstone, capstone_kept, llama, machine, records
-from utils import capstone_plans as plans
-from utils.capstone_plans import Card, Plan, Problem, forecast, named, problem, refuse
+from utils import llama, machine, records
 from utils.cost import fitting, memory
 from utils.cost.live_bytes import LiveBytes
+from utils.experiments.capstone import comparison, saved_tensors
+from utils.experiments.capstone import plans as plans
+from utils.experiments.capstone.plans import Card, Plan, Problem, forecast, named, problem, refuse
 from utils.runs import experiment
 from utils.training import training_loop
 from utils.training.recipes import KNOWN, RECIPES, recipe
@@ -48,7 +49,7 @@ def tiny(small) -> Problem:
 
 
 PLANS = [
-    *(named(name) for name in capstone.PLANS),
+    *(named(name) for name in comparison.PLANS),
     Plan("bf16-true-kahan", 64, 3, optimizer="adamw-8bit"),
     Plan("16-true-eps", 16, 1, optimizer="adamw-8bit", checkpointing=True),
 ]
@@ -97,7 +98,7 @@ MEASURED = [
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_peak_is_predicted_within_the_bound(name, small):
     plan = named(name)
-    assert capstone.peak(plan, small) == pytest.approx(forecast(plan, small).peak, rel=BOUND)
+    assert comparison.peak(plan, small) == pytest.approx(forecast(plan, small).peak, rel=BOUND)
 
 
 @pytest.mark.parametrize("name", ["bf16-true-128x8", "bf16-mixed-96x8", "32-true-128x6"])
@@ -105,8 +106,8 @@ def test_without_checkpointing_the_peak_is_exact_but_for_what_is_no_ledgers(name
     plan = named(name)
     found = forecast(plan, small)
     assert found.peak == found.moments["loss"]
-    assert capstone.peak(plan, small) == pytest.approx(found.peak, rel=1e-3)
-    assert capstone.peak(plan, small) > 1.05 * found.ledger.total  # the ledger alone would promise too little
+    assert comparison.peak(plan, small) == pytest.approx(found.peak, rel=1e-3)
+    assert comparison.peak(plan, small) > 1.05 * found.ledger.total  # the ledger alone would promise too little
 
 
 def test_the_moments_are_sums_of_the_ledger(small):
@@ -129,10 +130,10 @@ def test_the_update_counts_where_a_batch_is_small_and_a_model_wide(small):
 
 def test_a_processor_without_16_bit_products_takes_the_same_bytes(small, monkeypatch):
     plan = Plan("bf16-mixed", 96, 4)
-    usual = capstone.peak(plan, small)
+    usual = comparison.peak(plan, small)
     monkeypatch.setattr(machine, "cpu_flags", lambda words: set())
     assert recipe("bf16-mixed").emulated(CPU)
-    assert capstone.peak(plan, small) == pytest.approx(usual, rel=BOUND)
+    assert comparison.peak(plan, small) == pytest.approx(usual, rel=BOUND)
 
 
 @pytest.mark.parametrize(
@@ -140,20 +141,20 @@ def test_a_processor_without_16_bit_products_takes_the_same_bytes(small, monkeyp
 )
 def test_what_is_kept_by_kind_is_what_the_ledger_keeps(name, small):
     plan = named(name)
-    kinds = capstone_kept.by_kind(plan, small)
+    kinds = saved_tensors.by_kind(plan, small)
     assert sum(kinds.values()) == forecast(plan, small).ledger.activations
-    assert list(kinds) == [*capstone_kept.KINDS.values(), capstone_kept.REST]
+    assert list(kinds) == [*saved_tensors.KINDS.values(), saved_tensors.REST]
 
 
 def test_every_kind_has_its_bytes(small):
-    kinds = capstone_kept.by_kind(Plan("bf16-mixed", 128, 8), small)
+    kinds = saved_tensors.by_kind(Plan("bf16-mixed", 128, 8), small)
     assert kinds["softmax"] == 2 * 8 * 8 * 152 * 152 * 4  # [B, H, S, S] of two layers
     assert kinds["its 16-bit copy"] == kinds["softmax"] / 2
     assert kinds["log-probabilities"] == 8 * 152 * 640 * 4
     assert kinds["inputs of the norms"] == 5 * 8 * 152 * 128 * 4
     assert kinds["copies of weights"] == forecast(Plan("bf16-mixed", 128, 8), small).ledger.casts
     assert kinds["feed-forward layers"] == 2 * 4 * 8 * 152 * 352 * 2
-    assert capstone_kept.by_kind(Plan("32-true", 128, 8), small)["its 16-bit copy"] == 0
+    assert saved_tensors.by_kind(Plan("32-true", 128, 8), small)["its 16-bit copy"] == 0
 
 
 def started(plan, given):
@@ -175,13 +176,13 @@ def test_a_batch_in_parts_takes_what_is_promised(parts, small):
         with LiveBytes(fitting._kept(trainer)) as live:
             fitting.accumulate_gradients(trainer, batch, parts=parts)
             trainer.optimizer.step()
-    assert max(capstone_kept.in_parts(plan, small, parts).values()) == pytest.approx(live.peak, rel=BOUND)
+    assert max(saved_tensors.in_parts(plan, small, parts).values()) == pytest.approx(live.peak, rel=BOUND)
 
 
 def test_parts_that_do_not_divide_a_batch_are_refused(small):
     for parts in (0, 3):
         with pytest.raises(ValueError, match=f"{parts} parts do not divide a batch of 8"):
-            capstone_kept.in_parts(Plan("bf16-mixed", 128, 8), small, parts)
+            saved_tensors.in_parts(Plan("bf16-mixed", 128, 8), small, parts)
 
 
 # Time
@@ -305,7 +306,7 @@ def test_the_card_decides(small):
 
 def test_what_trains_is_the_books_own_llama(tiny):
     plan = Plan("bf16-mixed", 32, 2)
-    found = capstone.measure_plan(plan, tiny)
+    found = comparison.measure_plan(plan, tiny)
     usual = experiment.run(llama.plan(plan.task(tiny)), recipe("bf16-mixed"), device=CPU).record
     assert found.loss == usual.results["loss"]
     assert found.record.samples["loss"] == usual.samples["loss"]
@@ -314,49 +315,49 @@ def test_what_trains_is_the_books_own_llama(tiny):
 
 def test_checkpointing_and_moments_of_eight_bits_are_what_they_say(tiny):
     plan = Plan("32-true", 128, 8)
-    usual = capstone.measure_plan(plan, tiny)
-    again = capstone.measure_plan(replace(plan, checkpointing=True), tiny)
+    usual = comparison.measure_plan(plan, tiny)
+    again = comparison.measure_plan(replace(plan, checkpointing=True), tiny)
     assert again.loss == usual.loss
     assert again.peak < usual.peak
     assert again.record.results["memory"]["saved_activations"] < usual.record.results["memory"]["saved_activations"]
-    eight = capstone.measure_plan(replace(plan, optimizer="adamw-8bit"), tiny)
+    eight = comparison.measure_plan(replace(plan, optimizer="adamw-8bit"), tiny)
     assert eight.record.results["adamw_kernel"] == "ours"
     assert eight.loss == pytest.approx(usual.loss, rel=0.05)
     assert eight.loss != usual.loss
 
 
 def test_seeds_differ_and_repeat(tiny):
-    losses = [capstone.measure_plan(Plan("32-true", 32, 2), tiny, seed=seed).loss for seed in (0, 1, 0)]
+    losses = [comparison.measure_plan(Plan("32-true", 32, 2), tiny, seed=seed).loss for seed in (0, 1, 0)]
     assert losses[0] == losses[2] != losses[1]
 
 
 def test_a_plan_that_is_refused_is_not_run(small):
     with pytest.raises(ValueError, match="does not fit"):
-        capstone.measure_plan(Plan("bf16-mixed", 128, 8), small)
+        comparison.measure_plan(Plan("bf16-mixed", 128, 8), small)
 
 
 def test_a_step_beyond_the_card_is_out_of_memory(tiny, monkeypatch):
-    monkeypatch.setattr(capstone, "peak", lambda plan, given: given.card.size + 10**6)
+    monkeypatch.setattr(comparison, "peak", lambda plan, given: given.card.size + 10**6)
     with pytest.raises(torch.OutOfMemoryError, match=r"a step takes 49.0 MB, the small card has 48.0"):
-        capstone.measure_plan(Plan("32-true", 32, 2), tiny)
+        comparison.measure_plan(Plan("32-true", 32, 2), tiny)
 
 
 def test_a_loss_that_is_not_finite_is_a_result(tiny, tmp_path):
     settings = replace(tiny.task.settings, schedule=training_loop.Schedule(learning_rate=1e9))
     broken = replace(tiny, task=replace(tiny.task, settings=settings))
-    found = capstone.measure_plan(Plan("bf16-true", 32, 2), broken)
+    found = comparison.measure_plan(Plan("bf16-true", 32, 2), broken)
     assert not math.isfinite(found.loss)
-    loaded = capstone.of_record(records.load(records.save(found.record, tmp_path)))
+    loaded = comparison.of_record(records.load(records.save(found.record, tmp_path)))
     assert not math.isfinite(loaded.loss)
-    assert "nan" in capstone.table([loaded])
+    assert "nan" in comparison.table([loaded])
 
 
 def test_a_record_gives_the_result_back(tiny, tmp_path):
-    found = capstone.measure_plan(Plan("bf16-true", 32, 2), tiny)
+    found = comparison.measure_plan(Plan("bf16-true", 32, 2), tiny)
     loaded = records.load(records.save(found.record, tmp_path))
     assert loaded.name == "capstone-bf16-true-32x2-small-generated-cpu-seed0"
     assert loaded.results["card"] == {"name": "the small card", "size": plans.SMALL_CARD}
-    again = capstone.of_record(loaded)
+    again = comparison.of_record(loaded)
     assert (again.plan, again.seed, again.peak, again.loss) == (found.plan, 0, found.peak, found.loss)
     assert again.off == again.peak / again.predicted_peak - 1
     json.dumps(loaded.results)
@@ -364,11 +365,11 @@ def test_a_record_gives_the_result_back(tiny, tmp_path):
 
 def test_a_summary_has_a_row_a_plan_and_the_highest_loss_first():
     def result(name, seed, loss, *, peak=2_000_000, expected=10.0):
-        return capstone.Result(named(name), seed, 1_900_000, peak, expected, 12.0 + seed, loss, None)
+        return comparison.Result(named(name), seed, 1_900_000, peak, expected, 12.0 + seed, loss, None)
 
     found = [result("bf16-true-32x2", 0, 0.2), result("bf16-true-32x2", 1, 0.3, peak=2_100_000)]
     found += [result("16-mixed-32x2", 0, 0.5, expected=None)]
-    first, second = capstone.summary(found)
+    first, second = comparison.summary(found)
     assert first == {
         "plan": "16-mixed-32x2",
         "MB promised": "1.9",
@@ -379,7 +380,7 @@ def test_a_summary_has_a_row_a_plan_and_the_highest_loss_first():
     }
     assert (second["MB"], second["ms promised"], second["ms"]) == ("2.1", "10.0", "12.5")
     assert second["held-out loss"] == experiment.interval([0.2, 0.3], digits=3)
-    assert [line.split()[0] for line in capstone.table(found).splitlines()] == ["plan", first["plan"], second["plan"]]
+    assert [line.split()[0] for line in comparison.table(found).splitlines()] == ["plan", first["plan"], second["plan"]]
 
 
 def test_full_plans_fill_a_card(monkeypatch):
@@ -387,14 +388,14 @@ def test_full_plans_fill_a_card(monkeypatch):
     monkeypatch.setattr(plans.models, "llama", None)  # nothing is built to find them, and nothing asks for a GPU
     given = replace(given, card=Card("a card", 40 * 10**9), device=torch.device("cuda"))
     assert forecast(Plan("bf16-mixed", 2_048, 8), given).overlap
-    found = capstone.filling(given)
+    found = comparison.filling(given)
     assert {(plan.width, plan.recipe, plan.checkpointing) for plan in found} == {
-        (width, name, again) for width in capstone.WIDTHS for name, ways in capstone.FILLING.items() for again in ways
+        (width, name, again) for width in comparison.WIDTHS for name, ways in comparison.FILLING.items() for again in ways
     }
     for plan in found:
         assert refuse(plan, given) == ""
-        assert plan.batch == capstone.MOST or "does not fit" in refuse(replace(plan, batch=plan.batch + 1), given)
-    assert capstone.filling(replace(given, card=Card("none", 10**6))) == []
+        assert plan.batch == comparison.MOST or "does not fit" in refuse(replace(plan, batch=plan.batch + 1), given)
+    assert comparison.filling(replace(given, card=Card("none", 10**6))) == []
 
 
 # The command line
@@ -402,12 +403,12 @@ def test_full_plans_fill_a_card(monkeypatch):
 
 @pytest.fixture
 def short(monkeypatch, tiny):
-    monkeypatch.setattr(capstone, "problem", lambda size, **how: tiny)
+    monkeypatch.setattr(comparison, "problem", lambda size, **how: tiny)
     monkeypatch.setattr(plans, "rates", lambda card, device: replace(card, **RATES))
 
 
 def run(*arguments: str) -> int:
-    return capstone.main(["--device", "cpu", "--size", "small", *arguments])
+    return comparison.main(["--device", "cpu", "--size", "small", *arguments])
 
 
 def test_the_command_line_runs_each_plan_and_seed_once(short, tmp_path, capsys):
@@ -458,7 +459,7 @@ def test_ctrl_c_is_one_line_and_says_what_is_kept(short, monkeypatch, capsys):
     def pressed(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(capstone, "measure_plan", pressed)
+    monkeypatch.setattr(comparison, "measure_plan", pressed)
     assert run("--plan", "bf16-true-32x2") == 130
     said = capsys.readouterr().err
     assert said == "capstone: interrupted; the plans above are done, and recorded where --record was given\n"
@@ -480,6 +481,6 @@ def test_the_steps_of_a_problem_can_be_fewer():
 def test_a_gpu_takes_what_was_predicted():
     given = problem("full", device=torch.device("cuda"), steps=3)
     plan = Plan("bf16-mixed", 1_024, 16)
-    found = capstone.measure_plan(plan, given.rated())
+    found = comparison.measure_plan(plan, given.rated())
     assert found.peak == pytest.approx(found.predicted_peak, rel=0.1)
     assert found.predicted_ms > 0

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from utils import capstone
-from utils.capstone_plans import Plan, forecast, problem, refuse
 from utils.checks import capstone as checks
 from utils.checks.capstone_questions import BAR, LOGITS, REPORTS, VERDICTS, VOCABULARY, WHAT_A_TAKES
 from utils.checks.outcome import NOT_YET
+from utils.experiments.capstone import comparison
+from utils.experiments.capstone.plans import Plan, forecast, problem, refuse
 from utils.questions import number
 
 CPU = torch.device("cpu")
@@ -36,7 +36,7 @@ def trained(monkeypatch, given):
 
     def measure_plan(plan, given, *, seed=0):
         record = None
-        return capstone.Result(plan, seed, 1, 1, None, 1.0, losses.pop(), record)
+        return comparison.Result(plan, seed, 1, 1, None, 1.0, losses.pop(), record)
 
     monkeypatch.setattr(checks.capstone, "measure_plan", measure_plan)
     return losses
@@ -122,7 +122,7 @@ def test_what_is_wrong_with_a_plan_is_said(trained, answer, said):
 def test_the_bar_is_above_what_is_recorded_and_below_the_plans_on_the_table():
     from utils import records
 
-    runs = [capstone.of_record(record) for record in records.load_all(experiment="capstone") if record.size == "small"]
+    runs = [comparison.of_record(record) for record in records.load_all(experiment="capstone") if record.size == "small"]
     losses = {}
     for run in runs:
         losses.setdefault(run.plan, []).append(run.loss)

@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from utils.all_reduce import all_reduce
 from utils.checks import many_gpus, many_gpus_questions
 from utils.checks.outcome import NOT_YET
+from utils.experiments.parallel.all_reduce import all_reduce
+from utils.experiments.parallel.ways import WAYS
 from utils.formats import BFLOAT16, FLOAT16
-from utils.parallel_ways import WAYS
 
 
 def test_the_bytes_are_those_of_the_ways():

@@ -12,8 +12,9 @@ import book_rules as rules
 import classroom
 import handout
 import progress_report
-from utils import capstone, capstone_plans, notebooks
+from utils import notebooks
 from utils.checks.outcome import Outcome
+from utils.experiments.capstone import comparison, plans
 from utils.questions import CORRECT
 
 MADE = classroom.handouts()
@@ -89,7 +90,7 @@ def test_the_timetable_of_the_guide_adds_up_to_its_session():
 
 def test_the_guide_promises_for_its_card_what_the_forecast_says():
     size = int(re.search(r"size=([\d_]+)", GUIDE)[1])
-    given = capstone_plans.problem("small", device=torch.device("cpu"))
+    given = plans.problem("small", device=torch.device("cpu"))
     given = replace(given, card=replace(given.card, size=size))
     rows = re.findall(r"^(\S+-checkpointing) +([\d.]+) +([\d.]+|refused)(?: +[\d.]+)?$", GUIDE, re.MULTILINE)
     printed = [(f"{name}-checkpointing", most, "") for name, most in AT_MOST.findall(GUIDE)]
@@ -97,10 +98,10 @@ def test_the_guide_promises_for_its_card_what_the_forecast_says():
     assert printed
     rows += printed
     for name, promised, measured in rows:
-        plan = capstone_plans.named(name)
-        assert f"{capstone_plans.forecast(plan, given).peak / 1e6:.1f}" == promised, name
-        assert not measured or bool(capstone_plans.refuse(plan, given)) == (measured == "refused"), name
-    assert all(capstone_plans.refuse(capstone_plans.named(name), given) for name in capstone.PLANS)
+        plan = plans.named(name)
+        assert f"{plans.forecast(plan, given).peak / 1e6:.1f}" == promised, name
+        assert not measured or bool(plans.refuse(plan, given)) == (measured == "refused"), name
+    assert all(plans.refuse(plans.named(name), given) for name in comparison.PLANS)
 
 
 def test_the_guide_names_exercises_by_their_titles():

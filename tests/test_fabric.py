@@ -11,7 +11,7 @@ import torch
 from lightning_fabric import Fabric
 from lightning_fabric.plugins import MixedPrecision
 
-from utils import fabric
+from utils.experiments import fabric
 from utils.training import recipes, training_loop
 from utils.training.precision_names import NAMES, OLD
 from utils.workloads import data, models, review_task

@@ -7,10 +7,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from utils import fp8_speed, gemm_sweep, product_calls, records
+from utils import records
 from utils.cost.fp8_casts import BFLOAT16, Layer, square
 from utils.emulation.float32_matmul import allowing
-from utils.fp8_speed import BOTH, CASTS, PARTS, PRODUCT, RECIPES, STEP, Point, Speeds
+from utils.experiments import fp8_speed, gemm_calls, gemm_sweep
+from utils.experiments.fp8_speed import BOTH, CASTS, PARTS, PRODUCT, RECIPES, STEP, Point, Speeds
 from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe
 
 CPU = torch.device("cpu")
@@ -20,7 +21,7 @@ LAYER = Layer(tokens=48, inputs=64, outputs=32)
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     monkeypatch.setattr(gemm_sweep, "SAMPLE_MS", 0.001)
-    monkeypatch.setattr(product_calls, "COLD_BYTES", 50_000)
+    monkeypatch.setattr(gemm_calls, "COLD_BYTES", 50_000)
     monkeypatch.setattr(fp8_speed, "WIDTHS", {"small": (16, 32)})
 
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from utils import gemm_sweep, machine, product_calls, records, sweep_shapes
+from utils import machine, records
 from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
 from utils.emulation.float32_matmul import allowing
-from utils.gemm_sweep import Point, Sweep
-from utils.product_calls import DTYPES, prepared
+from utils.experiments import gemm_calls, gemm_sweep, gemm_sweep_shapes
+from utils.experiments.gemm_calls import DTYPES, prepared
+from utils.experiments.gemm_sweep import Point, Sweep
 from utils.workloads import models
 
 CPU = torch.device("cpu")
@@ -27,7 +28,7 @@ def short(monkeypatch):
     monkeypatch.setattr(gemm_sweep, "families", families)
     monkeypatch.setattr(gemm_sweep, "SAMPLE_MS", 0.001)
     monkeypatch.setattr(gemm_sweep, "COPY_BYTES", {"small": 4096, "full": 8192})
-    monkeypatch.setattr(product_calls, "COLD_BYTES", 200_000)
+    monkeypatch.setattr(gemm_calls, "COLD_BYTES", 200_000)
 
 
 def tiny_sweep(**options) -> Sweep:
@@ -63,7 +64,7 @@ def test_the_rates_are_operations_over_time_and_the_best_of_a_dtype_is_reached()
 
 def test_a_record_gives_the_sweep_back_and_its_roof(tmp_path):
     found = tiny_sweep()
-    record = gemm_sweep.record(found, device=CPU, size="small", shown="python -m utils.gemm_sweep")
+    record = gemm_sweep.record(found, device=CPU, size="small", shown="python -m utils.experiments.gemm_sweep")
     loaded = records.load(records.save(record, tmp_path))
     assert loaded.name == "gemm_sweep-products-small-random-cpu-seed0"
     assert gemm_sweep.of_record(loaded) == found
@@ -71,7 +72,7 @@ def test_a_record_gives_the_sweep_back_and_its_roof(tmp_path):
     assert roof.measured
     assert (roof.peaks, roof.bandwidth) == (found.reached, found.bandwidth)
     assert roof.name == machine.cpu_name()
-    assert roof.source.endswith("python -m utils.gemm_sweep")
+    assert roof.source.endswith("python -m utils.experiments.gemm_sweep")
     assert loaded.settings["threads"] == torch.get_num_threads()
 
 
@@ -109,7 +110,7 @@ def test_a_prepared_call_multiplies_random_numbers_of_its_dtype_and_takes_the_co
         a, b, *out = copies[0]
         lead = (3,) if batch > 1 else ()
         assert (a.shape, b.shape) == ((*lead, 16, 48), (*lead, 48, 32))
-        assert a.dtype is b.dtype is product_calls.TORCH[dtype]
+        assert a.dtype is b.dtype is gemm_calls.TORCH[dtype]
         assert 0.9 < a.float().std() < 1.1
         call.times(40)()
         if out:
@@ -153,12 +154,12 @@ def test_what_torch_raises_is_the_reason(monkeypatch):
 def test_the_shapes_hold_squares_rows_odd_widths_and_both_steps(size, monkeypatch):
     monkeypatch.setitem(models.LLAMAS, "full", replace(models.LLAMAS["full"], layers=1))  # the others are like it
     found = {}
-    for group, family in sweep_shapes.families(size):
+    for group, family in gemm_sweep_shapes.families(size):
         found.setdefault(group, []).append(family)
-    assert set(found) == set(sweep_shapes.GROUPS)
+    assert set(found) == set(gemm_sweep_shapes.GROUPS)
     single = {group: [gemm for family in families for gemm, _ in family] for group, families in found.items()}
     assert single["square"][0] == Gemm(16, 16, 16)
-    assert single["square"][-1].m == sweep_shapes.WIDEST[size]
+    assert single["square"][-1].m == gemm_sweep_shapes.WIDEST[size]
     assert single["skinny"][0].m == 1
     for family in found["odd"]:
         below, middle, above = (gemm.m for gemm, _ in family)
@@ -193,7 +194,7 @@ def test_a_gpu_computes_until_it_has_told_its_clocks(monkeypatch):
 
 def test_an_unknown_group_is_refused():
     with pytest.raises(ValueError, match="unknown group 'cubes'; the known ones are square, skinny, odd"):
-        list(sweep_shapes.families("small", groups=("square", "cubes")))
+        list(gemm_sweep_shapes.families("small", groups=("square", "cubes")))
 
 
 def test_the_command_prints_the_table_and_writes_a_record(tmp_path, capsys):
@@ -201,10 +202,10 @@ def test_the_command_prints_the_table_and_writes_a_record(tmp_path, capsys):
     assert gemm_sweep.main(asked) == 0
     said = capsys.readouterr()
     assert said.out.startswith("device   CPU ")
-    assert said.err.splitlines() == [f"{group}: done" for group in sweep_shapes.GROUPS]
+    assert said.err.splitlines() == [f"{group}: done" for group in gemm_sweep_shapes.GROUPS]
     (record,) = records.load_all(tmp_path)
     assert gemm_sweep.table(gemm_sweep.of_record(record)) in said.out
-    assert record.command == "python -m utils.gemm_sweep --device cpu --size small --repeats 2 --record DIR"
+    assert record.command == "python -m utils.experiments.gemm_sweep --device cpu --size small --repeats 2 --record DIR"
 
 
 @pytest.mark.parametrize(

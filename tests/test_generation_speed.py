@@ -6,12 +6,13 @@ import json
 import pytest
 import torch
 
-from utils import generation_points, generation_speed, language_models, records
+from utils import records
 from utils.cost import roofline
 from utils.cost.token_bytes import bytes_per_token
-from utils.generation_points import Point, Result, results
-from utils.generation_speed import of_record, record, table
-from utils.language_models import Subject
+from utils.experiments import generation_models, generation_points, generation_speed
+from utils.experiments.generation_models import Subject
+from utils.experiments.generation_points import Point, Result, results
+from utils.experiments.generation_speed import of_record, record, table
 from utils.measure import Timing
 from utils.training.recipes import Recipe
 from utils.workloads import models, tokenizers
@@ -161,7 +162,7 @@ def test_a_calibrated_format_is_calibrated_on_the_held_out_text(subject):
 
 def test_a_record_gives_the_result_back(subject, tmp_path):
     for found in measured(subject, formats=("float32", "float16"), ways=("dynamic", "graphs")):
-        made = record(found, subject, **WHERE, shown="python -m utils.generation_speed")
+        made = record(found, subject, **WHERE, shown="python -m utils.experiments.generation_speed")
         assert made.name == f"generation-{found.format}-small-trained-cpu-seed0"
         assert of_record(records.load(records.save(made, tmp_path))) == found
 
@@ -184,7 +185,7 @@ def test_the_limit_is_the_data_sheet_where_the_device_has_one(monkeypatch):
 def test_the_command_says_what_it_uses_records_each_format_and_ends_with_a_table(
     monkeypatch, tmp_path, capsys, subject
 ):
-    monkeypatch.setattr(language_models, "subject", lambda *_, **__: subject)
+    monkeypatch.setattr(generation_models, "subject", lambda *_, **__: subject)
     asked = ["--device", "cpu", "--size", "small", "--format", "float32", "int8", "--way", "static"]
     assert generation_speed.main([*asked, "--tokens", "3", "--repeats", "1", "--record", str(tmp_path)]) == 0
     out = capsys.readouterr().out
@@ -194,7 +195,7 @@ def test_the_command_says_what_it_uses_records_each_format_and_ends_with_a_table
     names = sorted(path.stem for path in tmp_path.glob("*.json"))
     assert names == [f"generation-{one}-small-trained-cpu-seed0" for one in ("float32", "int8")]
     held = json.loads((tmp_path / f"{names[1]}.json").read_text())
-    shown = "python -m utils.generation_speed --device cpu --size small --format float32 int8 --way static"
+    shown = "python -m utils.experiments.generation_speed --device cpu --size small --format float32 int8 --way static"
     assert held["command"] == f"{shown} --tokens 3 --repeats 1 --record DIR"
 
 
@@ -222,7 +223,7 @@ def test_a_model_that_does_not_fit_is_told_so(monkeypatch, capsys, subject):
         raise torch.OutOfMemoryError("CUDA out of memory")
         yield
 
-    monkeypatch.setattr(language_models, "subject", lambda *_, **__: subject)
+    monkeypatch.setattr(generation_models, "subject", lambda *_, **__: subject)
     monkeypatch.setattr(generation_speed, "results", too_large)
     assert generation_speed.main(["--device", "cpu", "--size", "small"]) == 2
     assert "out of memory; try --model 1b" in capsys.readouterr().err
@@ -241,7 +242,7 @@ def test_formats_that_are_done_are_shown_when_a_later_one_fails(monkeypatch, cap
         yield from generation_points.results(*arguments, **{**options, "formats": ("float32",), "ways": ("dynamic",)})
         raise error
 
-    monkeypatch.setattr(language_models, "subject", lambda *_, **__: subject)
+    monkeypatch.setattr(generation_models, "subject", lambda *_, **__: subject)
     monkeypatch.setattr(generation_speed, "results", one_and_no_more)
     arguments = ["--device", "cpu", "--size", "small", "--tokens", "2", "--repeats", "1"]
     assert generation_speed.main(arguments) == 2

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from utils import llama
-from utils.language_models import SHAPES, subject
+from utils.experiments.generation_models import SHAPES, subject
 from utils.training.training_loop import Schedule
 from utils.workloads import data, language_task, models, tokenizers
 

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from utils import microscope, records
+from utils import records
 from utils.emulation.accumulators import ACCUMULATORS
 from utils.emulation.float32_matmul import switches, tf32, tf32_cut
 from utils.emulation.rounded_matmul import kahan_matmul, matmul, pairwise_matmul
 from utils.emulation.tensor_core import TENSOR_CORES, aligned_matmul, truncating_matmul
+from utils.experiments.microscope import integer_products, survey
+from utils.experiments.microscope.__main__ import main
+from utils.experiments.microscope.findings import rows
+from utils.experiments.microscope.survey import look
+from utils.experiments.microscope.ways_to_multiply import own
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32
-from utils.microscope import integer_products, look
-from utils.microscope.__main__ import main
-from utils.microscope.findings import rows
-from utils.microscope.ways_to_multiply import own
 from utils.rounding import toward_positive, toward_zero
 
 E4M3, HALF, BF16, SINGLE = torch.float8_e4m3fn, torch.float16, torch.bfloat16, torch.float32
@@ -292,7 +293,7 @@ def test_ways_of_cuda_are_named_and_put_their_switches_back():
 
 @pytest.mark.gpu
 def test_a_gpu_adds_16_bit_products_in_more_bits_than_they_have():
-    findings, refused = microscope.survey("cuda")
+    findings, refused = survey.survey("cuda")
     assert findings["float32, highest"].precision == 24
     assert findings["float16, reduced reduction off"].precision > 11
     assert all(refused.values())
@@ -315,23 +316,23 @@ def test_the_command_prints_a_table_and_leaves_a_record(tmp_path, capsys, monkey
     ways = own("cpu")
     chosen = {name: ways[name] for name in ("float32, highest", "int8")}
     chosen["float8_e5m2"] = dataclasses.replace(ways["float32, high"], name="float8_e5m2", reason="RuntimeError: no")
-    monkeypatch.setattr(microscope, "own", lambda device: chosen)
+    monkeypatch.setattr(survey, "own", lambda device: chosen)
     assert main(["--device", "cpu", "--places", "16", "--record", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "float8_e5m2: missing, RuntimeError: no" in said
     (path,) = tmp_path.glob("microscope-*.json")
     assert path.stat().st_size < 50_000
-    findings, refused = microscope.of_record(records.load(path))
+    findings, refused = survey.of_record(records.load(path))
     looked = {name: dataclasses.replace(found, evidence=()) for name, found in
-              microscope.survey("cpu", places=16)[0].items()}  # fmt: skip
+              survey.survey("cpu", places=16)[0].items()}  # fmt: skip
     assert findings == looked
     assert refused == {"float8_e5m2": "RuntimeError: no"}
-    assert microscope.table(findings, refused) in said
+    assert survey.table(findings, refused) in said
 
 
 def test_a_table_says_what_is_not_known():
     found = look(shuffling(), dtype=BF16, places=16, width=8)
-    *_, undecided, places, missing = microscope.table({"shuffled": found}, {"float8": "RuntimeError: no"}).splitlines()
+    *_, undecided, places, missing = survey.table({"shuffled": found}, {"float8": "RuntimeError: no"}).splitlines()
     assert undecided.startswith("shuffled: not decided: order, precision, rounding, block, factor_bits")
     assert places == "shuffled: not all places of the result add alike"
     assert missing == "float8: missing, RuntimeError: no"

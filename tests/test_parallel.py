@@ -7,10 +7,12 @@ import sys
 import pytest
 import torch
 
-from utils import all_reduce, distilbert, fabric, parallel, parallel_worker, processes
+from utils import distilbert
+from utils.experiments import fabric
+from utils.experiments.parallel import all_reduce, comparison, processes, worker
+from utils.experiments.parallel.processes import Place
+from utils.experiments.parallel.ways import DDP, FSDP2, WAYS, padded, way
 from utils.formats import BFLOAT16, FLOAT16
-from utils.parallel_ways import DDP, FSDP2, WAYS, padded, way
-from utils.processes import Place
 from utils.training import batches
 from utils.workloads import data, review_task
 
@@ -25,12 +27,12 @@ def task() -> review_task.Task:
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, parallel.Result]:
+def results() -> dict[str, comparison.Result]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("DATA", "WEIGHTS", "SIZE", "DEVICE"):
             patch.delenv(f"MIXED_PRECISION_{name}", raising=False)
         patch.setenv("HF_HUB_OFFLINE", "1")
-        return parallel.run(steps=STEPS, ranks=2, device=CPU, size="small", seconds=300)
+        return comparison.run(steps=STEPS, ranks=2, device=CPU, size="small", seconds=300)
 
 
 @pytest.fixture(scope="module")
@@ -112,12 +114,12 @@ def test_only_float16_scales_its_loss_and_alike_on_all_ranks(results):
 @pytest.mark.slow
 def test_a_record_and_a_row_say_what_was_found(results):
     found = results["fsdp2-bf16"]
-    record = parallel.record(found, steps=STEPS, shown="a command")
+    record = comparison.record(found, steps=STEPS, shown="a command")
     assert record.name == "parallel-fsdp2-bf16-2-small-generated-cpu-seed0"
     assert record.settings["ranks"] == 2
     assert json.dumps(record.results)
     assert len(record.samples["loss"]) == STEPS
-    text = parallel.table({"fsdp2-bf16": found})
+    text = comparison.table({"fsdp2-bf16": found})
     assert text.splitlines()[1].split()[:3] == ["fsdp2-bf16", "bfloat16", "float32"]
 
 
@@ -126,7 +128,7 @@ def test_a_record_and_a_row_say_what_was_found(results):
 
 def test_the_shares_of_the_ranks_are_the_batch():
     whole = batches.Batch(torch.arange(24).view(8, 3), torch.ones(8, 3), torch.arange(8))
-    parts = [parallel_worker.share(whole, Place(rank, 4, CPU, "gloo")) for rank in range(4)]
+    parts = [worker.share(whole, Place(rank, 4, CPU, "gloo")) for rank in range(4)]
     assert sorted(torch.cat([part.labels for part in parts]).tolist()) == list(range(8))
     assert {part.ids.shape for part in parts} == {(2, 3)}
     assert torch.equal(parts[1].ids, whole.ids[1::4])
@@ -135,7 +137,7 @@ def test_the_shares_of_the_ranks_are_the_batch():
 def test_a_batch_that_does_not_divide_is_refused():
     whole = batches.Batch(torch.ones(8, 3), torch.ones(8, 3), torch.ones(8))
     with pytest.raises(ValueError, match="a batch of 8 texts does not divide by 3 ranks; change --ranks"):
-        parallel_worker.share(whole, Place(0, 3, CPU, "gloo"))
+        worker.share(whole, Place(0, 3, CPU, "gloo"))
 
 
 def test_every_batch_of_the_small_task_divides_by_two_four_and_eight(task):
@@ -170,14 +172,14 @@ def test_the_policy_of_a_way_has_its_dtypes(name):
 def test_mistakes_on_the_command_line_are_one_line_before_anything_starts(capsys, monkeypatch):
     monkeypatch.setattr(processes, "run", lambda *_, **__: pytest.fail("started"))
     for arguments, said in ((["--way", "ddp3"], "unknown way 'ddp3'"), (["--ranks", "0"], "--ranks 0 is below 1")):
-        assert parallel.main(arguments) == 2
+        assert comparison.main(arguments) == 2
         assert said in capsys.readouterr().err
 
 
 def test_ranks_without_a_gpu_each_are_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(ValueError, match="2 ranks need a GPU each, and there are 1; give --ranks 1 or --device cpu"):
-        parallel.run(["ddp"], device=torch.device("cuda"))
+        comparison.run(["ddp"], device=torch.device("cuda"))
 
 
 def test_a_lost_rank_is_one_line_and_exit_code_2(capsys, monkeypatch):
@@ -185,7 +187,7 @@ def test_a_lost_rank_is_one_line_and_exit_code_2(capsys, monkeypatch):
         raise processes.RankLost("rank 1 was killed by signal 9; the other ranks were ended")
 
     monkeypatch.setattr(processes, "run", lost)
-    assert parallel.main(["--way", "ddp"]) == 2
+    assert comparison.main(["--way", "ddp"]) == 2
     assert capsys.readouterr().err == "parallel: rank 1 was killed by signal 9; the other ranks were ended\n"
 
 
@@ -195,7 +197,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from utils import processes
-from utils.parallel_worker import Payloads, compressed, socket_bytes
+from utils.experiments.parallel.worker import Payloads, compressed, socket_bytes
 
 with processes.group(on_gpus=False) as place:
     own = torch.randn(1, 256, generator=torch.Generator().manual_seed(place.rank))

@@ -7,7 +7,7 @@ import warnings
 import pytest
 import torch
 
-from utils import fabric
+from utils.experiments import fabric
 from utils.training import precision_names, recipes
 from utils.training.precision_names import FLOAT16_ON_A_CPU, NAMES, OLD
 

@@ -15,7 +15,7 @@ import time
 import psutil
 import pytest
 
-from utils import processes
+from utils.experiments.parallel import processes
 
 real_run = pytest.mark.slow  # each imports torch in three processes or more
 SOON = 60  # seconds: a run that fails comes back long before, also on a busy machine; hanging ones are ended then

@@ -9,7 +9,8 @@ import socket
 import nbformat
 import pytest
 
-from utils import gemm_sweep, records, refinement_speed
+from utils import records
+from utils.experiments import gemm_sweep, refinement_speed
 
 CPU = {"kind": "cpu", "name": "Some Processor"}
 GPU = {"kind": "cuda", "name": "NVIDIA H200"}

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from utils import records, refinement_speed
+from utils import records
 from utils.emulation.refinement import matrix, refine
 from utils.emulation.refinement import product as exact_product
+from utils.experiments import refinement_speed
+from utils.experiments.refinement_speed import FACTORS, SOLVE, WAYS, Point, Speeds, blocked_lu, solve
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32
-from utils.refinement_speed import FACTORS, SOLVE, WAYS, Point, Speeds, blocked_lu, solve
 
 CPU = torch.device("cpu")
 

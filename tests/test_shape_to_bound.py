@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from tests.page_states import state_of
-from utils import gemm_sweep, records
+from utils import records
 from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
+from utils.experiments import gemm_sweep
 from utils.widgets import shape_to_bound_facts as words
 from utils.widgets.shape_to_bound import ShapeToBound
 from utils.workloads import models, review_task

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from utils.microscope.summation_tree import Layout, Node, NoTree, find, layout, predicted
+from utils.experiments.microscope.summation_tree import Layout, Node, NoTree, find, layout, predicted
 
 
 def chain(order, block=1, wide=False):

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from tests.page_states import state_of
-from utils import generation_speed
 from utils.cost.architectures import NAMED, Architecture
 from utils.cost.roofline import ROOFS, Roof
 from utils.cost.token_bytes import predicted
-from utils.language_models import Subject
+from utils.experiments import generation_speed
+from utils.experiments.generation_models import Subject
 from utils.widgets.tokens_per_second import TokensPerSecond
 from utils.widgets.tokens_per_second_facts import (
     FORMATS,
@@ -105,7 +105,7 @@ def test_the_verdict_says_the_rate_and_what_decides_it():
 
 
 def record_of(format="bfloat16", parameters=6_738_415_616, device="NVIDIA H200", *, rate=200.0, date="2026-01-02"):
-    """A record of `utils.generation_speed`: whatever it asks for besides is empty."""
+    """A record of `utils.experiments.generation_speed`: whatever it asks for besides is empty."""
     asked = {field.name: "" for field in dataclasses.fields(generation_speed.Result)}
     points = (
         generation_speed.Point("static", 100, 13_000_000_000, (2e5 / rate,) * 3),

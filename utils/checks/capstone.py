@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import torch
 
-from utils import capstone
-from utils.capstone_plans import Plan, named, problem, refuse
 from utils.checks.capstone_questions import BAR, LOGITS, PLAN, REPORTS, VERDICTS, VOCABULARY
 from utils.checks.outcome import Outcome, as_number, choice_table, correct, exercise, not_yet, paper
+from utils.experiments.capstone import comparison
+from utils.experiments.capstone.plans import Plan, named, problem, refuse
 
-SHOWN = tuple(map(named, capstone.PLANS))  # the plans of the table
+SHOWN = tuple(map(named, comparison.PLANS))  # the plans of the table
 PROMISE = 0.05  # how far the promised bytes may lie from the measured ones
 
 check_logits = paper(LOGITS)
@@ -36,13 +36,13 @@ def check_plan(answer) -> Outcome:
     promised, given = as_number(answer["MB"]), problem("small", device=torch.device("cpu"))
     if why := refuse(plan, given):
         return not_yet(why)
-    took = capstone.peak(plan, given) / 1e6
+    took = comparison.peak(plan, given) / 1e6
     if not abs(promised - took) <= PROMISE * took:
         return not_yet(
             f"You promised {promised:.1f} MB, and a step takes {took:.1f}. Count again before you change the plan: "
             "which moment of the step is the highest?"
         )
-    loss = capstone.measure_plan(plan, given).loss
+    loss = comparison.measure_plan(plan, given).loss
     if not loss <= BAR:
         return not_yet(
             f"The bytes are as promised, {took:.1f} MB, and the held-out loss is {loss:.3f}; the bar is {BAR}. "

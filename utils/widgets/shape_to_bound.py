@@ -60,11 +60,11 @@ class ShapeToBound(BookWidget):
 
     @classmethod
     def of_records(cls, found: Iterable[Record], **kwargs) -> "ShapeToBound":
-        """Make a widget with the roofs and the points of records of `utils.gemm_sweep`; of one device the latest.
+        """Make a widget with the roofs and the points of records of `utils.experiments.gemm_sweep`; of one device the latest.
 
         A product that was measured as one of a batch has its share of the time.
         """
-        from utils import gemm_sweep
+        from utils.experiments import gemm_sweep
 
         latest = {record.device["name"]: record for record in sorted(found, key=lambda record: record.date)}
         points = [

@@ -68,12 +68,12 @@ class TokensPerSecond(BookWidget):
 
     @classmethod
     def of_records(cls, found: Iterable[Record], **kwargs) -> "TokensPerSecond":
-        """Make a widget with the points of records of `utils.generation_speed`: of each format the fastest way.
+        """Make a widget with the points of records of `utils.experiments.generation_speed`: of each format the fastest way.
 
         A device without data sheet brings the bandwidth that its own copy reached. Left out: formats that the page does
         not offer, what was not timed, and models whose shape is not one of the book's.
         """
-        from utils.generation_speed import of_record
+        from utils.experiments.generation_speed import of_record
 
         roofs, models, points = {}, {}, []
         for record in sorted(found, key=lambda record: record.date):
@@ -165,7 +165,7 @@ class TokensPerSecond(BookWidget):
 
 def _shape_of(record: Record) -> tuple[str, Architecture] | None:
     """Return the name and the sizes of the model of a record, None where its shape is not one of the book's."""
-    from utils.language_models import SHAPES
+    from utils.experiments.generation_models import SHAPES
 
     for name, shape in SHAPES.items():
         sizes = {key: getattr(shape, key) for key in ("vocabulary", "width", "layers", "heads", "groups", "hidden")}

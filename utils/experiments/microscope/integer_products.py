@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.microscope.crafted_sums import Matmul, Probe
-from utils.microscope.findings import Finding
+from utils.experiments.microscope.crafted_sums import Matmul, Probe
+from utils.experiments.microscope.findings import Finding
 
 ROWS, COLUMNS = 32, 32  # CUDA wants more than 16 rows, and the other sizes in multiples of 8
 PLACES = 2**17 + 32  # so many times (-128)**2 is 2**31, with room for a few ones

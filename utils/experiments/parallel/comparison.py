@@ -1,12 +1,12 @@
 """DistilBERT on several processes, started by torchrun, in every way to split the work; and what that changes.
 
-    python -m utils.parallel --way ddp ddp-bf16 fsdp2-bf16 --ranks 2 --steps 20 --size small --record DIR
+    python -m utils.experiments.parallel --way ddp ddp-bf16 fsdp2-bf16 --ranks 2 --steps 20 --size small --record DIR
 
-`run` starts `utils.parallel_worker` on this machine and reads what the ranks tell. On several machines the worker is
+`run` starts `utils.experiments.parallel.worker` on this machine and reads what the ranks tell. On several machines the worker is
 started by torchrun itself:
 
     torchrun --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint HOST:29500 \\
-        -m utils.parallel_worker --way fsdp2-bf16 --size full --out DIR
+        -m utils.experiments.parallel.worker --way fsdp2-bf16 --size full --out DIR
 """
 
 import json
@@ -18,9 +18,10 @@ from pathlib import Path
 
 import torch
 
-from utils import machine, processes, records
-from utils.all_reduce import bytes_sent
-from utils.parallel_ways import WAYS, Way, way
+from utils import machine, records
+from utils.experiments.parallel import processes
+from utils.experiments.parallel.all_reduce import bytes_sent
+from utils.experiments.parallel.ways import WAYS, Way, way
 from utils.runs import command_line
 
 NAME = "parallel"
@@ -115,7 +116,7 @@ def run(
         raise ValueError(f"{ranks} ranks need a GPU each, and there are {gpus}; give --ranks {gpus} or --device cpu")
     size = machine.size(size, on=device)
     with tempfile.TemporaryDirectory() as out:
-        program = ["-m", "utils.parallel_worker", "--device", device.type, "--size", size, "--out", out]
+        program = ["-m", "utils.experiments.parallel.worker", "--device", device.type, "--size", size, "--out", out]
         program += ["--way", *names, "--steps", str(steps)]
         for option, folder in (("--data", data), ("--weights", weights)):
             program += [option, str(folder)] if folder else []

@@ -1,6 +1,6 @@
 """The command line of the microscope: every way in which a device multiplies, as a table, and as a record.
 
-    python -m utils.microscope --record DIR
+    python -m utils.experiments.microscope --record DIR
 
 A mistake in the arguments is one line on stderr and exit code 2.
 """
@@ -9,8 +9,8 @@ import argparse
 import sys
 
 from utils import records
-from utils.microscope import NAME, record, survey, table
-from utils.microscope.crafted_sums import WIDTH
+from utils.experiments.microscope.crafted_sums import WIDTH
+from utils.experiments.microscope.survey import NAME, record, survey, table
 from utils.runs import command_line
 
 

@@ -1,8 +1,8 @@
 """Tokens a second, bytes and answers of a LLaMA with its weights in many formats, generated in many ways.
 
-    python -m utils.generation_speed --format float32 bfloat16 int8 --way dynamic static --size small --record DIR
+    python -m utils.experiments.generation_speed --format float32 bfloat16 int8 --way dynamic static --size small --record DIR
 
-What is timed, and against which limit, stands in `utils.generation_points`; here it becomes records and a table.
+What is timed, and against which limit, stands in `utils.experiments.generation_points`; here it becomes records and a table.
 """
 
 import argparse
@@ -11,9 +11,10 @@ from dataclasses import asdict
 
 import torch
 
-from utils import language_models, machine, records
-from utils.generation_points import DEFAULT_WAYS, FORMATS, REPEATS, Point, Result, results
-from utils.language_models import SHAPES, TRAINED, Subject
+from utils import machine, records
+from utils.experiments import generation_models
+from utils.experiments.generation_models import SHAPES, TRAINED, Subject
+from utils.experiments.generation_points import DEFAULT_WAYS, FORMATS, REPEATS, Point, Result, results
 from utils.quantization.weight_formats import WEIGHT_FORMATS, weight_format
 from utils.runs import command_line
 from utils.workloads import generation
@@ -105,7 +106,7 @@ def main(arguments: list[str] | None = None) -> int:
         options = _parse(arguments)
         where = {"device": options.device, "size": options.size}
         chosen = options.model or MODELS[options.size]
-        subject = language_models.subject(chosen, **where, weights=options.weights, text=options.data)
+        subject = generation_models.subject(chosen, **where, weights=options.weights, text=options.data)
     except (ValueError, OSError) as error:
         return command_line.complain(PROGRAM, str(error), 2)
     first = {"size": options.size, "data": subject.data, "weights": subject.weights}

@@ -1,6 +1,6 @@
 """The rate of matrix products of many shapes in every dtype, and the bandwidth of memory: a measured roofline.
 
-    python -m utils.gemm_sweep --device cpu --size small --record DIR
+    python -m utils.experiments.gemm_sweep --device cpu --size small --record DIR
 
 The factors are random numbers, never zeros: a GPU at its power limit multiplies zeros faster, since bits that do not
 flip take little power, and its clock rises. Each call takes the next of several copies of its factors, so that large
@@ -21,9 +21,9 @@ import torch
 from utils import machine, measure, records
 from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof, of_device
 from utils.emulation.float32_matmul import allowing
-from utils.product_calls import DTYPES, Call, prepared
+from utils.experiments.gemm_calls import DTYPES, Call, prepared
+from utils.experiments.gemm_sweep_shapes import GROUPS, families
 from utils.runs import command_line
-from utils.sweep_shapes import GROUPS, families
 
 NAME = "gemm_sweep"
 REPEATS = 7

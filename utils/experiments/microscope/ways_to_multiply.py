@@ -15,7 +15,7 @@ import torch.nn.functional as F
 
 from utils.emulation.float32_matmul import OLD, allowing, restored, write
 from utils.exception_text import in_a_line
-from utils.microscope.crafted_sums import Matmul
+from utils.experiments.microscope.crafted_sums import Matmul
 
 Switch = Callable[[], contextlib.AbstractContextManager]
 SMALLEST = 32  # rows, columns and places of the trial product: what FP8 and int8 products ask for

@@ -1,9 +1,9 @@
 """The capstone, run: what a plan takes and how well its model learns, beside what was predicted.
 
-    python -m utils.capstone --plan bf16-true-128x8 bf16-mixed-96x8 --size small --seeds 3 --record DIR
+    python -m utils.experiments.capstone --plan bf16-true-128x8 bf16-mixed-96x8 --size small --seeds 3 --record DIR
 
 `measure` does one plan and seed. What trains is `utils.llama`; plans and predictions are those of
-`utils.capstone_plans`. Without --plan: the plans of the chapter, and at full size those that fill the card.
+`utils.experiments.capstone.plans`. Without --plan: the plans of the chapter, and at full size those that fill the card.
 """
 
 import argparse
@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, replace
 import torch
 
 from utils import llama, measure, recorded, records
-from utils.capstone_plans import Plan, Problem, forecast, named, problem, refuse
 from utils.cost import fitting
 from utils.exception_text import first_line
+from utils.experiments.capstone.plans import Plan, Problem, forecast, named, problem, refuse
 from utils.runs import command_line, experiment
 from utils.training.training_loop import Trainer
 from utils.workloads import models
@@ -110,7 +110,7 @@ def _planned(plan: Plan, given: Problem) -> experiment.Plan:
         losses = llama.token_losses(trainer.model, planned.task.held_out, recipe=trainer.recipe, window=settings.length)
         return {"held_out_tokens": len(losses), "loss": losses.double().mean().item()}
 
-    modules = (*planned.modules, "utils.capstone_plans", "utils.capstone")
+    modules = (*planned.modules, "utils.experiments.capstone.plans", "utils.experiments.capstone.comparison")
     return replace(planned, name=f"{NAME}-{plan.name}", evaluate=evaluate, modules=modules)
 
 

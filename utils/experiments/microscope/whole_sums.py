@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
+from utils.experiments.microscope.adders import STEPS, Adder, Product, total, whole
+from utils.experiments.microscope.addition_probes import BIG, Tested
+from utils.experiments.microscope.crafted_sums import Sums
+from utils.experiments.microscope.summation_tree import Node, layout
 from utils.fake_quantize import fake_quantize
-from utils.microscope.adders import STEPS, Adder, Product, total, whole
-from utils.microscope.addition_probes import BIG, Tested
-from utils.microscope.crafted_sums import Sums
-from utils.microscope.summation_tree import Node, layout
 
 
 def everywhere(sums: Sums) -> bool:

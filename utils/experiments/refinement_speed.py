@@ -1,6 +1,6 @@
 """Solving a system with narrow factors and refinement, against float64 alone: times by size, on this device.
 
-    python -m utils.refinement_speed --device cpu --size small --record DIR
+    python -m utils.experiments.refinement_speed --device cpu --size small --record DIR
 
 The matrices are random, of a condition of about 20. A solve begins with the float64 matrix and ends with a backward
 error of 2**-52 sqrt(n): the conversion, the factors and every step are in its time. On CUDA the 16-bit factors come
@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from utils import gemm_sweep, machine, measure, records
+from utils import machine, measure, records
 from utils.emulation.float32_matmul import allowing
 from utils.exception_text import in_a_line
+from utils.experiments import gemm_sweep
 from utils.runs import command_line
 
 NAME = "refinement_speed"

@@ -1,6 +1,6 @@
 """The amax of a linear layer's three operands, step by step through a training: what delayed scaling has to foresee.
 
-    python -m utils.amax_series --model distilbert --size small --data DIR --record DIR
+    python -m utils.experiments.amax_series --model distilbert --size small --data DIR --record DIR
 
 A linear layer multiplies its input with its weight, and the gradient of its output with both. Those are the tensors
 that an FP8 product needs a scale for. The run is that of `utils.distilbert` or `utils.llama`: the same weights, the

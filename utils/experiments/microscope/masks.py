@@ -1,15 +1,15 @@
 """The order of a sum, from masks: 2**mask in one place, -2**mask in another, ones in the others; how many are lost?
 
-`utils.microscope.summation_tree` says what follows from that.
+`utils.experiments.microscope.summation_tree` says what follows from that.
 """
 
 import math
 import random
 from collections.abc import Sequence
 
-from utils.microscope import summation_tree
-from utils.microscope.crafted_sums import Sums
-from utils.microscope.summation_tree import Node, NoTree
+from utils.experiments.microscope import summation_tree
+from utils.experiments.microscope.crafted_sums import Sums
+from utils.experiments.microscope.summation_tree import Node, NoTree
 
 SPANS = (40, 34, 30, 24, 20)  # log2 of the mask over a 1: past the bits of a total and those of the count
 WIDE = (66, 100)  # for a total that loses nothing there; a model that adds a block in float64 shows that at 66

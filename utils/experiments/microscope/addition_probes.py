@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from utils.microscope.adders import MOST_EXTRA, STEPS, Adder, Answer, Product, surviving, whole
-from utils.microscope.crafted_sums import Sums, Value, format_of
-from utils.microscope.summation_tree import Node, nodes
+from utils.experiments.microscope.adders import MOST_EXTRA, STEPS, Adder, Answer, Product, surviving, whole
+from utils.experiments.microscope.crafted_sums import Sums, Value, format_of
+from utils.experiments.microscope.summation_tree import Node, nodes
 from utils.rounding import RULES, quantize
 
 BIG = 14  # exponent of the big addend: E4M3 and a float16 total hold it, and the smallest product lies 32 places below

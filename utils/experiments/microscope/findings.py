@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from utils.microscope.crafted_sums import Probe
+from utils.experiments.microscope.crafted_sums import Probe
 
 UNDECIDED = "not decided"
 WORDS = {

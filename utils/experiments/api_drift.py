@@ -2,7 +2,7 @@
 
     for question in QUESTIONS:
         print(question.name, ask(question))
-    python -m utils.api_drift --record DIR  # the answers with their versions, as a record
+    python -m utils.experiments.api_drift --record DIR  # the answers with their versions, as a record
 
 An answer is a short text. The committed records hold those of the versions that the book was run with.
 """

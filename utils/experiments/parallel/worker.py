@@ -1,6 +1,6 @@
 """One rank of a DistilBERT fine-tune on several processes: what torchrun starts, on one machine or on many.
 
-    python -m torch.distributed.run --standalone --nproc_per_node 2 -m utils.parallel_worker --way ddp fsdp2 --out DIR
+    python -m torch.distributed.run --standalone --nproc_per_node 2 -m utils.experiments.parallel.worker --way ddp fsdp2 --out DIR
 
 Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and `utils.training.training_loop`.
 Every rank draws the same batches and takes each Nth text of them. Rank 0 writes `DIR/WAY.json`.
@@ -23,11 +23,12 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils import distilbert, measure, processes
+from utils import distilbert, measure
 from utils.emulation.fast_half import FastHalf
+from utils.experiments.parallel import processes
+from utils.experiments.parallel.processes import Place
+from utils.experiments.parallel.ways import DDP, FSDP2, WAYS, Way, way
 from utils.machine import facts, narrow_matmul
-from utils.parallel_ways import DDP, FSDP2, WAYS, Way, way
-from utils.processes import Place
 from utils.runs import command_line
 from utils.training import batches, training_loop
 from utils.training.recipes import recipe
@@ -36,7 +37,7 @@ from utils.workloads import data, models, review_task
 from utils.workloads.review_task import Task
 
 NAME = "parallel_worker"
-COLLECTIVES = {  # which argument is the full array, and the name of `utils.all_reduce`
+COLLECTIVES = {  # which argument is the full array, and the name of `utils.experiments.parallel.all_reduce`
     "allreduce_": (0, "all_reduce"),
     "all_reduce": (0, "all_reduce"),
     "_allgather_base_": (0, "all_gather"),

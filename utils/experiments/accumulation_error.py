@@ -1,6 +1,6 @@
 """The error of a matrix product against the length K of its sums: of every accumulator, and of what the device has.
 
-    python -m utils.accumulation_error --device cpu --record DIR
+    python -m utils.experiments.accumulation_error --device cpu --record DIR
 
 The error is relative and of Frobenius: ||C - AB|| / ||AB||, with AB in float64 from the same rounded operands, so that
 only the sums, and the rounding of the result where it has 16 bits, are in it. Accumulators are models and computed on
@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 import torch
 
-from utils import accumulated_llama, llama, machine, records
-from utils.accumulated_llama import LongSum, Row
+from utils import llama, machine, records
 from utils.emulation.accumulators import ACCUMULATORS, Accumulator, stochastic_float16
+from utils.experiments import accumulated_llama
+from utils.experiments.accumulated_llama import LongSum, Row
+from utils.experiments.microscope import ways_to_multiply
+from utils.experiments.microscope.ways_to_multiply import Way
 from utils.fake_quantize import fake_quantize
 from utils.formats import FORMATS, FloatFormat
-from utils.microscope import ways_to_multiply
-from utils.microscope.ways_to_multiply import Way
 from utils.runs import command_line
 
 NAME = "accumulation_error"

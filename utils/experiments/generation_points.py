@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from utils import gemm_sweep, llama, machine, measure
+from utils import llama, machine, measure
 from utils.cost.roofline import of_device
 from utils.cost.token_bytes import bytes_per_token, kv_bytes
 from utils.exception_text import of_compiler
-from utils.language_models import Subject
+from utils.experiments import gemm_sweep
+from utils.experiments.generation_models import Subject
 from utils.quantization.weight_formats import converted, weight_format, weight_report
 from utils.training.recipes import RECIPES, Recipe
 from utils.workloads import generation

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from utils.all_reduce import bytes_sent
+from utils.experiments.parallel.all_reduce import bytes_sent
 
 if TYPE_CHECKING:
     from torch.distributed.fsdp import MixedPrecisionPolicy

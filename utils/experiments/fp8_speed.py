@@ -1,6 +1,6 @@
 """The speed of a linear layer in FP8 by its shape, with its casts counted, and bfloat16 beside it.
 
-    python -m utils.fp8_speed --device cuda --compile --record DIR
+    python -m utils.experiments.fp8_speed --device cuda --compile --record DIR
 
 Of each layer and recipe four things are timed: the forward product of operands that are ready, the casts that make them
 so, both together, and a training step of the layer with all its casts. bfloat16 is that of autocast: its cast is that
@@ -21,13 +21,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import gemm_sweep, machine, measure, product_calls, records
+from utils import machine, measure, records
 from utils.cost.fp8_casts import BFLOAT16, PUBLISHED, Layer, cast_bytes, square
 from utils.emulation.float32_matmul import allowing
 from utils.emulation.scaled_matmul import scaled_matmul, transposed, why_emulated
 from utils.emulation.scaled_tensor import Scaled, quantize
 from utils.exception_text import of_compiler
-from utils.product_calls import Call
+from utils.experiments import gemm_calls, gemm_sweep
+from utils.experiments.gemm_calls import Call
 from utils.runs import command_line
 from utils.training.float8_linear import Float8Linear
 from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe, Operand
@@ -150,12 +151,12 @@ def _copies(layer: Layer, device: torch.device, make: Callable[..., tuple]) -> l
         torch.randn(rows, layer.inputs, device=device, generator=generator) for rows in (layer.tokens, layer.outputs)
     )
     moved = 2 * x.numel() + 4 * w.numel()
-    count = min(product_calls.COPIES, max(1, math.ceil(product_calls.COLD_BYTES / moved)))
+    count = min(gemm_calls.COPIES, max(1, math.ceil(gemm_calls.COLD_BYTES / moved)))
     return [make(x.bfloat16(), w / layer.inputs**0.5) for _ in range(count)]
 
 
 def _bfloat16(layer: Layer, device: torch.device) -> dict[str, tuple]:
-    product, note = product_calls.prepared(layer.gemms[0], BFLOAT16, device=device)
+    product, note = gemm_calls.prepared(layer.gemms[0], BFLOAT16, device=device)
     plain = _copies(layer, device, lambda x, w: (x, w))
     calls = {CASTS: lambda x, w: w.bfloat16(), BOTH: lambda x, w: F.linear(x, w.bfloat16())}
     found = {part: (Call(call, plain, "highest"), "") for part, call in calls.items()}

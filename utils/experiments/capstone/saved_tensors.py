@@ -3,15 +3,15 @@
     by_kind(Plan("bf16-true", width=128, batch=8), given)["softmax"]  # bytes
     in_parts(Plan("bf16-mixed", width=128, batch=8), given, 2)["loss"]  # bytes
 
-Beside `utils.capstone_plans`, whose source decides which records a run may take for its own.
+Beside `utils.experiments.capstone.plans`, whose source decides which records a run may take for its own.
 """
 
 from dataclasses import replace
 
-from utils.capstone_plans import SIZES, Plan, Problem, forecast
 from utils.cost import activations
 from utils.cost.activation_tables import COPIES
 from utils.cost.architectures import Architecture
+from utils.experiments.capstone.plans import SIZES, Plan, Problem, forecast
 from utils.training.recipes import recipe
 
 KINDS = {  # the beginning of what a row of `activation_tables` is called: its kind

@@ -4,7 +4,7 @@
     print(finding)           # how many bits, which rounding, in which order, how many at once
     finding.evidence         # every sum that was asked for, and its result
 
-    python -m utils.microscope --record DIR
+    python -m utils.experiments.microscope --record DIR
 
 What the sums do not decide is None. At last the found parameters are put to the test: they have to give random sums to
 the last bit.
@@ -18,14 +18,14 @@ import torch
 
 from utils import machine, records
 from utils.exception_text import in_a_line
-from utils.microscope import addition_probes, integer_products, summation_tree, whole_sums
-from utils.microscope.adders import common
-from utils.microscope.addition_probes import Tested
-from utils.microscope.crafted_sums import WIDTH, Matmul, Sums
-from utils.microscope.findings import Finding, summary
-from utils.microscope.masks import order_of
-from utils.microscope.summation_tree import Node
-from utils.microscope.ways_to_multiply import Way, own
+from utils.experiments.microscope import addition_probes, integer_products, summation_tree, whole_sums
+from utils.experiments.microscope.adders import common
+from utils.experiments.microscope.addition_probes import Tested
+from utils.experiments.microscope.crafted_sums import WIDTH, Matmul, Sums
+from utils.experiments.microscope.findings import Finding, summary
+from utils.experiments.microscope.masks import order_of
+from utils.experiments.microscope.summation_tree import Node
+from utils.experiments.microscope.ways_to_multiply import Way, own
 from utils.runs import command_line
 
 NAME = "microscope"

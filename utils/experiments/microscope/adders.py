@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from utils.microscope.summation_tree import Node, nodes
+from utils.experiments.microscope.summation_tree import Node, nodes
 from utils.rounding import RULES
 
 STEPS = 512  # a number is a multiple of 2**-512; a factor of 2**-256

@@ -1,6 +1,6 @@
 """Levers on the speed of a training step: each one measured beside what it replaces, in one run.
 
-    python -m utils.levers --size small --data DIR --repeats 5 --compile --record DIR
+    python -m utils.experiments.step_speed --size small --data DIR --repeats 5 --compile --record DIR
 
 The settings of a lever take turns, so that a busy machine slows all of them; the first one is what the others replace.
 """
