@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from utils.accumulation import running_sum
-from utils.checks import accumulation, accumulation_questions
-from utils.checks.accumulation import cut, running
+from utils.checks.hardware import accumulation, accumulation_questions
+from utils.checks.hardware.accumulation import cut, running
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.checks.questions import judge
 from utils.emulation.accumulators import ACCUMULATORS
 from utils.emulation.tensor_core import truncating_matmul
 from utils.formats import FloatFormat
-from utils.questions import judge
 from utils.rounding import toward_zero
 
 STALLS = {

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import bfloat16, nn
 
 from tests.book_questions import right_option
-from utils.checks import autocast, autocast_questions
 from utils.checks.outcome import NOT_YET
+from utils.checks.training import autocast, autocast_questions
 from utils.diagnostics import autocast_table
 from utils.diagnostics.autocast_docs import documented
 from utils.widgets.op_lookup import OpLookup

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.book_questions import right_option
-from utils.checks import bits
-from utils.checks import bits_questions as questions
+from utils.checks.numbers import bits
+from utils.checks.numbers import bits_questions as questions
 from utils.checks.outcome import NOT_YET
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16, decode
 from utils.widgets.bit_flip import BitFlip

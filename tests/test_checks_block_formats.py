@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from utils.checks import block_formats, block_formats_questions
+from utils.checks.eight_bits import block_formats, block_formats_questions
 from utils.checks.outcome import NOT_YET
 from utils.formats import FLOAT4_E2M1FN, FLOAT6_E2M3FN, FLOAT8_E4M3FN, FLOAT8_E8M0FNU, decode, encode
 from utils.rotation import hadamard

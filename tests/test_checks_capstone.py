@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from utils.checks import capstone as checks
-from utils.checks.capstone_questions import BAR, LOGITS, REPORTS, VERDICTS, VOCABULARY, WHAT_A_TAKES
 from utils.checks.outcome import NOT_YET
+from utils.checks.practice import capstone as checks
+from utils.checks.practice.capstone_questions import BAR, LOGITS, REPORTS, VERDICTS, VOCABULARY, WHAT_A_TAKES
+from utils.checks.questions import number
 from utils.experiments.capstone import comparison
 from utils.experiments.capstone.plans import Plan, forecast, problem, refuse
-from utils.questions import number
 
 CPU = torch.device("cpu")
 D = Plan("bf16-mixed", width=192, batch=8, checkpointing=True)

@@ -5,8 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch.utils._pytree import tree_leaves
 
-from utils.checks import debugging, debugging_questions
-from utils.checks.debugging_questions import (
+from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.checks.practice import debugging, debugging_questions
+from utils.checks.practice.debugging_questions import (
     A100,
     BIRTHS,
     CPU,
@@ -20,7 +21,6 @@ from utils.checks.debugging_questions import (
     T4,
     UPDATE,
 )
-from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.cost.decide import decide
 from utils.diagnostics.nan_hunter import NanHunter
 from utils.recipe_facts import GIGABYTE

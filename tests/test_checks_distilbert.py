@@ -8,9 +8,9 @@ import torch
 
 from tests.book_questions import right_option
 from utils import records
-from utils.checks import distilbert as checks
-from utils.checks.distilbert_questions import SEED_SPREAD, WHO_FAILS
 from utils.checks.outcome import NOT_YET
+from utils.checks.training import distilbert as checks
+from utils.checks.training.distilbert_questions import SEED_SPREAD, WHO_FAILS
 from utils.measure import mean_interval
 
 STUDENT_T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}

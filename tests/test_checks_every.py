@@ -9,9 +9,9 @@ from torch import nn
 
 from tests.book_questions import book_questions, check_modules, questions_in
 from utils import notebooks
-from utils.checks import autocast
 from utils.checks.outcome import CORRECT, NOT_ATTEMPTED, NOT_YET, time_limit
-from utils.questions import Choice, Number, Task, judge, number, placeholder
+from utils.checks.questions import Choice, Number, Task, judge, number, placeholder
+from utils.checks.training import autocast
 
 # A check that asks a `Task` takes a function that returns something, and any other takes what its questions ask: a
 # number, the text of an option, or a dict of these. Whatever takes something else stands here.

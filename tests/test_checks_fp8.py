@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from utils import scaling
-from utils.checks import fp8 as checks
-from utils.checks import fp8_questions as questions
+from utils.checks.eight_bits import fp8 as checks
+from utils.checks.eight_bits import fp8_questions as questions
 from utils.checks.outcome import NOT_YET
+from utils.checks.questions import number
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2
-from utils.questions import number
 from utils.rounding import quantize
 from utils.training import float8_linear
 

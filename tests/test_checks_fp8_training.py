@@ -6,8 +6,8 @@ import pytest
 
 from tests.book_questions import right_option
 from utils import records
-from utils.checks import fp8_training as checks
-from utils.checks.fp8_training_questions import EQUAL, OTHER_NETWORK, PAPER, TWICE_THE_PEAK, WHOLE
+from utils.checks.eight_bits import fp8_training as checks
+from utils.checks.eight_bits.fp8_training_questions import EQUAL, OTHER_NETWORK, PAPER, TWICE_THE_PEAK, WHOLE
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.cost.fp8_casts import PUBLISHED, break_even
 from utils.cost.roofline import ROOFS

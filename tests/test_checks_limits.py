@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import float16
 
-from utils.checks import limits
+from utils.checks.numbers import limits
 from utils.checks.outcome import NOT_YET
+from utils.checks.questions import number
 from utils.formats import BFLOAT16, FLOAT8_E5M2, FLOAT16
-from utils.questions import number
 from utils.rounding import quantize
 
 INF, NAN = math.inf, math.nan

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from utils.checks import llama, llama_questions
-from utils.checks.llama import Oracle
 from utils.checks.outcome import NOT_YET
+from utils.checks.practice import llama, llama_questions
+from utils.checks.practice.llama import Oracle
 from utils.cost import token_bytes
 
 

@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
 from tests.book_questions import right_option
-from utils.checks import loss_scaling, loss_scaling_questions
 from utils.checks.outcome import NOT_YET
+from utils.checks.training import loss_scaling, loss_scaling_questions
 
 INF, NAN = math.inf, math.nan
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from utils.checks import many_gpus, many_gpus_questions
 from utils.checks.outcome import NOT_YET
+from utils.checks.practice import many_gpus, many_gpus_questions
 from utils.experiments.parallel.all_reduce import all_reduce
 from utils.experiments.parallel.ways import WAYS
 from utils.formats import BFLOAT16, FLOAT16

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import bfloat16
 
-from utils.checks import master_weights, master_weights_questions
 from utils.checks.outcome import NOT_YET
+from utils.checks.training import master_weights, master_weights_questions
 from utils.formats import BFLOAT16
 from utils.rounding import ulp
 from utils.training import optimizers, recipes

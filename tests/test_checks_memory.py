@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from utils.checks import memory, memory_questions
+from utils.checks.hardware import memory, memory_questions
 from utils.checks.outcome import NOT_YET
 from utils.cost import fitting
 from utils.training import eight_bit_moments

@@ -24,7 +24,7 @@ from utils.checks.outcome import (
     paper_table,
     time_limit,
 )
-from utils.questions import Choice, Number, Option, Task
+from utils.checks.questions import Choice, Number, Option, Task
 
 LARGEST = Number("test/largest", "The largest E4M3:", "448", "Yes.", {"480": "NaN has `0x7F`."}, "No.")
 CODE = Number("test/code", "The code:", "0x2A", "Yes.", {"0xAA": "The sign."}, "Not that code.")

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from utils.checks import quantization as checks
-from utils.checks import quantization_questions as questions
 from utils.checks.outcome import NOT_YET
+from utils.checks.practice import quantization as checks
+from utils.checks.practice import quantization_questions as questions
+from utils.checks.questions import judge
 from utils.emulation import scaled_tensor
 from utils.formats import FLOAT8_E4M3FN, FLOAT32
 from utils.quantization import integers, weight_formats
-from utils.questions import judge
 from utils.scaling import INT8
 
 

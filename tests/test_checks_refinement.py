@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.book_questions import right_option
-from utils.checks import refinement as checks
-from utils.checks import refinement_questions as questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.checks.practice import refinement as checks
+from utils.checks.practice import refinement_questions as questions
 from utils.emulation.refinement import matrix, product, refine
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32, TF32
 from utils.rounding import quantize

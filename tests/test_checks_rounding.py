@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from tests.book_questions import right_option
-from utils.checks import rounding as checks
-from utils.checks import rounding_questions as questions
+from utils.checks.numbers import rounding as checks
+from utils.checks.numbers import rounding_questions as questions
 from utils.checks.outcome import NOT_YET, time_limit
+from utils.checks.questions import number
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FORMATS, FloatFormat, decode
-from utils.questions import number
 from utils.rounding import quantize, stochastic, ulp
 
 E3M4 = FloatFormat("e3m4", exponent_bits=3, mantissa_bits=4, bias=3)

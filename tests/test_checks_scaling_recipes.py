@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from utils import records
-from utils.checks import scaling_recipes
-from utils.checks import scaling_recipes_questions as questions
+from utils.checks.eight_bits import scaling_recipes
+from utils.checks.eight_bits import scaling_recipes_questions as questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2
 from utils.rounding import quantize

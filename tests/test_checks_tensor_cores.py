@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from utils import fake_quantize, formats
-from utils.checks import tensor_cores, tensor_cores_questions
+from utils.checks.hardware import tensor_cores, tensor_cores_questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.cost.roofline import ROOFS, Gemm
 from utils.emulation import float32_matmul as precision

@@ -9,8 +9,8 @@ import torch
 
 from tests.book_questions import right_option
 from utils import records
-from utils.checks import tensors, tensors_questions
 from utils.checks.outcome import NOT_YET
+from utils.checks.training import tensors, tensors_questions
 from utils.emulation.exponent_histogram import Histogram
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16
 from utils.training import watch

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from utils.checks import training_loop
 from utils.checks.outcome import NOT_YET
+from utils.checks.training import training_loop
 
 INF = math.inf
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from utils.number_text import read_number
+from utils.checks.number_text import read_number
 
 MASK = -(10**9)
 

@@ -11,7 +11,7 @@ import book_rules as rules
 import handout
 import progress_report
 from utils import notebooks
-from utils.questions import CORRECT, NOT_ATTEMPTED, NOT_YET
+from utils.checks.questions import CORRECT, NOT_ATTEMPTED, NOT_YET
 
 START = "from utils.checks import bits as checks"
 RIGHT = {"largest_e4m3": "448", "flips_of_6": "{15: -6, 14: 6 * 2**-16, 10: 3, 9: 4}"}
@@ -72,7 +72,7 @@ def test_saved_outputs_are_read_as_the_checks_printed_them(saved):
 
 
 def test_what_every_check_prints_is_understood():
-    from utils.checks import bits
+    from utils.checks.numbers import bits
 
     for outcome in (bits.check_largest_e4m3(), bits.check_largest_e4m3(480), bits.check_largest_e4m3(448)):
         cell = nbformat.v4.new_code_cell("", outputs=said(repr(outcome)))

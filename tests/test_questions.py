@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tests.page_states import states_in
-from utils.questions import (
+from utils.checks.questions import (
     CORRECT,
     NOT_YET,
     ROUNDED,

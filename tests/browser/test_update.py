@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.browser.widget_page import DESK, PHONE, barriers, calls_of
+from utils.checks.number_text import read_number
 from utils.exact_rounding import quantize_exact
 from utils.formats import FLOAT32, FORMATS
-from utils.number_text import read_number
 from utils.rounding import quantize, toward_zero
 from utils.widgets.update import HOLDABLE, USUAL, Update, gap_beside, kahan_updated, updated
 

@@ -8,8 +8,8 @@ from decimal import Decimal
 import traitlets
 
 import utils.formats as formats
+from utils.checks.number_text import read_number
 from utils.formats import FORMATS, FloatFormat
-from utils.number_text import read_number
 from utils.widgets.book_widget import BookWidget, format_label
 
 KINDS = (

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import traitlets
 
+from utils.checks.number_text import Number, read_number
 from utils.formats import FORMATS
-from utils.number_text import Number, read_number
 from utils.rounding import RULES
 from utils.widgets.bit_flip import value_text
 from utils.widgets.book_widget import BookWidget, format_label

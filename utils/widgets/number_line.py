@@ -7,9 +7,9 @@ from math import inf
 import traitlets
 
 from utils import rounding as rules
+from utils.checks.number_text import Number, read_number
 from utils.exact_rounding import gap, quantize_exact
 from utils.formats import FORMATS, FloatFormat
-from utils.number_text import Number, read_number
 from utils.rounding import Rounding
 from utils.widgets.bit_flip import value_text
 from utils.widgets.book_widget import BookWidget, format_label

@@ -1,4 +1,4 @@
-// Quiz: one or several questions of utils/questions.py. What is said to an answer: quiz_judge.js; the kinds: beside it.
+// Quiz: one or several questions of utils/checks/questions.py. What is said to an answer: quiz_judge.js; the kinds: beside it.
 
 const QUIZ_KINDS = { choice: choiceItem, number: numberItem, task: taskItem };
 

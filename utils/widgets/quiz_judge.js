@@ -1,4 +1,4 @@
-// What is said to an answer: the page's twin of `judge` in utils/questions.py. Numbers are compared as float64, as there.
+// What is said to an answer: the page's twin of `judge` in utils/checks/questions.py. Numbers are compared as float64, as there.
 
 export const QUIZ_ROUNDED =
   "Right, but rounded: the exact value can be written down, for example as a power of two or as a fraction.";

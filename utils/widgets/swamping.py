@@ -7,9 +7,9 @@ from fractions import Fraction
 import traitlets
 
 from utils.accumulation import stall
+from utils.checks.number_text import read_number
 from utils.exact_rounding import quantize_exact
 from utils.formats import FORMATS, FloatFormat
-from utils.number_text import read_number
 from utils.rounding import ulp
 from utils.widgets.book_widget import BookWidget, format_label
 

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import traitlets
 
+from utils.checks.number_text import read_number
 from utils.exact_rounding import gap, quantize_exact
 from utils.formats import FLOAT32, FORMATS, FloatFormat
-from utils.number_text import read_number
 from utils.rounding import toward_zero
 from utils.widgets.book_widget import BookWidget, format_label
 
