@@ -432,7 +432,7 @@ def test_brackets_and_spaces_have_the_colour_of_code_in_both_themes():
         assert [key for key in ("bgcolor", "border", "underline") if space[key] != base[key]] == []
 
 
-KATEX = Path(__file__).parents[1] / "book" / "_static" / math_fonts.FOLDER
+KATEX = Path(__file__).parents[2] / "book" / "_static" / math_fonts.FOLDER
 FORMULA = (
     '<span class="katex"><span class="katex-mathml"><math>y</math></span><span class="katex-html" aria-hidden="true">'
     '<span class="mord">2</span><span class="mord mathnormal">x</span>'

@@ -13,7 +13,7 @@ from utils.recipe_facts import CARDS, TASKS, advise, fits
 from utils.symptoms import SYMPTOMS
 from utils.training import recipes
 
-BOOK = Path(__file__).parents[1] / "book"
+BOOK = Path(__file__).parents[2] / "book"
 
 
 @pytest.mark.parametrize(("card", "task"), list(itertools.product(CARDS, TASKS)))

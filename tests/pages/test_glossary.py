@@ -9,7 +9,7 @@ import pytest
 import book_languages
 from utils import notebooks
 
-BOOK = Path(__file__).resolve().parents[1] / "book"
+BOOK = Path(__file__).resolve().parents[2] / "book"
 REFERENCE = BOOK / "reference"
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 

@@ -70,7 +70,7 @@ def test_a_larger_model_gives_what_was_measured_of_it(name, attention, megabytes
     assert found / 1e6 == pytest.approx(megabytes, abs=0.06)
 
 
-RESULTS = Path(__file__).resolve().parents[1] / "book" / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "book" / "results"
 RUNS = re.compile("^(watched-)?(distilbert|llama)(?!.*fp8)")  # the runs that train; FP8 has no formula
 RECORDED = sorted(path for path in RESULTS.glob("*-seed0.json") if RUNS.match(path.name))
 

@@ -20,7 +20,7 @@ import book_cards
 import book_downloads
 import book_search
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SITE, REPOSITORY = "https://books.example/mixed", "https://github.com/someone/mixed"
 CONF = """
 extensions = ["myst_nb", "book_address", "book_cards", "book_downloads", "book_not_found", "book_search"]

@@ -15,7 +15,7 @@ from utils.emulation.exponent_histogram import Histogram
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16
 from utils.training import watch
 
-RESULTS = Path(__file__).resolve().parents[1] / "book/results"
+RESULTS = Path(__file__).resolve().parents[3] / "book/results"
 INF, NAN = math.inf, math.nan
 
 
