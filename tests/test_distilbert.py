@@ -194,7 +194,9 @@ def test_a_run_with_a_nan_loss_stops_soon(task, monkeypatch):
 def a_trainer(name: str, *, scale: float | None = None) -> training_loop.Trainer:
     shape = dataclasses.replace(SHAPE, vocabulary=20)
     schedule = training_loop.Schedule(learning_rate=1e-3)
-    trainer = training_loop.Trainer(models.distilbert(shape), recipe=recipe(name), device=CPU, schedule=schedule, steps=9)
+    trainer = training_loop.Trainer(
+        models.distilbert(shape), recipe=recipe(name), device=CPU, schedule=schedule, steps=9
+    )
     if scale:
         trainer.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
     return trainer
@@ -499,7 +501,11 @@ def test_a_damaged_folder_of_the_cache_is_told_and_filled_anew(tiny, tmp_path, m
 
 
 def test_another_seed_recipe_or_code_is_another_entry_of_the_cache(monkeypatch):
-    keys = {cache.key(seed, name, modules=["utils.workloads.generated_text"]) for seed in (0, 1) for name in ("32-true", "bf16-true")}
+    keys = {
+        cache.key(seed, name, modules=["utils.workloads.generated_text"])
+        for seed in (0, 1)
+        for name in ("32-true", "bf16-true")
+    }
     keys.add(cache.key(0, "32-true", modules=["utils.training.batches"]))
     monkeypatch.setattr(cache.importlib.metadata, "version", lambda package: "0")
     keys.add(cache.key(0, "32-true", modules=["utils.workloads.generated_text"]))

@@ -402,7 +402,11 @@ def test_stories_are_the_same_in_every_process_vary_and_refer_back():
         (hero,) = (word for word in generated_text.WALKER if f"the {word} went" in story)
         (other,) = (word for word in generated_text.ASKER if f"met the {word}." in story)
         thing, offer = generated_text.WALKER[hero][1], generated_text.ASKER[other][1]
-        assert all(f" {word} " not in story for word in (*generated_text.WALKER, *generated_text.ASKER) if word not in (hero, other))
+        assert all(
+            f" {word} " not in story
+            for word in (*generated_text.WALKER, *generated_text.ASKER)
+            if word not in (hero, other)
+        )
         last = story.split(". ")[-1]
         assert all(word in last for word in (hero, other, thing, offer)), story
 

@@ -1,4 +1,4 @@
-"""ShapeToBound in Python: its numbers are those of `utils.cost.roofline`, and what it says of them follows from them."""
+"""ShapeToBound in Python: its numbers are those of `utils.cost.roofline`, and its words follow from them."""
 
 import json
 import re

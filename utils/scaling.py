@@ -11,8 +11,8 @@ to the format. Scales are finite and positive whatever the values are:
 * in `quantize_tiles` values that are not finite have no say in the scale of their tile. An infinity saturates with its
   sign, a NaN stays a NaN, and their neighbours become what they would be without them.
 
-The twin for torch tensors is `utils.emulation.scaled_tensor`. Another thing is `utils.training.eight_bit_moments`, the 8-bit moments of an optimizer,
-whose codes are no floating-point format.
+The twin for torch tensors is `utils.emulation.scaled_tensor`. Another thing is `utils.training.eight_bit_moments`, the
+8-bit moments of an optimizer, whose codes are no floating-point format.
 """
 
 import math

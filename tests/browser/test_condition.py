@@ -1,4 +1,4 @@
-"""Condition in a real browser: its solutions against `utils.emulation.refinement`, bit for bit, its words, what a reader does."""
+"""Condition in a browser: its solutions against `utils.emulation.refinement` bit for bit, words, what a reader does."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""DecisionTree in a real browser: the page decides as `utils.cost.decide` does, and a reader can ask for other things."""
+"""DecisionTree in a real browser: it decides as `utils.cost.decide` does, and takes other questions."""
 
 import itertools
 

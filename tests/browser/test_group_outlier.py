@@ -1,4 +1,4 @@
-"""GroupOutlier in a real browser: its codes against `utils.quantization.integers`, bit for bit, its words, what a reader does."""
+"""GroupOutlier in a browser: its codes against `utils.quantization.integers` bit for bit, words, what a reader does."""
 
 import json
 

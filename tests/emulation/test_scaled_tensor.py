@@ -191,7 +191,9 @@ def test_amax_is_that_of_the_finite_values():
 def test_the_scale_of_an_amax_is_the_references(margin, power_of_two):
     amax = np.concatenate([np.abs(numbers((500,), "all")), np.float32([0, 1e-45, 3.4e38])])
     amax[np.isnan(amax)] = 1
-    ours = scaled_tensor.scale_from_amax(torch.from_numpy(amax), FLOAT8_E4M3FN, margin=margin, power_of_two=power_of_two)
+    ours = scaled_tensor.scale_from_amax(
+        torch.from_numpy(amax), FLOAT8_E4M3FN, margin=margin, power_of_two=power_of_two
+    )
     theirs = scaling.scale_from_amax(amax, FLOAT8_E4M3FN, margin=margin, power_of_two=power_of_two)
     assert same_bits(theirs, ours)
 

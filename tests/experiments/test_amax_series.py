@@ -97,7 +97,9 @@ def test_keys_attention_and_the_last_layer_of_the_first_and_last_block_are_chose
 
 
 def test_a_recorded_run_has_the_losses_of_the_usual_one_and_a_record_gives_its_amaxes_back(plan, tmp_path):
-    made = amax_series.recorded_run(plan, recipe("32-true"), device=CPU, seed=1, shown="python -m utils.experiments.amax_series")
+    made = amax_series.recorded_run(
+        plan, recipe("32-true"), device=CPU, seed=1, shown="python -m utils.experiments.amax_series"
+    )
     usual = distilbert.run(recipe("32-true"), task=plan.task, device=CPU, seed=1).record
     assert made.samples["loss"] == pytest.approx([loss for _, loss in usual.samples["loss"]], rel=1e-3, abs=1e-4)
     loaded = records.load(records.save(made, tmp_path))

@@ -138,7 +138,10 @@ def test_a_cell_that_is_gone_changed_doubled_hidden_or_empty_is_a_fault():
         ("tests/test_formats.py::test_no_such_test", "no test"),
         ("tests/pages/test_reference_numbers.py::test_the_number_is_that_of_the_list[text 4: 2^-25]", "no case"),
         ("tests/emulation/test_exponent_histogram.py::test_a_gpu_counts_as_a_cpu_does", "is marked gpu"),
-        ("tests/diagnostics/test_autocast_table.py::test_a_documented_operation_does_on_a_cpu_what_the_documentation_says", "skip"),
+        (
+            "tests/diagnostics/test_autocast_table.py::test_a_documented_operation_does_on_a_cpu_what_the_documentation_says",
+            "skip",
+        ),
         ("tests/training/test_eight_bit_moments.py::test_a_table_has_the_bits_of_bitsandbytes", "is marked skipif"),
     ],
 )

@@ -183,7 +183,9 @@ def test_three_generated_labels_in_a_hundred_are_wrong():
     assert abs(sum(right[1]) / 4_000 - 0.5) < 5 * (0.25 / 4_000) ** 0.5
     count, share = 20_000, 0.03
     labels = generated_text.reviews(count, seed=4, mix=generated_text.Mix(verdict=1.0))
-    liked = {verdict: 1 for verdict in generated_text.VERDICT[1]} | {verdict: 0 for verdict in generated_text.VERDICT[0]}
+    liked = {verdict: 1 for verdict in generated_text.VERDICT[1]} | {
+        verdict: 0 for verdict in generated_text.VERDICT[0]
+    }
     wrong = sum(liked[text.split(" . ")[-1].removesuffix(" .")] != label for text, label in zip(*labels, strict=True))
     assert abs(wrong / count - share) < 5 * (share * (1 - share) / count) ** 0.5
 

@@ -4,8 +4,8 @@
     print(decision)
     decision.recipe, decision.taken, decision.total
 
-The rules are those of `utils.recipe_facts`, and the bytes those of `utils.cost.memory`. A tenth of the memory is left for
-what a ledger does not count. Bytes of one card; 1 GB = 1e9 bytes.
+The rules are those of `utils.recipe_facts`, and the bytes those of `utils.cost.memory`. A tenth of the memory is left
+for what a ledger does not count. Bytes of one card; 1 GB = 1e9 bytes.
 """
 
 from collections.abc import Callable

@@ -12,7 +12,8 @@ of an ideal kernel, which moves every byte once for each time that it has to:
   since a product sums along the last axis of both operands. Where a scale needs the amax of a whole axis or tensor
   before the first value can be written, the tensor is read twice, unless the scale comes from earlier steps.
 
-Kernels that do one thing at a time move more. All of this is a model; what a device does, `utils.experiments.fp8_speed` measures.
+Kernels that do one thing at a time move more. All of this is a model; what a device does, `utils.experiments.fp8_speed`
+measures.
 """
 
 from collections.abc import Callable

@@ -5,8 +5,8 @@ values as they are: what a tensor of float32 holds may be values of FP8. Gradien
 
 A product of two 11-bit significands has 22 bits: float32 holds it, and float64 holds most sums with it. Where the exact
 sum does not fit, a second rounding hides behind the first. It is harmless if the wide format has a few bits more than
-the total and the product together; where it has not, the slow and exact `utils.accumulation` adds. `utils.emulation.carriers`
-chooses.
+the total and the product together; where it has not, the slow and exact `utils.accumulation` adds.
+`utils.emulation.carriers` chooses.
 
 Goal: 256 x 256 with K = 8192 in at most 0.3 s on two cores; `bench/accumulation.py` measures it.
 """

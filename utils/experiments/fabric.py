@@ -1,8 +1,8 @@
 """The DistilBERT runs under Lightning Fabric: its one-line switch in place of a recipe's own methods.
 
-Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and `utils.training.training_loop`. The
-library decides what `precision=` decides: the dtype of the weights, autocast, and the loss scaler.
-`lightning_fabric` takes seconds to import, so only the functions that use it do.
+Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and
+`utils.training.training_loop`. The library decides what `precision=` decides: the dtype of the weights, autocast, and
+the loss scaler. `lightning_fabric` takes seconds to import, so only the functions that use it do.
 
 Source: https://lightning.ai/docs/fabric/stable/fundamentals/precision.html, and the code of lightning-fabric 2.6.6.
 """

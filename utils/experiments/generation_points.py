@@ -1,8 +1,8 @@
 """What is timed when a LLaMA writes: each format of its weights, each way to generate, in turns.
 
 A step of generation reads every weight once, so the limit is the bandwidth of memory: that of the data sheet where
-`utils.cost.roofline` knows the device, else that of a large copy on this machine, measured in the same run. A model of a few
-megabytes stays in a CPU's caches: it can be above that limit, and what bounds it is the work around its products.
+`utils.cost.roofline` knows the device, else that of a large copy on this machine, measured in the same run. A model of
+a few megabytes stays in a CPU's caches: it can be above that limit, and what bounds it is the work around its products.
 A time in a dtype that the device emulates would say nothing: it is left out.
 """
 

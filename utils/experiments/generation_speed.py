@@ -1,8 +1,10 @@
 """Tokens a second, bytes and answers of a LLaMA with its weights in many formats, generated in many ways.
 
-    python -m utils.experiments.generation_speed --format float32 bfloat16 int8 --way dynamic static --size small --record DIR
+    python -m utils.experiments.generation_speed --format float32 bfloat16 int8 --way dynamic static --size small
+    --record DIR
 
-What is timed, and against which limit, stands in `utils.experiments.generation_points`; here it becomes records and a table.
+What is timed, and against which limit, stands in `utils.experiments.generation_points`; here it becomes records and a
+table.
 """
 
 import argparse

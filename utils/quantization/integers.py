@@ -8,8 +8,9 @@
 stored, takes the integer back. A scale is made from the stored, rounded `inv_scale`, so that both are exact inverses
 but for one float32 rounding, and a `inv_scale` of 16 bits costs no more than a slightly wider step.
 
-Symmetric integers are those of a uniform grid through `utils.emulation.scaled_tensor`: -127 ... 127 and -7 ... 7. Asymmetric ones move
-the grid by a zero point until it covers the smallest and the largest weight of the group, and always 0.
+Symmetric integers are those of a uniform grid through `utils.emulation.scaled_tensor`: -127 ... 127 and -7 ... 7.
+Asymmetric ones move the grid by a zero point until it covers the smallest and the largest weight of the group, and
+always 0.
 """
 
 from dataclasses import dataclass

@@ -32,9 +32,10 @@ ROWS = 16  # texts of the calibration that run at a time
 class WeightFormat:
     """What stores the weights of linear layers.
 
-    `bits` of a code. `group`: how many weights share a scale, as in `utils.quantization.integers`; it means nothing for a `dtype`,
-    which the whole model is cast to. `calibrated`: rounded by `utils.quantization.gptq` from the inputs of the layers. `split`: the
-    inputs are rounded too (`utils.quantization.llm_int8`). `source`: where the format is described.
+    `bits` of a code. `group`: how many weights share a scale, as in `utils.quantization.integers`; it means nothing for
+    a `dtype`, which the whole model is cast to. `calibrated`: rounded by `utils.quantization.gptq` from the inputs of
+    the layers. `split`: the inputs are rounded too (`utils.quantization.llm_int8`). `source`: where the format is
+    described.
     """
 
     name: str

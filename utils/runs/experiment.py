@@ -27,10 +27,23 @@ from utils.workloads.language_task import Task as LanguageTask
 from utils.workloads.review_task import Task as ReviewTask
 
 CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the module of an experiment
-    *("utils.workloads.generated_text", "utils.workloads.data", "utils.workloads.tokenizers", "utils.training.batches", "utils.workloads.models", "utils.training.recipes"),
+    *(
+        "utils.workloads.generated_text",
+        "utils.workloads.data",
+        "utils.workloads.tokenizers",
+        "utils.training.batches",
+        "utils.workloads.models",
+        "utils.training.recipes",
+    ),
     *("utils.emulation.fast_half", "utils.training.training_loop", "utils.runs.experiment", "utils.records"),
     *("utils.training.optimizers", "utils.training.eight_bit_moments", "utils.fake_quantize", "utils.rounding_kernels"),
-    *("utils.emulation.float32_matmul", "utils.training.float8_linear", "utils.training.float8_recipes", "utils.emulation.scaled_matmul", "utils.emulation.scaled_tensor"),
+    *(
+        "utils.emulation.float32_matmul",
+        "utils.training.float8_linear",
+        "utils.training.float8_recipes",
+        "utils.emulation.scaled_matmul",
+        "utils.emulation.scaled_tensor",
+    ),
 )
 CODE_OF_A_RECORD = (
     *(*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.cost.flops", "utils.runs.run_facts"),
@@ -80,8 +93,8 @@ def run(
     """Train the plan's model in one recipe from one seed, measure it, and return its record and the model.
 
     `watch_steps` is the number of steps, evenly spaced, whose exponents are counted. The record is then one of another
-    experiment, "watched-..." (see `utils.training.watch`): its losses are the same, its times are not. It also says which share
-    of its updates was lost, and how large the largest gradient of each step was.
+    experiment, "watched-..." (see `utils.training.watch`): its losses are the same, its times are not. It also says
+    which share of its updates was lost, and how large the largest gradient of each step was.
 
     `checkpoint` is a folder: every `every` steps the run leaves there what it needs to go on, in a file of its own
     name. If it finds that file, it goes on from it, and ends with the weights and the losses that it would have had

@@ -3,7 +3,8 @@
     for gemm in FLOAT8_RECIPES["fp8-block"].gemms:
         print(gemm.name, gemm.formula, gemm.left, gemm.right)
 
-They say how a layer multiplies. The dtype of weights, gradients and optimizer is that of a `utils.training.recipes.Recipe`.
+They say how a layer multiplies. The dtype of weights, gradients and optimizer is that of a
+`utils.training.recipes.Recipe`.
 """
 
 from dataclasses import dataclass

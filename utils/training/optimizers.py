@@ -248,7 +248,8 @@ class LostUpdates:
 
     A weight counts in a step if the optimizer meant to move it: its gradient or its first moment is not 0. It is lost
     if what is stored is the same before and after: the weight, with `Master` the copy, with `Kahan` the pair. A step
-    that a loss scaler skips does not count. The parameters of `model` are grouped by `utils.training.layer_names.layer_of`.
+    that a loss scaler skips does not count. The parameters of `model` are grouped by
+    `utils.training.layer_names.layer_of`.
     """
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer):

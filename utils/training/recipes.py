@@ -2,14 +2,14 @@
 
 The names are those of Lightning where it has one. "true" means that everything is in that dtype; "mixed" means float32
 weights, gradients and optimizer state, with the matrix products under autocast. A third word says how the optimizer
-keeps a weight that it has updated (`utils.training.optimizers`): "master" in a float32 copy, "kahan" with its rounding error
-beside it, "stochastic" rounded at random. "high" and "medium" let a float32 product round its inputs, "eps" is a larger
-eps for Adam, "moments" are moments in float32. "16-mixed-unscaled" has no loss scaler, to show what that is for.
+keeps a weight that it has updated (`utils.training.optimizers`): "master" in a float32 copy, "kahan" with its rounding
+error beside it, "stochastic" rounded at random. "high" and "medium" let a float32 product round its inputs, "eps" is a
+larger eps for Adam, "moments" are moments in float32. "16-mixed-unscaled" has no loss scaler, to show what that is for.
 
 `RECIPES` are those that a dtype decides. `FLOAT8` are bf16-mixed whose linear layers, all but the head, multiply in
-FP8 (`utils.training.float8_linear`), by the recipes of that name there: embeddings, norms, attention's own products and head stay as they
-are in bf16-mixed, so that a difference to it is FP8's. "loss-scale" is a factor on the loss, and so on all gradients
-while they are in FP8, that does not adapt.
+FP8 (`utils.training.float8_linear`), by the recipes of that name there: embeddings, norms, attention's own products and
+head stay as they are in bf16-mixed, so that a difference to it is FP8's. "loss-scale" is a factor on the loss, and so
+on all gradients while they are in FP8, that does not adapt.
 """
 
 import contextlib

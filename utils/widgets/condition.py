@@ -16,8 +16,8 @@ class Condition(BookWidget):
 
     `condition`: 1 to 10**10. `factors`: the format of L and U, of `condition_facts.FACTORS`. `residual`: the format of
     b - A x, of `RESIDUALS`. `correction`: "factors", or "gmres" with the factors as its preconditioner. The system is
-    the same for everyone, `utils.emulation.refinement.matrix` of 32 rows. All are read and set from Python while the page shows
-    the widget; `found` is the solution.
+    the same for everyone, `utils.emulation.refinement.matrix` of 32 rows. All are read and set from Python while the
+    page shows the widget; `found` is the solution.
 
     Raises: ValueError for what is not one of those.
     """

@@ -18,9 +18,9 @@ class DecisionTree(BookWidget):
     """Say what you have and what you want; the page answers with the way to a recipe, and with its memory.
 
     `task`: one of `recipe_facts.TASKS`, or "mend", which asks for a `symptom`, one of `utils.symptoms.SYMPTOMS`. The
-    others are arguments of `utils.cost.decide.decide`; `memory`: of a card in GB, 0 for the least that it is sold with. All
-    are read and set from Python while the page shows the widget; `decision` follows them, None for "mend".
-    Raises ValueError for what `decide` would refuse, and for an unknown symptom.
+    others are arguments of `utils.cost.decide.decide`; `memory`: of a card in GB, 0 for the least that it is sold with.
+    All are read and set from Python while the page shows the widget; `decision` follows them, None for "mend". Raises
+    ValueError for what `decide` would refuse, and for an unknown symptom.
     """
 
     book_name = "decision_tree"

@@ -1,7 +1,7 @@
 """What DecisionTree says: the questions on the way to a recipe, their answers, and the tables of its page.
 
-The decision is that of `utils.cost.decide`, and again, in the page's language, of `dtDecide` in decision_tree_decide.js; the
-sentences are those of decision_tree_words.js.
+The decision is that of `utils.cost.decide`, and again, in the page's language, of `dtDecide` in
+decision_tree_decide.js; the sentences are those of decision_tree_words.js.
 """
 
 from utils.cost.architectures import NAMED

@@ -94,7 +94,7 @@ class Lane:
         return asdict(self)
 
     def matmul(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """Multiply [M, K] by [K, N] as this lane does; float32 [M, N]. Raises what `utils.emulation.rounded_matmul.matmul` does."""
+        """Multiply [M, K] by [K, N] as this lane does; float32 [M, N]. Raises what `rounded_matmul.matmul` does."""
         adder = ADDERS[self.adder]
         if adder.format is None:
             how = {"block": self.block, "promote": self.promote or None}

@@ -1,6 +1,7 @@
 """What GroupOutlier shows: its row of weights, and what an outlier in it costs all others; the page computes the same.
 
-The rounding is that of `utils.quantization.integers.quantize`, and again, in the page's language, of group_outlier_codes.js.
+The rounding is that of `utils.quantization.integers.quantize`, and again, in the page's language, of
+group_outlier_codes.js.
 """
 
 import math

@@ -25,10 +25,10 @@ class PrecisionPlan(BookWidget):
     """Choose which linear layers are multiplied in FP8; the page predicts shares, times and prints the call.
 
     `model`: one of `MODELS`. `texts` of `length` tokens each: the batch of a step. `recipe`: of
-    `utils.training.float8_recipes`, one whose casts are known (`CASTS`). `device`: of `utils.cost.roofline.ROOFS`, one with FP8.
-    `exclude`: what `utils.training.float8_linear.convert` shall leave, kinds of layers ("lm_head") and whole blocks ("model.layers.0"); by
-    default the head. All are read and set from Python while the page shows the widget; `plan` holds them, with what is
-    said of them.
+    `utils.training.float8_recipes`, one whose casts are known (`CASTS`). `device`: of `utils.cost.roofline.ROOFS`, one
+    with FP8. `exclude`: what `utils.training.float8_linear.convert` shall leave, kinds of layers ("lm_head") and whole
+    blocks ("model.layers.0"); by default the head. All are read and set from Python while the page shows the widget;
+    `plan` holds them, with what is said of them.
 
     Raises: ValueError for a name or a number that is not one of those.
     """

@@ -67,8 +67,9 @@ KINDS = {
         ),
     ),
 }
-# Bytes that casts move for each value of x, of the weight and of dy: those of `utils.cost.fp8_casts.cast_bytes`, kept apart
-# from torch. x and dy are there in 16 bits, the weight in float32; FP8 is written plain and transposed, with scales.
+# Bytes that casts move for each value of x, of the weight and of dy: those of `utils.cost.fp8_casts.cast_bytes`, kept
+# apart from torch. x and dy are there in 16 bits, the weight in float32; FP8 is written plain and transposed, with
+# scales.
 CASTS = {
     "fp8-unscaled": (4, 6, 4),
     "fp8-current": (6, 10, 6),

@@ -20,10 +20,10 @@ FIRST_KIND = "activation gradients"
 class ScaleCockpit(BookWidget):
     """Set the loss scale over recorded gradients, and replay a dynamic loss scaler over the largest of each step.
 
-    `recorded`: the exponents of a watched run, `utils.training.watch.recorded(record)`; its kinds that are gradients are kept.
-    `trace`: what a scaler did in a run, {"init": 65536, "growth_interval": 50, "steps": n, "changes": [[step, scale
-    after it], ...], "skipped": [steps]}, steps counted from 1, or None. `amaxes`: the largest |gradient| of each step,
-    not scaled, or None; a value that is not finite, or None in its place, is a step that is skipped at any scale.
+    `recorded`: the exponents of a watched run, `utils.training.watch.recorded(record)`; its kinds that are gradients
+    are kept. `trace`: what a scaler did in a run, {"init": 65536, "growth_interval": 50, "steps": n, "changes": [[step,
+    scale after it], ...], "skipped": [steps]}, steps counted from 1, or None. `amaxes`: the largest |gradient| of each
+    step, not scaled, or None; a value that is not finite, or None in its place, is a step that is skipped at any scale.
     `kind`, `group`: as in FormatWindow. `step`: the step that is looked at, of the trace or the list; the histogram is
     that of the nearest watched one. `log2_scale`: the exponent of the loss scale, or None: the scaler's own at this
     step. `init_scale`, `growth_interval`, `growth_factor`, `backoff_factor`: of the replayed scaler, by default those

@@ -1,7 +1,7 @@
 """What ShapeToBound says of a product under a roof: times, the row count that reaches the ridge, what its type changes.
 
-The numbers are those of `utils.cost.roofline`, and again, in the page's language, of shape_to_bound_roof.js; the sentences
-are those of shape_to_bound_words.js. Importing this needs no torch.
+The numbers are those of `utils.cost.roofline`, and again, in the page's language, of shape_to_bound_roof.js; the
+sentences are those of shape_to_bound_words.js. Importing this needs no torch.
 """
 
 from collections.abc import Iterable, Mapping

@@ -29,12 +29,13 @@ from utils.widgets.tokens_per_second_facts import (
 class TokensPerSecond(BookWidget):
     """Set a LLaMA, its weights and a card; the page answers with the bytes of a step and the tokens a second at most.
 
-    `model`: a LLaMA of `utils.cost.architectures.NAMED`, or one of `models`. `weights`: one of `FORMATS`. `card`: a data
-    sheet of `SHEETS`, or one of the measured `roofs` that the page brings along. `batch`: 1 to 1,024 texts; `context`:
-    1 to 131,072 tokens before the one that is written. `kv_bits`: 8 or 4 bits for keys and values, 0 for those that are
-    computed with. `head`: the head in the format of the weights too. `recorded`: points, each with model, weights,
-    card, bytes of a step, rate (tokens a second) and source; they stand beside the published ones. The first seven are
-    read and set from Python while the page shows the widget; `case` holds them, with what is said of them.
+    `model`: a LLaMA of `utils.cost.architectures.NAMED`, or one of `models`. `weights`: one of `FORMATS`. `card`: a
+    data sheet of `SHEETS`, or one of the measured `roofs` that the page brings along. `batch`: 1 to 1,024 texts;
+    `context`: 1 to 131,072 tokens before the one that is written. `kv_bits`: 8 or 4 bits for keys and values, 0 for
+    those that are computed with. `head`: the head in the format of the weights too. `recorded`: points, each with
+    model, weights, card, bytes of a step, rate (tokens a second) and source; they stand beside the published ones. The
+    first seven are read and set from Python while the page shows the widget; `case` holds them, with what is said of
+    them.
 
     Raises: ValueError for a name or a number that is not one of those.
     """
@@ -68,7 +69,7 @@ class TokensPerSecond(BookWidget):
 
     @classmethod
     def of_records(cls, found: Iterable[Record], **kwargs) -> "TokensPerSecond":
-        """Make a widget with the points of records of `utils.experiments.generation_speed`: of each format the fastest way.
+        """Make a widget with the points of records of `generation_speed`: of each format the fastest way.
 
         A device without data sheet brings the bandwidth that its own copy reached. Left out: formats that the page does
         not offer, what was not timed, and models whose shape is not one of the book's.

@@ -1,7 +1,8 @@
 """What TokensPerSecond predicts: the bytes of a step, the tokens a second that card and model allow, and what was read.
 
-The bytes are those of `utils.cost.token_bytes.predicted`, and again, in the page's language, of tokens_per_second_bytes.js;
-the sentences are those of tokens_per_second_words.js. torch is imported only where bytes are asked for.
+The bytes are those of `utils.cost.token_bytes.predicted`, and again, in the page's language, of
+tokens_per_second_bytes.js; the sentences are those of tokens_per_second_words.js. torch is imported only where bytes
+are asked for.
 """
 
 from collections.abc import Iterable, Mapping

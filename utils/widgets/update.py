@@ -155,8 +155,9 @@ def updated(weight: float, update: Fraction, fmt: FloatFormat, keeping: str, cou
 def kahan_updated(weight: float, update: Fraction, fmt: FloatFormat, count: int = 1) -> tuple[float, float]:
     """Give (weight, c) after `count` updates: s = weight + c + update; weight = s, c = s - weight, each rounded.
 
-    The algorithm of `utils.training.optimizers.Kahan`, with an exact s for its float32 one and the other sign of c: c starts at
-    0 and is what the weight still lacks. `utils.accumulation.kahan_sum` rounds update + c to the format as well.
+    The algorithm of `utils.training.optimizers.Kahan`, with an exact s for its float32 one and the other sign of c: c
+    starts at 0 and is what the weight still lacks. `utils.accumulation.kahan_sum` rounds update + c to the format as
+    well.
     """
     c = 0.0
     for _ in range(count):

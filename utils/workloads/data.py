@@ -115,7 +115,7 @@ def reviews(folder: Path | str | None = None, *, size: str = "small") -> Reviews
 
 
 def generated_reviews(size: str = "small") -> Reviews:
-    """Return reviews from the template grammar of `utils.workloads.generated_text`; some of their labels are wrong, in both parts."""
+    """Return reviews that `generated_text` makes from templates; some of their labels are wrong, in both parts."""
     train, test = GENERATED_SIZES[size]
     mix = generated_text.Mix()
     train_texts, train_labels = generated_text.reviews(train, seed=1, mix=mix)
@@ -263,7 +263,9 @@ def prose(folder: Path | str | None = None, *, characters: int = 200_000) -> Pro
 
 def generated_prose(characters: int = 200_000) -> Prose:
     """Return stories from the template grammar of `utils.workloads.generated_text`, one a line."""
-    return Prose(generated_text.stories(characters, seed=0), f"generated stories ({characters:,} characters)", "generated")
+    return Prose(
+        generated_text.stories(characters, seed=0), f"generated stories ({characters:,} characters)", "generated"
+    )
 
 
 def folder_prose(folder: Path, *, characters: int = 200_000) -> Prose:

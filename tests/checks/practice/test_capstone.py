@@ -122,7 +122,9 @@ def test_what_is_wrong_with_a_plan_is_said(trained, answer, said):
 def test_the_bar_is_above_what_is_recorded_and_below_the_plans_on_the_table():
     from utils import records
 
-    runs = [comparison.of_record(record) for record in records.load_all(experiment="capstone") if record.size == "small"]
+    runs = [
+        comparison.of_record(record) for record in records.load_all(experiment="capstone") if record.size == "small"
+    ]
     losses = {}
     for run in runs:
         losses.setdefault(run.plan, []).append(run.loss)

@@ -390,7 +390,10 @@ def test_full_plans_fill_a_card(monkeypatch):
     assert forecast(Plan("bf16-mixed", 2_048, 8), given).overlap
     found = comparison.filling(given)
     assert {(plan.width, plan.recipe, plan.checkpointing) for plan in found} == {
-        (width, name, again) for width in comparison.WIDTHS for name, ways in comparison.FILLING.items() for again in ways
+        (width, name, again)
+        for width in comparison.WIDTHS
+        for name, ways in comparison.FILLING.items()
+        for again in ways
     }
     for plan in found:
         assert refuse(plan, given) == ""

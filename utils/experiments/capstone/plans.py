@@ -6,8 +6,8 @@
     forecast(plan, given).peak  # bytes
 
 A plan names formats and scaling (a recipe), optimizer, width, batch and checkpointing; text, steps and card are given.
-At small size the card is a budget of bytes, at full size the memory of a GPU. `utils.experiments.capstone.comparison` runs what is planned.
-1 MB = 1e6 bytes, 1 GB/s = 1e9 bytes a second, 1 TFLOP/s = 1e12 operations a second.
+At small size the card is a budget of bytes, at full size the memory of a GPU. `utils.experiments.capstone.comparison`
+runs what is planned. 1 MB = 1e6 bytes, 1 GB/s = 1e9 bytes a second, 1 TFLOP/s = 1e12 operations a second.
 """
 
 import functools

@@ -2,8 +2,8 @@
 
     python -m utils.experiments.parallel --way ddp ddp-bf16 fsdp2-bf16 --ranks 2 --steps 20 --size small --record DIR
 
-`run` starts `utils.experiments.parallel.worker` on this machine and reads what the ranks tell. On several machines the worker is
-started by torchrun itself:
+`run` starts `utils.experiments.parallel.worker` on this machine and reads what the ranks tell. On several machines the
+worker is started by torchrun itself:
 
     torchrun --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint HOST:29500 \\
         -m utils.experiments.parallel.worker --way fsdp2-bf16 --size full --out DIR

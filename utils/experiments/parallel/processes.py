@@ -87,10 +87,10 @@ def run(
 
     So is every temporary file: torchrun and the ranks have a folder of their own for them, which lives as long as they.
 
-    `program`: what follows `python`, such as ["worker.py", "--steps", "3"] or ["-m", "utils.experiments.parallel.worker"]. `port`:
-    where the ranks meet; None lets torchrun find a free one. `threads`: of each rank.
-    Raises: ValueError for a port that no machine has; PortTaken at once; RankLost when a rank ends with an error, or is
-    killed; TimeIsUp after `seconds`.
+    `program`: what follows `python`, such as ["worker.py", "--steps", "3"] or ["-m",
+    "utils.experiments.parallel.worker"]. `port`: where the ranks meet; None lets torchrun find a free one. `threads`:
+    of each rank. Raises: ValueError for a port that no machine has; PortTaken at once; RankLost when a rank ends with
+    an error, or is killed; TimeIsUp after `seconds`.
     """
     if port is not None and port not in range(1, LAST_PORT + 1):
         raise ValueError(f"port {port} is not in 1 ... {LAST_PORT}; name another one, or none")

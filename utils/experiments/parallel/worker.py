@@ -1,9 +1,11 @@
 """One rank of a DistilBERT fine-tune on several processes: what torchrun starts, on one machine or on many.
 
-    python -m torch.distributed.run --standalone --nproc_per_node 2 -m utils.experiments.parallel.worker --way ddp fsdp2 --out DIR
+    python -m torch.distributed.run --standalone --nproc_per_node 2 -m utils.experiments.parallel.worker --way ddp fsdp2
+    --out DIR
 
-Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and `utils.training.training_loop`.
-Every rank draws the same batches and takes each Nth text of them. Rank 0 writes `DIR/WAY.json`.
+Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and
+`utils.training.training_loop`. Every rank draws the same batches and takes each Nth text of them. Rank 0 writes
+`DIR/WAY.json`.
 """
 
 import contextlib
