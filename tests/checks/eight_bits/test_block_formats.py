@@ -6,7 +6,7 @@ import pytest
 from utils.checks.eight_bits import block_formats, block_formats_questions
 from utils.checks.outcome import NOT_YET
 from utils.formats import FLOAT4_E2M1FN, FLOAT6_E2M3FN, FLOAT8_E4M3FN, FLOAT8_E8M0FNU, decode, encode
-from utils.rotation import hadamard
+from utils.quantization.rotation import hadamard
 from utils.rounding import quantize
 from utils.scaling import SCALINGS, Scaling, quantize_tiles, shared_exponent
 

@@ -20,7 +20,7 @@ from utils.checks.outcome import (
     time_limit,
 )
 from utils.formats import FLOAT4_E2M1FN, FLOAT8_E4M3FN, FLOAT8_E8M0FNU, encode
-from utils.rotation import hadamard, rotate
+from utils.quantization.rotation import hadamard, rotate
 from utils.scaling import SCALINGS, Scaling, quantize_tiles, shared_exponent
 
 TIME_LIMIT_S = 10.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from utils.formats import FLOAT4_E2M1FN
-from utils.rotation import hadamard, rotate
+from utils.quantization.rotation import hadamard, rotate
 from utils.scaling import SCALINGS, quantize_tiles
 
 
