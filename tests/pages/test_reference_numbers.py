@@ -30,7 +30,7 @@ from utils.formats import (
 from utils.loss_scaling import DynamicLossScaler, StaticLossScaler
 from utils.rounding import quantize, stochastic, ulp
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 ELSEWHERE = {
     # row: (file, test, a text that stands in the test or in its parameters)
     "text 1, text 8, text 12, text 47: every code as NumPy has it": (
