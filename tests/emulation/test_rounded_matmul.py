@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from utils import accumulation
 from utils.accumulation import add, kahan_sum, pairwise_sum, running_sum
 from utils.emulation.carriers import totals
 from utils.emulation.rounded_matmul import kahan_matmul, matmul, pairwise_matmul
@@ -169,6 +170,15 @@ def test_ones_stall_where_the_list_of_facts_says():
         same(matmul(a, b, accumulator=fmt), [[total]])
     same(pairwise_matmul(a, b, accumulator=BFLOAT16), [[4096.0]])
     same(kahan_matmul(a, b, accumulator=BFLOAT16), [[4096.0]])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("chunk", [1, 4, 37])
+def test_it_is_the_twin_of_the_reference(dtype, chunk):
+    a, b = factors(dtype, spread=1)
+    for accumulator in (*ACCUMULATORS, FLOAT64):
+        theirs = accumulation.matmul(a.double().numpy(), b.double().numpy(), accumulator, chunk)
+        same(matmul(a, b, accumulator=accumulator, chunk=chunk), theirs)
 
 
 def test_an_empty_sum_is_zero():

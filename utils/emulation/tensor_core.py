@@ -16,9 +16,10 @@ from functools import cache
 
 import torch
 
+from utils.accumulation import check_count
 from utils.emulation.block_exponents import LargestPowers, powers
 from utils.emulation.carriers import SMALLEST_FACTOR, codes, exact_in_float32
-from utils.emulation.rounded_matmul import check_count, columns_and_rows, operands, tile_height
+from utils.emulation.rounded_matmul import columns_and_rows, operands, tile_height
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16, FLOAT32, FORMATS, TF32, FloatFormat
 
 MOST_FRACTION_BITS = 25
