@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from utils import distilbert, machine, records
-from utils.runs import cache, command_line, run_facts
+from utils.runs import cache, command_line, experiment, run_facts
 from utils.training import batches, training_loop
 from utils.training.recipes import ARMS, PLAIN, recipe
 from utils.workloads import data, models, review_task
@@ -501,15 +501,18 @@ def test_a_damaged_folder_of_the_cache_is_told_and_filled_anew(tiny, tmp_path, m
 
 
 def test_another_seed_recipe_or_code_is_another_entry_of_the_cache(monkeypatch):
-    keys = {
-        cache.key(seed, name, modules=["utils.workloads.generated_text"])
-        for seed in (0, 1)
-        for name in ("32-true", "bf16-true")
-    }
-    keys.add(cache.key(0, "32-true", modules=["utils.training.batches"]))
+    plan = distilbert.plan(review_task.prepare(data.generated_reviews("small")))
+
+    def key(name="32-true", seed=0) -> str:
+        return experiment.run_key(plan, recipe(name), seed=seed, device=CPU)
+
+    keys = {key(), key(seed=1), key("bf16-true")}
+    with monkeypatch.context() as patch:
+        patch.setattr(experiment.loaded_source, "digest", lambda module: "another state of the code")
+        keys.add(key())
     monkeypatch.setattr(cache.importlib.metadata, "version", lambda package: "0")
-    keys.add(cache.key(0, "32-true", modules=["utils.workloads.generated_text"]))
-    assert len(keys) == 6
+    keys.add(key())
+    assert len(keys) == 5
 
 
 def test_a_cache_that_cannot_be_written_costs_a_warning_only(tiny, tmp_path, monkeypatch):

@@ -51,6 +51,30 @@ def test_a_record_is_found_by_its_name_in_the_default_folder(tmp_path, monkeypat
         records.load("distilbert-64")
 
 
+def test_a_record_is_found_by_its_key_alone(tmp_path):
+    record = a_record(key="its key")
+    records.save(record, tmp_path)
+    looked_for = {"recipe": "bf16-mixed", "seed": 0}
+    assert records.find(tmp_path, key="its key", **looked_for) == record
+    assert records.find(tmp_path, key="another", **looked_for) is None
+    assert records.find(tmp_path / "no such folder", key="its key", **looked_for) is None
+    assert records.find(tmp_path, key="its key", recipe="bf16-mixed", seed=1) is None
+    assert records.find(tmp_path, key="its key", recipe="32-true", seed=0) is None
+
+
+def test_records_without_a_key_load_and_match_nothing(tmp_path):
+    path = records.save(a_record(key="its key"), tmp_path)
+    fields = json.loads(path.read_text())
+    key = fields.pop("key")
+    path.write_text(json.dumps(fields))
+    assert records.load(path).key is None
+    assert records.find(tmp_path, key=key, recipe="bf16-mixed", seed=0) is None
+    path.write_text("half a fi")
+    assert records.find(tmp_path, key=key, recipe="bf16-mixed", seed=0) is None
+    for committed in records.RESULTS.glob("*.json"):
+        records.load(committed)
+
+
 def test_runs_on_different_devices_lie_side_by_side():
     assert a_record().name == "distilbert-bf16-mixed-small-generated-cpu-seed0"
     assert a_record(device=GPU).name == "distilbert-bf16-mixed-small-generated-nvidia-h200-seed0"

@@ -72,7 +72,7 @@ def plan(task: Task) -> experiment.Plan:
         full_batch(task),
         draw,
         evaluate,
-        modules=("utils.workloads.review_task", "utils.distilbert"),
+        module=__spec__.name,  # "utils.distilbert", also where this file is the program
         validate=(lambda trainer: share(trainer, task.validation)) if len(task.validation) else None,
         epoch=epoch,
     )

@@ -206,9 +206,8 @@ def plan(task: Task) -> experiment.Plan:
 
     rows = list(range(min(settings.batch, len(task.train))))
     full_batch = batches.pad(task.train, rows, length=settings.length)
-    modules = ("utils.workloads.language_task", "utils.llama")
     return experiment.Plan(
-        f"{NAME}{task.variant}", task, task.prose, settings.steps, full_batch, draw, evaluate, modules
+        f"{NAME}{task.variant}", task, task.prose, settings.steps, full_batch, draw, evaluate, module=__spec__.name
     )
 
 

@@ -185,7 +185,7 @@ def test_a_checkpoint_of_something_else_is_refused_and_left_alone(task, tmp_path
     with pytest.raises(checkpoints.Refused, match="is of other settings, texts, device or code than this run; delete"):
         experiment.run(distilbert.plan(other), recipe("32-true"), **options)
     with monkeypatch.context() as patch:
-        patch.setattr(experiment, "CODE_OF_A_RUN", experiment.CODE_OF_A_RUN[1:])  # another state of the code
+        patch.setattr(experiment.loaded_source, "digest", lambda module: "another state of the code")
         with pytest.raises(checkpoints.Refused, match="or code"):
             experiment.run(plan, recipe("32-true"), **options)
     wider = dataclasses.replace(recipe("32-true"), optimizer=torch.float64)

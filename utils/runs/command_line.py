@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from utils import machine, recorded, records
+from utils import machine, records
 from utils.training import checkpoints
 from utils.training.recipes import ARMS, Recipe, recipe
 from utils.training.watch import MOST_STEPS
@@ -271,7 +271,7 @@ def _run_all(options: Options, task: Task, done: list[records.Record], missing: 
 def _found(options: Options, task: Task, chosen: Recipe, seed: int) -> records.Record | None:
     if options.record is None:
         return None
-    return recorded.find(options.record, key=task.key(chosen, seed), recipe=chosen.name, seed=seed)
+    return records.find(options.record, key=task.key(chosen, seed), recipe=chosen.name, seed=seed)
 
 
 @dataclass

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from utils import machine, measure, records
-from utils.runs import cache, command_line, run_facts
+from utils.runs import cache, command_line, loaded_source, run_facts
 from utils.training import training_loop
 from utils.training.batches import Batch
 from utils.training.checkpoints import SUFFIX, Clock, Place
@@ -26,29 +26,6 @@ from utils.workloads import data, models
 from utils.workloads.language_task import Task as LanguageTask
 from utils.workloads.review_task import Task as ReviewTask
 
-CODE_OF_A_RUN = (  # what decides the trained weights, beside the task and the module of an experiment
-    *(
-        "utils.workloads.generated_text",
-        "utils.workloads.data",
-        "utils.workloads.tokenizers",
-        "utils.training.batches",
-        "utils.workloads.models",
-        "utils.training.recipes",
-    ),
-    *("utils.emulation.fast_half", "utils.training.training_loop", "utils.runs.experiment", "utils.records"),
-    *("utils.training.optimizers", "utils.training.eight_bit_moments", "utils.fake_quantize", "utils.rounding_kernels"),
-    *(
-        "utils.emulation.float32_matmul",
-        "utils.training.float8_linear",
-        "utils.training.float8_recipes",
-        "utils.emulation.scaled_matmul",
-        "utils.emulation.scaled_tensor",
-    ),
-)
-CODE_OF_A_RECORD = (
-    *(*CODE_OF_A_RUN, "utils.machine", "utils.measure", "utils.cost.flops", "utils.runs.run_facts"),
-    *("utils.workloads.generation", "utils.workloads.decoders"),  # a LLaMA is timed as it writes
-)
 CHECKPOINT_EVERY = 200  # steps
 
 
@@ -74,7 +51,7 @@ class Plan:
     full_batch: Batch  # as wide as a batch can get: what it keeps for its backward pass is recorded
     draw: Callable[[int], Iterator[Batch]]  # from the seed: all batches, in order
     evaluate: Callable[[Trainer], dict]  # plain JSON values, which join the results
-    modules: tuple[str, ...]  # whose source decides the trained weights, beside `CODE_OF_A_RUN`
+    module: str  # that makes the plan: what it loads is the code of the run, see `loaded_source`
     validate: Callable[[Trainer], float] | None = None
     epoch: int = 0
 
@@ -122,7 +99,7 @@ def run(
         place = Place(None)
         if checkpoint:
             name = f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}"
-            begun = run_key(plan, recipe, seed=seed, device=device, modules=("utils.training.checkpoints",))
+            begun = run_key(plan, recipe, seed=seed, device=device)
             place = Place(checkpoint / f"{name}{SUFFIX}", key=begun, every=every)
         history, clock = place.resume(trainer)
         measure.reset_peak(device)
@@ -196,30 +173,25 @@ def _train(
 
 
 def record_key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device, watch_steps: int | None = None) -> str:
-    """Return 16 digits that are the same for runs whose records need not both be made.
+    """Return a key that is the same for runs whose records need not both be made.
 
-    Beside what decides the weights: the machine with its number of threads, the state of the code that measures, and
-    whether the run is watched.
+    Two times 16 digits: the circumstances of the run, among them the machine with its number of threads and whether the
+    run is watched, and the digest of the code.
     """
-    known = {"machine": machine.facts(device), "watch_steps": watch_steps}
-    return run_key(plan, recipe, seed=seed, device=device, modules=CODE_OF_A_RECORD, **known)
+    circumstances = (*_circumstances(plan, recipe, seed=seed, device=device), machine.facts(device), watch_steps)
+    return f"{cache.key(*circumstances)}-{loaded_source.digest(plan.module)}"
 
 
-def run_key(
-    plan: Plan, recipe: Recipe, *, seed: int, device: torch.device, modules: tuple[str, ...] = (), **more
-) -> str:
+def run_key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device) -> str:
     """Return 16 digits that are the same for runs that end with the same weights, as far as one can know before."""
-    parts = (
-        plan.name,
-        repr(recipe),
-        seed,
-        asdict(plan.task.settings),
-        plan.task.weights,
-        data.fingerprint(plan.texts.all),
-        device.type,
-        more,
-    )
-    return cache.key(*parts, modules=(*CODE_OF_A_RUN, *plan.modules, *modules))
+    circumstances = _circumstances(plan, recipe, seed=seed, device=device)
+    return cache.key(*circumstances, loaded_source.digest(plan.module))
+
+
+def _circumstances(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device) -> tuple:
+    """Return what decides the weights beside the code, as JSON values."""
+    settings, weights = asdict(plan.task.settings), plan.task.weights
+    return plan.name, repr(recipe), seed, settings, weights, data.fingerprint(plan.texts.all), device.type
 
 
 def commanded(

@@ -36,7 +36,7 @@ def kept(
 ) -> Kept:
     """Return the model of a run, from the cache where the same run was made before.
 
-    The same run: plan, recipe, seed, kind of device, texts, and the source of the plan's modules and `CODE_OF_A_RUN`.
+    The same run: plan, recipe, seed, kind of device, texts, versions, and the source that the plan's module loads.
     `load(folder, dtype=...)` reads what `save_pretrained` wrote.
     Raises: ValueError for a recipe with FP8 layers, which that writes as plain ones.
     """

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 
 import torch
 
-from utils import llama, measure, recorded, records
+from utils import llama, measure, records
 from utils.cost import fitting
 from utils.exception_text import first_line
 from utils.experiments.capstone.plans import Plan, Problem, forecast, named, problem, refuse
@@ -110,8 +110,7 @@ def _planned(plan: Plan, given: Problem) -> experiment.Plan:
         losses = llama.token_losses(trainer.model, planned.task.held_out, recipe=trainer.recipe, window=settings.length)
         return {"held_out_tokens": len(losses), "loss": losses.double().mean().item()}
 
-    modules = (*planned.modules, "utils.experiments.capstone.plans", "utils.experiments.capstone.comparison")
-    return replace(planned, name=f"{NAME}-{plan.name}", evaluate=evaluate, modules=modules)
+    return replace(planned, name=f"{NAME}-{plan.name}", evaluate=evaluate, module=__spec__.name)
 
 
 def filling(given: Problem) -> list[Plan]:
@@ -194,7 +193,7 @@ def _results(plans: list[Plan], given: Problem, options: argparse.Namespace) -> 
             continue
         try:
             key = experiment.record_key(_planned(plan, given), plan.running(), seed=seed, device=given.device)
-            found = options.record and recorded.find(options.record, key=key, recipe=plan.name, seed=seed)
+            found = options.record and records.find(options.record, key=key, recipe=plan.name, seed=seed)
             result = of_record(found) if found else measure_plan(plan, given, seed=seed, shown=shown)
         except (ValueError, MemoryError, RuntimeError) as error:
             if not (isinstance(error, ValueError) or command_line.out_of_memory(error)):
