@@ -246,7 +246,8 @@ def table(finished: list[records.Record]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    return command_line.main(arguments, program=NAME, recipes=DEFAULT_RECIPES, prepare=_prepared)
+    how = {"program": NAME, "about": __doc__, "recipes": DEFAULT_RECIPES}
+    return command_line.main(arguments, **how, prepare=_prepared)
 
 
 def _prepared(options: command_line.Options) -> command_line.Task:

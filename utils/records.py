@@ -185,8 +185,8 @@ def load_all(folder: Path | str = RESULTS, *, experiment: str | None = None) -> 
 def find(folder: Path | str, *, key: str, recipe: str, seed: int) -> Record | None:
     """Return the record in `folder` whose key is `key`, None where there is none.
 
-    Only files named after the recipe and the seed are read. One that is not a record, or is older than keys, is skipped:
-    its run is made again.
+    Only files named after the recipe and the seed are read. One that is not a record, or is older than keys, is
+    skipped: its run is made again.
     """
     for path in sorted(Path(folder).glob(f"*{recipe}-*-seed{seed}.json")):
         try:

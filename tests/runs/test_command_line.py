@@ -1,7 +1,6 @@
 """What every command parses: where it runs, how large, where the record goes, and counts from 1 on."""
 
 import importlib
-import sys
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ from utils.runs import command_line
 
 @pytest.fixture
 def parser():
-    parser = command_line.Parser("sweep", sizes="small or full")
+    parser = command_line.Parser("sweep", about=None, sizes="small or full")
     parser.add_count("--tile-rows", default=3, help="rows")
     return parser
 
@@ -27,7 +26,7 @@ def test_options_come_with_what_they_mean(parser, tmp_path):
 def test_what_was_not_said_is_filled_in(parser):
     found = parser.checked(["--device", "cpu"])
     assert (found.size, found.record) == ("small", None)
-    assert not hasattr(command_line.Parser("sweep").checked(["--device", "cpu"]), "size")
+    assert not hasattr(command_line.Parser("sweep", about=None).checked(["--device", "cpu"]), "size")
 
 
 def test_the_arguments_of_the_process_are_taken_where_none_are_given(parser, monkeypatch):
@@ -56,9 +55,8 @@ def test_a_folder_without_a_name_is_refused_and_not_left_out(parser):
         parser.checked(["--record", ""])
 
 
-def test_the_help_says_what_the_program_is_for_and_its_defaults_as_they_are_typed(parser, monkeypatch, capsys):
-    monkeypatch.setattr(sys.modules["__main__"], "__doc__", "How long a sweep takes.\n\nMore.")
-    parser = command_line.Parser("sweep")
+def test_the_help_says_what_the_program_is_for_and_its_defaults_as_they_are_typed(capsys):
+    parser = command_line.Parser("sweep", about="How long a sweep takes.\n\nMore.")
     parser.add_names("--way", default=("up", "down"), help="where to")
     with pytest.raises(SystemExit):
         parser.checked(["--help"])
@@ -97,13 +95,14 @@ def test_what_stops_a_command_from_outside_is_one_line(error, code, says, capsys
 MEASURE = [
     "accumulation_error",
     "amax_series",
+    "capstone.comparison",
     "fp8_speed",
     "gemm_sweep",
     "generation_speed",
-    "levers",
-    "parallel",
-    "refinement_speed",
     "microscope.__main__",
+    "parallel.comparison",
+    "refinement_speed",
+    "step_speed",
 ]
 
 
@@ -113,7 +112,16 @@ def test_every_command_that_measures_ends_in_one_line_at_ctrl_c(name, capsys, mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr(command_line.Parser, "checked", pressed)
-    assert importlib.import_module(f"utils.{name}").main([]) == 130
+    assert importlib.import_module(f"utils.experiments.{name}").main([]) == 130
     said = capsys.readouterr().err
     assert "interrupted; " in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [*(f"experiments.{name}" for name in MEASURE), "distilbert", "llama"])
+def test_the_help_of_every_command_opens_with_what_its_own_module_is_about(name, capsys):
+    module = importlib.import_module(f"utils.{name}")
+    with pytest.raises(SystemExit):
+        module.main(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{module.__doc__.splitlines()[0]} options:" in said

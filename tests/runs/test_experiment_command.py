@@ -148,7 +148,8 @@ def test_a_command_that_is_killed_goes_on_where_it_was(tiny, tmp_path, capsys):
 
 
 def test_all_are_the_arms_of_the_comparison():
-    options = command_line.parse(["--recipe", "all", "16-true-master", "32-true"], program="distilbert", recipes=())
+    asked = ["--recipe", "all", "16-true-master", "32-true"]
+    options = command_line.parse(asked, program="distilbert", about=None, recipes=())
     assert [chosen.name for chosen in options.recipes] == [*ARMS, "16-true-master"]
 
 

@@ -211,7 +211,7 @@ def of_record(record: records.Record) -> dict[str, list]:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, sizes="small: K to 16,384; full: to 65,536")
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small: K to 16,384; full: to 65,536")
     parser.add_argument("--data", metavar="DIR", help="folder with prose for the LLaMA; default: generated")
     return parser.checked(arguments)
 

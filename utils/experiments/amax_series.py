@@ -204,7 +204,7 @@ def planned(model: str, *, size: str, folder: str | None = None) -> experiment.P
 @command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    parser = command_line.Parser(NAME, sizes="small or full")
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
     parser.add_argument("--model", default=MODELS[0], help=f"{' or '.join(MODELS)}; default: %(default)s")
     parser.add_argument("--recipe", default="32-true", metavar="NAME", help="default: %(default)s")
     parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")

@@ -304,7 +304,7 @@ def of_record(record: records.Record) -> Speeds:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, sizes="small or full")
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     parser.add_argument("--compile", action="store_true", help="fuse the casts with torch.compile: minutes")
     return parser.checked(arguments)

@@ -257,7 +257,7 @@ def table(found: Sweep, sheet: Roof | None = None) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, sizes="small or full")
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     return parser.checked(arguments)
 

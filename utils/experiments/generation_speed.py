@@ -84,7 +84,7 @@ def table(found: list[Result]) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(PROGRAM, sizes="small or full", record="write a record of each format")
+    parser = command_line.Parser(PROGRAM, about=__doc__, sizes="small or full", record="write a record of each format")
     parser.add_names("--format", default=FORMATS, help=", ".join(WEIGHT_FORMATS))
     parser.add_names("--way", default=DEFAULT_WAYS, help=", ".join(WAYS))
     shapes = ", ".join((TRAINED, *SHAPES))

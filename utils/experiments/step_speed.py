@@ -209,7 +209,7 @@ def prepare(reviews: data.Reviews, *, size: str) -> Task:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, sizes="small or full")
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
     parser.add_argument("--compile", action="store_true", help="time torch.compile too: minutes on a CPU")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     parser.add_argument("--data", metavar="DIR", help="folder with reviews; default: the hub, else generated")

@@ -75,9 +75,10 @@ class Parser(argparse.ArgumentParser):
     A mistake raises ValueError, where argparse would print its usage and leave.
     """
 
-    def __init__(self, program: str, *, sizes: str = "", record: str = "write a record"):
-        about = (sys.modules["__main__"].__doc__ or "").partition("\n")[0]  # of the module that `python -m` runs
-        super().__init__(prog=f"python -m utils.{program}", description=about, allow_abbrev=False)
+    def __init__(self, program: str, *, about: str | None, sizes: str = "", record: str = "write a record"):
+        """`about`: the docstring of the command's module, whose first line opens the help; None under `python -OO`."""
+        first = (about or "").partition("\n")[0]
+        super().__init__(prog=f"python -m utils.{program}", description=first, allow_abbrev=False)
         self.program, self._counts = program, []
         if sizes:
             self.add_argument("--size", help=f"{sizes}; default: full on a GPU")
@@ -118,12 +119,12 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(f"{message}; --help lists the options")
 
 
-def parse(arguments: list[str] | None, *, program: str, recipes: tuple[str, ...]) -> Options:
-    """Return the checked options; `recipes` are those that run when none is named.
+def parse(arguments: list[str] | None, *, program: str, about: str | None, recipes: tuple[str, ...]) -> Options:
+    """Return the checked options; `recipes` are those that run when none is named, `about` is as in `Parser`.
 
     Raises: ValueError that names the bad argument.
     """
-    parser = Parser(program, sizes="small or full", record="write one record a run")
+    parser = Parser(program, about=about, sizes="small or full", record="write one record a run")
     parser.add_names("--recipe", default=recipes, help=RECIPE_HELP)
     parser.add_count("--seeds", default=1, help="run seeds 0 to N-1")
     parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")
@@ -203,12 +204,13 @@ def main(
     arguments: list[str] | None,
     *,
     program: str,
+    about: str | None,
     recipes: tuple[str, ...],
     prepare: Callable[[Options], Task],
 ) -> int:
     """Run an experiment from the command line and return the exit code."""
     try:
-        options = parse(arguments, program=program, recipes=recipes)
+        options = parse(arguments, program=program, about=about, recipes=recipes)
         task = prepare(options)
     except (ValueError, OSError) as error:
         return complain(program, str(error), 2)

@@ -155,7 +155,7 @@ def table(found: list[Result]) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, sizes="small or full", record="write one record a plan and seed")
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full", record="write one record a plan and seed")
     parser.add_argument("--plan", nargs="+", metavar="NAME", help="bf16-mixed-128x8: recipe, width, batch; see README")
     parser.add_count("--seeds", default=1, help="run seeds 0 to N-1")
     parser.add_argument("--data", metavar="DIR", help="folder with text; default: generated stories")

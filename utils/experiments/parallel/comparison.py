@@ -192,7 +192,7 @@ def table(results: dict[str, Result]) -> str:
 @command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    parser = command_line.Parser(NAME, sizes="small or full", record="write one record a way")
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full", record="write one record a way")
     parser.add_names("--way", default=tuple(WAYS), help="how the ranks share the work")
     parser.add_count("--ranks", default=2, help="processes; on a machine with that many GPUs each has its own")
     parser.add_count("--steps", default=20, help="steps of training in each way")

@@ -222,7 +222,7 @@ def _fingerprint(model: nn.Module) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line, which torchrun calls on every rank, and return its exit code."""
-    parser = command_line.Parser(NAME, sizes="small or full")
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
     parser.add_names("--way", default=tuple(WAYS), help="how the ranks share the work")
     parser.add_count("--steps", default=20, help="steps of training in each way")
     parser.add_argument("--data", metavar="DIR", help="folder with the reviews, or generated")
