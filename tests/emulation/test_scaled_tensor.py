@@ -58,6 +58,16 @@ def test_values_and_scales_have_the_bits_of_the_reference(fmt, one_way):
             assert same_bits(reference.dequantize(), twin.dequantize()), (shape, spread)
 
 
+def test_every_rule_of_the_reference_has_a_twin_and_no_other_is_taken_for_one():
+    assert list(scaled_tensor.TENSOR_EXPONENT_RULES) == list(scaling.EXPONENT_RULES)
+    for exponent in (
+        scaled_tensor._shared_exponent,
+        lambda amax, fmt, rule: scaling.shared_exponent(1.0, fmt, rule=rule),
+    ):
+        with pytest.raises(ValueError, match="rule 'nearest' is not one of floor, ceil, ceil-log2, round"):
+            exponent(torch.ones(1), FLOAT8_E4M3FN, "nearest")
+
+
 @pytest.mark.parametrize("rule", scaling.EXPONENT_RULES)
 def test_the_exponent_is_the_references_at_every_significand_where_a_rule_decides(rule):
     significand = 1 + np.arange(0, 2**23, 2**16 - 1, dtype=np.float64) / 2**23

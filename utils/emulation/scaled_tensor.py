@@ -6,6 +6,7 @@
 What `scale` means, and what becomes of zeros, infinities and NaN, is stated in `utils.scaling`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -182,20 +183,50 @@ def _scales(amax: torch.Tensor, fmt: FloatFormat, scaling: Scaling) -> tuple[tor
     return (1.0 / inv_scale).clamp_(max=_MAX), inv_scale, stored, 1.0 / tensor_scale
 
 
+def _floor(amax: torch.Tensor, fmt: FloatFormat) -> torch.Tensor:
+    return _floor_log2(amax) - fmt.emax
+
+
+def _ceil(amax: torch.Tensor, fmt: FloatFormat) -> torch.Tensor:
+    # The quotient may fall below float32; as its smallest value it still has an exponent.
+    return _ceil_log2((amax / torch.full_like(amax, fmt.max)).clamp(min=FLOAT32.smallest_subnormal))
+
+
+def _ceil_log2_of_amax(amax: torch.Tensor, fmt: FloatFormat) -> torch.Tensor:
+    return _ceil_log2(amax) - fmt.emax
+
+
+def _round(amax: torch.Tensor, fmt: FloatFormat) -> torch.Tensor:
+    fraction, exponent = amax.frexp()
+    carries = 2 * fraction >= 2 - 2.0 ** -(fmt.mantissa_bits + 1)  # the significand rounds up to 2
+    return exponent - 1 + carries.int() - fmt.emax
+
+
+# The twins of `utils.shared_exponent.EXPONENT_RULES`, under the same names.
+TENSOR_EXPONENT_RULES: dict[str, Callable[[torch.Tensor, FloatFormat], torch.Tensor]] = {
+    "floor": _floor,
+    "ceil": _ceil,
+    "ceil-log2": _ceil_log2_of_amax,
+    "round": _round,
+}
+
+
 def _shared_exponent(amax: torch.Tensor, fmt: FloatFormat, rule: str) -> torch.Tensor:
+    """Return the exponents of the powers of two that tiles store, by one of the rules; raise ValueError for another."""
+    if rule not in TENSOR_EXPONENT_RULES:
+        raise ValueError(f"rule {rule!r} is not one of {', '.join(TENSOR_EXPONENT_RULES)}")
     usable = amax > 0
-    if rule == "ceil":
-        amax = (amax / torch.full_like(amax, fmt.max)).clamp(min=FLOAT32.smallest_subnormal)
-    fraction, exponent = amax.where(usable, 1.0).frexp()  # amax = fraction * 2**exponent, 1/2 <= fraction < 1
-    if rule == "ceil":
-        exponent = exponent - (fraction == 0.5).int()
-    elif rule == "ceil-log2":
-        exponent = exponent - (fraction == 0.5).int() - fmt.emax
-    elif rule == "round":
-        exponent = exponent - 1 + (2 * fraction >= 2 - 2.0 ** -(fmt.mantissa_bits + 1)).int() - fmt.emax
-    else:
-        exponent = exponent - 1 - fmt.emax
+    exponent = TENSOR_EXPONENT_RULES[rule](amax.where(usable, 1.0), fmt)
     return exponent.clamp(-E8M0_LIMIT, E8M0_LIMIT).where(usable, -E8M0_LIMIT)
+
+
+def _floor_log2(x: torch.Tensor) -> torch.Tensor:
+    return x.frexp().exponent - 1  # x = fraction * 2**exponent with 1/2 <= fraction < 1
+
+
+def _ceil_log2(x: torch.Tensor) -> torch.Tensor:
+    fraction, exponent = x.frexp()
+    return exponent - (fraction == 0.5).int()
 
 
 def _power_of_two(exponent: torch.Tensor) -> torch.Tensor:
