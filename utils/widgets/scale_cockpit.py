@@ -7,6 +7,7 @@ import numpy as np
 import traitlets
 
 from utils.formats import FLOAT16
+from utils.loss_scaling import next_scale
 from utils.widgets.binades import ALL, check_choice, check_recorded, fates_text, histogram_of
 from utils.widgets.book_widget import BookWidget
 from utils.widgets.sizes import power_text, scale_text, size_text
@@ -199,23 +200,19 @@ class ScaleCockpit(BookWidget):
         )
 
 
-def replay(amaxes, *, init_scale: float, growth_interval: int, growth_factor: float, backoff_factor: float):
+def replay(amaxes, *, init_scale: float, **rule):
     """Give the scales that `torch.amp.GradScaler` would use over these largest gradients, and the steps that it skips.
 
-    `amaxes`: the largest |gradient| of each step, not scaled; None for one that is not finite.
+    `amaxes`: the largest |gradient| of each step, not scaled; None for one that is not finite. `rule`: settings of
+    `utils.loss_scaling.next_scale`.
     """
     scale, tracker, scales, skipped = float(np.float32(init_scale)), 0, [], []
     for step, amax in enumerate(amaxes, 1):
         scales.append(scale)
-        if amax is None or amax * scale >= BOUND:
+        overflowed = amax is None or amax * scale >= BOUND
+        if overflowed:
             skipped.append(step)
-            scale, tracker = float(np.float32(scale * backoff_factor)), 0
-            continue
-        tracker += 1
-        if tracker == growth_interval:
-            with np.errstate(over="ignore"):
-                grown = float(np.float32(scale * growth_factor))
-            scale, tracker = grown if math.isfinite(grown) else scale, 0
+        scale, tracker = next_scale(scale, tracker, overflowed, **rule)
     return scales, skipped
 
 

@@ -10,6 +10,7 @@ from torch.nn.utils import clip_grad_norm_
 from tests.book_questions import right_option
 from utils.checks.outcome import NOT_YET
 from utils.checks.training import loss_scaling, loss_scaling_questions
+from utils.loss_scaling import next_scale
 
 INF, NAN = math.inf, math.nan
 
@@ -164,7 +165,7 @@ def test_the_rule_of_the_check_is_that_of_grad_scaler_step_for_step(which):
     scale, schedule = loss_scaling.schedules()[which]
     run, good = OneWeight(scale), 0
     for step, finite in enumerate(schedule[:4500]):
-        scale, good = loss_scaling.next_state(scale, good, finite)
+        scale, good = next_scale(scale, good, not finite)
         assert (scale, good) == (run.after(finite), run.scaler._get_growth_tracker()), step
 
 
@@ -173,11 +174,11 @@ def test_the_cases_of_the_scaler_are_what_grad_scaler_does():
         run = OneWeight(scale)
         run.scaler._growth_tracker.fill_(good)
         wanted = run.after(finite), run.scaler._get_growth_tracker()
-        assert loss_scaling.next_state(scale, good, finite) == wanted
+        assert next_scale(scale, good, not finite) == wanted
 
 
 def state(scale, good, finite, *, interval=2000, after_skip=0, after_growth=0, limit=3.4028234663852886e38):
-    """`next_state`, with one thing changed."""
+    """The rule as a learner may write it, with one thing changed."""
     if not finite:
         return scale / 2, after_skip if after_skip is not None else good
     good += 1

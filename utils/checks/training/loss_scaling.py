@@ -29,6 +29,7 @@ from utils.checks.training.loss_scaling_questions import (
 )
 from utils.emulation.exponent_histogram import histogram
 from utils.formats import BFLOAT16, FLOAT16
+from utils.loss_scaling import next_scale
 
 TIME_LIMIT_S = 10.0
 INF = math.inf
@@ -124,7 +125,7 @@ def check_next_state(answer) -> Outcome:
         if (said := answer(65536.0, 0, True)) is None or said is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the new scale and the new number.")
         for (scale, good), finite, known, hint in STATE_CASES:
-            got, want = _state(answer(scale, good, finite)), next_state(scale, good, finite)
+            got, want = _state(answer(scale, good, finite)), next_scale(scale, good, not finite)
             if got != want:
                 return not_yet(
                     f"next_state({_scale(scale)}, {good}, {finite}) is ({_scale(want[0])}, {want[1]}), yours is "
@@ -134,7 +135,7 @@ def check_next_state(answer) -> Outcome:
         for first, schedule in schedules():
             got = want = (first, 0)
             for step, finite in enumerate(schedule, 1):
-                got, want = _state(answer(*got, finite)), next_state(*want, finite)
+                got, want = _state(answer(*got, finite)), next_scale(*want, not finite)
                 if got != want:
                     return not_yet(
                         f"Step by step on {len(schedule):,} steps, your scaler leaves torch's at step {step:,}: "
@@ -142,15 +143,6 @@ def check_next_state(answer) -> Outcome:
                     )
             steps += len(schedule)
     return correct(f"The decisions of torch.amp.GradScaler, in {steps:,} steps of {len(schedules())} trainings.")
-
-
-def next_state(scale: float, good: int, finite: bool) -> tuple[float, int]:
-    """The rule of GradScaler with its default settings; the tests hold it to the real one, step for step."""
-    if not finite:
-        return scale / 2, 0
-    if good + 1 < INTERVAL:
-        return scale, good + 1
-    return (scale * 2 if scale * 2 <= torch.finfo(torch.float32).max else scale), 0
 
 
 def schedules() -> list[tuple[float, list[bool]]]:
