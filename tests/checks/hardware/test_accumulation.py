@@ -110,6 +110,19 @@ def test_the_limited_sum_may_be_written_in_any_way(right):
     assert outcome, outcome.message
 
 
+def fixed_point(products, bits):
+    """Count whole steps of 2**(1 - bits): a fixed point where a register has a floating one."""
+    step, total = 2.0 ** (1 - bits), 0
+    for product in products:
+        total = int((total * step + product) / step)
+    return total * step
+
+
+def flushed(products, bits):
+    total = ours(products, bits)
+    return total if abs(total) > 1e-6 else 0.0
+
+
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
@@ -120,7 +133,9 @@ def test_the_limited_sum_may_be_written_in_any_way(right):
         (lambda p, bits: math.fsum(p), "Nothing is cut"),
         (lambda p, bits: cut(math.fsum(p), bits), "once, in the end"),
         (lambda p, bits: sum(cut(x, bits) for x in p), "the total is not"),
-        (lambda p, bits: accumulation._absolute(p, bits), "from the leading one on"),
+        (fixed_point, "from the leading one on"),
+        (flushed, "from the leading one on"),
+        (lambda p, bits: ours(p, bits) if p else 1.0, "A sum of no products is 0.0, yours is 1.0."),
         (lambda p, bits: 7.0, "it should be"),
         (lambda p, bits: "seven", "not a number"),
         (lambda p, bits: p[0] / 0, "ZeroDivisionError"),
@@ -159,6 +174,17 @@ def in_slices(products, add, n):
     return sum(parts)
 
 
+def first_product_as_it_is(products, add, n):
+    """As `in_slices`, but a part begins with its first product, which never went through `add`."""
+    parts = []
+    for start in range(0, len(products), n):
+        first, *others = products[start : start + n]
+        for product in others:
+            first = add(first, product)
+        parts.append(first)
+    return sum(parts)
+
+
 @pytest.mark.parametrize("right", [promoted, in_slices])
 def test_the_promoted_sum_may_be_written_in_any_way(right):
     outcome = accumulation.check_promoted_sum(right)
@@ -186,7 +212,10 @@ def test_the_promoted_sum_names_the_mistake(fault, hint):
     [
         (lambda p, add, n: running(p, accumulation.NARROW), "Nothing was promoted"),
         (lambda p, add, n: math.fsum(p), "go through `add`"),
-        (lambda p, add, n: accumulation._unrounded_first(p, n), "add(0.0, x)"),
+        (first_product_as_it_is, "add(0.0, x)"),
+        (lambda p, add, n: promoted(p, add, n) if n > 1 else 0.0, "5 products, n = 1: your total is 0.0"),
+        (lambda p, add, n: promoted(p, add, n) if n <= len(p) else 0.0, "20 products are no multiple of 64"),
+        (lambda p, add, n: promoted(p, add, n) if p else 1.0, "0 products, n = 4: your total is 1.0"),
         (lambda p, add, n: 7.0, "it should be"),
     ],
 )

@@ -169,6 +169,14 @@ def test_the_rule_of_the_check_is_that_of_grad_scaler_step_for_step(which):
         assert (scale, good) == (run.after(finite), run.scaler._get_growth_tracker()), step
 
 
+def test_one_training_skips_the_step_that_would_have_grown_and_the_one_right_behind_a_growth():
+    scale, steps = loss_scaling.schedules()[3]
+    run = OneWeight(scale)
+    scales = [run.after(finite) for finite in steps]
+    assert [n for n, finite in enumerate(steps, 1) if not finite] == [2000, *range(4001, 4021)]
+    assert [scales[n - 1] / scale for n in (1999, 2000, 3999, 4000, 4001)] == [1, 1 / 2, 1 / 2, 1, 1 / 2]
+
+
 def test_the_cases_of_the_scaler_are_what_grad_scaler_does():
     for (scale, good), finite, *_ in loss_scaling.STATE_CASES:
         run = OneWeight(scale)
@@ -204,6 +212,8 @@ def changed(**what):
 def test_next_state_takes_the_rule_in_any_form(right):
     outcome = loss_scaling.check_next_state(right)
     assert outcome, outcome.message
+    # 3 * 12,000 mixed steps; 1,999, a skip, 2,000 and 20 skips; 4,001 and a skip
+    assert outcome.message == "The decisions of torch.amp.GradScaler, in 44,022 steps of 5 trainings."
     assert "torch.amp.GradScaler" in outcome.message
 
 
@@ -430,6 +440,7 @@ def read_too_late(loss, optimizer, scaler, scheduler):
 def test_scheduled_step_takes_every_way_to_know_that_the_step_was_taken(right):
     outcome = loss_scaling.check_scheduled_step(right)
     assert outcome, outcome.message
+    assert outcome.message == "9 steps of 12 were taken, and the schedule moved 9 times, also where the scale grew."
 
 
 @pytest.mark.parametrize(
@@ -543,4 +554,5 @@ def test_the_cases_of_lost_share_are_what_casts_give():
         assert by_sums(x, dtype, scale) == pytest.approx(loss_scaling._true_share(values, dtype, scale))
     spread = loss_scaling.like_recorded()
     assert by_sums(spread, torch.float16) == pytest.approx(loss_scaling._true_share(spread, torch.float16, 1.0))
+    assert (spread == 0).tolist() == [True, False, False, False, False] * 4000
     assert 0.3 < by_sums(spread, torch.float16) < 0.45  # as layer 1 of the recorded DistilBERT at its first step

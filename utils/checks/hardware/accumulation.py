@@ -85,7 +85,7 @@ def _limited_cases() -> list[tuple[list[float], int]]:
 
 def _limited_fault(found: float, products: Sequence[float], bits: int, right: float) -> str:
     """Say what is wrong with a total."""
-    ended = cut(math.fsum(products), bits) if products else 0.0
+    ended = cut(math.fsum(products), bits)
     foreseen = [
         (running(products, bits, round), "That total is rounded to nearest. Cut off what does not fit: toward zero."),
         (running(products, bits, math.floor), "A negative total is cut downward, away from zero. Cut toward zero."),
@@ -99,6 +99,8 @@ def _limited_fault(found: float, products: Sequence[float], bits: int, right: fl
     for value, hint in foreseen:
         if math.isclose(found, value, rel_tol=1e-12):  # an exact sum may be off by its own rounding
             return hint
+    if not products:
+        return f"A sum of no products is {right!r}, yours is {found!r}."
     few = ", ".join(f"{x:.6g}" for x in products[:3])
     many = f" and {len(products) - 3} more" if len(products) > 3 else ""
     return f"The products {few}{many}, with {bits} bits: your total is {found!r}, it should be {right!r}."
