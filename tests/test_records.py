@@ -1,10 +1,13 @@
 """Records survive the disk, are written whole or not at all, and tell nothing about somebody's machine."""
 
 import dataclasses
+import errno
 import getpass
 import json
 import os
 import socket
+import subprocess
+import tempfile
 
 import nbformat
 import pytest
@@ -40,6 +43,11 @@ def test_a_record_comes_back_from_the_disk_as_it_was(tmp_path):
     assert records.load(path) == record
     assert records.load_all(tmp_path, experiment="distilbert") == [record]
     assert records.load_all(tmp_path, experiment="llama") == []
+
+
+def test_a_folder_that_is_not_there_is_made(tmp_path):
+    path = records.save(a_record(), tmp_path / "new" / "records")
+    assert records.load(path) == a_record(date=records.load(path).date)
 
 
 def test_a_record_is_found_by_its_name_in_the_default_folder(tmp_path, monkeypatch):
@@ -124,9 +132,19 @@ def test_a_file_that_is_no_record_is_refused_with_its_name(tmp_path, text, messa
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"cannot write records into .*; name another folder"):
+    reason = os.strerror(errno.ENOTDIR)  # without its number, and without the path a second time
+    with pytest.raises(ValueError, match=rf"cannot write records into .*records: {reason}; name another folder$"):
         records.check_folder(tmp_path / "file" / "records")
     assert records.check_folder(tmp_path / "new" / "records").is_dir()
+
+
+def test_a_folder_that_cannot_be_written_is_refused_also_where_the_system_gives_no_reason(tmp_path, monkeypatch):
+    def full(**_):
+        raise OSError("no room")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(ValueError, match=r"cannot write tables into .*: no room; name another folder$"):
+        records.check_folder(tmp_path, what="tables")
 
 
 def test_provenance_says_when_and_with_what_but_not_where():
@@ -137,6 +155,59 @@ def test_provenance_says_when_and_with_what_but_not_where():
     assert socket.gethostname() not in text
     assert str(records.ROOT) not in text
     assert getpass.getuser() == "root" or getpass.getuser() not in text
+
+
+def git(folder, *arguments: str) -> str:
+    name = ("-c", "user.name=Reader", "-c", "user.email=reader@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", "-C", str(folder), *name, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A repository with a commit, from which `provenance` takes its facts."""
+    (tmp_path / "utils").mkdir()
+    for file in ("utils/code.py", "requirements.txt", "notes.txt"):
+        (tmp_path / file).write_text("one")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--no-verify", "--message", "one")
+    monkeypatch.setattr(records, "ROOT", tmp_path)
+    return tmp_path
+
+
+def commit_and_dirty() -> tuple[str | None, bool | None]:
+    known = records.provenance()
+    return known["commit"], known["dirty"]
+
+
+@pytest.mark.parametrize(
+    ("file", "dirty"),
+    [("notes.txt", False), ("requirements.txt", True), ("utils/code.py", True), ("utils/new.py", True)],
+)
+def test_a_commit_is_named_and_is_dirty_once_the_code_is_changed(checkout, file, dirty):
+    head = git(checkout, "rev-parse", "HEAD")
+    assert len(head) == 40
+    assert commit_and_dirty() == (head, False)
+    (checkout / file).write_text("two")
+    assert commit_and_dirty() == (head, dirty)
+
+
+def test_what_git_cannot_say_of_the_code_is_none(checkout, monkeypatch):
+    head = git(checkout, "rev-parse", "HEAD")
+    (checkout / ".git" / "index").write_text("broken")  # the commit is known, what was changed since is not
+    assert commit_and_dirty() == (head, None)
+    monkeypatch.setenv("PATH", "")  # no git
+    assert commit_and_dirty() == (None, None)
+
+
+@pytest.mark.parametrize("history", [False, True], ids=["no repository", "no commit yet"])
+def test_a_copy_without_its_history_has_no_commit(tmp_path, monkeypatch, history):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setattr(records, "ROOT", tmp_path)
+    if history:
+        git(tmp_path, "init", "--quiet")
+    assert commit_and_dirty() == (None, None)
 
 
 def test_committed_records_are_readable_small_and_name_no_machine():
