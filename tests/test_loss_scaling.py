@@ -623,7 +623,7 @@ def test_float16_gradients_are_refused_before_any_gradient_is_changed():
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"growth_factor": 1.0}, "growth factor 1.0"), ({"backoff_factor": 1.5}, "backoff factor 1.5")],
+    [({"growth_factor": 1.0}, "growth factor 1.0"), ({"backoff_factor": 1.0}, "backoff factor 1.0")],
     ids=str,
 )
 def test_a_factor_on_the_wrong_side_of_1_is_refused_unless_the_scaler_is_disabled(settings, message):
@@ -632,6 +632,8 @@ def test_a_factor_on_the_wrong_side_of_1_is_refused_unless_the_scaler_is_disable
     with pytest.raises(AssertionError, match=message):
         DynamicLossScaler(**settings)
     assert not DynamicLossScaler(**settings, enabled=False).is_enabled()
+    nearest = DynamicLossScaler(growth_factor=math.nextafter(1, 2), backoff_factor=math.nextafter(1, 0))
+    assert nearest.get_growth_factor() > 1 > nearest.get_backoff_factor()
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan, 2.0**128, 2.0**-128, 1e-50], ids=str)

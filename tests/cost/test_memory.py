@@ -71,6 +71,36 @@ def test_moments_of_eight_bits_are_predicted_as_measured(precision):
     assert found == memory.predict(model, precision, optimizer="adamw-8bit", batch=2, length=LENGTH)
 
 
+class Keeping(torch.autograd.Function):
+    """An operation on the weight that saves a tensor of our choice for its backward pass."""
+
+    @staticmethod
+    def forward(ctx, weight, kept):
+        ctx.save_for_backward(kept)
+        return weight.sum()
+
+
+@pytest.mark.parametrize(
+    ("kept", "casts"),
+    [
+        pytest.param(lambda weight: weight.bfloat16(), 12, id="a cast"),
+        pytest.param(lambda weight: weight.bfloat16().t().contiguous(), 12, id="a cast, transposed"),
+        pytest.param(lambda weight: weight.bfloat16() + 1, 0, id="other values"),
+        pytest.param(lambda weight: weight.clone(), 0, id="the same dtype"),
+        pytest.param(lambda weight: weight.to(torch.float8_e4m3fn), 0, id="FP8"),
+        pytest.param(lambda weight: weight.bfloat16().flatten(), 0, id="a vector"),
+        pytest.param(lambda weight: weight.bfloat16()[:1], 0, id="a part"),
+    ],
+)
+def test_a_cast_is_a_matrix_of_the_weights_in_16_bits(kept, casts):
+    layer = nn.Linear(3, 2, bias=False)
+    tensor = kept(layer.weight.detach())
+    optimizer = torch.optim.SGD(layer.parameters())
+    ledger = memory.of_tensors(layer, optimizer, lambda: Keeping.apply(layer.weight, tensor))
+    assert ledger.casts == casts
+    assert ledger.activations == tensor.untyped_storage().nbytes()
+
+
 def test_measuring_changes_no_weight_and_draws_no_number():
     t = stepped(TYPICAL, "32-true")
     before = [weight.detach().clone() for weight in t.model.parameters()]

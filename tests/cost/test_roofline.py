@@ -69,12 +69,20 @@ def test_tf32_reads_float32_and_an_8_bit_product_gives_16_bits():
     assert roof.intensity(gemm, "float8") == 1024 / (64 + 64 + 2 * 64)
 
 
-@pytest.mark.parametrize("call", ["peak", "ridge"])
-def test_a_dtype_without_a_peak_is_refused(call):
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        ("peak", ()),
+        ("ridge", ()),
+        ("attainable", (1.5,)),
+        ("intensity", (Gemm(9, 9, 9),)),
+        ("bound", (Gemm(1, 1, 1),)),
+        ("predicted_ms", (Gemm(1, 1, 1),)),
+    ],
+)
+def test_a_dtype_without_a_peak_is_refused(call, arguments):
     with pytest.raises(ValueError, match="T4 has no peak for 'bfloat16'; it has float64, float32, float16"):
-        getattr(ROOFS["T4"], call)("bfloat16")
-    with pytest.raises(ValueError, match="no peak for 'bfloat16'"):
-        ROOFS["T4"].bound(Gemm(1, 1, 1), "bfloat16")
+        getattr(ROOFS["T4"], call)(*arguments, "bfloat16")
 
 
 # What the documents print, with their own rounding: TFLOP/s, and GB/s last. "*" there means with sparsity, halved here.
@@ -114,7 +122,8 @@ def test_the_roofs_are_what_the_documents_print(name):
 )
 def test_multiprocessors_times_clock_give_the_rates(name, multiprocessors, gigahertz, operations):
     rates = {dtype: multiprocessors * gigahertz * each / 1e3 for dtype, each in operations.items()}
-    assert {dtype: ROOFS[name].peaks[dtype] for dtype in rates} == pytest.approx(rates, rel=0.01)
+    rel = 2e-4 if name == "H100 SXM" else 0.01  # its document prints four or five digits and a clock to the MHz
+    assert {dtype: ROOFS[name].peaks[dtype] for dtype in rates} == pytest.approx(rates, rel=rel)
 
 
 @pytest.mark.parametrize(

@@ -174,17 +174,17 @@ def test_a_scale_cannot_be_given_where_it_is_stored_in_a_narrow_format():
         quantize(torch.ones(3), FLOAT8_E4M3FN, "mx", scale=2.0)
 
 
-@pytest.mark.parametrize("choose", ["max", "most_recent"])
+@pytest.mark.parametrize("how", [{}, {"margin": 1, "choose": "max"}, {"margin": 1, "choose": "most_recent"}], ids=str)
 @pytest.mark.parametrize("steps", [1, 2, 5])
-def test_buffers_follow_delayed_scaling_step_by_step(steps, choose):
+def test_buffers_follow_delayed_scaling_step_by_step(steps, how):
     rng = np.random.default_rng(seed=steps)
     amaxes = np.exp2(rng.uniform(-5, 5, 40)).astype(np.float32)
     amaxes[[3, 11, 12, 20, 30]] = [0.0, np.inf, np.nan, 1e-44, 0.0]
-    delayed = DelayedScaling(FLOAT8_E5M2, history=steps, margin=1, choose=choose)
+    delayed = DelayedScaling(FLOAT8_E5M2, history=steps, **how)
     history, scale = torch.zeros(steps), torch.ones(())
     for amax in amaxes:
         expected = delayed.update(amax)
-        result = update_delayed_(history, scale, torch.tensor(amax), FLOAT8_E5M2, margin=1, choose=choose)
+        result = update_delayed_(history, scale, torch.tensor(amax), FLOAT8_E5M2, **how)
         assert result is scale
         assert float(scale) == float(expected)
         np.testing.assert_array_equal(history.numpy()[steps - len(delayed.history) :], delayed.history)

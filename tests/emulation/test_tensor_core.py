@@ -104,6 +104,16 @@ def test_aligned_addends_are_cut_before_they_are_added(dtype, bits, block, promo
     np.testing.assert_array_equal(got.numpy(), expected)
 
 
+def test_by_default_a_sum_is_that_of_hopper_with_fp8():
+    """Blocks of 32 products, and 14 bits of a total or 13 fraction bits of an addend."""
+    a, b = factors(torch.float8_e4m3fn, seed=6)
+    expected = reference(a, b, cut_total(14), block=32)
+    np.testing.assert_array_equal(truncating_matmul(a, b).numpy(), expected)
+    expected = reference(a, b, aligned(13, LOWEST[a.dtype]), block=32)
+    np.testing.assert_array_equal(aligned_matmul(a, b).numpy(), expected)
+    np.testing.assert_array_equal(HOPPER_FP8.matmul(a, b).numpy(), expected)
+
+
 UNITS = [(name, fmt) for name, core in TENSOR_CORES.items() for fmt in core.operands]
 
 

@@ -68,6 +68,18 @@ def test_every_store_gives_wide_weights_and_moments_equal_to_those_of_torch(stor
             assert torch.equal(theirs.state[a][name], ours.state[b][name])
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"lr": 0.0}, {"eps": 0.0}, {"weight_decay": 0.0}, {"betas": (0.0, 0.9)}, {"betas": (0.9, 0.0)}],
+    ids=str,
+)
+def test_the_defaults_and_the_ends_of_the_ranges_are_those_of_torch(options):
+    expected, found = weights_of(4), weights_of(4)
+    train(torch.optim.AdamW(expected, foreach=False, **options), expected, steps=5, seed=1, dtype=torch.float32)
+    train(AdamW(found, **options), found, steps=5, seed=1, dtype=torch.float32)
+    assert all(map(torch.equal, expected, found))
+
+
 @narrow
 def test_a_master_copy_is_what_torch_makes_of_float32_weights_with_the_same_gradients(dtype):
     begin = weights_of(1, dtype=dtype)
@@ -152,6 +164,12 @@ def test_stochastic_rounding_takes_one_of_the_two_neighbours_and_is_unbiased(dty
     p = (new.double() - low) / (high - low)
     bound = 5 * (high - low) * torch.sqrt(p * (1 - p) / draws)
     assert ((total / draws - new.double()).abs() <= bound).all()
+
+
+@pytest.mark.parametrize("seed", [0, 2**16 - 1])
+def test_the_first_and_the_last_seed_take_a_step(seed):
+    ends = climb(Stochastic(seed), dtype=torch.bfloat16, by=2**-8, count=1000, steps=1)
+    assert set(ends.tolist()) == {1.0, 1 + 2**-7}
 
 
 def _step_up(x: torch.Tensor) -> torch.Tensor:
@@ -321,6 +339,8 @@ def test_a_copied_optimizer_knows_its_store():
         ({"eps": -1e-8}, r"eps -1e-08 is negative"),
         ({"weight_decay": -0.1}, r"weight_decay -0.1"),
         ({"betas": (0.9, 1.0)}, r"betas \(0.9, 1.0\) are not both in \[0, 1\)"),
+        ({"betas": (1.0, 0.9)}, r"betas \(1.0, 0.9\) are not both"),
+        ({"betas": (-0.1, 0.9)}, r"betas \(-0.1, 0.9\) are not both"),
         ({"state_dtype": torch.int8}, r"state_dtype torch.int8 holds no moments"),
     ],
 )

@@ -62,6 +62,13 @@ def test_only_float16_under_autocast_scales_its_loss():
     assert [name for name, recipe in RECIPES.items() if recipe.scaler(CPU).is_enabled()] == ["16-mixed"]
 
 
+def test_a_loss_scaler_grows_after_2000_good_steps_as_torchs_does_unless_told_otherwise():
+    mixed = recipes.recipe("16-mixed")
+    assert mixed.scaler(CPU).state_dict() == torch.amp.GradScaler("cpu").state_dict()
+    assert mixed.scaler(CPU).get_growth_interval() == 2000
+    assert mixed.scaler(CPU, growth_interval=7).get_growth_interval() == 7
+
+
 def test_the_plain_recipes_are_those_of_lightning_and_step_with_the_optimizer_of_torch():
     assert PLAIN == ("64-true", "32-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true")
     for name, recipe in RECIPES.items():
@@ -112,6 +119,16 @@ def test_weights_of_16_bits_are_never_stepped_by_the_fused_kernel():
         assert (recipe.adamw_kernel(gpu) == "fused") == (recipe.store is None and recipe.weights.itemsize > 2), name
         assert (recipe.adamw_kernel(CPU) == "ours") == (recipe.store is not None), name
     assert {recipes.recipe(name).adamw_kernel(gpu) for name in ("16-true", "16-true-eps", "bf16-true")} == {"for-loop"}
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "fused"),
+    [("32-true", "cuda", True), ("16-mixed", "cuda", True), ("16-true", "cuda", False), ("32-true", "cpu", False)],
+)
+def test_the_optimizer_of_torch_is_fused_where_the_recipe_says_so(name, device, fused):
+    optimizer = recipes.recipe(name).adamw([nn.Parameter(torch.ones(2))], torch.device(device))
+    assert type(optimizer) is torch.optim.AdamW
+    assert (optimizer.defaults["fused"], optimizer.defaults["foreach"]) == (fused, False)
 
 
 def test_the_arms_are_eleven_recipes_in_the_order_of_the_chapter():
