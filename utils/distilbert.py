@@ -2,7 +2,7 @@
 
     python -m utils.distilbert --recipe 32-true bf16-mixed 16-mixed --size small --seeds 2 --data DIR --record DIR
 
-`run` is the only place of the book that trains a DistilBERT; `trained` hands a finished one to the other chapters.
+`run` trains one DistilBERT and returns its record. `trained` gives the other chapters a finished model.
 """
 
 import sys

@@ -2,7 +2,7 @@
 
     python -m utils.llama --recipe 32-true bf16-mixed 16-mixed --size small --seeds 2 --data DIR --record DIR
 
-`run` is the only place of the book that trains a LLaMA; `trained` hands a finished one to the chapters.
+`run` trains one LLaMA and returns its record. `trained` gives the chapters a finished model.
 """
 
 import itertools

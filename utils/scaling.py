@@ -104,7 +104,7 @@ class DelayedScaling:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Which values share a scale, in which format that is stored, and by which rule it follows from their amax.
+    """The tile that shares a scale, the scale's format, and the rule from amax to scale.
 
     `tile`: rows and columns of a tile; None is the whole axis. `rule`: "exact" (`fmt.max / amax`), "one" (no scaling),
     or a name of `EXPONENT_RULES` (a power of two). `tensor_scale`: a second scale, one float32 for the tensor, that

@@ -1,4 +1,4 @@
-"""From what a step has shown to what went wrong in it: the birth of each value that is not finite, and its way."""
+"""Trace each infinity or NaN of a step from the operation that made it to what it reached."""
 
 import math
 from collections.abc import Iterable

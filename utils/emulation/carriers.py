@@ -1,4 +1,4 @@
-"""In which dtype the sum of a total and a product is exact, and how it is rounded there in few passes over memory.
+"""Choose a carrier dtype that holds total + product exactly, and round it there in few passes over memory.
 
 Adding the products of a matrix product one by one is 8192 times the same small work, so each operation on all totals
 counts. A *carrier* is the dtype, float32 or float64, in which the exact sum rounded once is found. The rounding takes

@@ -4,8 +4,8 @@ All functions take a [M, K] and b [K, N], tensors of any floating dtype on one d
 values as they are: what a tensor of float32 holds may be values of FP8. Gradients are not recorded.
 
 A product of two 11-bit significands has 22 bits: float32 holds it, and float64 holds most sums with it. Where the exact
-sum does not fit, a second rounding hides behind the first. It is harmless if the wide format has `carriers.GUARD` = 4
-bits more than the total and the product together; where it has not, the slow and exact `utils.accumulation` adds.
+sum does not fit, a second rounding hides behind the first. It is harmless if the wide format has `carriers.GUARD` bits
+more than the total and the product together; where it does not, the slow and exact `utils.accumulation` adds.
 `utils.emulation.carriers` chooses.
 
 Goal: 256 x 256 with K = 8192 in at most 0.3 s on two cores; `bench/accumulation.py` measures it.
@@ -15,8 +15,7 @@ from functools import partial
 
 import torch
 
-from utils import accumulation
-from utils.accumulation import check_count, check_shapes, kahan_sum, pairwise_sum
+from utils.accumulation import add, kahan_sum, pairwise_sum
 from utils.emulation.carriers import Totals, add_to_odd, totals, widening
 from utils.formats import FLOAT32, FloatFormat
 from utils.rounding import Rounding, check_format, ties_to_even
@@ -36,10 +35,9 @@ def matmul(
 ) -> torch.Tensor:
     """Multiply exactly and round the running total to `accumulator` after every `chunk` products.
 
-    The twin of `utils.accumulation.matmul`. Returns [M, N], float32 (float64 where the accumulator is wider than
-    float32). With `chunk` = 1 every total is the exact sum rounded once. The products of a longer chunk are added in
-    float64 first: exact while they span at most 53 bits. Fast for ties to even and operands of at most 11 significant
-    bits; otherwise exact, and slow.
+    Returns [M, N], float32 (float64 where the accumulator is wider than float32). With `chunk` = 1 every total is the
+    exact sum rounded once. The products of a longer chunk are added in float64 first: exact while they span at most
+    53 bits. Fast for ties to even and operands of at most 11 significant bits; otherwise exact, and slow.
 
     Raises ValueError for shapes that do not fit and for a chunk below 1, and what `utils.accumulation.add` raises.
     """
@@ -48,8 +46,11 @@ def matmul(
     check_count(chunk, "chunk")
     fast = totals(a, b, accumulator, chunked=chunk > 1) if rounding is ties_to_even else None
     if fast is None:
-        total = accumulation.matmul(a.cpu().numpy(), b.cpu().numpy(), accumulator, chunk, rounding)
-        return _result(torch.as_tensor(total, device=a.device), accumulator)
+        total = 0.0
+        for start in range(0, a.shape[1], chunk):
+            products = a[:, start : start + chunk].double() @ b[start : start + chunk].double()
+            total = add(total, products, accumulator, rounding=rounding)
+        return _result(torch.as_tensor(total).expand(a.shape[0], b.shape[1]).to(a.device), accumulator)
     if chunk > 1:
         a, b = a.double(), b.double()
         total = a.new_zeros(a.shape[0], b.shape[1])
@@ -209,9 +210,15 @@ def operands(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     for x in (a, b):
         if not isinstance(x, torch.Tensor) or not x.is_floating_point():
             raise TypeError("a and b are tensors of a floating dtype; convert them first, for example x.float()")
-    check_shapes(a.shape, b.shape)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise ValueError(f"a is {tuple(a.shape)} and b is {tuple(b.shape)}; they have to be [M, K] and [K, N]")
     narrow = tuple(x.detach().float() for x in (a, b))
     for x, y in zip((a, b), narrow, strict=True):
         if x.dtype == torch.float64 and not ((y.double() == x) | x.isnan()).all():
             raise ValueError("float64 holds no exact product of such values; round them first, for example x.float()")
     return narrow
+
+
+def check_count(count: int, name: str) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError(f"{name} is a whole number from 1 on, not {count!r}")

@@ -23,10 +23,11 @@ _MAX, _MIN = float(MAX_SCALE), float(MIN_SCALE)
 class Scaled:
     """A tensor in a narrow format and its scales.
 
-    `values`: shape, dtype and device of the tensor; values of `fmt`, scaled. `scale`, `inv_scale`, `stored`: float32,
-    one for each tile, [tiles along the rows, tiles along the columns]. `stored` is what the format keeps of a tile (a
-    value of `scaling.scale_format`), `tensor_inv_scale`, float32 [], what it keeps of the tensor:
-    inv_scale = stored * tensor_inv_scale.
+    `values`: shape and device of the tensor, values of `fmt`, scaled; in the tensor's dtype as `quantize` gives them,
+    or in `fmt.torch_dtype` once they were replaced by `codes()`.
+    `scale`, `inv_scale`, `stored`: float32, one for each tile, [tiles along the rows, tiles along the columns].
+    `stored` is what the format keeps of a tile (a value of `scaling.scale_format`), `tensor_inv_scale`, float32 [],
+    what it keeps of the tensor: inv_scale = stored * tensor_inv_scale.
     """
 
     values: torch.Tensor

@@ -161,7 +161,7 @@ def sweep(
     repeats: int = REPEATS,
     told: Callable[[str], None] = str,
 ) -> Sweep:
-    """Measure everything; `told` hears of each group when it is done."""
+    """Measure all groups and the rate of a copy; `told` is called with the name of each group when it is done."""
     copied, copies = copy_times(device=device, size=size, repeats=repeats)
     found: list[Point] = []
     for group in groups:

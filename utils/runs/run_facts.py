@@ -1,4 +1,4 @@
-"""What a run leaves in its record: facts, bytes, rates, and curves thinned to what a figure needs."""
+"""Results of a run for its record: facts, bytes, rates, thinned curves."""
 
 from utils import measure
 from utils.cost import flops

@@ -12,7 +12,7 @@ UNITS = "%|GB|GB/s|TB/s|TFLOP/s|mAP|min|ms|points|s|samples/s|steps|times|tok/s"
 
 
 def page_table(label: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return the table; `label` names its region for who cannot see it.
+    """Return the table; `label` names its region for readers who cannot see it.
 
     A vertical bar in a cell is written as one; a number and its unit, one of `UNITS`, stay on one line.
 

@@ -1,4 +1,4 @@
-"""What torch, Lightning, transformers and accelerate call each recipe, and what they make of one that cannot be had.
+"""Names of each recipe in torch, Lightning, transformers and accelerate, and what they do where a device lacks it.
 
 Read in the documentation (2026): Fabric and Lightning's `Trainer` share their names,
 https://lightning.ai/docs/fabric/stable/fundamentals/precision.html and
