@@ -8,7 +8,7 @@ import pytest
 from tests.page_states import state_of
 from utils.cost import memory
 from utils.cost.architectures import NAMED, Architecture
-from utils.recipe_facts import CARDS
+from utils.cost.cards import CARDS
 from utils.training import recipes
 from utils.widgets import model_size_facts as words
 from utils.widgets.model_size import ModelSize

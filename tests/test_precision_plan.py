@@ -9,8 +9,9 @@ import torch
 from tests.page_states import state_of
 from utils.cost import flops, gemm_shapes
 from utils.cost.architectures import NAMED, of
+from utils.cost.cards import ROOFS
 from utils.cost.fp8_casts import BFLOAT16, Layer, cast_bytes, faster
-from utils.cost.roofline import ROOFS, Gemm
+from utils.cost.roofline import Gemm
 from utils.emulation.scaled_matmul import MULTIPLE
 from utils.training.float8_linear import HEADS, convert
 from utils.training.float8_recipes import FLOAT8_RECIPES

@@ -10,7 +10,8 @@ import torch
 
 from tests.page_states import state_of
 from utils import records
-from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
+from utils.cost.cards import ROOFS
+from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
 from utils.experiments import gemm_sweep
 from utils.widgets import shape_to_bound_facts as words
 from utils.widgets.shape_to_bound import ShapeToBound

@@ -13,7 +13,7 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils.cost.roofline import ROOFS
+from utils.cost.cards import ROOFS
 from utils.widgets import precision_plan_facts as words
 from utils.widgets.precision_plan import PrecisionPlan
 from utils.widgets.precision_plan_facts import Plan

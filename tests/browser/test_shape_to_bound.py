@@ -16,7 +16,8 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils.cost.roofline import ROOFS, Gemm, Roof
+from utils.cost.cards import ROOFS
+from utils.cost.roofline import Gemm, Roof
 from utils.widgets import shape_to_bound_facts as words
 from utils.widgets.amounts import few_digits
 from utils.widgets.shape_to_bound import ShapeToBound

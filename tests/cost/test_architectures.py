@@ -22,7 +22,7 @@ PUBLISHED = {
     "LLaMA 13B": 13_015_864_320,
     "LLaMA 33B": 32_528_943_616,
     "LLaMA 65B": 65_285_660_672,
-    "LLaMA 70B": 68_976_648_192,
+    "Llama 2 70B": 68_976_648_192,
     "Llama 3 8B": 8_030_261_248,
 }
 
@@ -31,7 +31,7 @@ def test_the_parameters_are_those_of_the_released_models():
     assert {name: named.parameters for name, named in architectures.NAMED.items()} == PUBLISHED
 
 
-@pytest.mark.parametrize("name", ["DistilBERT", "GPT-2", "LLaMA 7B", "LLaMA 70B"])
+@pytest.mark.parametrize("name", ["DistilBERT", "GPT-2", "LLaMA 7B", "Llama 2 70B"])
 @pytest.mark.parametrize("turned", [False, True], ids=["head as named", "head the other way"])
 def test_every_weight_is_one_of_the_model_that_transformers_builds(name, turned):
     named = replace(architectures.named(name), layers=2)

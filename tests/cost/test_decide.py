@@ -7,19 +7,20 @@ from pathlib import Path
 import pytest
 
 from utils.cost import architectures, memory
-from utils.cost.decide import BITS, MOST_CARDS, ROOF, decide
-from utils.cost.roofline import ROOFS
-from utils.recipe_facts import CARDS, TASKS, advise, fits
+from utils.cost.cards import CARDS, fits
+from utils.cost.decide import BITS, MOST_CARDS, TASKS, decide, nearest
 from utils.symptoms import SYMPTOMS
 from utils.training import recipes
+from utils.widgets.decision_tree import DecisionTree
+from utils.widgets.recipe_picker import RecipePicker
+from utils.widgets.recipe_picker_advice import advise
 
 BOOK = Path(__file__).parents[2] / "book"
 
 
 @pytest.mark.parametrize(("card", "task"), list(itertools.product(CARDS, TASKS)))
-def test_the_recipe_is_the_one_of_the_picker_where_all_fits(card, task):
+def test_no_lever_is_pulled_where_all_fits(card, task):
     decision = decide(card, task, "GPT-2", length=128, memory_gb=1_000)
-    assert decision.recipe == advise(card, task, parameters=10**8, memory=1_000).recipe
     assert decision.taken == ()
     assert decision.fits
     assert decision.scaler == (decision.recipe == "16-mixed")
@@ -50,7 +51,7 @@ def test_a_decision_names_each_lever_that_holds_once():
     assert few.levers == ("4-bit weights",)
 
 
-@pytest.mark.parametrize("model", ["DistilBERT", "GPT-2 XL", "LLaMA 7B", "LLaMA 70B"])
+@pytest.mark.parametrize("model", ["DistilBERT", "GPT-2 XL", "LLaMA 7B", "Llama 2 70B"])
 @pytest.mark.parametrize("task", ["train", "fine_tune"])
 def test_no_lever_is_pulled_before_it_is_needed_and_none_takes_more(task, model):
     for card, batch in itertools.product(CARDS, (1, 16)):
@@ -68,12 +69,12 @@ def test_training_from_scratch_never_loses_updates_to_bfloat16():
 
 
 def test_it_says_over_how_many_cards_it_has_to_be_sharded():
-    decision = decide("A100", "train", "LLaMA 70B")
+    decision = decide("A100", "train", "Llama 2 70B")
     assert not decision.fits
     assert decision.cards > 1
-    assert decide("A100", "train", "LLaMA 70B", cards=decision.cards).fits
-    assert not decide("A100", "train", "LLaMA 70B", cards=decision.cards // 2).fits
-    assert decide("T4", "train", "LLaMA 70B", batch=1, length=1_000_000).cards == 0
+    assert decide("A100", "train", "Llama 2 70B", cards=decision.cards).fits
+    assert not decide("A100", "train", "Llama 2 70B", cards=decision.cards // 2).fits
+    assert decide("T4", "train", "Llama 2 70B", batch=1, length=1_000_000).cards == 0
 
 
 def test_a_token_takes_the_weights_and_the_cache_over_the_bandwidth():
@@ -91,9 +92,11 @@ def test_generating_stores_weights_in_fewer_bits_when_it_has_to():
     assert BITS["4-bit weights"] == 4 + 16 / 32
 
 
-def test_every_bandwidth_comes_from_a_data_sheet_of_that_card():
-    for card, roof in ROOF.items():
-        assert card in ROOFS[roof].name or ROOFS[roof].name.startswith(card)
+def test_the_bandwidth_is_that_of_the_board_with_the_memory():
+    assert decide("A100", "generate").bandwidth == 1555
+    assert decide("A100", "generate", memory_gb=80).bandwidth == 2039
+    assert decide("L4", "generate").bandwidth == 300
+    assert decide("B200", "generate").bandwidth is decide("B200", "generate").tokens_per_second is None
 
 
 def test_plans_name_recipes_and_optimizers_that_exist():
@@ -104,6 +107,57 @@ def test_plans_name_recipes_and_optimizers_that_exist():
         assert replace(plan).shards == 1
 
 
+GENERATE = [name for name, sizes in architectures.NAMED.items() if sizes.family != "distilbert"]
+
+
+@pytest.mark.parametrize(("card", "task"), list(itertools.product(CARDS, TASKS)))
+def test_every_way_to_ask_gives_one_answer(card, task):
+    """A model by its name or its number of parameters, by the function, by RecipePicker and by DecisionTree."""
+    for model, memory in itertools.product(GENERATE if task == "generate" else architectures.NAMED, (0, 37.5)):
+        decision, parameters = decide(card, task, model, memory_gb=memory), architectures.NAMED[model].parameters
+        assert decide(card, task, parameters, memory_gb=memory) == decision
+        advice = advise(card, task, parameters=parameters, memory=memory)
+        for name in ("recipe", "levers", "scaler", "items", "total", "fits", "like"):
+            assert getattr(advice, name) == getattr(decision, name), (model, name)
+        assert (advice.spare >= 0) == decision.fits
+        assert RecipePicker(card=card, task=task, parameters=parameters, memory=float(memory)).advice == advice
+        length = min(2_048, architectures.NAMED[model].positions)
+        tree = DecisionTree(card=card, task=task, model=model, memory=float(memory), batch=1, length=length)
+        assert tree.decision == decision
+
+
+@pytest.mark.parametrize(
+    ("card", "task", "answer"),
+    [
+        ("T4", "train", "16-mixed, checkpointing, 8-bit Adam: 69.3 of 16 GB, it takes 8 cards"),
+        ("T4", "fine_tune", "16-mixed, checkpointing, 8-bit Adam: 69.3 of 16 GB, it takes 8 cards"),
+        ("T4", "generate", "16-true, 8-bit weights: 7.8 of 16 GB, it fits"),
+        ("RTX 4090", "train", "bf16-mixed, checkpointing, 8-bit Adam: 69.3 of 24 GB, it takes 4 cards"),
+        ("RTX 4090", "fine_tune", "bf16-true, checkpointing, 8-bit Adam: 41.5 of 24 GB, it takes 2 cards"),
+        ("RTX 4090", "generate", "bf16-true: 14.6 of 24 GB, it fits"),
+        ("H100", "train", "bf16-mixed, checkpointing, 8-bit Adam: 69.3 of 80 GB, it fits"),
+        ("H100", "fine_tune", "bf16-mixed, checkpointing, 8-bit Adam: 69.3 of 80 GB, it fits"),
+        ("H100", "generate", "bf16-true: 14.6 of 80 GB, it fits"),
+    ],
+)
+def test_the_answers_for_llama_7b(card, task, answer):
+    assert str(decide(card, task, "LLaMA 7B")) == answer
+
+
+def test_a_number_of_parameters_is_taken_for_the_model_nearest_in_size():
+    assert nearest(6_500_000_000, "train") == "LLaMA 7B"
+    assert nearest(1, "train") == "DistilBERT"
+    assert nearest(1, "generate") == "GPT-2"
+    assert nearest(10**13, "generate") == "Llama 2 70B"
+    half, whole = (decide("H200", "train", n) for n in (6_738_415_616 // 2, 6_738_415_616))
+    assert half.like == "GPT-2 XL"
+    near = decide("H200", "train", 6_738_415_616 - 10**8)
+    assert near.items["weights"] == 4 * (6_738_415_616 - 10**8)
+    assert near.items["activations"] == whole.items["activations"]
+    assert decide("T4", "generate", 6_738_415_617).plan.length == 2_048
+    assert decide("T4", "train", 10**8).plan.length == 1_024  # of GPT-2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -111,6 +165,8 @@ def test_plans_name_recipes_and_optimizers_that_exist():
         (("T4", "fly"), "task 'fly'"),
         (("T4", "train", "BLOOM"), "model 'BLOOM'"),
         (("T4", "generate", "DistilBERT"), "does not generate"),
+        (("T4", "generate", 0), r"1 to 1e\+13 parameters, not 0"),
+        (("T4", "generate", 10**13 + 1), r"1 to 1e\+13 parameters"),
     ],
 )
 def test_what_is_not_known_is_refused(arguments, message):

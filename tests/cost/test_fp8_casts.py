@@ -2,8 +2,9 @@
 
 import pytest
 
+from utils.cost.cards import ROOFS
 from utils.cost.fp8_casts import BFLOAT16, PUBLISHED, Layer, break_even, cast_bytes, faster, predicted_ms, square
-from utils.cost.roofline import ROOFS, Gemm, Roof
+from utils.cost.roofline import Gemm, Roof
 from utils.training.float8_recipes import FLOAT8_RECIPES
 
 LAYER = Layer(tokens=256, inputs=512, outputs=1_024)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from utils import records
-from utils.cost import roofline
+from utils.cost import cards
 from utils.cost.token_bytes import bytes_per_token
 from utils.experiments import generation_models, generation_points, generation_speed
 from utils.experiments.generation_models import Subject
@@ -173,7 +173,7 @@ def test_the_limit_is_the_data_sheet_where_the_device_has_one(monkeypatch):
     bandwidth, source, copy = generation_points.limit(CPU, size="small")
     assert bandwidth == copy > 0
     assert "on this machine" in source
-    monkeypatch.setattr(generation_points, "of_device", lambda name: roofline.ROOFS["H200 SXM"])
+    monkeypatch.setattr(generation_points, "of_device", lambda name: cards.ROOFS["H200 SXM"])
     bandwidth, source, copy = generation_points.limit(CPU, size="small")
     assert (bandwidth, "H200" in source) == (4800, True)
     assert copy != bandwidth

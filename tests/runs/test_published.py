@@ -8,7 +8,7 @@ import pytest
 import book_rules as rules
 from utils import records
 from utils.cost import fp8_casts
-from utils.cost.roofline import ROOFS
+from utils.cost.cards import ROOFS
 from utils.quantization import outliers
 from utils.runs import published, raschka2023
 from utils.runs.published import PUBLISHED, number

@@ -174,7 +174,7 @@ NAMED = {
     "LLaMA 13B": _llama_of(5_120, 40, 40, 13_824),
     "LLaMA 33B": _llama_of(6_656, 60, 52, 17_920),
     "LLaMA 65B": _llama_of(8_192, 80, 64, 22_016),
-    "LLaMA 70B": _llama_of(8_192, 80, 64, 28_672, groups=8, positions=4_096),  # Llama 2
+    "Llama 2 70B": _llama_of(8_192, 80, 64, 28_672, groups=8, positions=4_096),
     "Llama 3 8B": _llama_of(4_096, 32, 32, 14_336, groups=8, vocabulary=128_256, positions=8_192),
 }
 

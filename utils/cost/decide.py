@@ -4,27 +4,22 @@
     print(decision)
     decision.recipe, decision.taken, decision.total
 
-The rules are those of `utils.recipe_facts`, and the bytes those of `utils.cost.memory`. A tenth of the memory is left
-for what a ledger does not count. Bytes of one card; 1 GB = 1e9 bytes.
+A recipe is chosen for a card here and nowhere else: RecipePicker and DecisionTree both ask this module.
+`utils.cost.cards` says what a card multiplies and what fits, and the bytes are those of `utils.cost.memory`, for one
+card; 1 GB = 1e9 bytes.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from utils.cost import architectures, memory, token_bytes
-from utils.cost.roofline import ROOFS
-from utils.recipe_facts import CARDS, GIGABYTE, TASKS, fits, room_of, suited
+from utils.cost.cards import CARDS, EMULATED, GIGABYTE, Card, fits, room_of
 
+TASKS = {"train": "train from scratch", "fine_tune": "fine-tune", "generate": "generate"}
 MOST = 1_000_000  # of a batch and a length
+MOST_PARAMETERS = 10**13
 MOST_CARDS = 1024
-ROOF = {  # of a card: the data sheet that tells its bandwidth
-    "T4": "T4",
-    "V100": "V100 SXM2",
-    "A100": "A100 SXM 80 GB",
-    "RTX 4090": "RTX 4090",
-    "H100": "H100 SXM",
-    "H200": "H200 SXM",
-}
+TOKENS = 2_048  # of a text, where nothing else is asked for and the model reads so many
 BITS = {"16-bit weights": 16, "8-bit weights": 8, "4-bit weights": 4.5}  # 4 and a 16-bit scale for each 32 of them
 
 
@@ -56,8 +51,9 @@ class Decision:
     """What to do: a `plan`, and the levers `taken` in the order in which they were pulled.
 
     `bare`: the bytes before any lever. `items`: bytes by name. `cards`: over how many it has to be sharded with all of
-    these levers, 0 where not even `MOST_CARDS` would do. `tokens_per_second`: for generating, what the card's bandwidth
-    allows at most; None where no data sheet is known, and for training.
+    these levers, 0 where not even `MOST_CARDS` would do. `like`: the named model whose activations or cache are
+    counted. `bandwidth`: in GB/s by the card's data sheet, None where the book has none. `tokens_per_second`: for
+    generating, what this bandwidth allows at most; None without a bandwidth, and for training.
     """
 
     card: str
@@ -68,6 +64,8 @@ class Decision:
     items: dict[str, int]
     room: int
     cards: int
+    like: str
+    bandwidth: float | None = None
     tokens_per_second: float | None = None
 
     @property
@@ -106,22 +104,26 @@ class Decision:
 def decide(
     card: str,
     task: str,
-    model: str = "LLaMA 7B",
+    model: str | int = "LLaMA 7B",
     *,
     optimizer: str = "adamw",
     batch: int = 1,
-    length: int = 2_048,
+    length: int | None = None,
     memory_gb: float = 0,
     cards: int = 1,
 ) -> Decision:
     """Choose a recipe, and pull levers one after another until it fits, those that change the result least first.
 
     `card`: a name of `CARDS`; `memory_gb` of it, 0 for the least that it is sold with; `cards` of them at hand.
-    `task`: one of `TASKS`. `model`: a name of `architectures.NAMED`. `optimizer`: one of `memory.OPTIMIZERS`. `batch`
-    and `length`: texts and tokens of a step, on each card; for generating, texts at once and tokens in the cache.
+    `task`: one of `TASKS`. `model`: a name of `architectures.NAMED`, or a number of parameters, which is taken for the
+    named model nearest in size: weights, gradients and moments scaled to that number, activations and cache as they
+    are. `optimizer`: one of `memory.OPTIMIZERS`. `batch` and `length`: texts and tokens of a step, on each card; for
+    generating, texts at once and tokens in the cache. Without a length: `TOKENS`, or what the model reads at most.
     Raises: ValueError for a name that is not known, a number out of range, and a model that cannot generate.
     """
-    _check(card, task, model, optimizer=optimizer, batch=batch, length=length, cards=cards)
+    _check(card, task, model, optimizer=optimizer, batch=batch, length=1 if length is None else length, cards=cards)
+    like = nearest(model, task) if isinstance(model, int) else model
+    length = min(TOKENS, architectures.NAMED[like].positions) if length is None else length
     room, ways = room_of(card, memory_gb), suited(CARDS[card], task)
     plan = Plan(ways[0], optimizer, batch, length)
     count = _generating if task == "generate" else _training
@@ -139,15 +141,41 @@ def decide(
     while not done and needed:
         needed = 2 * needed if 2 * needed <= MOST_CARDS else 0
         done = bool(needed) and fits(sum(count(card, model, replace(plan, shards=needed)).values()), room)
+    roof = CARDS[card].roof(room / GIGABYTE)
     speed = None
-    if task == "generate" and card in ROOF and done and needed == 1:
-        speed = round(1e9 * ROOFS[ROOF[card]].bandwidth * batch / sum(items.values()), 6)
-    return Decision(card, task, plan, sum(bare.values()), tuple(taken), items, room, needed, speed)
+    if task == "generate" and roof and done and needed == 1:
+        speed = round(1e9 * roof.bandwidth * batch / sum(items.values()), 6)
+    bandwidth = roof.bandwidth if roof else None
+    return Decision(card, task, plan, sum(bare.values()), tuple(taken), items, room, needed, like, bandwidth, speed)
 
 
-def _check(card: str, task: str, model: str, *, optimizer: str, **numbers: int) -> None:
+def suited(card: Card, task: str) -> list[str]:
+    """Return the recipes that suit a card and a task, the best first."""
+    bfloat16 = card.support["bfloat16"] != EMULATED
+    if task == "generate":
+        return ["bf16-true"] if bfloat16 else ["16-true"] if card.capability else ["32-true", "bf16-true"]
+    if bfloat16:
+        return ["bf16-mixed", "bf16-true"] if task == "fine_tune" else ["bf16-mixed"]
+    return ["16-mixed"] if card.capability else ["32-true"]
+
+
+def nearest(parameters: int, task: str) -> str:
+    """Return the name of the model in `architectures.NAMED` that can do the task and is nearest in size, by ratio."""
+    sizes = {name: sizes.parameters for name, sizes in architectures.NAMED.items() if _can(name, task)}
+    return min(sizes, key=lambda name: max(parameters / sizes[name], sizes[name] / parameters))
+
+
+def _can(model: str, task: str) -> bool:
+    return task != "generate" or architectures.NAMED[model].family != "distilbert"
+
+
+def _check(card: str, task: str, model: str | int, *, optimizer: str, **numbers: int) -> None:
     known = {"card": CARDS, "task": TASKS, "model": architectures.NAMED, "optimizer": memory.OPTIMIZERS}
     given = {"card": card, "task": task, "model": model, "optimizer": optimizer}
+    if isinstance(model, int):
+        del given["model"]
+        if not 1 <= model <= MOST_PARAMETERS:
+            raise ValueError(f"a model has 1 to {MOST_PARAMETERS:.0e} parameters, not {model}")
     for what, value in given.items():
         if value not in known[what]:
             raise ValueError(f"{what} {value!r} is not one of {', '.join(known[what])}")
@@ -155,7 +183,7 @@ def _check(card: str, task: str, model: str, *, optimizer: str, **numbers: int) 
         most = MOST_CARDS if what == "cards" else MOST
         if not 1 <= number <= most:
             raise ValueError(f"{what} {number} is not in 1 to {most:,}")
-    if task == "generate" and architectures.NAMED[model].family == "distilbert":
+    if isinstance(model, str) and not _can(model, task):
         raise ValueError(f"{model} does not generate; take a GPT-2 or a LLaMA")
 
 
@@ -179,9 +207,10 @@ def _levers(task: str, ways: list[str], cards: int) -> list[Lever]:
     ]
 
 
-def _training(card: str, model: str, plan: Plan) -> dict[str, int]:
+def _training(card: str, model: str | int, plan: Plan) -> dict[str, int]:
+    like = nearest(model, "train") if isinstance(model, int) else model
     ledger = memory.predict(
-        model,
+        like,
         plan.recipe,
         optimizer=plan.optimizer,
         batch=plan.batch,
@@ -193,17 +222,17 @@ def _training(card: str, model: str, plan: Plan) -> dict[str, int]:
         stage=3 if plan.shards > 1 else 0,
         device=CARDS[card].device,
     )
-    return {name: getattr(ledger, name) for name in ("weights", "master", "gradients", "optimizer")} | {
-        "casts": ledger.casts,
-        "activations": ledger.activations - ledger.casts,
-    }
+    parameters = model if isinstance(model, int) else ledger.parameters
+    of_weights = ("weights", "master", "gradients", "optimizer", "casts")
+    scaled = {name: -(-getattr(ledger, name) * parameters // ledger.parameters) for name in of_weights}
+    return scaled | {"activations": ledger.activations - ledger.casts}
 
 
-def _generating(card: str, model: str, plan: Plan) -> dict[str, int]:
-    """Weights and cache; a weight that is stored in fewer bits is widened where it is used."""
+def _generating(card: str, model: str | int, plan: Plan) -> dict[str, int]:
+    """Return the bytes of weights and cache; a weight that is stored in fewer bits is widened where it is used."""
+    like = nearest(model, "generate") if isinstance(model, int) else model
     bits = 32 if plan.recipe == "32-true" and plan.bits == 16 else plan.bits
-    parameters = sum(architectures.NAMED[model].weights())
-    cache = token_bytes.kv_bytes(model, tokens=plan.length, batch=plan.batch, bits=32 if bits == 32 else 16)
-    return {
-        name: -(-size // plan.shards) for name, size in (("weights", round(parameters * bits / 8)), ("cache", cache))
-    }
+    parameters = model if isinstance(model, int) else architectures.NAMED[model].parameters
+    weights = -(-parameters * round(2 * bits) // 16)  # half bits are counted, and rounded up
+    cache = token_bytes.kv_bytes(like, tokens=plan.length, batch=plan.batch, bits=32 if bits == 32 else 16)
+    return {name: -(-size // plan.shards) for name, size in (("weights", weights), ("cache", cache))}

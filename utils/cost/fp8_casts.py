@@ -130,7 +130,7 @@ class Published:
     """
 
     layer: Layer
-    gpu: str  # a name in `roofline.ROOFS`
+    gpu: str  # a name in `cards.ROOFS`
     faster: float
     source: str
     weight_bytes: int

@@ -251,8 +251,8 @@ VECTORS = (  # the cases that a page is held against
     {"model": "LLaMA 7B", "recipe": "bf16-true", "batch": 1, "length": 2_048, "optimizer": "sgd"},
     {"model": "LLaMA 13B", "recipe": "bf16-true-master", "length": 2_048, "shards": 6, "stage": 1},
     {"model": "LLaMA 65B", "recipe": "16-true-master", "length": 2_048, "shards": 64, "stage": 2, "attention": "sdpa"},
-    {"model": "LLaMA 70B", "recipe": "bf16-mixed", "length": 4_096, "shards": 64, "stage": 3, "checkpointing": True},
-    {"model": "LLaMA 70B", "recipe": "bf16-true", "length": 4_096, "attention": "sdpa", "padded": False},
+    {"model": "Llama 2 70B", "recipe": "bf16-mixed", "length": 4_096, "shards": 64, "stage": 3, "checkpointing": True},
+    {"model": "Llama 2 70B", "recipe": "bf16-true", "length": 4_096, "attention": "sdpa", "padded": False},
     {"model": "Llama 3 8B", "recipe": "bf16-true-stochastic", "batch": 3, "length": 8_192, "optimizer": "adamw-8bit"},
 )
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import machine, measure, records
-from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof, of_device
+from utils.cost.cards import of_device
+from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
 from utils.emulation.float32_matmul import allowing
 from utils.experiments.gemm_calls import DTYPES, Call, prepared
 from utils.experiments.gemm_sweep_shapes import GROUPS, families

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import llama, machine, measure
-from utils.cost.roofline import of_device
+from utils.cost.cards import of_device
 from utils.cost.token_bytes import bytes_per_token, kv_bytes
 from utils.exception_text import of_compiler
 from utils.experiments import gemm_sweep

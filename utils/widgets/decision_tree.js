@@ -86,7 +86,7 @@ function dtResult(h, facts) {
     draw(state) {
       const decision = dtDecide(facts, state);
       path.replaceChildren(...dtPath(facts, state, decision).map(([question, answer]) => h("li", {}, h("span", { class: "mp-dt-question" }, question), " ", h("span", { class: "mp-dt-answer" }, answer))));
-      setText(verdict, dtVerdict(facts, state, decision));
+      setText(verdict, dtVerdict(facts, decision));
       verdict.dataset.fits = String(decision.fits);
       const rows = facts.items.filter(([name]) => decision.items[name]).map(([name, label]) => [label, decision.items[name]]);
       body.replaceChildren(...[...rows, ["together", decision.total]].map(([label, bytes]) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, bytesText(bytes)))));

@@ -5,9 +5,8 @@ decision_tree_decide.js; the sentences are those of decision_tree_words.js.
 """
 
 from utils.cost.architectures import NAMED
-from utils.cost.decide import BITS, MOST, MOST_CARDS, ROOF, Decision
-from utils.cost.roofline import ROOFS
-from utils.recipe_facts import CARDS, TASKS, suited
+from utils.cost.cards import CARDS
+from utils.cost.decide import BITS, MOST, MOST_CARDS, TASKS, TOKENS, Decision, suited
 from utils.symptoms import HERE, SYMPTOMS
 from utils.widgets import model_size_facts
 from utils.widgets.amounts import bytes_text, few_digits
@@ -90,31 +89,43 @@ def verdict(decision: Decision) -> str:
         return f"{text}, too much for one card."
     if decision.tokens_per_second is None:
         return f"{text}."
-    bandwidth = f"{ROOFS[ROOF[decision.card]].bandwidth:,}"
-    return f"{text}. At most {few_digits(decision.tokens_per_second)} tokens/s: {bandwidth} GB/s over these bytes."
+    rate = few_digits(decision.tokens_per_second)
+    return f"{text}. At most {rate} tokens/s: {decision.bandwidth:,} GB/s over these bytes."
 
 
-def facts() -> dict:
-    """Give everything that the page needs to decide and to say how, as JSON values."""
+def deciding() -> dict:
+    """Return what a page needs to decide as `utils.cost.decide` does, as JSON values."""
     sizes = model_size_facts.facts()
     return {
         **{name: sizes[name] for name in ("architectures", "weights", "recipes", "optimizers", "saved")},
-        "models": list(NAMED),
-        "tasks": [[name, words] for name, words in TASKS.items()] + [[MEND, "mend a run"]],
-        "names": [[name, label] for name, label in model_size_facts.OPTIMIZERS.items()],
-        "order": list(CARDS),
+        "models": list(NAMED),  # the page's state is written with sorted keys
         "cards": {
             name: {
-                "label": card.label,
                 "memory": list(card.memory),
+                "bandwidth": [board.roof.bandwidth if board.roof else None for board in card.boards],
                 "device": card.device,
                 "support": card.support,
-                "multiplies": multiplies(name),
-                "bandwidth": ROOFS[ROOF[name]].bandwidth if name in ROOF else None,
             }
             for name, card in CARDS.items()
         },
         "bits": [[name, bits] for name, bits in BITS.items()],
+        "tokens": TOKENS,
+        "most_cards": MOST_CARDS,
+    }
+
+
+def facts() -> dict:
+    """Return everything that the page needs to decide and to say how, as JSON values."""
+    known = deciding()
+    return {
+        **known,
+        "tasks": [[name, words] for name, words in TASKS.items()] + [[MEND, "mend a run"]],
+        "names": [[name, label] for name, label in model_size_facts.OPTIMIZERS.items()],
+        "order": list(CARDS),
+        "cards": {
+            name: known["cards"][name] | {"label": card.label, "multiplies": multiplies(name)}
+            for name, card in CARDS.items()
+        },
         "questions": [[begin, text] for begin, text in QUESTIONS.items()],
         "generating": GENERATING,
         "items": [[name, label] for name, label in ITEMS.items()],
@@ -123,6 +134,5 @@ def facts() -> dict:
             for name, symptom in SYMPTOMS.items()
         ],
         "most": MOST,
-        "most_cards": MOST_CARDS,
         "left_out": LEFT_OUT,
     }

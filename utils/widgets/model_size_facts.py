@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from utils.cost.architectures import NAMED, Architecture
-from utils.recipe_facts import CARDS, fits, room_of
+from utils.cost.cards import CARDS, fits, room_of
 from utils.widgets.amounts import bytes_text
 
 MOST = 1_000_000  # of a batch, a length and the like

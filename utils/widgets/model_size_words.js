@@ -26,7 +26,7 @@ export function modelText({ sizes: { positions }, length }, parameters) {
 }
 
 /** "true" where a tenth of the card is left for what is not counted, "close" where less of it is, else "false". */
-export const msFits = (total, room) => (total > room ? "false" : 10 * total <= 9 * room ? "true" : "close");
+export const msFits = (total, room) => (total > room ? "false" : fitsIn(total, room) ? "true" : "close");
 
 /** Whether it fits, and by how much. */
 export function msVerdict({ total, room, shards }) {

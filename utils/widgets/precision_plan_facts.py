@@ -11,13 +11,14 @@ from functools import cached_property
 from math import prod
 
 from utils.cost.architectures import NAMED, Architecture
-from utils.cost.roofline import ROOFS, Gemm, Roof
+from utils.cost.cards import ROOFS
+from utils.cost.roofline import Gemm, Roof
 from utils.widgets.amounts import few_digits
 from utils.widgets.shape_to_bound_facts import time_text
 
 MULTIPLE = 16  # of every size of an FP8 product; utils.emulation.scaled_matmul.MULTIPLE, kept apart from torch
 MOST = 2**17  # tokens of a batch
-MODELS = ("DistilBERT", "LLaMA 7B", "LLaMA 13B", "LLaMA 70B", "Llama 3 8B")
+MODELS = ("DistilBERT", "LLaMA 7B", "LLaMA 13B", "Llama 2 70B", "Llama 3 8B")
 BLOCKS = {"distilbert": "distilbert.transformer.layer", "llama": "model.layers"}  # where transformers keeps them
 
 

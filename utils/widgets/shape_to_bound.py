@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 
 import traitlets
 
-from utils.cost.roofline import Gemm, Roof, of_device
+from utils.cost.cards import of_device
+from utils.cost.roofline import Gemm, Roof
 from utils.records import Record
 from utils.widgets.amounts import few_digits
 from utils.widgets.book_widget import BookWidget
@@ -26,10 +27,10 @@ class ShapeToBound(BookWidget):
     """Set M, N, K, the dtype and the device; the page answers with the roof that bounds the product [M, K] @ [K, N].
 
     `m`, `n`, `k`: 1 to `MOST`. `dtype`: one of `LABELS` that the device has a peak for; a type that a new device lacks
-    gives way to one that it has. `device`: a name of `utils.cost.roofline.ROOFS`, or of one of the measured `roofs`
-    that the page brings along. `recorded`: points, each with device, dtype, m, n, k and ms; a point stands beside the
-    roof of its device's name, and beside the data sheet that `sheets` names for its device. The first five are read and
-    set from Python while the page shows the widget; `case` holds them, with what is said of them.
+    gives way to one that it has. `device`: a name of `utils.cost.cards.ROOFS`, or of one of the measured `roofs` that
+    the page brings along. `recorded`: points, each with device, dtype, m, n, k and ms; a point stands beside the roof
+    of its device's name, and beside the data sheet that `sheets` names for its device. The first five are read and set
+    from Python while the page shows the widget; `case` holds them, with what is said of them.
 
     Raises: ValueError for a name or a number that is not one of those.
     """

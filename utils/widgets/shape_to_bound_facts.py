@@ -10,8 +10,8 @@ from fractions import Fraction
 from math import ceil
 
 from utils.cost.architectures import NAMED
-from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
-from utils.recipe_facts import TYPES
+from utils.cost.cards import ROOFS, TYPES
+from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
 from utils.widgets.amounts import few_digits
 
 MOST = 2**17  # of M, N and K: all counts are then exact in a page's numbers too

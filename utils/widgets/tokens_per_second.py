@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 import traitlets
 
 from utils.cost.architectures import Architecture
-from utils.cost.roofline import Roof, of_device
-from utils.recipe_facts import GIGABYTE
+from utils.cost.cards import GIGABYTE, ROOFS, of_device
+from utils.cost.roofline import Roof
 from utils.records import Record
 from utils.widgets.amounts import few_digits
 from utils.widgets.book_widget import BookWidget
@@ -17,7 +17,6 @@ from utils.widgets.tokens_per_second_facts import (
     LLAMAS,
     MOST_BATCH,
     MOST_CONTEXT,
-    SHEETS,
     Case,
     card_text,
     facts,
@@ -30,7 +29,7 @@ class TokensPerSecond(BookWidget):
     """Set a LLaMA, its weights and a card; the page answers with the bytes of a step and the tokens a second at most.
 
     `model`: a LLaMA of `utils.cost.architectures.NAMED`, or one of `models`. `weights`: one of `FORMATS`. `card`: a
-    data sheet of `SHEETS`, or one of the measured `roofs` that the page brings along. `batch`: 1 to 1,024 texts;
+    data sheet of `ROOFS`, or one of the measured `roofs` that the page brings along. `batch`: 1 to 1,024 texts;
     `context`: 1 to 131,072 tokens before the one that is written. `kv_bits`: 8 or 4 bits for keys and values, 0 for
     those that are computed with. `head`: the head in the format of the weights too. `recorded`: points, each with
     model, weights, card, bytes of a step, rate (tokens a second) and source; they stand beside the published ones. The
@@ -98,7 +97,7 @@ class TokensPerSecond(BookWidget):
     def roof(self) -> Roof:
         """The roof of the card."""
         row = {key: value for key, value in self._card().items() if key != "memory"}
-        return SHEETS.get(self.card) or Roof(**row, source="measured")
+        return ROOFS.get(self.card) or Roof(**row, source="measured")
 
     @property
     def case(self) -> Case:

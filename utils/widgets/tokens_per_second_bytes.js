@@ -42,7 +42,7 @@ export function tpCase(facts, state) {
   const rows = sizes.tied ? 0 : sizes.vocabulary - state.batch;
   const held = moved.total + Math.round((rows * sizes.width * format.other) / 8);
   const room = card.memory * 1e9;
-  return { ...state, sizes, format, card, moved, operations, peak, moving, computing, ms, held, room, rate: (1e3 * state.batch) / ms, fits: !room || held <= room };
+  return { ...state, sizes, format, card, moved, operations, peak, moving, computing, ms, held, room, rate: (1e3 * state.batch) / ms, fits: !room || fitsIn(held, room) };
 }
 
 /** Whether measured rates, which are of one short text, say something about a state. */

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from utils.cost.architectures import NAMED, Architecture
-from utils.cost.roofline import ROOFS, Roof
-from utils.recipe_facts import CARDS, GIGABYTE
+from utils.cost.cards import BOARDS, GIGABYTE, ROOFS, fits
+from utils.cost.roofline import Roof
 from utils.widgets.amounts import bytes_text, few_digits
 from utils.widgets.shape_to_bound_facts import device_label, time_text
 
@@ -26,23 +26,7 @@ LABELS = {
     "int4-g128": "int4, groups of 128",
 }
 KV_BITS = {0: "as computed", 8: "8 bits", 4: "4 bits"}
-A100_40 = replace(
-    ROOFS["A100 SXM 80 GB"],
-    name="A100 SXM 40 GB",
-    bandwidth=1555,
-    source="NVIDIA A100 Tensor Core GPU Architecture (2020), the A100 of 40 GB",
-)
-SHEETS = {roof.name: roof for roof in (*ROOFS.values(), A100_40)}
-MEMORY = {  # GB: which of the sizes that a card is sold with
-    "V100 SXM2": CARDS["V100"].memory[-1],
-    "T4": CARDS["T4"].memory[0],
-    "A100 SXM 40 GB": CARDS["A100"].memory[0],
-    "A100 SXM 80 GB": CARDS["A100"].memory[1],
-    "H100 SXM": CARDS["H100"].memory[0],
-    "H200 SXM": CARDS["H200"].memory[0],
-    "L4": CARDS["RTX 4090"].memory[0],
-    "RTX 4090": CARDS["RTX 4090"].memory[0],
-}
+MEMORY = {board.roof.name: board.memory for board in BOARDS}  # GB; of two boards with one data sheet the larger
 SHORT = 100  # tokens: what a context is taken for where a source says that it is short
 READ_UP_TO = 256  # tokens of context up to which a rate that was measured with short texts is shown
 _FAST = "gpt-fast, README: compiled, 330 W, all linear layers, the head too"
@@ -52,8 +36,8 @@ PUBLISHED = (  # model, weights, card, tokens a second, where it stands; batch 1
     ("LLaMA 7B", "bfloat16", "A100 SXM 80 GB", 104.9, _FAST),
     ("LLaMA 7B", "int8", "A100 SXM 80 GB", 155.58, _FAST),
     ("LLaMA 7B", "int4", "A100 SXM 80 GB", 196.80, _FAST),
-    ("LLaMA 70B", "int8", "A100 SXM 80 GB", 19.13, _FAST),
-    ("LLaMA 70B", "int4", "A100 SXM 80 GB", 25.25, _FAST),
+    ("Llama 2 70B", "int8", "A100 SXM 80 GB", 19.13, _FAST),
+    ("Llama 2 70B", "int4", "A100 SXM 80 GB", 25.25, _FAST),
     ("LLaMA 7B", "float32", "A100 SXM 40 GB", 11.47, _LIT),
     ("LLaMA 7B", "bfloat16", "A100 SXM 40 GB", 16.70, _LIT),
 )
@@ -158,8 +142,8 @@ class Case:
 
     @property
     def fits(self) -> bool:
-        """Whether the card holds that."""
-        return not self.room or self.held <= self.room
+        """Whether that leaves a tenth of the card, see `cards.usable`."""
+        return not self.room or fits(self.held, self.room)
 
     @property
     def comparable(self) -> bool:
@@ -188,7 +172,7 @@ class Case:
         held = f"Weights, keys and values take {bytes_text(self.held)}"
         if not self.room:
             return f"{held}."
-        return f"{held} of {bytes_text(self.room)}{'.' if self.fits else ': too much for the card.'}"
+        return f"{held} of {bytes_text(self.room)}{'.' if self.fits else ': too much, because a tenth stays free.'}"
 
 
 def published() -> list[dict]:
@@ -199,7 +183,7 @@ def published() -> list[dict]:
         if source is _FAST and weights == "int4":
             kept = replace(kept, bits=_FAST_INT4)
         context = 0 if source is _LIT else SHORT
-        moved = Case(LLAMAS[model], kept, SHEETS[card], context=context, head=True).moved
+        moved = Case(LLAMAS[model], kept, ROOFS[card], context=context, head=True).moved
         points.append(
             {"model": model, "weights": weights, "card": card, "bytes": moved.total} | {"rate": rate, "source": source}
         )
@@ -208,7 +192,7 @@ def published() -> list[dict]:
 
 def facts(roofs: Iterable[Roof], models: Mapping[str, Architecture], points: Iterable[Mapping]) -> dict:
     """Give everything that the page needs to predict and to compare, as JSON values; ours beside what was published."""
-    rows = [asdict(roof) | {"memory": MEMORY.get(roof.name, 0)} for roof in (*SHEETS.values(), *roofs)]
+    rows = [asdict(roof) | {"memory": MEMORY.get(roof.name, 0)} for roof in (*ROOFS.values(), *roofs)]
     known = LLAMAS | dict(models)
     sizes = ("width", "layers", "heads", "groups", "hidden", "vocabulary", "positions", "tied")
     return {

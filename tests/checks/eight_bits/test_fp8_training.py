@@ -9,8 +9,8 @@ from utils import records
 from utils.checks.eight_bits import fp8_training as checks
 from utils.checks.eight_bits.fp8_training_questions import EQUAL, OTHER_NETWORK, PAPER, TWICE_THE_PEAK, WHOLE
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.cost.cards import ROOFS
 from utils.cost.fp8_casts import PUBLISHED, break_even
-from utils.cost.roofline import ROOFS
 from utils.runs.seeds_needed import by_normal, critical, seeds_needed
 
 

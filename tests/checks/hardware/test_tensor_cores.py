@@ -8,7 +8,8 @@ import torch
 from utils import fake_quantize, formats
 from utils.checks.hardware import tensor_cores, tensor_cores_questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
-from utils.cost.roofline import ROOFS, Gemm
+from utils.cost.cards import ROOFS
+from utils.cost.roofline import Gemm
 from utils.emulation import float32_matmul as precision
 from utils.widgets.shape_to_bound_facts import least_rows
 

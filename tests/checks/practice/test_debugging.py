@@ -21,9 +21,9 @@ from utils.checks.practice.debugging_questions import (
     T4,
     UPDATE,
 )
+from utils.cost.cards import GIGABYTE
 from utils.cost.decide import decide
 from utils.diagnostics.nan_hunter import NanHunter
-from utils.recipe_facts import GIGABYTE
 
 RIGHT = dict(zip(BIRTHS, (EXP, SQRT, SOFTMAX, LOG, UPDATE), strict=True))
 

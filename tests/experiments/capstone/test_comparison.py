@@ -15,7 +15,7 @@ from utils.cost import fitting, memory
 from utils.cost.live_bytes import LiveBytes
 from utils.experiments.capstone import comparison, saved_tensors
 from utils.experiments.capstone import plans as plans
-from utils.experiments.capstone.plans import Card, Plan, Problem, forecast, named, problem, refuse
+from utils.experiments.capstone.plans import Budget, Plan, Problem, forecast, named, problem, refuse
 from utils.runs import experiment
 from utils.training import training_loop
 from utils.training.recipes import KNOWN, RECIPES, recipe
@@ -217,7 +217,7 @@ def test_a_byte_that_is_kept_stands_for_fourteen_that_pass(name, small):
 
 
 def test_the_parts_of_the_time_are_work_over_rate(small):
-    given = replace(small, card=Card("a card", 10**9, **RATES))
+    given = replace(small, card=Budget("a card", 10**9, **RATES))
     plan = Plan("bf16-mixed", 128, 8)
     found = forecast(plan, given)
     tokens, width, hidden, vocabulary = 8 * 152, 128, 352, small.task.settings.shape.vocabulary
@@ -236,14 +236,14 @@ def test_the_parts_of_the_time_are_work_over_rate(small):
 
 
 def test_a_gpu_works_while_it_is_given_work(small):
-    found = forecast(Plan("32-true", 64, 2), replace(small, card=Card("a card", 10**9, **RATES)))
+    found = forecast(Plan("32-true", 64, 2), replace(small, card=Budget("a card", 10**9, **RATES)))
     work, launches = found.parts["products"] + found.parts["memory"], found.parts["launches"]
     assert replace(found, overlap=True).milliseconds == max(work, launches) < found.milliseconds
 
 
 @pytest.mark.parametrize("name", ["16-mixed", "64-true", "32-true-high"])
 def test_no_speed_is_claimed_where_no_rate_is_that_of_the_recipe(name, small):
-    given = replace(small, card=Card("a card", 10**9, **RATES))
+    given = replace(small, card=Budget("a card", 10**9, **RATES))
     assert forecast(Plan(name, 64, 2), given).milliseconds is None
     assert forecast(Plan("32-true", 64, 2), small).milliseconds is None  # a card without rates
 
@@ -257,7 +257,7 @@ def test_the_operations_of_a_step_do_not_depend_on_its_batch(small):
 def test_rates_are_measured_for_what_the_device_multiplies(monkeypatch):
     monkeypatch.setitem(plans.COPIED, "cpu", 2**16)
     monkeypatch.setattr(machine, "cpu_flags", lambda words: set())
-    card = plans.rates(Card("a card", 7), CPU)
+    card = plans.rates(Budget("a card", 7), CPU)
     assert (card.name, card.size, list(card.products)) == ("a card", 7, ["float32"])
     assert min(card.bandwidth, card.launch, *card.products.values()) > 0
 
@@ -297,8 +297,8 @@ def test_every_other_recipe_is_welcome(name, small):
 def test_the_card_decides(small):
     plan = Plan("bf16-mixed", 128, 8)
     need = forecast(plan, small).peak
-    assert refuse(plan, replace(small, card=Card("a card", need))) == ""
-    assert "does not fit" in refuse(plan, replace(small, card=Card("a card", need - 1)))
+    assert refuse(plan, replace(small, card=Budget("a card", need))) == ""
+    assert "does not fit" in refuse(plan, replace(small, card=Budget("a card", need - 1)))
 
 
 # Runs
@@ -386,7 +386,7 @@ def test_a_summary_has_a_row_a_plan_and_the_highest_loss_first():
 def test_full_plans_fill_a_card(monkeypatch):
     given = problem("full", device=CPU)
     monkeypatch.setattr(plans.models, "llama", None)  # nothing is built to find them, and nothing asks for a GPU
-    given = replace(given, card=Card("a card", 40 * 10**9), device=torch.device("cuda"))
+    given = replace(given, card=Budget("a card", 40 * 10**9), device=torch.device("cuda"))
     assert forecast(Plan("bf16-mixed", 2_048, 8), given).overlap
     found = comparison.filling(given)
     assert {(plan.width, plan.recipe, plan.checkpointing) for plan in found} == {
@@ -398,7 +398,7 @@ def test_full_plans_fill_a_card(monkeypatch):
     for plan in found:
         assert refuse(plan, given) == ""
         assert plan.batch == comparison.MOST or "does not fit" in refuse(replace(plan, batch=plan.batch + 1), given)
-    assert comparison.filling(replace(given, card=Card("none", 10**6))) == []
+    assert comparison.filling(replace(given, card=Budget("none", 10**6))) == []
 
 
 # The command line

@@ -20,6 +20,7 @@ import torch
 from utils import machine, measure
 from utils.cost import activations, flops, memory
 from utils.cost.architectures import Architecture
+from utils.cost.cards import usable
 from utils.cost.live_bytes import LiveBytes
 from utils.cost.memory import Ledger
 from utils.training import batches
@@ -33,7 +34,6 @@ from utils.workloads.language_task import Task
 
 STEPS = {"small": 64, "full": 400}
 SMALL_CARD = 48_000_000  # bytes
-ROOM = 0.9  # of a real card: the context, other programs and the gaps between blocks take the rest
 OPTIMIZERS = ADAMW, EIGHT_BITS = ("adamw", "adamw-8bit")
 SIZES = ("vocabulary", "width", "layers", "heads", "groups", "hidden", "positions", "tied")
 NAMED = re.compile(r"(?P<recipe>.+?)-(?P<width>\d+)x(?P<batch>\d+)(?P<eight>-8bit)?(?P<again>-checkpointing)?")
@@ -47,7 +47,7 @@ EMPTY = models.LlamaShape(vocabulary=32, width=16, layers=2, heads=8, groups=8, 
 
 
 @dataclass(frozen=True)
-class Card:
+class Budget:
     """What a training may use: `size` in bytes, and the rates of the device, where they were measured.
 
     `products`: TFLOP/s of a large product by the dtype of its factors; one that the device emulates is not in it.
@@ -65,7 +65,7 @@ class Card:
 class Problem:
     """What all plans share: a card, the device that computes, and a task whose width and batch are the plan's."""
 
-    card: Card
+    card: Budget
     device: torch.device
     task: Task
 
@@ -89,9 +89,9 @@ def problem(
     """
     task = _prepared(size, source, steps or STEPS[size])
     if size == "full" and device.type == "cuda":
-        card = Card(torch.cuda.get_device_name(device), int(ROOM * torch.cuda.mem_get_info(device)[1]))
+        card = Budget(torch.cuda.get_device_name(device), usable(torch.cuda.mem_get_info(device)[1]))
     else:
-        card = Card("the small card", SMALL_CARD)
+        card = Budget("the small card", SMALL_CARD)
     return Problem(card, device, task)
 
 
@@ -265,7 +265,7 @@ def _parts(plan: Plan, given: Problem, ledger: Ledger) -> dict[str, float]:
     twice = 4 / 3 if plan.checkpointing else 1
     done = twice * flops.training_step(config, plan.batch, given.length)
     without = replace(plan, checkpointing=False)
-    kept = forecast(without, replace(given, card=Card("", 0))).ledger if plan.checkpointing else ledger
+    kept = forecast(without, replace(given, card=Budget("", 0))).ledger if plan.checkpointing else ledger
     return {
         "products": done / rate / 1e9,
         "memory": PASSES * twice * kept.activations / card.bandwidth / 1e6,
@@ -298,7 +298,7 @@ def _counted(trainer: Trainer) -> int:
     return len(live.curve)
 
 
-def rates(card: Card, device: torch.device) -> Card:
+def rates(card: Budget, device: torch.device) -> Budget:
     """Return the card with what this device does now: its products, its memory, its calls.
 
     A large square product, a copy of a large tensor, and a step of a model with next to nothing to compute, divided by
