@@ -42,8 +42,7 @@ RECIPES = [(task, recipe) for task in CODE for recipe in CODE[task] if recipe in
 LINES = [
     (task, recipe, once)
     for task, recipe in RECIPES
-    for once in ("", *facts.ONCE.values())
-    if "{once}" in CODE[task][recipe] or not once
+    for once in ("", *(facts.ONCE.values() if "{once}" in CODE[task][recipe] else ()))
 ]
 STORED = [name for name in CODE["generate"] if name not in facts.DTYPES]
 
@@ -93,9 +92,8 @@ def test_the_lines_for_narrow_weights_load_them_narrow(lever):
         asked.update(places)
         return Tiny()
 
-    fake = SimpleNamespace(
-        BitsAndBytesConfig=dict, AutoModelForCausalLM=SimpleNamespace(from_pretrained=from_pretrained)
-    )
+    loads = SimpleNamespace(from_pretrained=from_pretrained)
+    fake = SimpleNamespace(BitsAndBytesConfig=dict, AutoModelForCausalLM=loads)
     names = {"torch": torch, "transformers": fake, "name": "a folder", "ids": torch.ones(2, 4)}
     exec(CODE["generate"][lever].replace("{device}", "cpu").replace("{dtype}", "float16"), names)
     bits = lever.split("-")[0]

@@ -149,7 +149,7 @@ def test_a_device_without_data_sheet_brings_its_copy_and_a_model_its_shape():
     [
         (dict(model="GPT-2"), f"model 'GPT-2' is not one of {', '.join(LLAMAS)}"),
         (dict(weights="int3"), "weights 'int3' is not one of float32, bfloat16, float8, int8, int4, int4-g128"),
-        (dict(card="TPU"), "card 'TPU' is not one of V100 SXM2, T4, A100 SXM 80 GB"),
+        (dict(card="TPU"), "card 'TPU' is not one of T4, V100 SXM2, A100 SXM 40 GB"),
         (dict(kv_bits=5), "kv_bits 5 is not one of 0, 8, 4"),
         (dict(batch=0), "batch 0 is not in 1 to 1,024"),
         (dict(context=10**6), "context 1000000 is not in 1 to 131,072"),

@@ -1,4 +1,4 @@
-"""What a card multiplies, what it is sold with and what fits; and the published roofs, by the documents and the clocks."""
+"""What a card multiplies and is sold with, what fits, and the published roofs, by the documents and the clocks."""
 
 import pytest
 
@@ -43,7 +43,8 @@ def test_the_roofs_are_what_the_documents_print(name):
 )
 def test_multiprocessors_times_clock_give_the_rates(name, multiprocessors, gigahertz, operations):
     rates = {dtype: multiprocessors * gigahertz * each / 1e3 for dtype, each in operations.items()}
-    assert {dtype: ROOFS[name].peaks[dtype] for dtype in rates} == pytest.approx(rates, rel=0.01)
+    rel = 2e-4 if name == "H100 SXM" else 0.01  # its document prints four or five digits and a clock to the MHz
+    assert {dtype: ROOFS[name].peaks[dtype] for dtype in rates} == pytest.approx(rates, rel=rel)
 
 
 @pytest.mark.parametrize(
@@ -86,12 +87,10 @@ def test_a_card_takes_the_data_sheet_of_the_board_with_its_memory():
 
 
 def test_every_roof_belongs_to_one_card_and_every_board_to_one_name_of_torch():
-    owners = {
-        name: [card for card, row in CARDS.items() if ROOFS[name] in [b.roof for b in row.boards]] for name in ROOFS
-    }
-    for name, found in owners.items():
-        assert len(found) == 1, name
-        assert name.startswith(found[0])
+    for name, roof in ROOFS.items():
+        owners = [card for card, row in CARDS.items() if roof in [board.roof for board in row.boards]]
+        assert len(owners) == 1, name
+        assert name.startswith(owners[0])
     devices = [board.device for board in BOARDS]
     assert len(devices) == len(set(devices))
     assert all(devices)

@@ -113,16 +113,20 @@ GENERATE = [name for name, sizes in architectures.NAMED.items() if sizes.family 
 @pytest.mark.parametrize(("card", "task"), list(itertools.product(CARDS, TASKS)))
 def test_every_way_to_ask_gives_one_answer(card, task):
     """A model by its name or its number of parameters, by the function, by RecipePicker and by DecisionTree."""
-    for model, memory in itertools.product(GENERATE if task == "generate" else architectures.NAMED, (0, 37.5)):
-        decision, parameters = decide(card, task, model, memory_gb=memory), architectures.NAMED[model].parameters
-        assert decide(card, task, parameters, memory_gb=memory) == decision
-        advice = advise(card, task, parameters=parameters, memory=memory)
+    picker = RecipePicker(card=card, task=task, facts={})  # the facts are for the page alone
+    tree = DecisionTree(card=card, task=task, batch=1, facts={})
+    models = GENERATE if task == "generate" else architectures.NAMED
+    for model, size in [*((model, 0) for model in models), ("LLaMA 7B", 37.5)]:
+        decision, parameters = decide(card, task, model, memory_gb=size), architectures.NAMED[model].parameters
+        assert decide(card, task, parameters, memory_gb=size) == decision
+        advice = advise(card, task, parameters=parameters, memory=size)
         for name in ("recipe", "levers", "scaler", "items", "total", "fits", "like"):
             assert getattr(advice, name) == getattr(decision, name), (model, name)
         assert (advice.spare >= 0) == decision.fits
-        assert RecipePicker(card=card, task=task, parameters=parameters, memory=float(memory)).advice == advice
+        picker.set_state({"parameters": parameters, "memory": float(size)})
+        assert picker.advice == advice
         length = min(2_048, architectures.NAMED[model].positions)
-        tree = DecisionTree(card=card, task=task, model=model, memory=float(memory), batch=1, length=length)
+        tree.set_state({"model": model, "memory": float(size), "length": length})
         assert tree.decision == decision
 
 
@@ -149,8 +153,8 @@ def test_a_number_of_parameters_is_taken_for_the_model_nearest_in_size():
     assert nearest(1, "train") == "DistilBERT"
     assert nearest(1, "generate") == "GPT-2"
     assert nearest(10**13, "generate") == "Llama 2 70B"
-    half, whole = (decide("H200", "train", n) for n in (6_738_415_616 // 2, 6_738_415_616))
-    assert half.like == "GPT-2 XL"
+    small, whole = (decide("H200", "train", n) for n in (2 * 10**9, 6_738_415_616))
+    assert small.like == "GPT-2 XL"
     near = decide("H200", "train", 6_738_415_616 - 10**8)
     assert near.items["weights"] == 4 * (6_738_415_616 - 10**8)
     assert near.items["activations"] == whole.items["activations"]
