@@ -14,7 +14,6 @@ from utils.runs.seeds_needed import (
     seeds_to_rule_out,
     seen,
     simulated,
-    smallest_seen,
 )
 
 
@@ -98,14 +97,6 @@ def test_it_takes_more_pairs_to_rule_out_what_is_nearer_to_the_truth():
     needed = [seeds_to_rule_out(0.25, spread=0.4, true=true) for true in (0, 0.1, 0.2)]
     assert needed[:2] == [24, 46]
     assert needed[2] > 5 * needed[1]
-
-
-def test_the_smallest_difference_that_some_pairs_show_needs_that_many():
-    for pairs in (2, 5, 10):
-        smallest = smallest_seen(pairs, spread=0.4)
-        assert seen(pairs, smallest, spread=0.4) == pytest.approx(0.8, abs=1e-6)
-        assert seeds_needed(1.001 * smallest, spread=0.4) == pairs
-        assert seeds_needed(0.999 * smallest, spread=0.4) == pairs + 1
 
 
 @pytest.mark.parametrize(

@@ -80,22 +80,6 @@ def ruled_out(pairs: int, difference: float, *, spread: float, true: float = 0.0
     return _mean(pairs - 1, within)
 
 
-def smallest_seen(pairs: int, *, spread: float, power: float = 0.8, error: float = 0.05) -> float:
-    """Return the smallest true difference that `pairs` paired seeds show with probability `power`.
-
-    Raises: ValueError for less than 2 pairs, or shares outside 0 ... 1.
-    """
-    _check(spread, spread, power, error)
-    low, high = 0.0, spread
-    while seen(pairs, high, spread=spread, error=error) < power:
-        high *= 2
-    for _ in range(40):
-        middle = (low + high) / 2
-        enough = seen(pairs, middle, spread=spread, error=error) >= power
-        low, high = (low, middle) if enough else (middle, high)
-    return high
-
-
 def simulated(
     pairs: int,
     difference: float,
