@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from set_up import ROOT, VENV, SetUpError, run, say
+from checkout import ROOT, VENV, SetUpError, run, say
 
 KATEX = ROOT / "book" / "_static" / "vendor" / "katex"
 VERSION = "0.16.22"  # what sphinxcontrib-katex 0.9.11 carries; with another one superscripts come out too large
