@@ -7,7 +7,7 @@ import pybtex.database
 import pytest
 
 import book_languages
-from utils import notebooks
+import notebooks
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 REFERENCE = BOOK / "reference"
