@@ -58,7 +58,8 @@ def tiny(monkeypatch):
 
 def test_the_same_seed_gives_the_same_losses_and_another_seed_others(task):
     first, second, other = (
-        distilbert.run(recipe("32-true"), task=task, device=CPU, seed=seed).record for seed in (0, 0, 1)
+        experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU, seed=seed).record
+        for seed in (0, 0, 1)
     )
     assert first.samples["loss"] == second.samples["loss"]
     assert first.results["accuracy"] == second.results["accuracy"]
@@ -69,7 +70,7 @@ def test_a_run_leaves_the_global_generator_alone(task):
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
-    distilbert.run(recipe("32-true"), task=task, device=CPU)
+    experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU)
     assert torch.equal(torch.rand(2), expected)
 
 
@@ -77,7 +78,7 @@ def test_a_run_leaves_the_global_generator_alone(task):
     "name", ["64-true", "32-true", "16-mixed", "bf16-mixed", "bf16-true", "bf16-true-kahan", "16-true-master"]
 )
 def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
-    record = distilbert.run(recipe(name), task=task, device=CPU).record
+    record = experiment.run(distilbert.make_plan(task), recipe(name), device=CPU).record
     result, memory = record.results, record.results["memory"]
     assert result["steps"] == result["planned_steps"] == 16
     assert result["nan_step"] is None
@@ -121,7 +122,9 @@ def test_attention_is_fused_on_a_gpu_and_plain_on_a_cpu(task):
     model = task.new_model(0)
     assert models.fit_attention(model, torch.device("cuda")) == model.config._attn_implementation == "sdpa"
     assert models.fit_attention(model, CPU) == model.config._attn_implementation == "eager"
-    assert distilbert.run(recipe("32-true"), task=task, device=CPU).record.results["attention"] == "eager"
+    assert (
+        experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU).record.results["attention"] == "eager"
+    )
 
 
 def test_the_loss_falls_and_the_model_learns(reviews):
@@ -138,14 +141,14 @@ def test_the_loss_falls_and_the_model_learns(reviews):
         shape=shape,
     )
     task = review_task.prepare(reviews, settings=settings)
-    record = distilbert.run(recipe("32-true"), task=task, device=CPU).record
+    record = experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU).record
     losses = [loss for _, loss in record.samples["loss"]]
     assert sum(losses[-10:]) < 0.7 * sum(losses[:10]), losses
     assert record.results["accuracy"] > 0.75  # half would be chance; 400 reviews: standard error 0.025
 
 
 def test_pure_float16_ends_in_nan_and_the_record_names_the_step(task):
-    record = distilbert.run(recipe("16-true"), task=task, device=CPU).record
+    record = experiment.run(distilbert.make_plan(task), recipe("16-true"), device=CPU).record
     step = record.results["nan_step"]
     assert step is not None
     losses = dict(map(tuple, record.samples["loss"]))
@@ -175,7 +178,9 @@ def test_the_seed_of_a_run_decides_what_is_rounded_at_random_and_repeats_it(task
 
     monkeypatch.setattr(training_loop, "fine_tune", noted)
     losses = [
-        distilbert.run(recipe("bf16-true-stochastic"), task=task, device=CPU, seed=5).record.samples["loss"]
+        experiment.run(distilbert.make_plan(task), recipe("bf16-true-stochastic"), device=CPU, seed=5).record.samples[
+            "loss"
+        ]
         for _ in range(2)
     ]
     assert set(seeds) == {5}
@@ -184,7 +189,7 @@ def test_the_seed_of_a_run_decides_what_is_rounded_at_random_and_repeats_it(task
 
 def test_a_run_with_a_nan_loss_stops_soon(task, monkeypatch):
     monkeypatch.setattr(training_loop, "CHECK_EVERY", 4)
-    record = distilbert.run(recipe("16-true"), task=task, device=CPU).record
+    record = experiment.run(distilbert.make_plan(task), recipe("16-true"), device=CPU).record
     assert record.results["steps"] < record.results["planned_steps"]
 
 
@@ -318,7 +323,7 @@ def test_the_command_prints_what_it_uses_and_writes_one_record_a_run(tiny, tmp_p
     ],
 )
 def test_a_bad_argument_is_one_line_and_exit_code_2(arguments, message, capsys, monkeypatch):
-    monkeypatch.setattr(distilbert, "run", lambda *_, **__: pytest.fail("trained before the arguments were checked"))
+    monkeypatch.setattr(experiment, "run", lambda *_, **__: pytest.fail("trained before the arguments were checked"))
     assert distilbert.main(["--device", "cpu", "--size", "small", *arguments]) == 2
     said = capsys.readouterr()
     assert message in said.err
@@ -364,7 +369,7 @@ def test_trained_weights_are_used_and_named(tiny, tmp_path, capsys, task):
 
 
 def interrupt_second_run(monkeypatch, error: BaseException):
-    honest, calls = distilbert.run, []
+    honest, calls = experiment.run, []
 
     def run(*arguments, **options):
         calls.append(arguments)
@@ -372,7 +377,7 @@ def interrupt_second_run(monkeypatch, error: BaseException):
             raise error
         return honest(*arguments, **options)
 
-    monkeypatch.setattr(distilbert, "run", run)
+    monkeypatch.setattr(experiment, "run", run)
 
 
 def test_ctrl_c_keeps_the_records_of_the_finished_runs(tiny, tmp_path, capsys, monkeypatch):
@@ -501,7 +506,7 @@ def test_a_damaged_folder_of_the_cache_is_told_and_filled_anew(tiny, tmp_path, m
 
 
 def test_another_seed_recipe_or_code_is_another_entry_of_the_cache(monkeypatch):
-    plan = distilbert.plan(review_task.prepare(data.generated_reviews("small")))
+    plan = distilbert.make_plan(review_task.prepare(data.generated_reviews("small")))
 
     def key(name="32-true", seed=0) -> str:
         return experiment.run_key(plan, recipe(name), seed=seed, device=CPU)
@@ -544,7 +549,7 @@ def test_step_and_token_times_cover_every_plain_recipe(monkeypatch):
 @pytest.mark.gpu
 def test_a_run_on_a_gpu_records_its_peaks(task):
     device = torch.device("cuda")
-    record = distilbert.run(recipe("16-mixed"), task=task, device=device).record
+    record = experiment.run(distilbert.make_plan(task), recipe("16-mixed"), device=device).record
     assert record.results["memory"]["peak_reserved"] >= record.results["memory"]["peak_allocated"] > 0
     assert record.device["name"] == machine.facts(device)["name"]
     assert records.slug(record.device["name"]) in record.name

@@ -12,7 +12,7 @@ import torch
 from utils import llama, machine, records
 from utils.formats import FORMATS
 from utils.quantization.rounded_weights import rounded
-from utils.runs import cache
+from utils.runs import experiment
 from utils.training import batches, training_loop
 from utils.training.recipes import RECIPES, recipe
 from utils.workloads import data, generated_text, language_task, models, tokenizers
@@ -157,7 +157,9 @@ def test_a_loss_beyond_the_range_of_float64_makes_the_perplexity_infinite_not_an
 
 
 def test_the_same_seed_gives_the_same_losses_and_another_seed_others(task):
-    first, second, other = (llama.run(recipe("32-true"), task=task, device=CPU, seed=seed).record for seed in (0, 0, 1))
+    first, second, other = (
+        experiment.run(llama.make_plan(task), recipe("32-true"), device=CPU, seed=seed).record for seed in (0, 0, 1)
+    )
     assert first.samples["loss"] == second.samples["loss"]
     assert first.results["loss"] == second.results["loss"]
     assert first.samples["loss"] != other.samples["loss"]
@@ -165,7 +167,7 @@ def test_the_same_seed_gives_the_same_losses_and_another_seed_others(task):
 
 @pytest.mark.parametrize("name", ["64-true", "32-true", "16-mixed", "bf16-mixed", "bf16-true"])
 def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
-    record = llama.run(recipe(name), task=task, device=CPU).record
+    record = experiment.run(llama.make_plan(task), recipe(name), device=CPU).record
     result, memory = record.results, record.results["memory"]
     assert result["steps"] == result["planned_steps"] == 4
     assert result["nan_step"] is None
@@ -191,7 +193,7 @@ def test_the_loss_falls_and_the_model_learns(task):
     )
     longer = dataclasses.replace(task, settings=settings)
     before = llama.perplexity(task.new_model(0), task.held_out)
-    result = llama.run(recipe("32-true"), task=longer, device=CPU).record.results
+    result = experiment.run(llama.make_plan(longer), recipe("32-true"), device=CPU).record.results
     assert result["perplexity"] < 0.1 * before, (before, result["perplexity"])
 
 
@@ -209,7 +211,7 @@ def test_training_never_sees_the_held_out_text(task):
 
 
 def test_an_epoch_of_pieces_is_in_a_random_order_and_the_next_one_in_another(task):
-    plan = llama.plan(dataclasses.replace(task, settings=dataclasses.replace(TINY, steps=2 * len(task.train))))
+    plan = llama.make_plan(dataclasses.replace(task, settings=dataclasses.replace(TINY, steps=2 * len(task.train))))
     drawn = [batch.ids[0].tolist() for batch in plan.draw(0)]
     assert len(drawn) == 2 * len(task.train)
     half = batches.count(len(task.train), TINY.batch)
@@ -262,7 +264,7 @@ def test_the_command_prints_what_it_uses_and_writes_one_record_a_run(tiny, tmp_p
 
 def test_a_run_that_ends_in_nan_is_a_row_of_the_table_also_from_the_disk(task, tmp_path):
     short = dataclasses.replace(task, settings=dataclasses.replace(TINY, schedule=training_loop.Schedule(1e6)))
-    record = llama.run(recipe("16-true"), task=short, device=CPU).record
+    record = experiment.run(llama.make_plan(short), recipe("16-true"), device=CPU).record
     assert record.results["nan_step"] is not None
     loaded = records.load(records.save(record, tmp_path))
     assert loaded.results["loss"] is None
@@ -282,7 +284,7 @@ def test_a_run_that_ends_in_nan_is_a_row_of_the_table_also_from_the_disk(task, t
     ],
 )
 def test_a_bad_argument_is_one_line_and_exit_code_2(tiny, arguments, message, capsys, monkeypatch):
-    monkeypatch.setattr(llama, "run", lambda *_, **__: pytest.fail("trained before the arguments were checked"))
+    monkeypatch.setattr(experiment, "run", lambda *_, **__: pytest.fail("trained before the arguments were checked"))
     assert llama.main(["--device", "cpu", "--size", "small", *arguments]) == 2
     said = capsys.readouterr()
     assert message in said.err
@@ -348,26 +350,6 @@ def test_a_trained_model_is_kept_and_found_again(tiny, tmp_path, monkeypatch):
     assert not llama.trained("generated", device=CPU, seed=1).cached
 
 
-def test_the_cache_looks_at_the_source_of_all_that_decides_the_weights(tiny, tmp_path, monkeypatch):
-    monkeypatch.setenv("MIXED_PRECISION_CACHE", str(tmp_path))
-    asked = []
-    monkeypatch.setattr(cache, "key", lambda *parts, modules: asked.extend(modules) or "key")
-    llama.trained("generated", device=CPU)
-    deciding = [
-        "grammar",
-        "data",
-        "vocabulary",
-        "batches",
-        "models",
-        "recipes",
-        "fine_tuning",
-        "language_task",
-        "experiment",
-        "llama",
-    ]
-    assert {f"utils.{name}" for name in deciding} <= set(asked)
-
-
 def test_a_folder_without_text_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"no text in .*: no .txt file there or in its folder tinyshakespeare"):
         llama.trained(str(tmp_path))
@@ -414,6 +396,6 @@ def test_stories_are_the_same_in_every_process_vary_and_refer_back():
 @pytest.mark.gpu
 def test_a_run_on_a_gpu_records_its_peaks(task):
     device = torch.device("cuda")
-    record = llama.run(recipe("bf16-mixed"), task=task, device=device).record
+    record = experiment.run(llama.make_plan(task), recipe("bf16-mixed"), device=device).record
     assert record.results["memory"]["peak_reserved"] >= record.results["memory"]["peak_allocated"] > 0
     assert record.device["name"] == machine.facts(device)["name"]

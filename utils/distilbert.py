@@ -8,17 +8,14 @@
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
 
 import torch
 from torch import nn
 
 from utils import machine, measure, records
-from utils.runs import command_line, experiment, run_table, trained_models
-from utils.runs.experiment import Run
+from utils.runs import experiment, experiment_command, run_table, trained_models
 from utils.training import batches, recipes, training_loop
-from utils.training.recipes import PLAIN, Recipe
+from utils.training.recipes import PLAIN
 from utils.training.training_loop import Trainer
 from utils.workloads import data, models, review_task
 from utils.workloads.review_task import Task
@@ -28,26 +25,7 @@ DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
 TIMED = replace(review_task.TINY, vocabulary=4_000, width=256, heads=4, hidden=1_024)  # the small shape of `step_times`
 
 
-def run(
-    recipe: Recipe,
-    *,
-    task: Task,
-    device: torch.device,
-    seed: int = 0,
-    provenance: dict | None = None,
-    watch_steps: int | None = None,
-    checkpoint: Path | None = None,
-) -> Run:
-    """Fine-tune a DistilBERT in one recipe from one seed, measure it, and return its record and the model.
-
-    A loss that is not finite is a result: the run stops, the record names the step, and the accuracy is measured
-    all the same. `watch_steps` and `checkpoint`, a folder, as in `experiment.run`.
-    """
-    how = {"provenance": provenance, "watch_steps": watch_steps, "checkpoint": checkpoint}
-    return experiment.run(plan(task), recipe, device=device, seed=seed, **how)
-
-
-def plan(task: Task) -> experiment.Plan:
+def make_plan(task: Task) -> experiment.Plan:
     """Return what a run on this task draws and measures."""
     settings = task.settings
 
@@ -109,15 +87,16 @@ def table(finished: list[records.Record]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     how = {"program": NAME, "about": __doc__, "recipes": DEFAULT_RECIPES}
-    return command_line.main(arguments, **how, prepare=_prepared)
+    return experiment_command.main(arguments, **how, prepare=prepare, table=table)
 
 
-def _prepared(options: command_line.Options) -> command_line.Task:
+def prepare(options: experiment_command.Options) -> experiment.Plan:
+    """Return the plan that the options of a command ask for."""
     reviews = data.reviews(options.data, size=options.size)
-    settings = command_line.widened(review_task.settings_for(options.size, reviews), options)
+    settings = experiment_command.with_width(review_task.settings_for(options.size, reviews), options)
     task = review_task.prepare(reviews, size=options.size, settings=settings, weights=options.weights)
-    task = command_line.changed(task, options)
-    return experiment.commanded(plan(task), options, run=partial(run, task=task), table=table)
+    task = experiment_command.with_options(task, options)
+    return make_plan(task)
 
 
 @dataclass(frozen=True)
@@ -189,7 +168,7 @@ def trained(
     reviews = data.generated_reviews(size) if source == "generated" else data.reviews(source, size=size)
     task = review_task.prepare(reviews, size=size)
     found = trained_models.kept(
-        plan(task),
+        make_plan(task),
         recipes.recipe(recipe),
         seed=seed,
         device=device,

@@ -9,17 +9,14 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from utils import machine, measure, records
-from utils.runs import command_line, experiment, run_table, trained_models
-from utils.runs.experiment import Run
+from utils.runs import experiment, experiment_command, run_table, trained_models
 from utils.training import batches, recipes
 from utils.training.recipes import RECIPES, Recipe
 from utils.training.training_loop import Trainer
@@ -155,26 +152,7 @@ def _exp(value: float) -> float:
 # The experiment
 
 
-def run(
-    recipe: Recipe,
-    *,
-    task: Task,
-    device: torch.device,
-    seed: int = 0,
-    provenance: dict | None = None,
-    watch_steps: int | None = None,
-    checkpoint: Path | None = None,
-) -> Run:
-    """Train a LLaMA in one recipe from one seed, measure it, and return its record and the model.
-
-    A loss that is not finite is a result: the run stops, the record names the step, and the perplexity is measured
-    all the same. `watch_steps` and `checkpoint`, a folder, as in `experiment.run`.
-    """
-    how = {"provenance": provenance, "watch_steps": watch_steps, "checkpoint": checkpoint}
-    return experiment.run(plan(task), recipe, device=device, seed=seed, **how)
-
-
-def plan(task: Task) -> experiment.Plan:
+def make_plan(task: Task) -> experiment.Plan:
     """Return what a run on this task draws and measures."""
     settings = task.settings
 
@@ -247,16 +225,17 @@ def table(finished: list[records.Record]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     how = {"program": NAME, "about": __doc__, "recipes": DEFAULT_RECIPES}
-    return command_line.main(arguments, **how, prepare=_prepared)
+    return experiment_command.main(arguments, **how, prepare=prepare, table=table)
 
 
-def _prepared(options: command_line.Options) -> command_line.Task:
-    settings = command_line.widened(language_task.settings_for(options.size), options)
+def prepare(options: experiment_command.Options) -> experiment.Plan:
+    """Return the plan that the options of a command ask for."""
+    settings = experiment_command.with_width(language_task.settings_for(options.size), options)
     prose = data.prose(options.data, characters=settings.characters)
     task = language_task.prepare(prose, size=options.size, settings=settings, weights=options.weights)
-    task = command_line.changed(task, options)
+    task = experiment_command.with_options(task, options)
     note = "the shape of LLaMA-7B is timed (generation.token_times), not trained" if options.size == "full" else ""
-    return experiment.commanded(plan(task), options, run=partial(run, task=task), table=table, note=note)
+    return replace(make_plan(task), note=note)
 
 
 @dataclass(frozen=True)
@@ -293,7 +272,7 @@ def trained(
     prose = data.generated_prose(characters) if source == "generated" else data.prose(source, characters=characters)
     task = language_task.prepare(prose, size=size)
     found = trained_models.kept(
-        plan(task),
+        make_plan(task),
         chosen,
         seed=seed,
         device=device,

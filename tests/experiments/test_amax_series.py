@@ -9,6 +9,7 @@ from torch import nn
 from utils import distilbert, llama, records
 from utils.experiments import amax_series
 from utils.experiments.amax_series import GRADIENTS, INPUTS, KINDS, WEIGHTS, AmaxSeries, chosen, jumps
+from utils.runs import experiment
 from utils.training import training_loop
 from utils.training.recipes import recipe
 from utils.workloads import data, models, review_task
@@ -28,7 +29,7 @@ TINY = review_task.Settings(
 
 @pytest.fixture(scope="module")
 def plan():
-    return distilbert.plan(review_task.prepare(data.generated_reviews("small"), settings=TINY))
+    return distilbert.make_plan(review_task.prepare(data.generated_reviews("small"), settings=TINY))
 
 
 class Scaler:
@@ -100,7 +101,7 @@ def test_a_recorded_run_has_the_losses_of_the_usual_one_and_a_record_gives_its_a
     made = amax_series.recorded_run(
         plan, recipe("32-true"), device=CPU, seed=1, shown="python -m utils.experiments.amax_series"
     )
-    usual = distilbert.run(recipe("32-true"), task=plan.task, device=CPU, seed=1).record
+    usual = experiment.run(distilbert.make_plan(plan.task), recipe("32-true"), device=CPU, seed=1).record
     assert made.samples["loss"] == pytest.approx([loss for _, loss in usual.samples["loss"]], rel=1e-3, abs=1e-4)
     loaded = records.load(records.save(made, tmp_path))
     assert loaded.name == "amax-distilbert-32-true-small-generated-cpu-seed1"

@@ -191,7 +191,7 @@ def test_fabric_raises_when_it_clips_a_gradient_that_is_not_finite():
 
 
 def test_the_book_loads_fabric_only_where_it_is_used():
-    code = "import sys; from utils import fabric; print('lightning_fabric' in sys.modules)"
+    code = "import sys; from utils.experiments import fabric; print('lightning_fabric' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

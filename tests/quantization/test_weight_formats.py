@@ -15,6 +15,7 @@ from utils.quantization.int4_kernel import Int4PackLinear, why_not
 from utils.quantization.llm_int8 import OutlierSplitLinear
 from utils.quantization.weight_formats import WEIGHT_FORMATS, converted, weight_report
 from utils.quantization.weight_only import Float8Weight, WeightOnlyLinear
+from utils.runs import experiment
 from utils.training import recipes, training_loop
 from utils.workloads import data, language_task, models
 
@@ -49,7 +50,7 @@ def trained(tmp_path_factory) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
     )
     task = language_task.prepare(data.generated_prose(settings.characters), settings=settings)
     flat = [token for piece in task.train.ids for token in piece]
-    run = llama.run(recipes.recipe("32-true"), task=task, device=CPU)
+    run = experiment.run(llama.make_plan(task), recipes.recipe("32-true"), device=CPU)
     return run.model.eval(), torch.tensor(flat[: 16 * 128]).view(16, 128), task.held_out
 
 

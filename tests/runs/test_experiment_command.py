@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from utils import distilbert, records
-from utils.runs import command_line, experiment
+from utils.runs import command_line, experiment, experiment_command
 from utils.training import training_loop
 from utils.training.recipes import ARMS, recipe
 from utils.workloads import data, models, review_task
@@ -59,7 +59,7 @@ def test_what_decides_a_run_decides_its_key(tiny, monkeypatch):
     other = dataclasses.replace(task, settings=dataclasses.replace(TINY, batch=4))
 
     def key(task=task, name="32-true", seed=0, **how) -> str:
-        return experiment.record_key(distilbert.plan(task), recipe(name), seed=seed, device=CPU, **how)
+        return experiment.record_key(distilbert.make_plan(task), recipe(name), seed=seed, device=CPU, **how)
 
     assert key() == key()
     keys = {key(), key(other), key(name="32-true-high"), key(seed=1), key(watch_steps=2)}
@@ -149,19 +149,19 @@ def test_a_command_that_is_killed_goes_on_where_it_was(tiny, tmp_path, capsys):
 
 def test_all_are_the_arms_of_the_comparison():
     asked = ["--recipe", "all", "16-true-master", "32-true"]
-    options = command_line.parse(asked, program="distilbert", about=None, recipes=())
+    options = experiment_command.parse(asked, program="distilbert", about=None, recipes=())
     assert [chosen.name for chosen in options.recipes] == [*ARMS, "16-true-master"]
 
 
 def test_an_arm_that_torch_cannot_run_here_is_named_and_the_others_go_on(tiny, tmp_path, capsys, monkeypatch):
-    honest = distilbert.run
+    honest = experiment.run
 
-    def run(chosen, **how):
+    def run(plan, chosen, **how):
         if chosen.name == "bf16-true":
             raise NotImplementedError("\"gelu\" not implemented for 'BFloat16'\nsecond line")
-        return honest(chosen, **how)
+        return honest(plan, chosen, **how)
 
-    monkeypatch.setattr(distilbert, "run", run)
+    monkeypatch.setattr(experiment, "run", run)
     assert distilbert.main(arguments(tmp_path, recipes=("bf16-true", "32-true"))) == 0
     said = capsys.readouterr().out
     why = "missing, torch cannot run it on this device: \"gelu\" not implemented for 'BFloat16'"

@@ -99,7 +99,7 @@ def nervous(monkeypatch):
     "name", ["32-true", "bf16-mixed", "16-mixed", "16-true-master", "bf16-true-kahan", "bf16-true-stochastic"]
 )
 def test_six_steps_a_stop_and_four_more_are_ten_steps_bit_for_bit(name, task, tmp_path, monkeypatch, nervous, capsys):
-    plan = distilbert.plan(task)
+    plan = distilbert.make_plan(task)
     straight = finish(plan, recipe(name), monkeypatch, seed=1)
     options = {"seed": 1, "checkpoint": tmp_path, "every": 3}
     with pytest.raises(Stopped):
@@ -120,7 +120,7 @@ def test_six_steps_a_stop_and_four_more_are_ten_steps_bit_for_bit(name, task, tm
 
 
 def test_a_run_that_is_stopped_again_and_again_comes_to_the_same_end(task, tmp_path, monkeypatch):
-    plan, options = distilbert.plan(task), {"seed": 0, "checkpoint": tmp_path, "every": 2}
+    plan, options = distilbert.make_plan(task), {"seed": 0, "checkpoint": tmp_path, "every": 2}
     straight = finish(plan, recipe("32-true"), monkeypatch, seed=0)
     for after in (3, 5, 8):
         with pytest.raises(Stopped):
@@ -131,7 +131,7 @@ def test_a_run_that_is_stopped_again_and_again_comes_to_the_same_end(task, tmp_p
 
 
 def test_checkpoints_change_nothing_in_a_run_that_is_not_stopped(task, tmp_path, monkeypatch):
-    plan = distilbert.plan(task)
+    plan = distilbert.make_plan(task)
     kept = finish(plan, recipe("32-true"), monkeypatch, checkpoint=tmp_path / "new", every=3)
     assert_same(finish(plan, recipe("32-true"), monkeypatch), kept)
     assert kept[0].record.results["resumed_at"] == []
@@ -143,7 +143,7 @@ def test_a_llama_whose_embeddings_are_its_output_goes_on_too(tmp_path, monkeypat
         language_task.SMALL, characters=6_000, held_out=1_000, steps=10, batch=4, length=32, shape=shape, entries=300
     )
     task = language_task.prepare(data.generated_prose(settings.characters), settings=settings)
-    plan, options = llama.plan(task), {"checkpoint": tmp_path, "every": 3}
+    plan, options = llama.make_plan(task), {"checkpoint": tmp_path, "every": 3}
     straight = finish(plan, recipe("bf16-mixed"), monkeypatch)
     with pytest.raises(Stopped):
         experiment.run(stopped(plan, after=7), recipe("bf16-mixed"), device=CPU, **options)
@@ -153,7 +153,7 @@ def test_a_llama_whose_embeddings_are_its_output_goes_on_too(tmp_path, monkeypat
 def test_a_run_that_ends_in_nan_ends_at_the_same_step_with_checkpoints(task, tmp_path, monkeypatch):
     monkeypatch.setattr(training_loop, "CHECK_EVERY", 4)
     ends = [
-        finish(distilbert.plan(task), recipe("16-true"), monkeypatch, checkpoint=folder, every=3)[1]
+        finish(distilbert.make_plan(task), recipe("16-true"), monkeypatch, checkpoint=folder, every=3)[1]
         for folder in (None, tmp_path)
     ]
     assert ends[0].nan_step == ends[1].nan_step is not None
@@ -162,7 +162,7 @@ def test_a_run_that_ends_in_nan_ends_at_the_same_step_with_checkpoints(task, tmp
 
 @pytest.mark.gpu
 def test_on_a_gpu_a_stopped_run_comes_to_the_same_end(task, tmp_path):
-    plan, options = distilbert.plan(task), {"device": torch.device("cuda"), "checkpoint": tmp_path, "every": 3}
+    plan, options = distilbert.make_plan(task), {"device": torch.device("cuda"), "checkpoint": tmp_path, "every": 3}
     straight = experiment.run(plan, recipe("16-mixed"), device=options["device"])
     with pytest.raises(Stopped):
         experiment.run(stopped(plan, after=7), recipe("16-mixed"), **options)
@@ -175,7 +175,7 @@ def test_on_a_gpu_a_stopped_run_comes_to_the_same_end(task, tmp_path):
 
 
 def test_a_checkpoint_of_something_else_is_refused_and_left_alone(task, tmp_path, monkeypatch):
-    plan, options = distilbert.plan(task), {"device": CPU, "checkpoint": tmp_path, "every": 3}
+    plan, options = distilbert.make_plan(task), {"device": CPU, "checkpoint": tmp_path, "every": 3}
     with pytest.raises(Stopped):
         experiment.run(stopped(plan, after=5), recipe("32-true"), **options)
     (path,) = tmp_path.iterdir()
@@ -183,7 +183,7 @@ def test_a_checkpoint_of_something_else_is_refused_and_left_alone(task, tmp_path
     schedule = dataclasses.replace(SCHEDULE, learning_rate=2e-3)
     other = review_task.prepare(task.reviews, settings=dataclasses.replace(TINY, schedule=schedule))
     with pytest.raises(checkpoints.Refused, match="is of other settings, texts, device or code than this run; delete"):
-        experiment.run(distilbert.plan(other), recipe("32-true"), **options)
+        experiment.run(distilbert.make_plan(other), recipe("32-true"), **options)
     with monkeypatch.context() as patch:
         patch.setattr(experiment.loaded_source, "digest", lambda module: "another state of the code")
         with pytest.raises(checkpoints.Refused, match="or code"):
@@ -202,12 +202,12 @@ def test_a_broken_checkpoint_is_refused(task, tmp_path):
     path = tmp_path / "distilbert-32-true-small-generated-seed0.safetensors"
     path.write_bytes(b"half a file")
     with pytest.raises(checkpoints.Refused, match=rf"the checkpoint {path.name} cannot be read \(.*\); delete it"):
-        experiment.run(distilbert.plan(task), recipe("32-true"), device=CPU, checkpoint=tmp_path)
+        experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU, checkpoint=tmp_path)
 
 
 def test_a_watched_run_keeps_no_checkpoint(task, tmp_path):
     with pytest.raises(ValueError, match="a watched run keeps no checkpoint"):
-        experiment.run(distilbert.plan(task), recipe("32-true"), device=CPU, checkpoint=tmp_path, watch_steps=2)
+        experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU, checkpoint=tmp_path, watch_steps=2)
 
 
 def test_a_full_disk_costs_the_checkpoint_and_not_the_run(task, tmp_path, monkeypatch):
@@ -216,7 +216,7 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_run(task, tmp_path, monkey
 
     monkeypatch.setattr(checkpoints, "save", full)
     with pytest.warns(UserWarning, match="no checkpoint after step 6: No space left on device"):
-        run = experiment.run(distilbert.plan(task), recipe("32-true"), device=CPU, checkpoint=tmp_path, every=6)
+        run = experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU, checkpoint=tmp_path, every=6)
     assert run.record.results["steps"] == 10
 
 

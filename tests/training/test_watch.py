@@ -11,6 +11,7 @@ from torch import nn
 from utils import distilbert, llama, records
 from utils.emulation.exponent_histogram import Histogram, histogram
 from utils.formats import FLOAT16
+from utils.runs import experiment
 from utils.training import batches, training_loop
 from utils.training.recipes import RECIPES, recipe
 from utils.training.watch import KINDS, LargestGradients, Watch, evenly, recorded
@@ -272,8 +273,8 @@ def test_a_record_that_would_be_too_large_leaves_out_steps_between_the_first_and
 
 
 def test_a_watched_run_is_a_record_of_another_experiment_with_the_same_losses(task, tmp_path):
-    plain = distilbert.run(recipe("32-true"), task=task, device=CPU).record
-    watched = distilbert.run(recipe("32-true"), task=task, device=CPU, watch_steps=3).record
+    plain = experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU).record
+    watched = experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU, watch_steps=3).record
     for record in (plain, watched):
         records.save(record, tmp_path)
     assert watched.samples["loss"] == plain.samples["loss"]
@@ -286,7 +287,7 @@ def test_a_watched_run_is_a_record_of_another_experiment_with_the_same_losses(ta
 
 
 def test_what_a_figure_gets_has_the_words_and_a_histogram_for_each_kind_group_and_step(task):
-    record = distilbert.run(recipe("16-mixed"), task=task, device=CPU, watch_steps=3).record
+    record = experiment.run(distilbert.make_plan(task), recipe("16-mixed"), device=CPU, watch_steps=3).record
     known = recorded(record)
     assert list(known) == ["model", "recipe", "data", "device", "date", "steps", "groups", "kinds", "histograms"]
     assert known["model"] == "DistilBERT, 2 layers of width 16"
@@ -309,7 +310,7 @@ def test_what_a_figure_gets_has_the_words_and_a_histogram_for_each_kind_group_an
 
 
 def test_a_record_that_was_not_watched_is_refused(task):
-    record = distilbert.run(recipe("32-true"), task=task, device=CPU).record
+    record = experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU).record
     with pytest.raises(ValueError, match="was not watched; record one with --watch 8"):
         recorded(record)
     pretrained = dataclasses.replace(record, samples={"exponents": {}}, weights="trained weights, local folder")

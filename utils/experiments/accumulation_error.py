@@ -23,7 +23,7 @@ from utils.experiments.microscope import ways_to_multiply
 from utils.experiments.microscope.ways_to_multiply import Way
 from utils.fake_quantize import fake_quantize
 from utils.formats import FORMATS, FloatFormat
-from utils.runs import command_line
+from utils.runs import command_line, tables
 
 NAME = "accumulation_error"
 COUNTS = {"small": tuple(2**k for k in range(8, 15)), "full": tuple(2**k for k in range(8, 17))}  # K
@@ -170,12 +170,12 @@ def _curves(points: list[Point], inputs: str) -> str:
         errors = [own[k].error if k in own else None for k in counts]
         lines.append((way, *("-" if each is None else f"{each:.1e}" for each in errors)))
         notes += [f"{way}: {point.note}" for point in own.values() if point.note]
-    return "\n".join([command_line.columns(lines), *notes])
+    return "\n".join([tables.align(lines), *notes])
 
 
 def _rows(found: list) -> str:
     texts = [tuple(f"{v:.6g}" if isinstance(v, float) else str(v) for v in asdict(row).values()) for row in found]
-    return command_line.columns([tuple(asdict(found[0])), *texts])
+    return tables.align([tuple(asdict(found[0])), *texts])
 
 
 def record(
@@ -211,7 +211,7 @@ def of_record(record: records.Record) -> dict[str, list]:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, about=__doc__, sizes="small: K to 16,384; full: to 65,536")
+    parser = command_line.Parser(f"experiments.{NAME}", about=__doc__, sizes="small: K to 16,384; full: to 65,536")
     parser.add_argument("--data", metavar="DIR", help="folder with prose for the LLaMA; default: generated")
     return parser.checked(arguments)
 

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from utils import distilbert, llama, machine, records
-from utils.runs import command_line, experiment
+from utils.runs import command_line, experiment, tables
 from utils.training import training_loop, watch
 from utils.training.layer_names import layer_of
 from utils.training.recipes import Recipe, recipe
@@ -162,7 +162,9 @@ def of_record(record: records.Record) -> dict:
     Raises: ValueError when the record has no amaxes.
     """
     if "amax" not in record.samples:
-        raise ValueError(f"the record {record.name} holds no amaxes; make one with python -m utils.{NAME} --record")
+        raise ValueError(
+            f"the record {record.name} holds no amaxes; make one with python -m utils.experiments.{NAME} --record"
+        )
     return {
         **watch.words(record, prefix=PREFIX),
         "steps": record.results["steps"],
@@ -184,7 +186,7 @@ def table(record: records.Record) -> str:
             most = f"{factor:.2f} times at step {step}" if count else "-"
             shown = (f"{value:.3g}" for value in (values[0], max(values), values[-1]))
             rows.append((f"{kind} {name}", *shown, str(count), most))
-    return command_line.columns(rows)
+    return tables.align(rows)
 
 
 def planned(model: str, *, size: str, folder: str | None = None) -> experiment.Plan:
@@ -195,16 +197,16 @@ def planned(model: str, *, size: str, folder: str | None = None) -> experiment.P
     if model not in MODELS:
         raise ValueError(f"unknown model {model!r}; the known ones are {', '.join(MODELS)}")
     if model == "distilbert":
-        return distilbert.plan(review_task.prepare(data.reviews(folder, size=size), size=size))
+        return distilbert.make_plan(review_task.prepare(data.reviews(folder, size=size), size=size))
     settings = language_task.settings_for(size)
     prose = data.prose(folder, characters=settings.characters)
-    return llama.plan(language_task.prepare(prose, size=size, settings=settings))
+    return llama.make_plan(language_task.prepare(prose, size=size, settings=settings))
 
 
 @command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
+    parser = command_line.Parser(f"experiments.{NAME}", about=__doc__, sizes="small or full")
     parser.add_argument("--model", default=MODELS[0], help=f"{' or '.join(MODELS)}; default: %(default)s")
     parser.add_argument("--recipe", default="32-true", metavar="NAME", help="default: %(default)s")
     parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")

@@ -26,7 +26,7 @@ from utils.diagnostics import autocast_table, fp8_failures
 from utils.diagnostics.autocast_docs import RULES
 from utils.diagnostics.autocast_operations import OPERATIONS
 from utils.emulation import float32_matmul
-from utils.runs import command_line
+from utils.runs import command_line, tables
 from utils.training import precision_names
 
 NAME = "api_drift"
@@ -220,9 +220,7 @@ GROUPS: dict[str, tuple[Question, ...]] = {
     ),
     "switches": (
         Question('after "high": cuda.matmul.fp32_precision', "torch", _switch_after("high", float32_matmul.NEW[2])),
-        Question(
-            'after "medium": cuda.matmul.fp32_precision', "torch", _switch_after("medium", float32_matmul.NEW[2])
-        ),
+        Question('after "medium": cuda.matmul.fp32_precision', "torch", _switch_after("medium", float32_matmul.NEW[2])),
         Question(
             'after "medium": mkldnn.matmul.fp32_precision', "torch", _switch_after("medium", float32_matmul.NEW[5])
         ),
@@ -300,7 +298,7 @@ def differ(recorded: records.Record, here: dict[str, str]) -> dict[str, tuple[st
 @command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    parser = argparse.ArgumentParser(prog=f"python -m utils.{NAME}", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog=f"python -m utils.experiments.{NAME}", description=__doc__.partition("\n")[0])
     parser.add_argument("--record", metavar="DIR", help="write the record into this folder")
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_args(arguments)
@@ -308,8 +306,8 @@ def main(arguments: list[str] | None = None) -> int:
         folder = records.check_folder(options.record) if options.record else None
     except ValueError as error:
         return command_line.complain(NAME, str(error), 2)
-    found = record(shown=command_line.shown_command(arguments, program=NAME))
-    print(command_line.columns([("question", "answer"), *found.results["answers"].items()]))
+    found = record(shown=command_line.shown_command(arguments, program=f"experiments.{NAME}"))
+    print(tables.align([("question", "answer"), *found.results["answers"].items()]))
     if folder:
         records.save(found, folder)
     return 0

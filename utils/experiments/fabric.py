@@ -74,7 +74,7 @@ def train(
         raise ValueError(f"Lightning has no name for the recipe {name!r}; it has one for {', '.join(NAMES)}")
     recipe, device = recipes.recipe(name).seeded(seed), device or machine.device()
     fabric = fabric or switch(NAMES[name].lightning, device=device)
-    plan, losses = distilbert.plan(task), []
+    plan, losses = distilbert.make_plan(task), []
     given = fabric.strategy.precision.precision
     held = recipe if given == NAMES[name].lightning else recipes.recipe(given)
     with _drawn_from(seed, device), held.on(device):
@@ -128,7 +128,7 @@ def our_losses(
 
     They are held against other runs bit by bit, or nearly: the device is named, and theirs.
     """
-    recipe, plan = recipes.recipe(name).seeded(seed), distilbert.plan(task)
+    recipe, plan = recipes.recipe(name).seeded(seed), distilbert.make_plan(task)
     with _drawn_from(seed, device):
         how = {"recipe": recipe, "device": device, "schedule": task.settings.schedule, "steps": plan.steps}
         trainer = Trainer(_new_model(task, seed, device), **how)

@@ -29,7 +29,7 @@ from utils.emulation.scaled_tensor import Scaled, quantize
 from utils.exception_text import of_compiler
 from utils.experiments import gemm_calls, gemm_sweep
 from utils.experiments.gemm_calls import Call
-from utils.runs import command_line
+from utils.runs import command_line, tables
 from utils.training.float8_linear import Float8Linear
 from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe, Operand
 
@@ -256,7 +256,7 @@ def table(found: Speeds) -> str:
             ratios = (found.faster(layer, name, part) for part in (PRODUCT, BOTH, STEP) if name != BFLOAT16)
             shown = " / ".join("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
             rows.append((str(layer), name, *times, shown, f"{cast_bytes(layer, name) / 1e6:.3g} MB"))
-    lines = [command_line.columns(rows), "times as fast as bfloat16: product / product with casts / step"]
+    lines = [tables.align(rows), "times as fast as bfloat16: product / product with casts / step"]
     missing: dict[str, dict[str, None]] = {}
     for point in found.points:
         if point.note:
@@ -304,7 +304,7 @@ def of_record(record: records.Record) -> Speeds:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
+    parser = command_line.Parser(f"experiments.{NAME}", about=__doc__, sizes="small or full")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     parser.add_argument("--compile", action="store_true", help="fuse the casts with torch.compile: minutes")
     return parser.checked(arguments)

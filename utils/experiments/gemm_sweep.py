@@ -24,7 +24,7 @@ from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
 from utils.emulation.float32_matmul import allowing
 from utils.experiments.gemm_calls import DTYPES, Call, prepared
 from utils.experiments.gemm_sweep_shapes import GROUPS, families
-from utils.runs import command_line
+from utils.runs import command_line, tables
 
 NAME = "gemm_sweep"
 REPEATS = 7
@@ -247,7 +247,7 @@ def table(found: Sweep, sheet: Roof | None = None) -> str:
                 f"{100 * point.tflops / peak:.0f} %" if peak else "-",
             )
         )
-    lines = [command_line.columns(rows)]
+    lines = [tables.align(rows)]
     missing = Counter((point.dtype, point.note) for point in found.points if not point.samples)
     lines += [f"{dtype}, {count} products missing: {note}" for (dtype, note), count in missing.items()]
     lines.append(f"copy: {found.bandwidth:.3g} GB/s, read and written")
@@ -258,7 +258,7 @@ def table(found: Sweep, sheet: Roof | None = None) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
+    parser = command_line.Parser(f"experiments.{NAME}", about=__doc__, sizes="small or full")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     return parser.checked(arguments)
 

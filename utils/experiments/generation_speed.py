@@ -18,7 +18,7 @@ from utils.experiments import generation_models
 from utils.experiments.generation_models import SHAPES, TRAINED, Subject
 from utils.experiments.generation_points import DEFAULT_WAYS, FORMATS, REPEATS, Point, Result, results
 from utils.quantization.weight_formats import WEIGHT_FORMATS, weight_format
-from utils.runs import command_line
+from utils.runs import command_line, tables
 from utils.workloads import generation
 from utils.workloads.generation import WAYS
 
@@ -73,7 +73,7 @@ def table(found: list[Result]) -> str:
                 rate, moved = point.tokens_per_second, point.gigabytes_per_second
                 rates = (f"{rate:,.1f}", f"{moved:.2f}", f"{100 * one.share(point):.0f} %")
             rows.append((one.format, point.way, held, *rates, *answers))
-    lines = [command_line.columns(rows)]
+    lines = [tables.align(rows)]
     lines += dict.fromkeys(f"{one.format}: {one.kernel}" for one in found)
     lines += dict.fromkeys(
         f"{one.format}, no time: {point.note}" for one in found for point in one.points if point.note
@@ -84,7 +84,9 @@ def table(found: list[Result]) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(PROGRAM, about=__doc__, sizes="small or full", record="write a record of each format")
+    parser = command_line.Parser(
+        f"experiments.{PROGRAM}", about=__doc__, sizes="small or full", record="write a record of each format"
+    )
     parser.add_names("--format", default=FORMATS, help=", ".join(WEIGHT_FORMATS))
     parser.add_names("--way", default=DEFAULT_WAYS, help=", ".join(WAYS))
     shapes = ", ".join((TRAINED, *SHAPES))

@@ -19,7 +19,7 @@ from utils import machine, measure, records
 from utils.emulation.float32_matmul import allowing
 from utils.exception_text import in_a_line
 from utils.experiments import gemm_sweep
-from utils.runs import command_line
+from utils.runs import command_line, tables
 
 NAME = "refinement_speed"
 REPEATS = 5
@@ -247,7 +247,7 @@ def table(found: Speeds) -> str:
                 speeds = f"{found.faster(n, way, FACTORS):.2f} / {found.faster(n, way):.2f}"
                 ended = (str(point.steps), f"{point.backward_error:.1e}")
                 rows.append((str(n), way, f"{factors:.3g}", f"{point.timing.median:.3g}", speeds, *ended))
-    lines = [command_line.columns(rows), "times as fast as float64: factors / whole solve"]
+    lines = [tables.align(rows), "times as fast as float64: factors / whole solve"]
     missing = {(p.way, p.note): None for p in found.points if p.note}
     lines += [f"{way} not timed: {note}" for way, note in missing]
     if abs(found.drift) > gemm_sweep.DRIFT:
@@ -281,7 +281,7 @@ def of_record(record: records.Record) -> Speeds:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
+    parser = command_line.Parser(f"experiments.{NAME}", about=__doc__, sizes="small or full")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     return parser.checked(arguments)
 

@@ -16,14 +16,14 @@ import torch
 
 from utils import distilbert, machine, measure, records
 from utils.exception_text import of_compiler
-from utils.runs import command_line
+from utils.runs import command_line, tables
 from utils.training import batches
 from utils.training.recipes import recipe
 from utils.training.training_loop import Trainer
 from utils.workloads import data, models, review_task
 from utils.workloads.review_task import Task
 
-NAME = "levers"
+NAME, PROGRAM = "levers", "step_speed"  # of its records, which are older than the name of this module
 RECIPE = "32-true"  # of all levers but the one that changes it
 SMALL = replace(review_task.TINY, width=128, hidden=512, positions=512)
 BATCH, LENGTH = 4, 512  # at small size: most reviews of IMDb are shorter, so a batch of full length is padded
@@ -170,7 +170,7 @@ def table(found: list[Line]) -> str:
         )
         rows.append((f"{line.lever}: {line.setting}", *timed))
     notes = ["", *(line.note for line in found)]
-    texts = command_line.columns(rows).splitlines()
+    texts = tables.align(rows).splitlines()
     return "\n".join(f"{text}  {note}".rstrip() for text, note in zip(texts, notes, strict=True))
 
 
@@ -209,21 +209,21 @@ def prepare(reviews: data.Reviews, *, size: str) -> Task:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
+    parser = command_line.Parser(f"experiments.{PROGRAM}", about=__doc__, sizes="small or full")
     parser.add_argument("--compile", action="store_true", help="time torch.compile too: minutes on a CPU")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
     parser.add_argument("--data", metavar="DIR", help="folder with reviews; default: the hub, else generated")
     return parser.checked(arguments)
 
 
-@command_line.in_one_line(NAME)
+@command_line.in_one_line(PROGRAM)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         options = _parse(arguments)
         task = prepare(data.reviews(options.data, size=options.size), size=options.size)
     except (ValueError, OSError) as error:
-        return command_line.complain(NAME, str(error), 2)
+        return command_line.complain(PROGRAM, str(error), 2)
     print(command_line.first_lines(options.device, size=options.size, data=task.reviews.source), flush=True)
     found = []
     for line in lines(task, device=options.device, repeats=options.repeats, compiled=options.compile):

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from utils import machine, measure, records
-from utils.runs import cache, command_line, loaded_source, run_facts
+from utils.runs import cache, loaded_source, run_facts
 from utils.training import training_loop
 from utils.training.batches import Batch
 from utils.training.checkpoints import SUFFIX, Clock, Place
@@ -54,6 +54,7 @@ class Plan:
     module: str  # that makes the plan: what it loads is the code of the run, see `loaded_source`
     validate: Callable[[Trainer], float] | None = None
     epoch: int = 0
+    note: str = ""  # what a command says besides device, size, data and weights
 
 
 def run(
@@ -192,28 +193,6 @@ def _circumstances(plan: Plan, recipe: Recipe, *, seed: int, device: torch.devic
     """Return what decides the weights beside the code, as JSON values."""
     settings, weights = asdict(plan.task.settings), plan.task.weights
     return plan.name, repr(recipe), seed, settings, weights, data.fingerprint(plan.texts.all), device.type
-
-
-def commanded(
-    plan: Plan,
-    options: command_line.Options,
-    *,
-    run: Callable[..., Run],
-    table: Callable[[list[records.Record]], str],
-    note: str = "",
-) -> command_line.Task:
-    """Return what a command line does with a plan: `run(recipe, ...)` is the `run` of the experiment's module."""
-    known = records.provenance(options.command)  # once: a long comparison is one state of the code
-    how = {"device": options.device, "watch_steps": options.watch}
-
-    def one(recipe: Recipe, seed: int) -> records.Record:
-        return run(recipe, seed=seed, provenance=known, checkpoint=options.checkpoint, **how).record
-
-    def key(recipe: Recipe, seed: int) -> str:
-        return record_key(plan, recipe, seed=seed, **how)
-
-    task = plan.task
-    return command_line.Task(plan.texts.source, task.weights, task.settings.batch, one, key, table, note)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from utils import measure, records
-from utils.runs import command_line
+from utils.runs import tables
 from utils.training.recipes import KNOWN
 
 RATES = ("tokens/s", "padding", "TFLOP/s", "of a matmul")  # a matmul: the rate of one large product on this device
@@ -73,7 +73,7 @@ def table(rows: list[dict[str, str]], finished: list[records.Record], *, about: 
     note = "one seed, so no interval"
     if seeds > 1:
         note = f"± is the 95 % Student interval of the mean over {seeds} seeds"
-    lines = [command_line.columns([tuple(rows[0]), *(tuple(row.values()) for row in rows)]), f"{about}; {note}"]
+    lines = [tables.align([tuple(rows[0]), *(tuple(row.values()) for row in rows)]), f"{about}; {note}"]
     remarks = {record.recipe: record.results.get("remark") for record in finished}
     lines += [f"{row['recipe']}: {remark}" for row in rows if (remark := remarks[row["recipe"]])]
     return "\n".join(lines)

@@ -1,8 +1,8 @@
-"""A table of a page as MyST Markdown, with citations and links in its cells; it scrolls in itself where it is too wide.
+"""Tables: of a command as text in columns, and of a page as MyST Markdown with citations and links in its cells.
 
     Markdown(page_table("Speeds", ("what", "theirs"), [("bfloat16", "32 ms")]))
 
-The cell that shows it needs `mystnb: {markdown_format: myst}` in its metadata.
+The cell that shows a page's table needs `mystnb: {markdown_format: myst}` in its metadata.
 """
 
 import re
@@ -11,8 +11,18 @@ from collections.abc import Iterable, Sequence
 UNITS = "%|GB|GB/s|TB/s|TFLOP/s|mAP|min|ms|points|s|samples/s|steps|times|tok/s"
 
 
+def align(rows: list[tuple[str, ...]]) -> str:
+    """Return rows as text in columns: the first one to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        lines.append("  ".join((row[0].ljust(len(first)), *rest)))
+    return "\n".join(lines)
+
+
 def page_table(label: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return the table; `label` names its region for readers who cannot see it.
+    """Return the table, which scrolls in itself where it is too wide; `label` names its region for screen readers.
 
     A vertical bar in a cell is written as one; a number and its unit, one of `UNITS`, stay on one line.
 

@@ -163,7 +163,7 @@ def started(plan, given):
     model = task.new_model(0)
     models.fit_attention(model, CPU)
     how = {"recipe": plan.running(), "device": CPU, "schedule": task.settings.schedule, "steps": 9}
-    return training_loop.Trainer(model, **how), llama.plan(task).full_batch
+    return training_loop.Trainer(model, **how), llama.make_plan(task).full_batch
 
 
 @pytest.mark.parametrize("parts", [1, 2, 4])
@@ -307,7 +307,7 @@ def test_the_card_decides(small):
 def test_what_trains_is_the_books_own_llama(tiny):
     plan = Plan("bf16-mixed", 32, 2)
     found = comparison.measure_plan(plan, tiny)
-    usual = experiment.run(llama.plan(plan.task(tiny)), recipe("bf16-mixed"), device=CPU).record
+    usual = experiment.run(llama.make_plan(plan.task(tiny)), recipe("bf16-mixed"), device=CPU).record
     assert found.loss == usual.results["loss"]
     assert found.record.samples["loss"] == usual.samples["loss"]
     assert len(found.record.samples["loss"]) == 3

@@ -141,7 +141,7 @@ def test_a_batch_that_does_not_divide_is_refused():
 
 
 def test_every_batch_of_the_small_task_divides_by_two_four_and_eight(task):
-    assert {len(batch.labels) % 8 for batch in distilbert.plan(task).draw(0)} == {0}
+    assert {len(batch.labels) % 8 for batch in distilbert.make_plan(task).draw(0)} == {0}
 
 
 def test_ddp_sends_twice_the_gradients_of_half_a_ring_and_fsdp2_half_again_as_much():
@@ -196,7 +196,7 @@ import sys, torch, torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from utils import processes
+from utils.experiments.parallel import processes
 from utils.experiments.parallel.worker import Payloads, compressed, socket_bytes
 
 with processes.group(on_gpus=False) as place:

@@ -48,7 +48,7 @@ def program(tmp_path):
         text = f"""\
         import os, pathlib, signal, tempfile, time
         import torch, torch.distributed as dist
-        from utils import processes
+        from utils.experiments.parallel import processes
         with open({str(tmp_path / "pids")!r}, "a") as file:
             print(os.getpid(), os.getppid(), file=file)
         pathlib.Path(tempfile.mkdtemp(), 'stdout.log').touch()
@@ -197,7 +197,7 @@ def test_the_stop_button_ends_all_ranks(program, left_over, tmp_path, heeding_th
 
 @real_run
 def test_when_the_process_that_waits_is_killed_the_ranks_end_by_themselves(program, left_over, tmp_path):
-    command = f"from utils import processes; processes.run({program('time.sleep(600)')!r}, seconds=600)"
+    command = f"from utils.experiments.parallel import processes; processes.run({program('time.sleep(600)')!r}, seconds=600)"
     own = {"env": os.environ | {"TMPDIR": str(tmp_path)}}  # it has no time to remove what it wrote
     notebook = subprocess.Popen([sys.executable, "-c", command], stderr=subprocess.DEVNULL, **own)
     try:

@@ -18,7 +18,7 @@ from utils import llama, measure, records
 from utils.cost import fitting
 from utils.exception_text import first_line
 from utils.experiments.capstone.plans import Plan, Problem, forecast, named, problem, refuse
-from utils.runs import command_line, experiment
+from utils.runs import command_line, experiment, tables
 from utils.training.training_loop import Trainer
 from utils.workloads import models
 
@@ -103,7 +103,7 @@ def of_record(record: records.Record) -> Result:
 
 def _planned(plan: Plan, given: Problem) -> experiment.Plan:
     """Return what `llama` trains for this plan; of what it measures afterwards, the loss alone."""
-    planned = llama.plan(plan.task(given))
+    planned = llama.make_plan(plan.task(given))
 
     def evaluate(trainer: Trainer) -> dict:
         settings = planned.task.settings
@@ -151,11 +151,13 @@ def _row(runs: list[Result]) -> dict[str, str]:
 def table(found: list[Result]) -> str:
     """Return `summary` as aligned text."""
     rows = summary(found)
-    return command_line.columns([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
+    return tables.align([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full", record="write one record a plan and seed")
+    parser = command_line.Parser(
+        f"experiments.{NAME}", about=__doc__, sizes="small or full", record="write one record a plan and seed"
+    )
     parser.add_argument("--plan", nargs="+", metavar="NAME", help="bf16-mixed-128x8: recipe, width, batch; see README")
     parser.add_count("--seeds", default=1, help="run seeds 0 to N-1")
     parser.add_argument("--data", metavar="DIR", help="folder with text; default: generated stories")
@@ -205,7 +207,3 @@ def _results(plans: list[Plan], given: Problem, options: argparse.Namespace) -> 
         if options.record and not found:
             records.save(result.record, options.record)
         yield result
-
-
-if __name__ == "__main__":
-    sys.exit(main())

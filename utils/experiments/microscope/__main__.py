@@ -15,7 +15,7 @@ from utils.runs import command_line
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = command_line.Parser(NAME, about=__doc__)
+    parser = command_line.Parser(f"experiments.{NAME}", about=__doc__)
     parser.add_argument("--places", type=int, metavar="K", help="products of a sum; default: 128, of FP8 512")
     parser.add_argument("--width", type=int, default=WIDTH, metavar="N", help="rows and columns; default: %(default)s")
     return parser.checked(arguments)

@@ -26,7 +26,7 @@ from utils.experiments.microscope.findings import Finding, summary
 from utils.experiments.microscope.masks import order_of
 from utils.experiments.microscope.summation_tree import Node
 from utils.experiments.microscope.ways_to_multiply import Way, own
-from utils.runs import command_line
+from utils.runs import tables
 
 NAME = "microscope"
 PLACES, LONG = 128, 512  # products of a sum; FP8 totals are known to be handed on every 128
@@ -177,7 +177,7 @@ def survey(
 
 def table(findings: Mapping[str, Finding], refused: Mapping[str, str]) -> str:
     """Return the findings as aligned text, a line for each way, and below it why others are missing."""
-    lines = [command_line.columns(summary(findings))]
+    lines = [tables.align(summary(findings))]
     for name, finding in findings.items():
         fields: dict[str, list[str]] = {}
         for field, why in finding.unknown:

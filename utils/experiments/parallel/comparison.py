@@ -10,7 +10,6 @@ worker is started by torchrun itself:
 """
 
 import json
-import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from utils import machine, records
 from utils.experiments.parallel import processes
 from utils.experiments.parallel.all_reduce import bytes_sent
 from utils.experiments.parallel.ways import WAYS, Way, way
-from utils.runs import command_line
+from utils.runs import command_line, tables
 
 NAME = "parallel"
 # Most that a loss of the first 20 steps at small size may differ from that of one process; measured there: 9e-8, 5e-7
@@ -186,13 +185,15 @@ def table(results: dict[str, Result]) -> str:
         )
         for name, found in results.items()
     ]
-    return command_line.columns([heading, *rows])
+    return tables.align([heading, *rows])
 
 
 @command_line.in_one_line(NAME)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full", record="write one record a way")
+    parser = command_line.Parser(
+        f"experiments.{NAME}", about=__doc__, sizes="small or full", record="write one record a way"
+    )
     parser.add_names("--way", default=tuple(WAYS), help="how the ranks share the work")
     parser.add_count("--ranks", default=2, help="processes; on a machine with that many GPUs each has its own")
     parser.add_count("--steps", default=20, help="steps of training in each way")
@@ -214,7 +215,3 @@ def main(arguments: list[str] | None = None) -> int:
     for result in found.values() if options.record else ():
         records.save(record(result, steps=options.steps, shown=options.command), options.record)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -146,7 +146,7 @@ def share(batch: batches.Batch, place: Place) -> batches.Batch:
 
 def train(task: Task, chosen: Way, place: Place, *, steps: int, seed: int = 0) -> Told:
     """Take `steps` steps of the fine-tune with the other ranks, and return what this one has to tell."""
-    plan = distilbert.plan(task)
+    plan = distilbert.make_plan(task)
     with torch.random.fork_rng(devices=[place.device] if place.device.type == "cuda" else []):
         torch.manual_seed(seed)
         trainer = a_trainer(task, chosen, place, seed=seed, steps=plan.steps)
@@ -222,7 +222,7 @@ def _fingerprint(model: nn.Module) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line, which torchrun calls on every rank, and return its exit code."""
-    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
+    parser = command_line.Parser("experiments.parallel.worker", about=__doc__, sizes="small or full")
     parser.add_names("--way", default=tuple(WAYS), help="how the ranks share the work")
     parser.add_count("--steps", default=20, help="steps of training in each way")
     parser.add_argument("--data", metavar="DIR", help="folder with the reviews, or generated")
