@@ -10,7 +10,7 @@ from utils import product_precision as precision
 from utils.checks import tensor_cores, tensor_cores_questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.roofline import ROOFS, Gemm
-from utils.widgets.shape_to_bound_facts import least_rows
+from utils.widgets.shape_to_bound.facts import least_rows
 
 A100, L4, RTX = ROOFS["A100 SXM 80 GB"], ROOFS["L4"], ROOFS["RTX 4090"]
 

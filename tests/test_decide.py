@@ -10,7 +10,7 @@ from utils import architectures, memory, recipes
 from utils.decide import BITS, MOST_CARDS, ROOF, decide
 from utils.recipe_facts import CARDS, TASKS, advise, fits
 from utils.roofline import ROOFS
-from utils.symptoms import SYMPTOMS
+from utils.widgets.decision_tree.symptoms import SYMPTOMS
 
 BOOK = Path(__file__).parents[1] / "book"
 

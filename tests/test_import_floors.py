@@ -18,7 +18,6 @@ FLOORS = (
         "questions",
         "rounding",
         "formats",
-        "exact_rounding",
         "format_table",
         "errors",
         "records",
@@ -28,7 +27,7 @@ FLOORS = (
         "architectures",
         "bytes_per_parameter",
         "roofline",
-        *("recipe_facts", "symptoms", "published"),
+        *("recipe_facts", "published"),
     ),
     ("exponent_rules", "scaling", "rotation", "outliers", "accumulation", "factors", "refinement"),
     (

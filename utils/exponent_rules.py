@@ -1,6 +1,6 @@
 """From the largest magnitude of a block to the power of two that the block stores: the rules in use.
 
-The twin for torch tensors is in `utils.scaled`, the one of the pages in `widgets/scaling.js`.
+The twin for torch tensors is in `utils.scaled`, the one of the pages in `widgets/shared/numbers/scaling.js`.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """What is known of cards and recipes, and which recipe suits a card: for `utils.decide` and for RecipePicker.
 
 The facts stand here, once; the page gets them as JSON. The decision is `advise`, and again, in the page's language,
-`advise` in recipe_picker.js: a test compares the two on every combination. Importing this needs no torch.
+`advise` in recipe_picker/widget.js: a test compares the two on every combination. Importing this needs no torch.
 """
 
 import math

@@ -1,14 +1,14 @@
 """Sphinx extension: the book's widgets work in its pages without a kernel, and a page loads what its own widgets need.
 
-The output of a widget is an element `data-mp-widget="name"` that holds a static form and the state. The ES module of a
-widget is joined from parts (`BookWidget.part_names`), which widgets share. This extension writes files of parts into
-`widgets/`: those that the same widgets need lie in one file, so that no page asks for a part twice, or for one that it
-does not use. After them a page loads `book-widgets.js`, which joins the parts and mounts the widgets. The shared
-colours and controls are in `book-widgets.css`, for every page, the rules of a widget in `widgets/<name>.css`.
+The output of a widget is an element `data-mp-widget="name"` that holds a static form and the state. The JavaScript of a
+widget is a file and those that it imports (`BookWidget.modules`), which widgets share. This extension writes them as
+functions into scripts in `widgets/`: what the same widgets need lies in one script, so that no page asks for a file
+twice, or for one that it does not use. After them a page loads `book-widgets.js`, which calls the functions and mounts
+the widgets. The shared colours and controls are in `book-widgets.css`, for every page, the rules of a widget in
+`widgets/<name>.css`.
 """
 
 import importlib
-import json
 import os
 import pkgutil
 import re
@@ -19,7 +19,6 @@ from lean_text import lean_script, lean_style
 
 SCRIPT, STYLE = "book-widgets.js", "book-widgets.css"
 FOLDER = "widgets"
-SHARED_STYLES = ("tokens", "book_widget")
 LOADER = Path(__file__).with_name("widget_loader.js")
 PLACE = re.compile(r'\bdata-mp-widget="([^"]+)"')
 STYLE_PRIORITY = 501  # after the shared style sheet, and before book.css (800), which may say otherwise
@@ -28,7 +27,7 @@ STYLE_PRIORITY = 501  # after the shared style sheet, and before book.css (800),
 def widget_classes():
     """Every widget of `utils.widgets`, by its name in a page."""
     import utils.widgets
-    from utils.widgets.book_widget import BookWidget
+    from utils.widgets.shared.book_widget import BookWidget
 
     for module in pkgutil.iter_modules(utils.widgets.__path__):
         importlib.import_module(f"utils.widgets.{module.name}")
@@ -36,44 +35,48 @@ def widget_classes():
 
 
 def bundles(widgets):
-    """The parts of all widgets in files, by the name of the file: one for the parts that the same widgets need.
+    """The JavaScript of all widgets in scripts, by the script's name: one for the files that the same widgets need.
 
-    A file is called like the widget, if it is the own file of one, else like its first part.
+    A script is called like its widget, if it holds a widget's own file, else like its first file. Each maps the names
+    of its files to the files, which stand after those that they import.
     """
-    users = {}
+    files, users = {}, {}
     for name, widget in widgets.items():
-        for part in widget.part_names():
-            users.setdefault(part, []).append(name)
-    found = {}
-    for part, names in users.items():
-        found.setdefault(tuple(names), []).append(part)
-    return {next((part for part in parts if part in widgets), parts[0]): parts for parts in found.values()}
+        for file, module in widget.modules().items():
+            files[file] = module
+            users.setdefault(file, []).append(name)
+    held = {}
+    for file, names in users.items():
+        held.setdefault(tuple(names), {})[file] = files[file]
+    own = {f"{name}/widget": name for name in widgets}
+    return {
+        next((own[file] for file in found if file in own), next(iter(found)).replace("/", "-")): found
+        for found in held.values()
+    }
 
 
-def part_script(parts, widgets):
-    """The text of one file of parts: these, and of each widget among them the names of all its parts."""
-    from utils.widgets.book_widget import read_part
-
-    sources = {part: lean_script(read_part(part)) for part in parts}
-    modules = {part: widgets[part].part_names() for part in parts if part in widgets}
-    return f"(globalThis.mpParts ??= []).push([{json.dumps(sources, ensure_ascii=False)}, {json.dumps(modules)}]);\n"
+def file_script(files):
+    """The text of one script: these files as functions, for the loader."""
+    functions = "".join(module.as_function for module in files.values())
+    return lean_script(f'"use strict";\n(globalThis.mpParts ??= []).push({{\n{functions}}});\n')
 
 
 def scripts(widgets):
-    """The scripts below `_static`, by their path, as they follow each other: the parts, then the loader."""
-    files = {f"{FOLDER}/{name}.js": part_script(parts, widgets) for name, parts in bundles(widgets).items()}
-    return files | {SCRIPT: lean_script(LOADER.read_text("utf8"))}
+    """The scripts below `_static`, by their path, as they follow each other: the files, then the loader."""
+    texts = {f"{FOLDER}/{name}.js": file_script(files) for name, files in bundles(widgets).items()}
+    return texts | {SCRIPT: lean_script(LOADER.read_text("utf8"))}
 
 
 def styles(widgets):
     """The style sheets below `_static`, by their path: the shared one first, then one for each widget."""
-    import utils.widgets
+    from utils.widgets.shared.book_widget import SHARED_STYLES
+    from utils.widgets.shared.modules import WIDGETS
 
     def read(name):
-        return lean_style(Path(utils.widgets.__path__[0], f"{name}.css").read_text("utf8"))
+        return lean_style((WIDGETS / f"{name}.css").read_text("utf8"))
 
-    files = {STYLE: "\n".join(map(read, SHARED_STYLES))}
-    return files | {f"{FOLDER}/{name}.css": read(name) for name in widgets}
+    sheets = {STYLE: "\n".join(map(read, SHARED_STYLES))}
+    return sheets | {f"{FOLDER}/{name}.css": read(f"{name}/widget") for name in widgets}
 
 
 def script(widgets):
@@ -91,9 +94,9 @@ def needed(body, widgets):
     names = set(PLACE.findall(body))
     if not names:
         return [], []
-    parts = {part for name in names & widgets.keys() for part in widgets[name].part_names()}
-    files = [f"{FOLDER}/{name}.js" for name, held in bundles(widgets).items() if parts.intersection(held)]
-    return [*files, SCRIPT], [f"{FOLDER}/{name}.css" for name in widgets if name in names]
+    files = {file for name in names & widgets.keys() for file in widgets[name].modules()}
+    found = [f"{FOLDER}/{name}.js" for name, held in bundles(widgets).items() if files & held.keys()]
+    return [*found, SCRIPT], [f"{FOLDER}/{name}.css" for name in widgets if name in names]
 
 
 def write_assets(app):
