@@ -2,6 +2,7 @@
 
 import { FORMATS } from "../shared/numbers/formats.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, dragActions, readTraits } from "../shared/page/model.js";
 import { powerTicks, sharePath, stairsPath, stretchedPlot } from "../shared/plot/stretched_plot.js";
 import { MOST_SPIKE, ruleControls, spikeControls } from "./controls.js";
 import { amaxSpan, historySummary, replayed, stepVerdict } from "./steps.js";
@@ -86,28 +87,14 @@ function scalePlot(h, actions) {
 function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
-  let [view, parts, writing] = [null, [], false];
+  let [view, parts] = [null, []];
+  const save = bindModel(model, AH_TRAITS, build, stop.signal);
   const [title, summary, source] = ["title", "summary", "what"].map((name) => h("p", { class: `mp-ah-${name}` }));
   const verdict = h("p", { class: "mp-verdict mp-ah-verdict" });
   const status = h("p", { class: "mp-unseen", role: "status" });
 
-  function store(change) {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
-  }
-
   const actions = {
-    speak: () => setText(status, `${verdict.textContent} ${summary.textContent}`),
-    set(change) {
-      actions.drag(change);
-      actions.speak();
-    },
-    drag(change) {
-      store(change);
-      draw();
-    },
+    ...dragActions({ model, save, draw, speak: () => setText(status, `${verdict.textContent} ${summary.textContent}`) }),
     toggleSpike() {
       const at = model.get("spike_step") ? 0 : Math.ceil(view.amaxes.length / 2);
       actions.set(at ? { spike_step: at, step: at } : { spike_step: 0 });
@@ -115,7 +102,7 @@ function render({ model, el }) {
   };
 
   function draw() {
-    const state = Object.fromEntries(AH_TRAITS.map((name) => [name, model.get(name)]));
+    const state = readTraits(model, AH_TRAITS);
     const isSame = view && AH_TRAITS.every((name) => name === "step" || view.state[name] === state[name]);
     view = isSame ? { ...view, state } : replayed(state);
     const fmt = FORMATS[state.format];
@@ -128,7 +115,7 @@ function render({ model, el }) {
   }
 
   function build() {
-    const state = Object.fromEntries(AH_TRAITS.map((name) => [name, model.get(name)]));
+    const state = readTraits(model, AH_TRAITS);
     view = null;
     const [rule, spike, amaxes, scales] = [ruleControls(h, actions, state), spikeControls(h, actions), amaxPlot(h, actions), scalePlot(h, actions)];
     const shown = h("strong", {});
@@ -154,17 +141,9 @@ function render({ model, el }) {
     draw();
   }
 
-  function followModel() {
-    if (!writing) build();
-  }
-
   el.classList.add("mp-widget", "mp-amax-history");
   build();
-  for (const name of AH_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of AH_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

@@ -1,6 +1,7 @@
 // ArmPicker: recorded arms beside each other. The data come from facts.py as the trait `data`.
 
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 import { isRecorded } from "./numbers.js";
 import { armRows, curvePanel, gapPanel, rankTable, unbrokenNames } from "./plot.js";
 import { oneSeedText, summaryText } from "./words.js";
@@ -51,14 +52,12 @@ function apControls(h, actions, { arms, quantities, groups }) {
 function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
-  let [parts, writing] = [[], false];
+  let parts = [];
+  const save = bindModel(model, AP_TRAITS, build, stop.signal);
   let [summary, source, status] = [];
 
   function update(change) {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
+    save(change);
     draw();
     setText(status, summary.textContent);
   }
@@ -103,17 +102,9 @@ function render({ model, el }) {
     draw();
   }
 
-  function followModel() {
-    if (!writing) build();
-  }
-
   el.classList.add("mp-widget", "mp-arm-picker");
   build();
-  for (const name of AP_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of AP_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

@@ -30,7 +30,7 @@ export function goalsPanel(h, actions, model) {
 
   const home = model.get("format");
   const formatOf = (goal) => FORMATS[goal.format ?? home];
-  const steps = goals.map((goal, i) => h("button", { class: "mp-goal-step", type: "button", on: { click: () => choose(i) } }));
+  const steps = goals.map((_, i) => h("button", { class: "mp-goal-step", type: "button", on: { click: () => choose(i) } }));
   const count = h("h3", { class: "mp-goal-count" });
   const text = h("p", { class: "mp-goal-text" });
   const said = h("p", { class: "mp-goal-said" });

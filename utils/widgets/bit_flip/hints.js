@@ -11,7 +11,7 @@ export function hintsOf(goal, fmt) {
   const target = goalCode(goal, fmt);
   if (target === null) return [...(goal.hints ?? []), ...hintsTowardNaN(fmt)];
   const aim = decode(target, fmt);
-  const hints = [sizeHint(goal, aim, fmt), exponentHint(goal, aim, fmt), `The bits: ${bitsText(target, fmt)}.`];
+  const hints = [sizeHint(goal, aim, fmt), exponentHint(aim, fmt), `The bits: ${bitsText(target, fmt)}.`];
   return [...(goal.hints ?? []), ...hints];
 }
 
@@ -70,7 +70,7 @@ function kindRule(kind, aim, fmt) {
   return null;
 }
 
-function exponentHint(goal, aim, fmt) {
+function exponentHint(aim, fmt) {
   if (aim.kind === "infinity") return `The exponent field holds ${aim.exponent}: all its bits are 1.`;
   if (aim.kind === "zero") return "The exponent field holds 0: there the leading 1 is gone.";
   if (aim.kind === "subnormal") {

@@ -5,6 +5,7 @@ import { FORMATS } from "../shared/numbers/formats.js";
 import { briefText, NumberTextError, parseCode, parseNumber } from "../shared/numbers/number_text.js";
 import { bitsPanel } from "../shared/page/bit_buttons.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 import { explainFlip, explainRounding, explainStep, KIND_WORDS } from "../shared/words/code_words.js";
 import { goalsPanel } from "./goals_panel.js";
 import { codePanel, foldedPanel, rulerPanel, shortcutsPanel } from "./lower_panels.js";
@@ -24,21 +25,13 @@ function render({ model, el }) {
   const first = readState(model);
   // `source` is the number that the reader means, before it was rounded: a change of format starts from it.
   const state = { ...first, source: valueOf(first.code, first.fmt), shown: null, typed: null, message: INVITATION, wrong: "", how: "start" };
-  let writing = false;
-
-  function store(change) {
-    writing = true;
-    model.set("format", change.fmt.name);
-    model.set("code", `0x${change.code.toString(16)}`);
-    model.save_changes();
-    writing = false;
-  }
+  const save = bindModel(model, ["code", "format"], followModel, stop.signal);
 
   function update(change) {
     const next = { typed: null, wrong: "", ...change };
     Object.assign(state, next);
     if (change.code !== undefined) {
-      store(state);
+      save({ format: state.fmt.name, code: `0x${state.code.toString(16)}` });
       goals?.check(state);
     }
     draw();
@@ -162,7 +155,6 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (writing) return;
     const { fmt, code } = readState(model);
     if (fmt === state.fmt && code === state.code) return;
     Object.assign(state, { fmt, code, source: valueOf(code, fmt), shown: null, typed: null, wrong: "", how: "kernel", message: "Set from Python." });
@@ -175,13 +167,7 @@ function render({ model, el }) {
   draw();
   el.classList.add("mp-widget", "mp-bit-flip");
   el.replaceChildren(panel);
-  model.on("change:code", followModel);
-  model.on("change:format", followModel);
-  return () => {
-    stop.abort();
-    model.off("change:code", followModel);
-    model.off("change:format", followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

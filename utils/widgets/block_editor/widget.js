@@ -6,6 +6,7 @@ import { asDouble } from "../shared/numbers/double_rounding.js";
 import { FORMATS } from "../shared/numbers/formats.js";
 import { NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, readTraits } from "../shared/page/model.js";
 import { fewDigits } from "../shared/words/amounts.js";
 import { blockView } from "./block.js";
 import { barGrid, blockControls, formatTable, scalePanelOf, valuePanelOf } from "./panels.js";
@@ -22,17 +23,15 @@ function render({ model, el }) {
   const message = h("p", { class: "mp-be-message" });
   const status = h("p", { class: "mp-unseen", role: "status" });
   const local = { message: BE_INVITATION, wrong: null };
-  let [view, writing] = [null, false];
-  const read = () => Object.fromEntries(BE_TRAITS.map((name) => [name, model.get(name)]));
+  let view = null;
+  const save = bindModel(model, BE_TRAITS, followModel, stop.signal);
+  const read = () => readTraits(model, BE_TRAITS);
   const tileIndex = () => Math.floor(model.get("selected") / view.way.block);
   const ownScales = () => view.tiles.map(({ code }) => Number(code));
   const ownCodes = () => view.cells.map(({ code }) => Number(code));
 
   function update(change, said = "") {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
+    save(change);
     local.wrong = null;
     draw();
     local.message = typeof said === "function" ? said() : said;
@@ -130,7 +129,6 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (writing) return;
     Object.assign(local, { message: "Set from Python.", wrong: null });
     draw();
     setText(message, local.message);
@@ -140,11 +138,7 @@ function render({ model, el }) {
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-be" }, controls, verdict, grid, message, h("div", { class: "mp-be-parts" }, value, scale), table, status)));
   draw();
   setText(message, local.message);
-  for (const name of BE_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of BE_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

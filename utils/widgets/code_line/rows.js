@@ -9,7 +9,7 @@ const CL_MARKS = { normal: [0.62, 0.9], power: [0.4, 0.9], subnormal: [0.62, 0.9
 const MOST_VALUE_LABELS = 40;
 const clPercent = (place) => `${(100 * place).toFixed(3)}%`;
 
-function clSvg(h, name, classes) {
+function clSvg(name, classes) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   for (const [key, value] of Object.entries({ class: name, viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" })) svg.setAttribute(key, value);
   const paths = classes.map((one) => {
@@ -35,7 +35,7 @@ export function codeRow(h, fmt, actions) {
   const values = codes.map((code) => valueOfCode(code, fmt));
   const marks = codes.map((code) => markOf(code, fmt));
   const names = Object.keys(CL_MARKS);
-  const { svg, paths } = clSvg(h, "mp-cl-marks", names.map((name) => `mp-cl-${name}`));
+  const { svg, paths } = clSvg("mp-cl-marks", names.map((name) => `mp-cl-${name}`));
   const dot = h("span", { class: "mp-cl-dot" });
   const labels = h("span", { class: "mp-cl-values" });
   const [left, right] = [-1, 1].map((side) => h("span", { class: "mp-cl-end" }, endText(h, fmt, side)));
@@ -43,7 +43,7 @@ export function codeRow(h, fmt, actions) {
   const strip = h("div", { class: "mp-cl-strip", role: "slider", tabindex: "0", "aria-label": `Codes of ${fmt.label}, in the order of their values`,
     "aria-valuemin": "0", "aria-valuemax": String(codes.length - 1), on: { keydown, pointermove, pointerleave, click } }, left, plot, right);
   const stored = h("span", { class: "mp-cl-stored" });
-  const link = clSvg(h, "mp-cl-link", ["mp-cl-way"]);
+  const link = clSvg("mp-cl-link", ["mp-cl-way"]);
   let places = [];
   let index = 0;
 

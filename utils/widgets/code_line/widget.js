@@ -7,6 +7,7 @@ import { errorText, fateOf } from "../shared/numbers/format_fate.js";
 import { FORMATS } from "../shared/numbers/formats.js";
 import { bitsPanel } from "../shared/page/bit_buttons.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 import { formulaPieces } from "../shared/words/code_words.js";
 import { codeAxis } from "./places.js";
 import { codeAxisPanel, codeRow } from "./rows.js";
@@ -61,13 +62,10 @@ function render({ model, el }) {
   const lines = h("div", { class: "mp-cl-lines" });
   const known = Object.values(FORMATS).filter(({ bits }) => bits <= CL_MOST_BITS);
   let rows = [];
-  let writing = false;
+  const save = bindModel(model, CL_TRAITS, followModel, stop.signal);
 
   function store(change) {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
+    save(change);
     draw();
   }
 
@@ -149,7 +147,6 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (writing) return;
     state.preview = null;
     draw();
   }
@@ -160,11 +157,7 @@ function render({ model, el }) {
     h("p", { class: "mp-cl-hint" }, "Point at a mark, or click it. Flip the bits below. ", h("span", { class: "mp-cl-keys" }, "Keys on a line: ← → to the next code, Page up and Page down by a binade.")),
     lines, keyOfMarks(h), reading.node, status)));
   draw();
-  for (const name of CL_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of CL_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 // The exponent of the gap at a number; at what is not finite that of the largest value.

@@ -34,7 +34,7 @@ function pairwiseSum(v) {
 const dotOf = (u, v) => pairwiseSum(u.map((x, i) => x * v[i]));
 const normOf = (v) => Math.sqrt(dotOf(v, v));
 
-function byFactors(a, factors, r) {
+function byFactors(_a, factors, r) {
   return [solvedBy(factors, r), 1];
 }
 

@@ -2,6 +2,7 @@
 
 import { choiceButtons, valueSlider } from "../shared/page/choice_controls.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, dragActions, readTraits } from "../shared/page/model.js";
 import { errorPlot, mapPlot } from "./plot.js";
 import { conditionRefined, conditionSystem } from "./refined.js";
 import {
@@ -71,23 +72,10 @@ function render({ model, el }) {
   const h = elements(stop.signal);
   const facts = model.get("facts");
   const solver = conditionSolver(facts);
-  let [writing, timer, view] = [false, 0, null];
+  let [timer, view] = [0, null];
+  const save = bindModel(model, CN_TRAITS, draw, stop.signal);
 
-  const actions = {
-    speak: () => setText(status, verdict.textContent),
-    drag(change) {
-      if (Object.entries(change).every(([name, value]) => model.get(name) === value)) return;
-      writing = true;
-      for (const [name, value] of Object.entries(change)) model.set(name, value);
-      model.save_changes();
-      writing = false;
-      draw();
-    },
-    set(change) {
-      actions.drag(change);
-      actions.speak();
-    },
-  };
+  const actions = dragActions({ model, save, draw, speak: () => setText(status, verdict.textContent) });
 
   // The systems of all conditions, a few at a time.
   function computeMap() {
@@ -103,7 +91,7 @@ function render({ model, el }) {
   const [controls, errors, table, map] = [conditionControls, errorPlot, factorTable, mapPlot].map((part) => part(h, actions));
 
   function draw() {
-    const state = { ...Object.fromEntries(CN_TRAITS.map((name) => [name, model.get(name)])), size: facts.size };
+    const state = { ...readTraits(model, CN_TRAITS), size: facts.size };
     const all = Object.fromEntries(Object.keys(CN_LABELS).map((factors) => [factors, solver.found({ ...state, factors })]));
     const isSame = view && ["factors", "residual", "correction"].every((name) => view.state[name] === state[name]);
     view = { state, all, known: (condition, factors) => solver.known({ ...state, condition, factors }) };
@@ -115,10 +103,6 @@ function render({ model, el }) {
     computeMap();
   }
 
-  function followModel() {
-    if (!writing) draw();
-  }
-
   const key = (name, words) => h("span", {}, h("span", { class: `mp-cn-key-sample mp-cn-${name}-sample`, "aria-hidden": "true" }), words);
   el.classList.add("mp-widget", "mp-condition");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-cn" }, controls.node, table.node,
@@ -127,11 +111,9 @@ function render({ model, el }) {
     verdict, h("p", { class: "mp-cn-title" }, "Solves until the backward error is at the goal"), map.node,
     h("p", { class: "mp-plot-key" }, key("wall", "the first condition at which it fails")), status)));
   draw();
-  for (const name of CN_TRAITS) model.on(`change:${name}`, followModel);
   return () => {
     clearTimeout(timer);
     stop.abort();
-    for (const name of CN_TRAITS) model.off(`change:${name}`, followModel);
   };
 }
 

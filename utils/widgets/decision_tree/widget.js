@@ -2,6 +2,7 @@
 // The facts come from facts.py as the trait `facts`.
 
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, readTraits } from "../shared/page/model.js";
 import { ANSWER, bytesText, GIGABYTE, parseMemory, parseWhole, roomOf, STALE } from "../shared/words/amounts.js";
 import { dtDecide } from "./decide.js";
 import { dtPath, dtVerdict } from "./words.js";
@@ -123,10 +124,10 @@ function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
   const facts = model.get("facts");
-  const read = () => Object.fromEntries(DT_TRAITS.map((name) => [name, model.get(name)]));
+  const read = () => readTraits(model, DT_TRAITS);
   const status = h("p", { class: "mp-unseen", role: "status" });
   const answer = h("div", { role: "group", "aria-label": ANSWER.fresh });
-  let writing = false;
+  const save = bindModel(model, DT_TRAITS, draw, stop.signal);
   const actions = {
     stale(on) {
       answer.toggleAttribute("data-stale", on);
@@ -135,10 +136,7 @@ function render({ model, el }) {
     },
     set(change) {
       const other = change.task === "generate" && facts.architectures[model.get("model")].family === "distilbert" ? { model: "GPT-2" } : {};
-      writing = true;
-      for (const [name, value] of Object.entries({ ...other, ...change })) model.set(name, value);
-      model.save_changes();
-      writing = false;
+      save({ ...other, ...change });
       setText(status, draw());
     },
   };
@@ -157,19 +155,11 @@ function render({ model, el }) {
     return result.draw(state);
   }
 
-  function followModel() {
-    if (!writing) draw();
-  }
-
   answer.append(result.node, looks.node);
   el.classList.add("mp-widget", "mp-decision-tree");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-dt" }, tasks.node, form.node, answer, status)));
   draw();
-  for (const name of DT_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of DT_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

@@ -1,6 +1,7 @@
 // DotProduct: K exact products are added in a narrow register. The state, its changes, and the run over k.
 
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, readTraits } from "../shared/page/model.js";
 import { placesOf, placesOfProducts } from "./bits.js";
 import { laneControls, productControls, stallPlace, walkControls } from "./controls.js";
 import { bitsPanel, sumTable } from "./panels.js";
@@ -29,20 +30,14 @@ const sameLane = (one, other) => ["adder", "block", "promote"].every((name) => o
 function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
-  let [now, job, frame, timer, writing] = [null, null, 0, 0, false];
+  let [now, job, frame, timer] = [null, null, 0, 0];
+  const store = bindModel(model, DOT_TRAITS, followModel, stop.signal);
   let [typed, wrong] = ["", ""];
 
-  const read = () => Object.fromEntries(DOT_TRAITS.map((name) => [name, model.get(name)]));
+  const read = () => readTraits(model, DOT_TRAITS);
   const isCalm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
   const last = () => model.get("products");
   const snapped = (k) => (k >= last() ? last() : Math.max(Math.round(k / now.step), 0) * now.step);
-
-  function store(change) {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
-  }
 
   function halt() {
     cancelAnimationFrame(frame);
@@ -162,7 +157,6 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (writing) return;
     halt();
     [typed, wrong] = ["", ""];
     draw();
@@ -173,12 +167,10 @@ function render({ model, el }) {
     form.node, message, lanes.node, walk.node, picture.node, table.node,
     h("div", { class: "mp-dot-plots" }, plots.map((plot) => plot.node)), status)));
   draw();
-  for (const name of DOT_TRAITS) model.on(`change:${name}`, followModel);
   return () => {
     halt();
     clearTimeout(timer);
     stop.abort();
-    for (const name of DOT_TRAITS) model.off(`change:${name}`, followModel);
   };
 }
 

@@ -1,6 +1,7 @@
 // DragOutlier: one outlier in a tensor of normal values, and what it costs all others under each format and scale.
 
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, dragActions, readTraits } from "../shared/page/model.js";
 import { OUTLIER_CASES, OUTLIER_COLUMNS, OUTLIER_ROWS, outlierLosses, OUTLIERS, outlierTensor } from "./errors.js";
 import { curvesPlot, nearestOutlier, valuesPlot } from "./plot.js";
 import {
@@ -45,27 +46,10 @@ function render({ model, el }) {
   const x = outlierTensor();
   const lossOf = outlierLosses(x);
   const curves = new Map();
-  let [writing, timer, view] = [false, 0, null];
+  let [timer, view] = [0, null];
+  const save = bindModel(model, DO_TRAITS, draw, stop.signal);
 
-  function store(change) {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
-  }
-
-  const actions = {
-    speak: () => setText(status, verdict.textContent),
-    drag(change) {
-      if (Object.entries(change).every(([name, value]) => model.get(name) === value)) return;
-      store(change);
-      draw();
-    },
-    set(change) {
-      actions.drag(change);
-      actions.speak();
-    },
-  };
+  const actions = dragActions({ model, save, draw, speak: () => setText(status, verdict.textContent) });
 
   // All curves, a few points at a time: the points of a case, then the next case; first the one that is looked at.
   const isFirst = ([format, scaling]) => Number(format === model.get("format") && scaling === model.get("scaling"));
@@ -90,7 +74,7 @@ function render({ model, el }) {
   const [values, table, plot] = [valuesPlot(h, actions, x), lossTable(h, actions), curvesPlot(h, actions)];
 
   function draw() {
-    const state = Object.fromEntries(DO_TRAITS.map((name) => [name, model.get(name)]));
+    const state = readTraits(model, DO_TRAITS);
     const losses = Object.fromEntries(Object.entries(OUTLIER_CASES).map(([format, scalings]) => [format, Object.fromEntries(scalings.map((scaling) => [scaling, lossOf(format, scaling, state.outlier)]))]));
     const isSame = view && view.state.format === state.format && view.state.scaling === state.scaling;
     view = { state, losses, curves, loss: losses[state.format][state.scaling], quiet: lossOf(state.format, state.scaling, 0) };
@@ -104,10 +88,6 @@ function render({ model, el }) {
     plot.mark(view);
   }
 
-  function followModel() {
-    if (!writing) draw();
-  }
-
   el.classList.add("mp-widget", "mp-drag-outlier");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-do" },
     h("p", { class: "mp-do-title" }, `${OUTLIER_ROWS} × ${OUTLIER_COLUMNS.toLocaleString("en")} normal values by their size, and one outlier`),
@@ -115,11 +95,9 @@ function render({ model, el }) {
     h("p", { class: "mp-do-title" }, "Error of the rest against the outlier"), plot.node, status)));
   draw();
   timer = setTimeout(computeCurves);
-  for (const name of DO_TRAITS) model.on(`change:${name}`, followModel);
   return () => {
     clearTimeout(timer);
     stop.abort();
-    for (const name of DO_TRAITS) model.off(`change:${name}`, followModel);
   };
 }
 

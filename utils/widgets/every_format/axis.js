@@ -48,8 +48,6 @@ export function standOf(number) {
   return number.num === 0n ? { at: "zero", place: 0 } : { at: "finite", place: axisPlace(log2Of(number)) };
 }
 
-const percentPlace = (place) => `${(100 * place).toFixed(3)}%`;
-
 /** The left of a place inside the axis, whose two gutters (--gutter) are for zero and infinity. */
 export function leftOf({ at, place }) {
   if (at === "zero") return "calc(var(--gutter) / 2)";

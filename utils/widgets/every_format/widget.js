@@ -5,6 +5,7 @@ import { fateOf, fatesInShort, isPowerOfTwo, log2Of } from "../shared/numbers/fo
 import { FORMATS } from "../shared/numbers/formats.js";
 import { decimalDigits, digitsText, NumberTextError, parseNumber, superscript } from "../shared/numbers/number_text.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 import { AXIS_STOPS, axisPower, standOf } from "./axis.js";
 import { rowsPanel } from "./rows.js";
 
@@ -31,7 +32,7 @@ export function shiftedText(base, number, shift) {
 }
 
 // A preset as it is printed: 2⁻²⁴ for 2^-24, and a true minus.
-const presetText = (value) => value.replace(/\^(-?\d+)/, (all, power) => superscript(power)).replace(/-/g, "−");
+const presetText = (value) => value.replace(/\^(-?\d+)/, (_, power) => superscript(power)).replace(/-/g, "−");
 
 function slidePanel(h, actions) {
   const last = AXIS_STOPS.length - 1;
@@ -119,7 +120,7 @@ function render({ model, el }) {
   const formats = model.get("formats").map((name) => FORMATS[name]);
   // `text` stands in the field and may be unfinished; `number` is the last one read; `base` and `shift` make it.
   const state = { text: "", base: "1", root: finite(0, 1n), shift: 0, number: finite(0, 1n), message: "", still: false };
-  let writing = false;
+  const save = bindModel(model, EF_TRAITS, followModel, stop.signal);
 
   function accept(text, number, origin = { base: text.trim(), root: number, shift: 0 }) {
     Object.assign(state, origin, { text, number, message: "" });
@@ -127,10 +128,7 @@ function render({ model, el }) {
   }
 
   function store(change) {
-    writing = true;
-    for (const [name, setting] of Object.entries(change)) model.set(name, setting);
-    model.save_changes();
-    writing = false;
+    save(change);
     draw();
   }
 
@@ -218,7 +216,6 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (writing) return;
     const text = model.get("value");
     const number = parseNumber(text);
     Object.assign(state, { text, number, base: text.trim(), root: number, shift: 0, message: "" });
@@ -229,11 +226,7 @@ function render({ model, el }) {
   followModel();
   el.classList.add("mp-widget", "mp-every-format");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-ef" }, value, choices, h("p", { class: "mp-ef-note" }, SATURATE_NOTE), rows, keyPanel(h), status)));
-  for (const name of EF_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of EF_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

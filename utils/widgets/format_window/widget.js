@@ -5,7 +5,9 @@ import {
   ALL_LAYERS, countFates, fatesText, largestShift, mergedBinades, MOST_LOG2_SCALE, recordedBinades,
 } from "../shared/numbers/binades.js";
 import { FORMATS } from "../shared/numbers/formats.js";
+import { dragged } from "../shared/page/drag.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 import {
   axisOfBinades, binadeAxis, binadeBars, fateShares, inPercent, layerPicker, recordedSource, shortShare, windowEdges,
 } from "../shared/plot/binades_plot.js";
@@ -37,10 +39,8 @@ function windowStage(h, actions) {
   const axis = binadeAxis(h);
   const tab = h("span", { class: "mp-fw-tab", "aria-hidden": "true" });
   const handle = h("div", { class: "mp-fw-window", role: "slider", tabindex: "0", "aria-valuemin": -MOST_LOG2_SCALE, "aria-valuemax": MOST_LOG2_SCALE, on: { keydown } });
-  const node = h("div", { class: "mp-fw-stage", on: { pointerdown, pointermove, pointerup: release, pointercancel: release } }, tab, bars.node, handle, axis.node);
-  let drag = null;
-  let span = 1;
-  let shift = 0;
+  const node = h("div", { class: "mp-fw-stage", on: dragged({ start, move, end }) }, tab, bars.node, handle, axis.node);
+  let [span, shift, from] = [1, 0, 0];
 
   // The window moves as the arrow points: to the left for a larger scale.
   function keydown(event) {
@@ -50,28 +50,20 @@ function windowStage(h, actions) {
     actions.move(shift - ways[event.key]);
   }
 
-  function pointerdown(event) {
-    if (event.button !== 0 || drag) return;
-    drag = { id: event.pointerId, x: event.clientX, shift };
-    node.setPointerCapture(event.pointerId);
+  function start() {
+    from = shift;
     handle.focus({ preventScroll: true });
-    event.preventDefault(); // no selection of text
     node.classList.add("mp-fw-dragging");
   }
 
-  function pointermove(event) {
-    if (event.pointerId !== drag?.id) return;
-    const binades = ((event.clientX - drag.x) * span) / node.clientWidth;
-    const next = clampShift(drag.shift - Math.round(binades));
+  function move(pixels) {
+    const next = clampShift(from - Math.round((pixels * span) / node.clientWidth));
     if (next !== shift) actions.drag(next);
   }
 
-  function release(event) {
-    if (event.pointerId !== drag?.id) return;
-    const moved = drag.shift !== shift;
-    drag = null;
+  function end() {
     node.classList.remove("mp-fw-dragging");
-    if (moved) actions.dragEnd();
+    if (from !== shift) actions.dragEnd();
   }
 
   return {
@@ -168,14 +160,8 @@ function render({ model, el }) {
   const h = elements(stop.signal);
   const status = h("p", { class: "mp-unseen", role: "status" });
   const state = { note: "" };
-  let [parts, sentence, writing] = [[], null, false];
-
-  function store(change) {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
-  }
+  let [parts, sentence] = [[], null];
+  const store = bindModel(model, FW_TRAITS, (trait) => (trait === "recorded" ? build() : draw()), stop.signal);
 
   function update(change, { keep = true, speak = true } = {}) {
     state.note = change.note ?? "";
@@ -243,23 +229,9 @@ function render({ model, el }) {
     draw();
   }
 
-  function followModel() {
-    if (!writing) draw();
-  }
-
-  function followRecord() {
-    if (!writing) build();
-  }
-
   el.classList.add("mp-widget", "mp-format-window");
   build();
-  model.on("change:recorded", followRecord);
-  for (const name of FW_TRAITS.slice(1)) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    model.off("change:recorded", followRecord);
-    for (const name of FW_TRAITS.slice(1)) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

@@ -2,6 +2,7 @@
 
 import { choiceButtons, valueSlider } from "../shared/page/choice_controls.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, dragActions, readTraits } from "../shared/page/model.js";
 import {
   GO_COUNT, goBits, GROUP_BITS, groupedRow, GROUPS, groupWeights, heightOf, outlierSizes, rowWith,
 } from "./codes.js";
@@ -66,30 +67,16 @@ function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
   const generated = groupWeights();
-  let writing = false;
+  const save = bindModel(model, GO_TRAITS, draw, stop.signal);
 
-  const actions = {
-    speak: () => setText(status, verdict.textContent),
-    drag(change) {
-      if (Object.entries(change).every(([name, value]) => model.get(name) === value)) return;
-      writing = true;
-      for (const [name, value] of Object.entries(change)) model.set(name, value);
-      model.save_changes();
-      writing = false;
-      draw();
-    },
-    set(change) {
-      actions.drag(change);
-      actions.speak();
-    },
-  };
+  const actions = dragActions({ model, save, draw, speak: () => setText(status, verdict.textContent) });
 
   const [verdict, status] = [h("p", { class: "mp-verdict mp-go-verdict" }), h("p", { class: "mp-unseen", role: "status" })];
   const parts = [groupControls, rowPlot, groupTable, pricePlot].map((part) => part(h, actions));
   const [controls, picture, table, prices] = parts;
 
   function draw() {
-    const state = Object.fromEntries(GO_TRAITS.map((name) => [name, model.get(name)]));
+    const state = readTraits(model, GO_TRAITS);
     const weights = state.weights.length ? Float32Array.from(state.weights) : generated;
     const row = rowWith(weights, state.outlier, state.place);
     const height = heightOf(weights);
@@ -102,10 +89,6 @@ function render({ model, el }) {
     for (const part of parts) part.draw(now);
   }
 
-  function followModel() {
-    if (!writing) draw();
-  }
-
   const key = (name, words) => h("span", {}, h("span", { class: `mp-go-sample mp-go-${name}-sample`, "aria-hidden": "true" }), words);
   el.classList.add("mp-widget", "mp-group-outlier");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-go" }, controls.node[0],
@@ -114,11 +97,7 @@ function render({ model, el }) {
     controls.node[1], verdict, table.node, h("p", { class: "mp-go-title" }, "Error of the rest against bits per weight"), prices.node,
     h("p", { class: "mp-plot-key" }, key("solid", "symmetric"), key("dashed", "asymmetric"), h("span", {}, "Each point is a group size, the row at the left, 8 at the right.")), status)));
   draw();
-  for (const name of GO_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of GO_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

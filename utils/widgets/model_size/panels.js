@@ -120,7 +120,7 @@ export function sizeLedger(h, { items }) {
   const heads = ["what", "bytes", "per parameter"].map((text) => h("th", { scope: "col" }, text));
   return {
     node: h("table", { class: "mp-table" }, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, Object.values(rows).map(({ node }) => node))),
-    draw(plan, { ledger, total }) {
+    draw(_plan, { ledger, total }) {
       for (const [item, { bytes, each, node }] of Object.entries(rows)) {
         const size = item === "total" ? total : Number(ledger[item]);
         setText(bytes, size === 0 ? "none" : bytesText(size));

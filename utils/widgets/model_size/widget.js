@@ -3,6 +3,7 @@
 
 import { MS_MOST, msLedger, sizesFault } from "../shared/cost/training_bytes.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, readTraits } from "../shared/page/model.js";
 import { ANSWER, roomOf } from "../shared/words/amounts.js";
 import { savingList, sizeBar, sizeFields, sizeLedger } from "./panels.js";
 import { MS_CHANGES, msFits, msSentence, msVerdict } from "./words.js";
@@ -42,15 +43,16 @@ function render({ model, el }) {
   const h = elements(stop.signal);
   const facts = model.get("facts");
   const read = () => {
-    const plan = Object.fromEntries(MS_TRAITS.map((name) => [name, model.get(name)]));
+    const plan = readTraits(model, MS_TRAITS);
     return plan.model ? { ...plan, sizes: facts.architectures[plan.model] } : plan;
   };
-  const first = Object.fromEntries(MS_TRAITS.map((name) => [name, model.get(name)]));
+  const first = readTraits(model, MS_TRAITS);
   const status = h("p", { class: "mp-unseen", role: "status" });
   const verdict = h("p", { class: "mp-verdict mp-ms-verdict" });
   const sentence = h("p", { class: "mp-ms-sentence" });
   const result = h("div", { class: "mp-ms-result", role: "group", "aria-label": ANSWER.fresh });
-  let [shown, writing] = [null, false];
+  let shown = null;
+  const save = bindModel(model, MS_TRAITS, draw, stop.signal);
 
   const actions = {
     room: (plan) => roomOf(facts, plan),
@@ -60,10 +62,7 @@ function render({ model, el }) {
       if (on) setText(status, ""); // the next answer is said even if it is the same
     },
     set(change) {
-      writing = true;
-      for (const [name, value] of Object.entries("card" in change ? { memory: 0, ...change } : change)) model.set(name, value);
-      model.save_changes();
-      writing = false;
+      save("card" in change ? { memory: 0, ...change } : change);
       draw();
       setText(status, `${verdict.textContent} ${sentence.textContent}`);
     },
@@ -99,19 +98,11 @@ function render({ model, el }) {
     actions.stale(false);
   }
 
-  function followModel() {
-    if (!writing) draw();
-  }
-
   result.append(verdict, bar.node, sentence, h("div", { class: "mp-ms-columns" }, table.node, changes.node));
   el.classList.add("mp-widget", "mp-model-size");
   el.replaceChildren(h("div", { class: "mp-panel" }, form.node, result, h("p", { class: "mp-ms-source" }, facts.left_out), status));
   draw();
-  for (const name of MS_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of MS_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

@@ -5,6 +5,7 @@ import { finite } from "../shared/numbers/codec.js";
 import { FORMATS } from "../shared/numbers/formats.js";
 import { NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 import { compareNumbers, firstPlace, lastPlace, resultsOf, rollResults } from "./grid.js";
 import { captionPanel, DRAWS, factsPanel, lessonPanel, linePickers, rulesTable, viewButtons } from "./panels.js";
 import { stagePanel } from "./picture.js";
@@ -43,17 +44,12 @@ function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
   const state = { ...readLine(model), message: "", wrong: false, withoutSubnormals: false, sample: null };
-  let writing = false;
+  const save = bindModel(model, LINE_KEYS, followModel, stop.signal);
 
-  function store() {
-    writing = true;
-    for (const [key, value] of Object.entries({
-      format: state.fmt.name, x: state.typed, low: exactText(state.view.low), high: exactText(state.view.high),
-      rounding: state.rule, saturate: state.saturate,
-    })) model.set(key, value);
-    model.save_changes();
-    writing = false;
-  }
+  const store = () => save({
+    format: state.fmt.name, x: state.typed, low: exactText(state.view.low), high: exactText(state.view.high),
+    rounding: state.rule, saturate: state.saturate,
+  });
 
   // A change of state; `line`: the picture changes too, not x alone. `said`: what the live region says of it.
   function update(change, { line = false, said = null, keep = true } = {}) {
@@ -179,7 +175,6 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (writing) return;
     Object.assign(state, readLine(model), { message: "", wrong: false, sample: null });
     draw({ line: true });
   }
@@ -192,11 +187,9 @@ function render({ model, el }) {
   draw({ line: true });
   const watcher = new ResizeObserver(() => stage.resize() && draw({ line: true }));
   watcher.observe(stage.node);
-  for (const key of LINE_KEYS) model.on(`change:${key}`, followModel);
   return () => {
     stop.abort();
     watcher.disconnect();
-    for (const key of LINE_KEYS) model.off(`change:${key}`, followModel);
   };
 }
 

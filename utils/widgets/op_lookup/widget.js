@@ -1,6 +1,7 @@
 // OpLookup: a table of operations with a search field and a filter. The rows come from __init__.py as the trait `rows`.
 
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 
 const OL_MARKS = { narrow: "↓", wide: "↑", promote: "⇡", follows: "=", error: "×" };
 const OL_DIFFERS = "differs";
@@ -97,6 +98,7 @@ function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
   const [rows, heads] = [model.get("rows"), model.get("heads")];
+  const save = bindModel(model, ["query", "rule"], draw, stop.signal);
   const rules = Object.fromEntries(model.get("rules").map((rule) => [rule.name, rule]));
   const names = rows.map(({ name }) => name);
   const field = h("input", { class: "mp-input", type: "search", spellcheck: "false", autocomplete: "off", autocapitalize: "off", on: { input: () => set({ query: field.value }) } });
@@ -105,8 +107,7 @@ function render({ model, el }) {
   const found = h("p", { class: "mp-ol-found", role: "status" });
 
   function set(change) {
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
+    save(change);
     draw();
   }
 
@@ -124,11 +125,7 @@ function render({ model, el }) {
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-ol" },
     h("label", { class: "mp-field" }, h("span", {}, "Find an operation, such as softmax, nn.LayerNorm or F.mse_loss"), field), filter.node, found, table.node)));
   draw();
-  for (const name of ["query", "rule"]) model.on(`change:${name}`, draw);
-  return () => {
-    stop.abort();
-    for (const name of ["query", "rule"]) model.off(`change:${name}`, draw);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

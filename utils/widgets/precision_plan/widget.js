@@ -3,6 +3,7 @@
 
 import { roofOf } from "../shared/cost/roof.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, readTraits } from "../shared/page/model.js";
 import { ANSWER } from "../shared/words/amounts.js";
 import { planVerdict, planView, PP_MOST } from "./numbers.js";
 import { blockStrip, callPanel, kindTable, planBars, planFields } from "./panels.js";
@@ -17,8 +18,8 @@ function render({ model, el }) {
   const status = h("p", { class: "mp-unseen", role: "status" });
   const result = h("div", { class: "mp-pp-result", role: "group", "aria-label": ANSWER.fresh });
   const source = h("p", { class: "mp-pp-source" });
-  let writing = false;
-  const read = () => Object.fromEntries(PP_TRAITS.map((name) => [name, model.get(name)]));
+  const save = bindModel(model, PP_TRAITS, draw, stop.signal);
+  const read = () => readTraits(model, PP_TRAITS);
   const headsOf = (name) => facts.models[name].kinds.filter(({ block }) => !block).map((kind) => kind.name);
   // What can be left out, in the order of the call: kinds as they follow each other, then blocks.
   const namesOf = (name) => {
@@ -28,10 +29,7 @@ function render({ model, el }) {
   const ordered = (names) => namesOf(model.get("model")).filter((name) => names.includes(name));
 
   function store(change) {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
+    save(change);
     draw();
     setText(status, verdict.textContent);
   }
@@ -76,19 +74,11 @@ function render({ model, el }) {
     actions.stale(false);
   }
 
-  function followModel() {
-    if (!writing) draw();
-  }
-
   result.append(verdict, bars.node, kinds.node, strip.node, call.node);
   el.classList.add("mp-widget", "mp-precision-plan");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-pp" }, form.node, result, source, status)));
   draw();
-  for (const name of PP_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of PP_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

@@ -1,6 +1,7 @@
 // Quiz: one or several questions of utils/questions.py. What is said to an answer: judge.js; the kinds: beside it.
 
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 import { forgetProgress, readProgress, writeProgress } from "../shared/page/progress.js";
 import { choiceItem } from "./choice.js";
 import { textNodes } from "./judge.js";
@@ -42,11 +43,8 @@ function render({ model, el }) {
 
   el.classList.add("mp-widget", "mp-quiz");
   fill();
-  model.on("change:questions", fill);
-  return () => {
-    stop.abort();
-    model.off("change:questions", fill);
-  };
+  bindModel(model, ["questions"], fill, stop.signal);
+  return () => stop.abort();
 }
 
 export default { render };

@@ -2,6 +2,7 @@
 
 import { waysOf } from "../shared/cost/recipe_ways.js";
 import { copyText, elements, setText } from "../shared/page/elements.js";
+import { bindModel, readTraits } from "../shared/page/model.js";
 import {
   ANSWER, bytesText, COMMA, countText, GIGABYTE, parseMemory, readNumber, roomOf, STALE,
 } from "../shared/words/amounts.js";
@@ -173,7 +174,7 @@ function code(h) {
   }
   return {
     node: h("div", {}, h("div", { class: "mp-rp-code-head" }, h("h3", {}, "In torch"), copy), h("pre", { tabindex: "0", role: "region", "aria-label": "Lines of torch" }, text)),
-    draw(state, advice) {
+    draw(_state, advice) {
       setText(text, advice.code);
       setText(copy, "Copy");
     },
@@ -185,7 +186,8 @@ function render({ model, el }) {
   const h = elements(stop.signal);
   const facts = model.get("facts");
   const names = ["card", "task", "parameters", "memory"];
-  const read = () => Object.fromEntries(names.map((name) => [name, model.get(name)]));
+  const save = bindModel(model, names, draw, stop.signal);
+  const read = () => readTraits(model, names);
   const status = h("p", { class: "mp-unseen", role: "status" });
   const result = h("div", { class: "mp-rp-result", role: "group", "aria-label": ANSWER.fresh });
   const actions = {
@@ -195,8 +197,7 @@ function render({ model, el }) {
       if (on) setText(status, ""); // the next answer is said even if it is the same
     },
     set(change) {
-      for (const [name, value] of Object.entries(change)) model.set(name, value);
-      model.save_changes();
+      save(change);
       draw();
       const state = read();
       const advice = advise(facts, state);
@@ -218,11 +219,7 @@ function render({ model, el }) {
   const source = h("p", { class: "mp-rp-source" }, facts.source);
   el.replaceChildren(h("div", { class: "mp-panel" }, form, result, source, status));
   draw();
-  for (const name of names) model.on(`change:${name}`, draw);
-  return () => {
-    stop.abort();
-    for (const name of names) model.off(`change:${name}`, draw);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

@@ -5,6 +5,7 @@ import { ALL_LAYERS, fatesText, recordedBinades } from "../shared/numbers/binade
 import { FORMATS } from "../shared/numbers/formats.js";
 import { NumberTextError } from "../shared/numbers/number_text.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, readTraits } from "../shared/page/model.js";
 import {
   axisOfBinades, binadeAxis, binadeBars, fateShares, inPercent, layerPicker, recordedSource,
 } from "../shared/plot/binades_plot.js";
@@ -128,15 +129,9 @@ function render({ model, el }) {
   const h = elements(stop.signal);
   const status = h("p", { class: "mp-unseen", role: "status" });
   const state = { typed: {}, wrong: "", message: "" };
-  let [panels, stairs, stepInput, writing] = [[], null, null, false];
+  let [panels, stairs, stepInput] = [[], null, null];
+  const store = bindModel(model, SC_TRAITS, followModel, stop.signal);
   let [verdict, sentence, summary, title, stepText] = [];
-
-  function store(change) {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
-  }
 
   function update(change, { speak = true, replay = false } = {}) {
     store(change);
@@ -182,7 +177,7 @@ function render({ model, el }) {
   // The runs of the scaler: what changes with the settings, not with the step.
   function run() {
     const [trace, amaxes] = [model.get("trace"), model.get("amaxes")];
-    const settings = Object.fromEntries(SC_SETTINGS.map((name) => [name, model.get(name)]));
+    const settings = readTraits(model, SC_SETTINGS);
     for (const name of SC_SETTINGS) if (state.wrong !== name) state.typed[name] = settingText(name, settings[name]);
     const recordedRun = trace ? recordedScaler(trace) : null;
     const simulated = amaxes ? replayScaler(amaxes, settings) : null;
@@ -244,18 +239,13 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (writing) return;
     Object.assign(state, { wrong: "", message: "" });
     build();
   }
 
   el.classList.add("mp-widget", "mp-scale-cockpit");
   build();
-  for (const name of SC_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of SC_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 // The largest gradient known of a step: the list's, and where the step was watched also what was seen of any kind.

@@ -1,6 +1,7 @@
 // The parts of ScaleExplorer: what the scale does to the histogram, the error against the scale, the numbers.
 
 import { largestOf } from "../shared/numbers/scaling.js";
+import { dragged } from "../shared/page/drag.js";
 import { setText } from "../shared/page/elements.js";
 import { binadeAxis, binadeBars } from "../shared/plot/binades_plot.js";
 import { powerTicks, sharePath, stretchedPlot } from "../shared/plot/stretched_plot.js";
@@ -13,29 +14,6 @@ const SE_SAMPLES = { zero: "zero", subnormal: "subnormal", normal: "normal", pas
 const DB_STEP = 10;
 const sePercent = (share) => `${(100 * share).toFixed(3)}%`;
 
-/** Listeners that drag on a node: start(), move(pixels from there), end(). */
-function dragged(node, { start, move, end }) {
-  let drag = null;
-  const release = (event) => {
-    if (event.pointerId !== drag?.id) return;
-    drag = null;
-    end();
-  };
-  return {
-    pointerdown(event) {
-      if (event.button !== 0 || drag) return;
-      drag = { id: event.pointerId, x: event.clientX };
-      node().setPointerCapture(event.pointerId);
-      start();
-      event.preventDefault(); // no selection of text
-    },
-    pointermove(event) {
-      if (event.pointerId === drag?.id) move(event.clientX - drag.x);
-    },
-    pointerup: release, pointercancel: release,
-  };
-}
-
 /** The scaled values in the window of the format; they can be dragged, and amax has a flag. */
 export function scaledStage(h, actions) {
   const bars = binadeBars(h, { tall: true });
@@ -43,7 +21,7 @@ export function scaledStage(h, actions) {
   const flag = h("span", { class: "mp-se-flag" });
   const pole = h("span", { class: "mp-se-pole" });
   let [span, from] = [1, 0];
-  const node = h("div", { class: "mp-se-stage", "aria-hidden": "true", on: dragged(() => node, {
+  const node = h("div", { class: "mp-se-stage", "aria-hidden": "true", on: dragged({
     start: () => { from = actions.power(); }, move: (pixels) => actions.drag(from + (pixels * span) / node.clientWidth), end: () => actions.dragEnd(),
   }) }, flag, bars.node, pole, axis.node);
   const overflow = bars.node.querySelector(".mp-bw-overflow-word > span");

@@ -3,6 +3,7 @@
 
 import { FORMATS } from "../shared/numbers/formats.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 import { curvePanel, endCounts, scaledStage, wayTable } from "./panels.js";
 import { carryValues, formatScale, SE_MOST_LOG2_SCALE, sqnrCurve } from "./scales.js";
 import { numberInShort, scaleSentence } from "./words.js";
@@ -86,13 +87,11 @@ function render({ model, el }) {
   const sentence = h("p", { class: "mp-verdict mp-se-sentence" });
   const source = h("p", { class: "mp-se-source" });
   const state = { dragged: null };
-  let [parts, curve, writing] = [[], { key: null, points: [] }, false];
+  let [parts, curve] = [[], { key: null, points: [] }];
+  const save = bindModel(model, SE_TRAITS, followModel, stop.signal);
 
   function store(change, { speak = true } = {}) {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
+    save(change);
     draw();
     if (speak) setText(status, sentence.textContent);
   }
@@ -150,23 +149,14 @@ function render({ model, el }) {
     draw();
   }
 
-  function followModel() {
-    if (!writing) draw();
-  }
-
-  function followTensors() {
-    if (!writing && model.get("tensor") in model.get("tensors")) build();
+  function followModel(trait) {
+    if (trait !== "tensors") draw();
+    else if (model.get("tensor") in model.get("tensors")) build();
   }
 
   el.classList.add("mp-widget", "mp-scale-explorer");
   build();
-  model.on("change:tensors", followTensors);
-  for (const name of SE_TRAITS.slice(1)) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    model.off("change:tensors", followTensors);
-    for (const name of SE_TRAITS.slice(1)) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

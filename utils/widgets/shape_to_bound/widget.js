@@ -4,6 +4,7 @@
 import { nearestType, recordOf, roofOf, sbCase, typeOf } from "../shared/cost/roof.js";
 import { sbLacks, sbPrediction, sbVerdict } from "../shared/cost/roof_words.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 import { ANSWER } from "../shared/words/amounts.js";
 import { changePanel, placePicker, productPicker, sizeControls, typeTable } from "./panels.js";
 import { matrixPanel, roofPicture, timeBars } from "./picture.js";
@@ -19,7 +20,7 @@ function render({ model, el }) {
   const verdict = h("p", { class: "mp-verdict mp-sb-verdict" });
   const status = h("p", { class: "mp-unseen", role: "status" });
   const result = h("div", { class: "mp-sb-result", role: "group", "aria-label": ANSWER.fresh });
-  let writing = false;
+  const save = bindModel(model, SB_TRAITS, followModel, stop.signal);
 
   function read() {
     const [m, n, k, dtype, device] = SB_TRAITS.map((name) => model.get(name));
@@ -36,10 +37,7 @@ function render({ model, el }) {
     speak: (first = "") => setText(status, `${first}${first && " "}${verdict.textContent} ${prediction.textContent}`),
     show(change) { // while a slider moves nothing is said
       place.say("");
-      writing = true;
-      for (const [name, value] of Object.entries(change)) model.set(name, value);
-      model.save_changes();
-      writing = false;
+      save(change);
       draw();
     },
     set(change) {
@@ -78,7 +76,6 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (writing) return;
     place.say("");
     draw();
   }
@@ -89,11 +86,7 @@ function render({ model, el }) {
     h("div", { class: "mp-sb-places" }, picker.node, place.node), sizes.node, place.types, result, source, status)));
   place.say("");
   draw();
-  for (const name of SB_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of SB_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

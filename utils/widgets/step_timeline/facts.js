@@ -128,7 +128,7 @@ export function stepTensors(plan, key) {
 /** What a block does, and what happens without it: [text, text]. */
 export function blockWords(plan, key) {
   const { weights, compute, isMixed } = STEP_RECIPES[plan.recipe];
-  const { scale, norm, maxNorm, overflow, accumulate, clip, recipe } = plan;
+  const { scale, overflow, accumulate, clip } = plan;
   const S = fewDigits(scale);
   const scaled = usesScaler(plan);
   if (["scale", "unscale", "check", "update"].includes(key) && !scaled) return [noScaler(plan), ""];
@@ -226,7 +226,7 @@ const consequences = {
   no_scale: ({ scale, overflow }) => `Gradients below 2⁻²⁵ ≈ ${fewDigits(2 ** -25)} become 0 in float16; with S = ${fewDigits(scale)} only those below ${fewDigits(2 ** -25 / scale)} would.${overflow ? " And nothing looks for the infinite one: it makes NaN of a weight." : ""}`,
   no_update: ({ scale, clip, overflow }) => `The next ${clip ? "unscale_" : "scaler.step"} raises a RuntimeError: the scaler still waits for update(). S stays ${fewDigits(scale)}${overflow ? ", though a gradient overflowed" : ""}.`,
   no_zero(plan) {
-    const { norm, scale, overflow, recipe } = plan;
+    const { norm, scale, overflow } = plan;
     if (!usesScaler(plan)) return overflow
       ? "The infinity stays in .grad, and infinity plus any gradient is infinite: no later step can be right."
       : `The next gradient is added to this one: if both are alike, the norm is 2 × ${fewDigits(norm)} = ${fewDigits(2 * norm)}, and ${fewDigits(10 * norm)} after ten steps.`;

@@ -2,6 +2,7 @@
 
 import { NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, readTraits } from "../shared/page/model.js";
 import { blockWords, BREAKS, STEP_RECIPES, stepBlocks, stepLines, stepTensors, stepVerdict } from "./facts.js";
 
 const STEP_FIELDS = { norm: "norm of the gradients", scale: "scale S", max_norm: "max_norm of clip" };
@@ -20,18 +21,15 @@ function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
   const state = { wrong: "", refused: "", typed: {}, values: {} };
-  let writing = false;
+  const save = bindModel(model, STEP_TRAITS, followModel, stop.signal);
 
   const plan = () => ({
-    ...Object.fromEntries(["recipe", "overflow", "accumulate", "clip", "broken"].map((name) => [name, model.get(name)])),
+    ...readTraits(model, ["recipe", "overflow", "accumulate", "clip", "broken"]),
     norm: state.values.norm, scale: state.values.scale, maxNorm: state.values.max_norm,
   });
 
   function store(change, { speak = "verdict" } = {}) {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
+    save(change);
     draw();
     setText(status, speak === "verdict" ? stepVerdict(plan()).text : speak);
   }
@@ -146,7 +144,6 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (writing) return;
     Object.assign(state, { wrong: "", refused: "" });
     for (const name of Object.keys(STEP_FIELDS)) {
       state.typed[name] = model.get(name);
@@ -161,11 +158,7 @@ function render({ model, el }) {
     h("div", { class: "mp-st-row" }, h("label", { class: "mp-field" }, "Recipe", recipe), switches.map(({ node }) => node)),
     h("div", { class: "mp-st-row mp-st-breaks", role: "group", "aria-label": "Break it" }, h("span", { class: "mp-st-soft", "aria-hidden": "true" }, "Break it:"), breaks.map(([, button]) => button)),
     verdictLine, blocks, status)));
-  for (const name of STEP_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of STEP_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

@@ -4,6 +4,7 @@ import { exactNumber } from "../shared/numbers/double_rounding.js";
 import { FORMATS } from "../shared/numbers/formats.js";
 import { numberText, NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 import { additionPanel, kahanPanel, lanesPanel, swampButtons, swampControls } from "./panels.js";
 import { axisEnd, countText, swampingPlot } from "./plot.js";
 import { addMore, exactAdditions, exactSum, hasStalled, newSum } from "./sums.js";
@@ -21,16 +22,9 @@ function render({ model, el }) {
     fmt: null, sum: null, typed: {}, good: {}, terms: {}, message: "", wrong: "", refused: false, job: null, end: 16, seed: 1,
   };
   let frame = 0;
-  let writing = false;
+  const store = bindModel(model, ["format", "increment", "start", "count", "steps", "stochastic"], followModel, stop.signal);
 
   const isCalm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-
-  function store(change) {
-    writing = true;
-    for (const [name, value] of Object.entries(change)) model.set(name, value);
-    model.save_changes();
-    writing = false;
-  }
 
   // The sum anew, from what the fields say; with `change` some of it is said differently. A bad input keeps the sum.
   function begin(change = {}, { count = 0 } = {}) {
@@ -194,7 +188,6 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (writing) return;
     begin({ format: model.get("format"), increment: model.get("increment"), start: model.get("start") }, { count: model.get("count") });
   }
 
@@ -205,12 +198,9 @@ function render({ model, el }) {
   followModel();
   el.classList.add("mp-widget", "mp-swamping");
   el.replaceChildren(panel);
-  const followed = ["format", "increment", "start", "count", "steps", "stochastic"].map((name) => `change:${name}`);
-  for (const name of followed) model.on(name, followModel);
   return () => {
     halt();
     stop.abort();
-    for (const name of followed) model.off(name, followModel);
   };
 }
 

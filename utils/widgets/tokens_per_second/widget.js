@@ -1,6 +1,7 @@
 // TokensPerSecond: from model, weights, card, batch and context to the tokens a second that the memory allows.
 
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel, dragActions, readTraits } from "../shared/page/model.js";
 import { tpCase, tpPoints } from "./bytes.js";
 import { tpControls, tpLanes, tpPlot, tpTable } from "./panels.js";
 import { tpMeasured, tpVerdict } from "./words.js";
@@ -11,30 +12,16 @@ function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
   const facts = model.get("facts");
-  let writing = false;
+  const save = bindModel(model, TP_TRAITS, draw, stop.signal);
 
-  const actions = {
-    speak: () => setText(status, `${verdict.textContent} ${measured.textContent}`),
-    drag(change) {
-      if (Object.entries(change).every(([name, value]) => model.get(name) === value)) return;
-      writing = true;
-      for (const [name, value] of Object.entries(change)) model.set(name, value);
-      model.save_changes();
-      writing = false;
-      draw();
-    },
-    set(change) {
-      actions.drag(change);
-      actions.speak();
-    },
-  };
+  const actions = dragActions({ model, save, draw, speak: () => setText(status, `${verdict.textContent} ${measured.textContent}`) });
 
   const [verdict, status] = [h("p", { class: "mp-verdict mp-tp-verdict" }), h("p", { class: "mp-unseen", role: "status" })];
   const measured = h("p", { class: "mp-tp-read" });
   const [controls, lanes, table, plot] = [tpControls(h, facts, actions), tpLanes(h), tpTable(h, facts, actions), tpPlot(h, actions)];
 
   function draw() {
-    const state = Object.fromEntries(TP_TRAITS.map((name) => [name, model.get(name)]));
+    const state = readTraits(model, TP_TRAITS);
     const shown = tpCase(facts, state);
     const all = facts.formats.map(({ name }) => tpCase(facts, { ...state, weights: name }));
     const points = tpPoints(facts, state);
@@ -48,10 +35,6 @@ function render({ model, el }) {
     plot.draw(shown, all, points);
   }
 
-  function followModel() {
-    if (!writing) draw();
-  }
-
   const key = (name, words) => h("span", {}, h("span", { class: `mp-tp-${name}-sample`, "aria-hidden": "true" }), words);
   el.classList.add("mp-widget", "mp-tokens-per-second");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-tp" }, controls.node, verdict, lanes.node, measured, table.node,
@@ -59,11 +42,7 @@ function render({ model, el }) {
     h("p", { class: "mp-plot-key" }, key("spot", "at most"), key("diamond", "measured, one short text"), key("line", "bandwidth divided by bytes")),
     h("p", { class: "mp-tp-source" }, facts.left_out), status)));
   draw();
-  for (const name of TP_TRAITS) model.on(`change:${name}`, followModel);
-  return () => {
-    stop.abort();
-    for (const name of TP_TRAITS) model.off(`change:${name}`, followModel);
-  };
+  return () => stop.abort();
 }
 
 export default { render };

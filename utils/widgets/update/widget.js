@@ -3,6 +3,7 @@
 import { FORMATS } from "../shared/numbers/formats.js";
 import { NumberTextError } from "../shared/numbers/number_text.js";
 import { elements, setText } from "../shared/page/elements.js";
+import { bindModel } from "../shared/page/model.js";
 import { manyUpdatesPanel, oneUpdatePanel, otherWeightsPanel, sliderTexts, updateControls } from "./panels.js";
 import { isZeroNumber, oneUpdate } from "./steps.js";
 import { readUpdate, readWeight, verdict } from "./words.js";
@@ -20,16 +21,9 @@ function render({ model, el }) {
   const h = elements(stop.signal);
   // `typed` stands in the fields; where it is faulty, `wrong` names the field, and all below is of the `good` texts.
   const state = { fmt: null, typed: {}, good: {}, numbers: {}, wrong: "", refused: "", note: FIRST_NOTE, keeping: "", count: 1 };
-  let writing = false;
+  const save = bindModel(model, FOLLOWED, followModel, stop.signal);
+  const store = () => save({ ...state.good, format: state.fmt.name, keeping: state.keeping, count: state.count });
   let frame = 0;
-
-  function store() {
-    writing = true;
-    const { fmt, good, keeping, count } = state;
-    for (const [name, value] of Object.entries({ ...good, format: fmt.name, keeping, count })) model.set(name, value);
-    model.save_changes();
-    writing = false;
-  }
 
   // Take both texts in a format; throws a NumberTextError and changes nothing where one of them cannot be.
   function take({ weight, update }, fmt) {
@@ -126,7 +120,6 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    if (writing) return;
     const good = { weight: model.get("weight"), update: model.get("update") };
     Object.assign(state, { typed: good, wrong: "", refused: "", note: "", keeping: model.get("keeping"), count: model.get("count") });
     take(good, FORMATS[model.get("format")]);
@@ -136,11 +129,9 @@ function render({ model, el }) {
   el.classList.add("mp-widget", "mp-update");
   followModel();
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-up-stack" }, controls.node, presets, message, results, status)));
-  for (const name of FOLLOWED) model.on(`change:${name}`, followModel);
   return () => {
     cancelAnimationFrame(frame);
     stop.abort();
-    for (const name of FOLLOWED) model.off(`change:${name}`, followModel);
   };
 }
 

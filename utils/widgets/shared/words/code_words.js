@@ -72,7 +72,7 @@ export function explainFlip(bit, before, after, fmt) {
     const worth = `${placeValue(bit, fmt)} × ${powerText(b, fmt)} = ${aboutText(worthOf(bit, after, fmt))}`;
     return `${opening}: it ${now ? "adds" : "takes away"} ${worth}. ${change}`;
   }
-  return `${opening}, so the exponent field is ${b.exponent}, not ${a.exponent}: ${exponentEffect(a, b, fmt)} ${change}`;
+  return `${opening}, so the exponent field is ${b.exponent}, not ${a.exponent}: ${exponentEffect(a, b)} ${change}`;
 }
 
 const powerText = ({ power }, fmt) => `2${superscript(power + fmt.mantissa_bits)}`;
@@ -82,7 +82,7 @@ function worthOf(bit, code, fmt) {
   return finite(0, up, down);
 }
 
-function exponentEffect(a, b, fmt) {
+function exponentEffect(a, b) {
   if (b.kind === "zero") return "with the fraction 0 that is zero.";
   if (b.kind === "subnormal") return `field 0 means subnormal, the leading 1 turns into 0.`;
   if (a.kind !== "normal") return "the leading 1 is back.";
