@@ -175,6 +175,7 @@ def test_a_page_loads_what_its_widgets_need_and_the_loader_last(body, scripts, s
     loaded, added = [], []
     app = SimpleNamespace(
         mp_widgets=widgets,
+        mp_pages=(),
         add_js_file=lambda name, loading_method: loaded.append((name, loading_method)),
         add_css_file=lambda name, priority: added.append(name),
     )
@@ -185,6 +186,28 @@ def test_a_page_loads_what_its_widgets_need_and_the_loader_last(body, scripts, s
     assert [name for name, how in loaded] == expected
     assert {how for name, how in loaded} <= {"defer"}
     assert added == [f"widgets/{name}.css" for name in styles]
+
+
+def test_files_that_the_same_pages_need_lie_in_one_script():
+    widgets = {
+        "dial": widget_of("shared/page", "shared/codec", "dial/widget"),
+        "gauge": widget_of("shared/page", "gauge/widget"),
+        "lamp": widget_of("shared/page", "lamp/widget"),
+        "spare": widget_of("shared/codec", "spare/widget"),
+    }
+    found = book_widgets.bundles(widgets, [["dial", "gauge"], ["lamp", "gauge"], []])
+    assert {name: list(files) for name, files in found.items()} == {
+        "gauge": ["shared/page", "gauge/widget"], "shared-codec": ["shared/codec"], "dial": ["dial/widget"],
+        "lamp": ["lamp/widget"], "spare": ["spare/widget"],
+    }  # fmt: skip
+
+
+def test_the_widgets_of_a_page_are_read_from_its_source(tmp_path):
+    texts = {"a": '"<div data-mp-widget=\\"dial\\">"', "b": '<div data-mp-widget="lamp">', "c": "text", "d": "none"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, "utf8")
+    env = SimpleNamespace(found_docs=set(texts), doc2path=lambda name: tmp_path / name)
+    assert book_widgets.widgets_of_pages(env) == [[], ["dial"], ["lamp"]]
 
 
 def test_the_shared_style_sheet_holds_no_rules_of_one_widget():
