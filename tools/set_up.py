@@ -147,9 +147,11 @@ def set_up():
         install_packages()
         STAMP.write_text(json.dumps(wanted), "utf8")
 
+    import lint_scripts
     import page_assets
 
     page_assets.set_up()
+    lint_scripts.set_up()
 
 
 def main(arguments):
@@ -173,5 +175,5 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.modules["set_up"] = sys.modules["__main__"]  # page_assets and browsers import this very module
+    sys.modules["set_up"] = sys.modules["__main__"]  # what it imports below imports this very module
     sys.exit(main(sys.argv[1:]))
