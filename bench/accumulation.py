@@ -9,7 +9,7 @@ each of the K products, less than which no total that is rounded after every pro
 candidate once, each after a pass, so that a slow moment of the machine falls on all; a ratio is that of two medians
 over the rounds. Peers that are not installed are named with the way to install them (bench/requirements.txt). No peer
 is asked for more than 256 products: its time is stretched to K. "wrong" counts the totals that differ from those of
-`utils.dot_products.matmul`, whose every total is the exact sum rounded once.
+`utils.emulation.rounded_matmul.matmul`, whose every total is the exact sum rounded once.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from functools import partial
 import torch
 from rounding import DRIFT, PEERS, drift, keep_pages, seconds
 
-from utils.accumulators import ACCUMULATORS
-from utils.dot_products import matmul
+from utils.emulation.accumulators import ACCUMULATORS
+from utils.emulation.rounded_matmul import matmul
 from utils.fake_quantize import fake_quantize
 from utils.formats import FLOAT16, FloatFormat
 

@@ -22,7 +22,7 @@ PAIRS = (
     ("torch", "nothing"),
     ("utils.fake_quantize", "torch"),
     ("utils.machine", "torch"),
-    ("utils.recipes", "torch"),
+    ("utils.training.recipes", "torch"),
     ("utils.distilbert", "torch"),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import utils.checks
-from utils.questions import Choice, Number, Option, Question, Task
+from utils.checks.questions import Choice, Number, Option, Question, Task
 
 
 def check_modules() -> dict[str, ModuleType]:

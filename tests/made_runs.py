@@ -2,8 +2,8 @@
 
 import random
 
-from utils.recipes import ARMS
 from utils.records import Record
+from utils.training.recipes import ARMS
 
 PLANNED = 40
 CPU = {"kind": "cpu", "name": "Some CPU", "threads": 2}

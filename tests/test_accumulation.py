@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oracles import SMALL, round_exactly, same_bits
-from utils.accumulation import add, kahan_sum, pairwise_sum, running_sum, stall
+from utils.accumulation import add, kahan_sum, matmul, pairwise_sum, running_sum, stall
 from utils.formats import (
     BFLOAT16,
     FLOAT4_E2M1FN,
@@ -37,6 +37,7 @@ from utils.rounding import (
 )
 
 RULES = [ties_to_even, ties_away, toward_zero, toward_positive, toward_negative]
+ONE = [[1.0]]
 SUMMED = [fmt for fmt in FORMATS.values() if fmt.has_zero and fmt is not FLOAT64]
 WIDEST = FloatFormat("widest", exponent_bits=9, mantissa_bits=50, bias=255)  # 51 significant bits
 LOWEST = FloatFormat("lowest", exponent_bits=2, mantissa_bits=3, bias=1072)  # down to the last bit of float64
@@ -391,3 +392,70 @@ def test_a_stall_is_between_finite_numbers(increment, start):
 def test_a_stall_is_of_one_increment():
     with pytest.raises(ValueError, match="takes one increment and one start"):
         stall([1.0, 2.0], FLOAT16)
+
+
+# Matrix products
+
+
+@pytest.mark.parametrize(("fmt", "total"), [(FLOAT16, 2048), (BFLOAT16, 256), (FLOAT32, 4096)], ids=str)
+def test_4096_ones_end_where_the_accumulator_stalls(fmt, total):
+    assert matmul(np.ones((1, 4096)), np.ones((4096, 1)), fmt).tolist() == [[total]]
+    assert matmul(np.ones((1, 4096), np.float16), np.ones((4096, 1), np.float16), accumulator=fmt) == total
+    assert matmul([[1] * 4096], [[1]] * 4096, accumulator=fmt, chunk=32) == 4096  # in steps of 32 nothing stalls
+
+
+@settings(max_examples=50)
+@given(
+    a=st.lists(st.lists(st.floats(-9, 9, width=32), min_size=5, max_size=5), min_size=1, max_size=3),
+    b=st.lists(st.lists(st.floats(-9, 9, width=32), min_size=2, max_size=2), min_size=5, max_size=5),
+    fmt=st.sampled_from([FLOAT16, BFLOAT16, TF32, FLOAT32, WIDEST]),
+    rule=st.sampled_from(RULES),
+)
+def test_every_total_of_a_product_is_the_exact_sum_rounded_once(a, b, fmt, rule):
+    got = matmul(a, b, fmt, rounding=rule)
+    assert got.shape == (len(a), 2)
+    for m, n in np.ndindex(got.shape):
+        products = [Fraction(x) * Fraction(row[n]) for x, row in zip(a[m], b, strict=True)]
+        assert got[m, n] == exact_running_sum(products, fmt, rule.__name__)[-1]
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, np.int64(4), 100])
+def test_a_chunk_of_products_is_added_before_it_is_rounded(chunk):
+    rng = np.random.default_rng(seed=6)
+    a, b = (rng.integers(-2000, 2000, shape) / 8 for shape in ((3, 20), (20, 4)))  # chunks span less than 53 bits
+    expected = np.zeros((3, 4))
+    for start in range(0, 20, chunk):
+        parts = a[:, start : start + chunk, None] * b[None, start : start + chunk]
+        expected = quantize(expected + parts.sum(axis=1), BFLOAT16)
+    np.testing.assert_array_equal(matmul(a, b, BFLOAT16, chunk), expected)
+
+
+def test_a_product_of_infinity_and_zero_is_nan_and_nothing_warns():
+    with np.errstate(all="raise", under="ignore"):
+        got = matmul([[np.inf, 1.0], [1e300, 1e300]], [[0.0, 1.0], [1.0, 1e300]], FLOAT16, chunk=2)
+    assert np.isnan(got[0, 0])
+    assert got[1].tolist() == [np.inf, np.inf]
+
+
+def test_a_product_without_summands_is_zero():
+    assert matmul(np.zeros((2, 0)), np.zeros((0, 3))).tolist() == [[0.0] * 3] * 2
+    assert matmul(np.zeros((0, 2)), np.zeros((2, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (([[1.0, 2.0]], [[1.0, 2.0]]), ValueError, r"a is \(1, 2\) and b is \(1, 2\); they have to be \[M, K\]"),
+        (([1.0, 2.0], [1.0, 2.0]), ValueError, r"a is \(2,\) and b is \(2,\)"),
+        ((ONE, ONE, FLOAT16, 0), ValueError, "chunk is a whole number from 1 on, not 0"),
+        ((ONE, ONE, FLOAT16, 1.5), ValueError, r"chunk is a whole number from 1 on, not 1\.5"),
+        ((ONE, ONE, FLOAT16, True), ValueError, "chunk is a whole number from 1 on, not True"),
+        ((ONE, ONE, "float16"), TypeError, "fmt is a FloatFormat, not 'float16'"),
+        ((ONE, ONE, FLOAT8_E8M0FNU), ValueError, "holds scales, not sums"),
+        ((ONE, ONE, FLOAT64, 1, toward_zero), ValueError, "float64 sums are exact for at most 51"),
+        (([[1j]], ONE), TypeError, "x holds real numbers"),
+    ],
+)
+def test_a_product_that_makes_no_sense_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        matmul(*arguments)

@@ -10,20 +10,11 @@ import pandas
 import pytest
 import torch
 
-from utils import (
-    batches,
-    cache,
-    command,
-    data,
-    distilbert,
-    fine_tuning,
-    machine,
-    models,
-    records,
-    results,
-    review_task,
-)
-from utils.recipes import ARMS, PLAIN, recipe
+from utils import distilbert, machine, records
+from utils.runs import cache, command_line, experiment, run_facts
+from utils.training import batches, training_loop
+from utils.training.recipes import ARMS, PLAIN, recipe
+from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05)
@@ -34,7 +25,7 @@ TINY = review_task.Settings(
     epochs=2,
     batch=8,
     max_length=32,
-    schedule=fine_tuning.Schedule(learning_rate=1e-3),
+    schedule=training_loop.Schedule(learning_rate=1e-3),
     shape=SHAPE,  # with dropout, so that a repeat has to draw the same numbers
 )
 
@@ -112,8 +103,8 @@ def test_half_precision_activations_take_less_than_float32_ones(task):
     totals = {}
     for name in ("32-true", "bf16-mixed", "bf16-true"):
         chosen = recipe(name)
-        trainer = fine_tuning.Trainer(task.new_model(0), recipe=chosen, device=CPU, schedule=TINY.schedule, steps=1)
-        totals[name] = results.saved_bytes(trainer, distilbert.full_batch(task)).total
+        trainer = training_loop.Trainer(task.new_model(0), recipe=chosen, device=CPU, schedule=TINY.schedule, steps=1)
+        totals[name] = run_facts.saved_bytes(trainer, distilbert.full_batch(task)).total
     assert totals["bf16-true"] < totals["bf16-mixed"] < totals["32-true"]
 
 
@@ -121,8 +112,8 @@ def test_counting_saved_bytes_leaves_the_attention_as_it_was(task):
     for attention in ("sdpa", "eager"):
         model = task.new_model(0)
         model.set_attn_implementation(attention)
-        trainer = fine_tuning.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1)
-        results.saved_bytes(trainer, distilbert.full_batch(task))
+        trainer = training_loop.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1)
+        run_facts.saved_bytes(trainer, distilbert.full_batch(task))
         assert model.config._attn_implementation == attention
 
 
@@ -143,7 +134,7 @@ def test_the_loss_falls_and_the_model_learns(reviews):
         batch=16,
         epochs=2,
         max_length=48,
-        schedule=fine_tuning.Schedule(learning_rate=4e-3),
+        schedule=training_loop.Schedule(learning_rate=4e-3),
         shape=shape,
     )
     task = review_task.prepare(reviews, settings=settings)
@@ -176,13 +167,13 @@ def test_every_arm_of_the_comparison_is_recorded_with_the_same_five_seeds(name):
 
 
 def test_the_seed_of_a_run_decides_what_is_rounded_at_random_and_repeats_it(task, monkeypatch):
-    seeds, train = [], fine_tuning.fine_tune
+    seeds, train = [], training_loop.fine_tune
 
     def noted(trainer, *args, **kwargs):
         seeds.append(trainer.optimizer.store.seed)
         return train(trainer, *args, **kwargs)
 
-    monkeypatch.setattr(fine_tuning, "fine_tune", noted)
+    monkeypatch.setattr(training_loop, "fine_tune", noted)
     losses = [
         distilbert.run(recipe("bf16-true-stochastic"), task=task, device=CPU, seed=5).record.samples["loss"]
         for _ in range(2)
@@ -192,7 +183,7 @@ def test_the_seed_of_a_run_decides_what_is_rounded_at_random_and_repeats_it(task
 
 
 def test_a_run_with_a_nan_loss_stops_soon(task, monkeypatch):
-    monkeypatch.setattr(fine_tuning, "CHECK_EVERY", 4)
+    monkeypatch.setattr(training_loop, "CHECK_EVERY", 4)
     record = distilbert.run(recipe("16-true"), task=task, device=CPU).record
     assert record.results["steps"] < record.results["planned_steps"]
 
@@ -200,10 +191,12 @@ def test_a_run_with_a_nan_loss_stops_soon(task, monkeypatch):
 # The loop
 
 
-def a_trainer(name: str, *, scale: float | None = None) -> fine_tuning.Trainer:
+def a_trainer(name: str, *, scale: float | None = None) -> training_loop.Trainer:
     shape = dataclasses.replace(SHAPE, vocabulary=20)
-    schedule = fine_tuning.Schedule(learning_rate=1e-3)
-    trainer = fine_tuning.Trainer(models.distilbert(shape), recipe=recipe(name), device=CPU, schedule=schedule, steps=9)
+    schedule = training_loop.Schedule(learning_rate=1e-3)
+    trainer = training_loop.Trainer(
+        models.distilbert(shape), recipe=recipe(name), device=CPU, schedule=schedule, steps=9
+    )
     if scale:
         trainer.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
     return trainer
@@ -235,7 +228,7 @@ def test_every_step_that_is_taken_moves_the_learning_rate_on():
 
 def test_history_counts_the_skipped_steps_and_notes_each_scale():
     trainer = a_trainer("16-mixed", scale=2.0**40)
-    history = fine_tuning.fine_tune(trainer, iter([a_batch()] * 5), steps=5)
+    history = training_loop.fine_tune(trainer, iter([a_batch()] * 5), steps=5)
     assert history.steps == 5
     assert history.skipped == 5
     assert history.scales == [(step, 2.0 ** (40 - step)) for step in range(1, 6)]
@@ -449,7 +442,7 @@ def test_a_run_of_another_width_is_another_experiment_and_trained_weights_have_t
 
 def test_no_folder_survives_in_the_recorded_command():
     arguments = ["--data", "/home/me/d", "--weights=/home/me/w", "--record", "--seeds", "2"]
-    shown = command.shown_command(arguments, program="distilbert")
+    shown = command_line.shown_command(arguments, program="distilbert")
     assert shown == "python -m utils.distilbert --data DIR --weights=DIR --record --seeds 2"
 
 
@@ -508,11 +501,18 @@ def test_a_damaged_folder_of_the_cache_is_told_and_filled_anew(tiny, tmp_path, m
 
 
 def test_another_seed_recipe_or_code_is_another_entry_of_the_cache(monkeypatch):
-    keys = {cache.key(seed, name, modules=["utils.grammar"]) for seed in (0, 1) for name in ("32-true", "bf16-true")}
-    keys.add(cache.key(0, "32-true", modules=["utils.batches"]))
+    plan = distilbert.plan(review_task.prepare(data.generated_reviews("small")))
+
+    def key(name="32-true", seed=0) -> str:
+        return experiment.run_key(plan, recipe(name), seed=seed, device=CPU)
+
+    keys = {key(), key(seed=1), key("bf16-true")}
+    with monkeypatch.context() as patch:
+        patch.setattr(experiment.loaded_source, "digest", lambda module: "another state of the code")
+        keys.add(key())
     monkeypatch.setattr(cache.importlib.metadata, "version", lambda package: "0")
-    keys.add(cache.key(0, "32-true", modules=["utils.grammar"]))
-    assert len(keys) == 6
+    keys.add(key())
+    assert len(keys) == 5
 
 
 def test_a_cache_that_cannot_be_written_costs_a_warning_only(tiny, tmp_path, monkeypatch):
@@ -529,7 +529,7 @@ def test_the_cache_is_in_the_users_cache_folder(monkeypatch, tmp_path):
 
 
 def test_step_and_token_times_cover_every_plain_recipe(monkeypatch):
-    from utils import generation
+    from utils.workloads import generation
 
     monkeypatch.setattr(distilbert, "TIMED", SHAPE)
     steps = distilbert.step_times(device=CPU, size="small", repeats=1)

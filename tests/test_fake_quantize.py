@@ -271,9 +271,14 @@ def test_bad_input_is_named_with_the_remedy():
 
 def test_an_out_that_overlaps_x_is_refused_and_its_neighbour_is_not():
     memory = torch.arange(10.0)
-    with pytest.raises(ValueError, match="out overlaps x without being the same view"):
-        fake_quantize(memory[:6], FLOAT4_E2M1FN, out=memory[1:7])
-    fake_quantize(memory[:5], FLOAT4_E2M1FN, out=memory[5:])
+    low, high = memory[:5], memory[5:]
+    for x, out in ((memory[:6], memory[4:]), (memory[4:], memory[:6]), (low, memory[4:9]), (high, memory[1:6])):
+        with pytest.raises(ValueError, match="out overlaps x without being the same view"):
+            fake_quantize(x, FLOAT4_E2M1FN, out=out)
+    fake_quantize(low, FLOAT4_E2M1FN, out=high)
+    assert memory.tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]
+    low.copy_(torch.arange(9.0, 4.0, -1.0))
+    fake_quantize(high, FLOAT4_E2M1FN, out=low)
     assert memory.tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]
     fake_quantize(memory[5:], FLOAT8_E8M0FNU, out=memory[5:])
     assert memory[6:].tolist() == [1, 2, 4, 4]

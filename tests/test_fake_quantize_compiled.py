@@ -181,6 +181,34 @@ def test_an_error_that_is_not_the_compilers_is_not_swallowed(monkeypatch):
     assert module._failures == {}
 
 
+@pytest.mark.usefixtures("no_failures")
+def test_nothing_is_compiled_unless_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(module, "_compiled", lambda *arguments: pytest.fail("this call compiles"))
+    x = torch.randn(2**17 + 1, generator=torch.Generator().manual_seed(1))  # past the short way for a small tensor
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fake_quantize(x, FLOAT8_E4M3FN)
+        fake_quantize_stochastic(x, FLOAT8_E4M3FN, seed=1)
+
+
+@pytest.mark.parametrize("shape", [(), (4, 25)], ids=str)
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=str)
+def test_what_a_graph_is_made_of_gives_the_eager_bits(fmt, shape, monkeypatch):
+    """The branch that torch.compile traces, run as it stands: no compiler is needed."""
+    x = 4 * torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    for saturate in (True, False):
+        nearest = fake_quantize(x, fmt, saturate=saturate)
+        drawn = fake_quantize_stochastic(x, fmt, seed=7, saturate=saturate)
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.compiler, "is_compiling", lambda: True)
+            traced = fake_quantize(x, fmt, saturate=saturate)
+            out = torch.empty_like(x)
+            assert fake_quantize_stochastic(x, fmt, seed=7, saturate=saturate, out=out) is out
+        assert traced.shape == x.shape
+        assert same(traced, nearest)
+        assert same(out, drawn)
+
+
 def test_formats_that_need_no_loop_are_not_compiled(monkeypatch):
     monkeypatch.setattr(module, "_compiled", None)
     x = torch.tensor([1.1, -0.0])

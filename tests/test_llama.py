@@ -9,10 +9,13 @@ import sys
 import pytest
 import torch
 
-from utils import batches, cache, data, fine_tuning, grammar, language_task, llama, machine, models, records, vocabulary
+from utils import llama, machine, records
 from utils.formats import FORMATS
-from utils.recipes import RECIPES, recipe
-from utils.rounded_weights import rounded
+from utils.quantization.rounded_weights import rounded
+from utils.runs import cache
+from utils.training import batches, training_loop
+from utils.training.recipes import RECIPES, recipe
+from utils.workloads import data, generated_text, language_task, models, tokenizers
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(
@@ -24,7 +27,7 @@ TINY = language_task.Settings(
     steps=4,
     batch=2,
     length=32,
-    schedule=fine_tuning.Schedule(learning_rate=1e-2),
+    schedule=training_loop.Schedule(learning_rate=1e-2),
     shape=dataclasses.replace(SHAPE, positions=32),
     entries=300,
 )
@@ -69,7 +72,7 @@ def losses_by_hand(model, pieces: list[list[int]], *, window: int) -> list[float
 @pytest.mark.parametrize("window", [24, 5], ids=["pieces shorter than the window", "pieces cut into windows"])
 def test_each_token_has_the_loss_that_a_hand_computation_gives(window):
     generator = torch.Generator().manual_seed(0)
-    begin, end = vocabulary.BEGIN, vocabulary.END
+    begin, end = tokenizers.BEGIN, tokenizers.END
     drawn = [torch.randint(2, 40, (n,), generator=generator).tolist() for n in (3, 12, 1, 7, 11)]
     pieces = [[begin, *words, end] for words in drawn]
     ids = torch.tensor([token for piece in pieces for token in piece])
@@ -115,10 +118,10 @@ def test_the_recipe_decides_what_the_losses_are_computed_in():
 
 
 def test_agreement_with_another_model_is_what_a_hand_computation_gives():
-    ids = torch.tensor([vocabulary.BEGIN, 5, 6, 7, 8, vocabulary.BEGIN, 9, 10])
+    ids = torch.tensor([tokenizers.BEGIN, 5, 6, 7, 8, tokenizers.BEGIN, 9, 10])
     reference, model = a_model(), rounded(a_model(), FORMATS["float4_e2m1fn"])
     kl, same = [], []
-    for piece in ([vocabulary.BEGIN, 5, 6, 7], [vocabulary.BEGIN, 9]):
+    for piece in ([tokenizers.BEGIN, 5, 6, 7], [tokenizers.BEGIN, 9]):
         with torch.no_grad():
             p, q = (one(torch.tensor([piece])).logits[0].double().softmax(-1) for one in (reference, model))
         kl += (p * (p / q).log()).sum(-1).tolist()
@@ -167,7 +170,7 @@ def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
     assert result["steps"] == result["planned_steps"] == 4
     assert result["nan_step"] is None
     assert result["perplexity"] == math.exp(result["loss"])
-    assert result["held_out_tokens"] == (task.held_out != vocabulary.BEGIN).sum()
+    assert result["held_out_tokens"] == (task.held_out != tokenizers.BEGIN).sum()
     assert result["emulated"] == recipe(name).emulated(CPU)
     assert len(result["writing_ms"]) == llama.WRITINGS
     size = recipe(name).weights.itemsize
@@ -184,7 +187,7 @@ def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
 
 def test_the_loss_falls_and_the_model_learns(task):
     settings = dataclasses.replace(
-        TINY, steps=60, batch=8, schedule=fine_tuning.Schedule(learning_rate=2e-2), shape=task.settings.shape
+        TINY, steps=60, batch=8, schedule=training_loop.Schedule(learning_rate=2e-2), shape=task.settings.shape
     )
     longer = dataclasses.replace(task, settings=settings)
     before = llama.perplexity(task.new_model(0), task.held_out)
@@ -197,7 +200,7 @@ def test_training_never_sees_the_held_out_text(task):
     assert text + held_out == task.prose.text
     assert held_out == task.held_out_text
     assert text.endswith("\n")
-    begins = (task.held_out == vocabulary.BEGIN).nonzero().flatten().tolist()
+    begins = (task.held_out == tokenizers.BEGIN).nonzero().flatten().tolist()
     read = task.tokenizer.decode(task.held_out.tolist(), skip_special_tokens=True)
     assert read == held_out
     assert len(begins) > 1
@@ -222,7 +225,7 @@ def test_the_labels_of_prose_are_the_next_tokens_and_padding_has_none():
 
 
 def test_the_training_loss_is_the_mean_over_all_tokens_of_a_batch(task):
-    trainer = fine_tuning.Trainer(
+    trainer = training_loop.Trainer(
         task.new_model(0), recipe=recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1
     )
     batch = batches.pad(task.train, [0, 1, 2])
@@ -258,7 +261,7 @@ def test_the_command_prints_what_it_uses_and_writes_one_record_a_run(tiny, tmp_p
 
 
 def test_a_run_that_ends_in_nan_is_a_row_of_the_table_also_from_the_disk(task, tmp_path):
-    short = dataclasses.replace(task, settings=dataclasses.replace(TINY, schedule=fine_tuning.Schedule(1e6)))
+    short = dataclasses.replace(task, settings=dataclasses.replace(TINY, schedule=training_loop.Schedule(1e6)))
     record = llama.run(recipe("16-true"), task=short, device=CPU).record
     assert record.results["nan_step"] is not None
     loaded = records.load(records.save(record, tmp_path))
@@ -311,7 +314,7 @@ def test_text_of_a_folder_and_trained_weights_are_used_and_named(tiny, tmp_path,
     arguments = ["--recipe", "32-true", "--size", "small", "--device", "cpu", "--data", str(tmp_path)]
     assert llama.main(arguments) == 0
     assert "data     text (1,240 characters), local folder" in capsys.readouterr().out
-    tokenizer = vocabulary.prose_pairs("The rain", entries=300)
+    tokenizer = tokenizers.prose_pairs("The rain", entries=300)
     with models.quiet():
         models.llama(dataclasses.replace(TINY.shape, vocabulary=len(tokenizer))).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
@@ -385,21 +388,25 @@ def test_a_small_piece_holds_a_whole_story_and_there_are_enough_held_out_tokens(
     task = language_task.prepare(data.generated_prose(settings.characters), settings=settings)
     stories = task.prose.text.count("\n")
     held_out = task.held_out_text.count("\n")
-    assert (task.held_out == vocabulary.BEGIN).sum() == held_out
+    assert (task.held_out == tokenizers.BEGIN).sum() == held_out
     assert len(task.train) == stories - held_out
 
 
 def test_stories_are_the_same_in_every_process_vary_and_refer_back():
-    text = grammar.stories(50_000, seed=0)
-    assert text == grammar.stories(50_000, seed=0)
-    assert text != grammar.stories(50_000, seed=1)
+    text = generated_text.stories(50_000, seed=0)
+    assert text == generated_text.stories(50_000, seed=0)
+    assert text != generated_text.stories(50_000, seed=1)
     stories = text.splitlines()
     assert len(set(stories)) > 0.98 * len(stories)
     for story in stories:
-        (hero,) = (word for word in grammar.WALKER if f"the {word} went" in story)
-        (other,) = (word for word in grammar.ASKER if f"met the {word}." in story)
-        thing, offer = grammar.WALKER[hero][1], grammar.ASKER[other][1]
-        assert all(f" {word} " not in story for word in (*grammar.WALKER, *grammar.ASKER) if word not in (hero, other))
+        (hero,) = (word for word in generated_text.WALKER if f"the {word} went" in story)
+        (other,) = (word for word in generated_text.ASKER if f"met the {word}." in story)
+        thing, offer = generated_text.WALKER[hero][1], generated_text.ASKER[other][1]
+        assert all(
+            f" {word} " not in story
+            for word in (*generated_text.WALKER, *generated_text.ASKER)
+            if word not in (hero, other)
+        )
         last = story.split(". ")[-1]
         assert all(word in last for word in (hero, other, thing, offer)), story
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.amp import GradScaler
 
-from utils.loss_scaling import DynamicLossScaler, StaticLossScaler
+from utils.loss_scaling import DynamicLossScaler, StaticLossScaler, next_scale
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 BITS = {torch.float32: torch.int32, torch.bfloat16: torch.int16, torch.float64: torch.int64}
@@ -105,6 +105,40 @@ def assert_same(left, right):
 
 
 # decisions
+
+
+def test_the_rule_by_itself_is_what_grad_scaler_does():
+    settings = {"growth_factor": 3.0, "backoff_factor": 0.3, "growth_interval": 3}
+    for scale in (2.0**-149, 1e-3, 1.0, 65536.0, 1.2e38):
+        for tracker in (0, 1, 2, 5):  # 5: the interval was set below the count
+            for overflowed in (False, True):
+                theirs = GradScaler("cpu", init_scale=scale, **settings)
+                weight, optimizer, backward = one_weight(theirs)
+                backward()
+                theirs._growth_tracker.fill_(tracker)
+                weight.grad.fill_(math.inf if overflowed else 1.0)
+                theirs.step(optimizer)
+                theirs.update()
+                ours = next_scale(float(np.float32(scale)), tracker, overflowed, **settings)
+                assert ours == (theirs.get_scale(), theirs._get_growth_tracker()), (scale, tracker, overflowed)
+    assert next_scale(65536.0, 1999, False) == (131072.0, 0)  # torch's defaults
+    assert next_scale(65536.0, 1998, False) == (65536.0, 1999)
+    assert next_scale(65536.0, 1999, True) == (32768.0, 0)
+
+
+def test_the_inverse_of_the_scale_is_copied_once_for_each_device(monkeypatch):
+    scaler, copies, usual = DynamicLossScaler(), [], torch.Tensor.to
+    weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(5)]
+    scaler.scale(sum(weight.sum() for weight in weights)).backward()
+
+    def to(tensor, *args, **kwargs):
+        copies.extend([tensor.dtype] if tensor.dtype == torch.float32 else [])  # the others say whether all is finite
+        return usual(tensor, *args, **kwargs)
+
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    scaler.unscale_(torch.optim.SGD(weights, lr=1.0))
+    assert copies == [torch.float32]
+    assert all(weight.grad.tolist() == [1.0, 1.0] for weight in weights)
 
 
 def state(scale, tracker=0, interval=3):
@@ -589,7 +623,7 @@ def test_float16_gradients_are_refused_before_any_gradient_is_changed():
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"growth_factor": 1.0}, "growth factor 1.0"), ({"backoff_factor": 1.5}, "backoff factor 1.5")],
+    [({"growth_factor": 1.0}, "growth factor 1.0"), ({"backoff_factor": 1.0}, "backoff factor 1.0")],
     ids=str,
 )
 def test_a_factor_on_the_wrong_side_of_1_is_refused_unless_the_scaler_is_disabled(settings, message):
@@ -598,6 +632,8 @@ def test_a_factor_on_the_wrong_side_of_1_is_refused_unless_the_scaler_is_disable
     with pytest.raises(AssertionError, match=message):
         DynamicLossScaler(**settings)
     assert not DynamicLossScaler(**settings, enabled=False).is_enabled()
+    nearest = DynamicLossScaler(growth_factor=math.nextafter(1, 2), backoff_factor=math.nextafter(1, 0))
+    assert nearest.get_growth_factor() > 1 > nearest.get_backoff_factor()
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan, 2.0**128, 2.0**-128, 1e-50], ids=str)

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from book_rules import contrast
 from utils import plots
-from utils.dtype_probe import Stage
+from utils.diagnostics.dtype_probe import Stage
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E8M0FNU, FLOAT16, FORMATS
 
 matplotlib.use("Agg")

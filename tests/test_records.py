@@ -1,15 +1,19 @@
 """Records survive the disk, are written whole or not at all, and tell nothing about somebody's machine."""
 
 import dataclasses
+import errno
 import getpass
 import json
 import os
 import socket
+import subprocess
+import tempfile
 
 import nbformat
 import pytest
 
-from utils import gemm_sweep, records, refinement_speed
+from utils import records
+from utils.experiments import gemm_sweep, refinement_speed
 
 CPU = {"kind": "cpu", "name": "Some Processor"}
 GPU = {"kind": "cuda", "name": "NVIDIA H200"}
@@ -41,6 +45,11 @@ def test_a_record_comes_back_from_the_disk_as_it_was(tmp_path):
     assert records.load_all(tmp_path, experiment="llama") == []
 
 
+def test_a_folder_that_is_not_there_is_made(tmp_path):
+    path = records.save(a_record(), tmp_path / "new" / "records")
+    assert records.load(path) == a_record(date=records.load(path).date)
+
+
 def test_a_record_is_found_by_its_name_in_the_default_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     record = a_record()
@@ -48,6 +57,30 @@ def test_a_record_is_found_by_its_name_in_the_default_folder(tmp_path, monkeypat
     assert records.load(record.name) == record
     with pytest.raises(FileNotFoundError, match="no record distilbert-64"):
         records.load("distilbert-64")
+
+
+def test_a_record_is_found_by_its_key_alone(tmp_path):
+    record = a_record(key="its key")
+    records.save(record, tmp_path)
+    looked_for = {"recipe": "bf16-mixed", "seed": 0}
+    assert records.find(tmp_path, key="its key", **looked_for) == record
+    assert records.find(tmp_path, key="another", **looked_for) is None
+    assert records.find(tmp_path / "no such folder", key="its key", **looked_for) is None
+    assert records.find(tmp_path, key="its key", recipe="bf16-mixed", seed=1) is None
+    assert records.find(tmp_path, key="its key", recipe="32-true", seed=0) is None
+
+
+def test_records_without_a_key_load_and_match_nothing(tmp_path):
+    path = records.save(a_record(key="its key"), tmp_path)
+    fields = json.loads(path.read_text())
+    key = fields.pop("key")
+    path.write_text(json.dumps(fields))
+    assert records.load(path).key is None
+    assert records.find(tmp_path, key=key, recipe="bf16-mixed", seed=0) is None
+    path.write_text("half a fi")
+    assert records.find(tmp_path, key=key, recipe="bf16-mixed", seed=0) is None
+    for committed in records.RESULTS.glob("*.json"):
+        records.load(committed)
 
 
 def test_runs_on_different_devices_lie_side_by_side():
@@ -99,9 +132,19 @@ def test_a_file_that_is_no_record_is_refused_with_its_name(tmp_path, text, messa
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"cannot write records into .*; name another folder"):
+    reason = os.strerror(errno.ENOTDIR)  # without its number, and without the path a second time
+    with pytest.raises(ValueError, match=rf"cannot write records into .*records: {reason}; name another folder$"):
         records.check_folder(tmp_path / "file" / "records")
     assert records.check_folder(tmp_path / "new" / "records").is_dir()
+
+
+def test_a_folder_that_cannot_be_written_is_refused_also_where_the_system_gives_no_reason(tmp_path, monkeypatch):
+    def full(**_):
+        raise OSError("no room")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(ValueError, match=r"cannot write tables into .*: no room; name another folder$"):
+        records.check_folder(tmp_path, what="tables")
 
 
 def test_provenance_says_when_and_with_what_but_not_where():
@@ -112,6 +155,59 @@ def test_provenance_says_when_and_with_what_but_not_where():
     assert socket.gethostname() not in text
     assert str(records.ROOT) not in text
     assert getpass.getuser() == "root" or getpass.getuser() not in text
+
+
+def git(folder, *arguments: str) -> str:
+    name = ("-c", "user.name=Reader", "-c", "user.email=reader@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", "-C", str(folder), *name, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A repository with a commit, from which `provenance` takes its facts."""
+    (tmp_path / "utils").mkdir()
+    for file in ("utils/code.py", "requirements.txt", "notes.txt"):
+        (tmp_path / file).write_text("one")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--no-verify", "--message", "one")
+    monkeypatch.setattr(records, "ROOT", tmp_path)
+    return tmp_path
+
+
+def commit_and_dirty() -> tuple[str | None, bool | None]:
+    known = records.provenance()
+    return known["commit"], known["dirty"]
+
+
+@pytest.mark.parametrize(
+    ("file", "dirty"),
+    [("notes.txt", False), ("requirements.txt", True), ("utils/code.py", True), ("utils/new.py", True)],
+)
+def test_a_commit_is_named_and_is_dirty_once_the_code_is_changed(checkout, file, dirty):
+    head = git(checkout, "rev-parse", "HEAD")
+    assert len(head) == 40
+    assert commit_and_dirty() == (head, False)
+    (checkout / file).write_text("two")
+    assert commit_and_dirty() == (head, dirty)
+
+
+def test_what_git_cannot_say_of_the_code_is_none(checkout, monkeypatch):
+    head = git(checkout, "rev-parse", "HEAD")
+    (checkout / ".git" / "index").write_text("broken")  # the commit is known, what was changed since is not
+    assert commit_and_dirty() == (head, None)
+    monkeypatch.setenv("PATH", "")  # no git
+    assert commit_and_dirty() == (None, None)
+
+
+@pytest.mark.parametrize("history", [False, True], ids=["no repository", "no commit yet"])
+def test_a_copy_without_its_history_has_no_commit(tmp_path, monkeypatch, history):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setattr(records, "ROOT", tmp_path)
+    if history:
+        git(tmp_path, "init", "--quiet")
+    assert commit_and_dirty() == (None, None)
 
 
 def test_committed_records_are_readable_small_and_name_no_machine():

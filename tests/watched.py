@@ -1,4 +1,4 @@
-"""Synthetic records of exponents, of the form that `utils.watch` writes, with shares that are known."""
+"""Synthetic records of exponents, of the form that `utils.training.watch` writes, with shares that are known."""
 
 import copy
 import math

@@ -1,6 +1,7 @@
 """Write the public address of _config.yml into CITATION.cff and README.md, or take it out where none is set.
 
-Those two are read where nothing is built. Usage: .venv/bin/python tools/cite.py; tests/test_cite.py fails until it ran.
+Those two are read where nothing is built. Usage: .venv/bin/python tools/cite.py; tests/tools/test_cite.py fails until
+it ran.
 """
 
 import re

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from utils import checks, notebooks
-from utils.questions import CORRECT, NOT_ATTEMPTED, NOT_YET
+from utils.checks.questions import CORRECT, NOT_ATTEMPTED, NOT_YET
 
 BOOK = "mixed-precision-bit-by-bit"  # as widgets/progress/records.js writes it
 VERSION = 1

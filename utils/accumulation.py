@@ -9,11 +9,12 @@ made 1, which tells every later rounding to at most 51 bits on which side of a t
 Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
 """
 
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 
-from utils.formats import FloatFormat
+from utils.formats import FLOAT32, FloatFormat
 from utils.rounding import Rounding, as_float64, check_format, quantize, ties_to_even, ulp
 
 MOST_PRECISION = 51  # rounding to odd needs two bits more than the format: 53 in float64
@@ -46,9 +47,11 @@ def running_sum(values, fmt: FloatFormat, rounding: Rounding = ties_to_even, sta
     array whose shape fits [...], for example one entry for each of many stochastic runs. Returns float64 [..., n].
     Raises ValueError as `add` does, and for values without an axis.
     """
-    totals = []
-    for value, total in _steps(values, fmt, rounding, start, totals):
-        totals.append(_add(total, value, fmt, rounding))
+    _check(fmt, rounding)
+    total, totals = quantize(start, fmt), []
+    for value in np.moveaxis(_with_axis(values), -1, 0):
+        total = _add(total, value, fmt, rounding)
+        totals.append(total)
     return _last_axis(totals, values, start)
 
 
@@ -63,13 +66,16 @@ def kahan_sum(values, fmt: FloatFormat, rounding: Rounding = ties_to_even, start
     Arguments and errors as in `running_sum`. Returns two arrays [..., n]: the totals, and the c after each step. After
     an overflow c is infinite or NaN, and later totals are NaN.
     """
+    _check(fmt, rounding)
+    total, c = quantize(start, fmt), np.zeros(())
     totals, compensations = [], []
-    for value, total in _steps(values, fmt, rounding, start, totals):
-        c = compensations[-1] if compensations else np.zeros(())
+    for value in np.moveaxis(_with_axis(values), -1, 0):
         y = _add(value, -c, fmt, rounding)
         t = _add(total, y, fmt, rounding)
-        compensations.append(_add(_add(t, -total, fmt, rounding), -y, fmt, rounding))
-        totals.append(t)
+        c = _add(_add(t, -total, fmt, rounding), -y, fmt, rounding)
+        total = t
+        totals.append(total)
+        compensations.append(c)
     return KahanSum(_last_axis(totals, values, start), _last_axis(compensations, values, start))
 
 
@@ -89,6 +95,32 @@ def pairwise_sum(values, fmt: FloatFormat, rounding: Rounding = ties_to_even) ->
         sums = _add(sums[..., 0::2], sums[..., 1::2], fmt, rounding)
         if sums.shape[-1] == 1:
             return sums[..., 0]
+
+
+def matmul(a, b, accumulator: FloatFormat = FLOAT32, chunk: int = 1, rounding: Rounding = ties_to_even) -> np.ndarray:
+    """Multiply [M, K] by [K, N] exactly and round the running total to `accumulator` after every `chunk` products.
+
+    `a`, `b`: real numbers, taken as they are: round them to the format of the operands first. Returns float64 [M, N],
+    values of the accumulator. `utils.emulation.rounded_matmul.matmul` is the fast twin for tensors.
+
+    A product is exact if the significands of its two factors have 53 bits together, as any two float32 values do; with
+    wider factors it is rounded to float64 first. With `chunk` = 1 every total is then the exact sum rounded once. The
+    products of a longer chunk are added in float64 before that: exact if they span at most 53 bits, otherwise with
+    float64's rounding error, whose last bits depend on the order in which NumPy adds.
+
+    Raises ValueError for shapes that do not fit and for a chunk that is not a whole number from 1 on, and what `add`
+    raises.
+    """
+    _check(accumulator, rounding)
+    check_count(chunk, "chunk")
+    a, b = as_float64(a), as_float64(b)
+    check_shapes(a.shape, b.shape)
+    total = np.zeros((a.shape[0], b.shape[1]))
+    for start in range(0, a.shape[1], chunk):
+        with np.errstate(over="ignore", invalid="ignore"):  # inf * 0
+            products = a[:, start : start + chunk] @ b[start : start + chunk]
+        total = _add(total, products, accumulator, rounding)
+    return total
 
 
 def stall(increment: float, fmt: FloatFormat, start: float = 0.0) -> float:
@@ -119,6 +151,18 @@ def stall(increment: float, fmt: FloatFormat, start: float = 0.0) -> float:
     return float(stays.min() if stays.size else quantize(np.inf, fmt))
 
 
+def check_count(count: int, name: str) -> None:
+    """Raise ValueError unless `count` is a whole number from 1 on; `name` is what the message calls it."""
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
+        raise ValueError(f"{name} is a whole number from 1 on, not {count!r}")
+
+
+def check_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    """Raise ValueError unless the shapes are [M, K] and [K, N]."""
+    if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
+        raise ValueError(f"a is {tuple(a)} and b is {tuple(b)}; they have to be [M, K] and [K, N]")
+
+
 def _add(a: np.ndarray, b: np.ndarray, fmt: FloatFormat, rounding: Rounding) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):  # inf - inf
         total = a + b
@@ -131,14 +175,6 @@ def _add(a: np.ndarray, b: np.ndarray, fmt: FloatFormat, rounding: Rounding) -> 
             beyond = np.isinf(total) & np.isfinite(a) & np.isfinite(b)  # past float64, not infinite
             total = np.where(beyond, np.copysign(np.finfo(np.float64).max, total), total)
     return quantize(total, fmt, rounding=rounding)
-
-
-def _steps(values, fmt, rounding, start, totals):
-    """Yield each value [...] with the total before it; `totals` is the list that the caller fills."""
-    _check(fmt, rounding)
-    first = quantize(start, fmt)
-    for value in np.moveaxis(_with_axis(values), -1, 0):
-        yield value, totals[-1] if totals else first
 
 
 def _last_axis(steps, values, start) -> np.ndarray:

@@ -2,7 +2,7 @@
 
     python -m utils.distilbert --recipe 32-true bf16-mixed 16-mixed --size small --seeds 2 --data DIR --record DIR
 
-`run` is the only place of the book that trains a DistilBERT; `trained` hands a finished one to the other chapters.
+`run` trains one DistilBERT and returns its record. `trained` gives the other chapters a finished model.
 """
 
 import sys
@@ -14,25 +14,14 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from utils import (
-    batches,
-    command,
-    data,
-    experiment,
-    fine_tuning,
-    kept,
-    machine,
-    measure,
-    models,
-    recipes,
-    records,
-    review_task,
-    tables,
-)
-from utils.experiment import Run
-from utils.fine_tuning import Trainer
-from utils.recipes import PLAIN, Recipe
-from utils.review_task import Task
+from utils import machine, measure, records
+from utils.runs import command_line, experiment, run_table, trained_models
+from utils.runs.experiment import Run
+from utils.training import batches, recipes, training_loop
+from utils.training.recipes import PLAIN, Recipe
+from utils.training.training_loop import Trainer
+from utils.workloads import data, models, review_task
+from utils.workloads.review_task import Task
 
 NAME = "distilbert"
 DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
@@ -69,7 +58,7 @@ def plan(task: Task) -> experiment.Plan:
 
     def share(trainer: Trainer, part: batches.Tokens) -> float:
         held_out = batches.ordered(part, 4 * settings.batch)
-        return fine_tuning.accuracy(trainer.model, held_out, recipe=trainer.recipe, device=trainer.device)
+        return training_loop.accuracy(trainer.model, held_out, recipe=trainer.recipe, device=trainer.device)
 
     def evaluate(trainer: Trainer) -> dict:
         return {"n_test": len(task.test), "accuracy": share(trainer, task.test)}
@@ -83,7 +72,7 @@ def plan(task: Task) -> experiment.Plan:
         full_batch(task),
         draw,
         evaluate,
-        modules=("utils.review_task", "utils.distilbert"),
+        module=__spec__.name,  # "utils.distilbert", also where this file is the program
         validate=(lambda trainer: share(trainer, task.validation)) if len(task.validation) else None,
         epoch=epoch,
     )
@@ -108,25 +97,26 @@ def summary(finished: list[records.Record]) -> list[dict[str, str]]:
         points = experiment.interval((100 * each for each in found.by_seed), digits=1, sign="+") if found else "-"
         return {"accuracy %": experiment.interval(own, digits=1), "minus 32-true": points}
 
-    return tables.summary(finished, measured=accuracy)
+    return run_table.summary(finished, measured=accuracy)
 
 
 def table(finished: list[records.Record]) -> str:
     """Return `summary` as aligned text, with a line that says what the intervals are."""
     about = f"accuracy on {finished[-1].results['n_test']:,} test reviews"
-    return tables.table(summary(finished), finished, about=about)
+    return run_table.table(summary(finished), finished, about=about)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    return command.main(arguments, program=NAME, recipes=DEFAULT_RECIPES, prepare=_prepared)
+    how = {"program": NAME, "about": __doc__, "recipes": DEFAULT_RECIPES}
+    return command_line.main(arguments, **how, prepare=_prepared)
 
 
-def _prepared(options: command.Options) -> command.Task:
+def _prepared(options: command_line.Options) -> command_line.Task:
     reviews = data.reviews(options.data, size=options.size)
-    settings = command.widened(review_task.settings_for(options.size, reviews), options)
+    settings = command_line.widened(review_task.settings_for(options.size, reviews), options)
     task = review_task.prepare(reviews, size=options.size, settings=settings, weights=options.weights)
-    task = command.changed(task, options)
+    task = command_line.changed(task, options)
     return experiment.commanded(plan(task), options, run=partial(run, task=task), table=table)
 
 
@@ -162,8 +152,8 @@ def step_times(
     for name in names:
         chosen, model = recipes.recipe(name), models.distilbert(shape)
         models.fit_attention(model, device)
-        schedule = fine_tuning.Schedule(learning_rate=1e-5)
-        trainer = fine_tuning.Trainer(model, recipe=chosen, device=device, schedule=schedule, steps=repeats + 3)
+        schedule = training_loop.Schedule(learning_rate=1e-5)
+        trainer = training_loop.Trainer(model, recipe=chosen, device=device, schedule=schedule, steps=repeats + 3)
         with chosen.on(device):
             timing = measure.time_call(lambda: trainer.step(batch), device=device, warmup=2, repeats=repeats)  # noqa: B023
         times.append(StepTime(name, timing, chosen.emulated(device)))
@@ -192,13 +182,13 @@ def trained(
 ) -> Trained:
     """Return a DistilBERT fine-tuned by `run`, from the cache where the same run was made before.
 
-    `source` is "generated", a folder with reviews, or None for what `utils.data.reviews` finds.
+    `source` is "generated", a folder with reviews, or None for what `utils.workloads.data.reviews` finds.
     Raises: ValueError when the folder or the recipe is unknown.
     """
     device = device or machine.device()
     reviews = data.generated_reviews(size) if source == "generated" else data.reviews(source, size=size)
     task = review_task.prepare(reviews, size=size)
-    found = kept.kept(
+    found = trained_models.kept(
         plan(task),
         recipes.recipe(recipe),
         seed=seed,

@@ -16,7 +16,7 @@ from types import FunctionType
 
 import torch
 
-from utils.error_lines import of_compiler
+from utils.exception_text import of_compiler
 from utils.formats import FORMATS, FloatFormat
 from utils.rounding_kernels import (
     COPY,
@@ -151,7 +151,7 @@ def _round(x, *, fmt: FloatFormat, saturate: bool, seed: int | None, compiled: b
         return y if out is None else out.copy_(y)
     chosen = _plan(fmt, x.dtype, saturate)
     if not compiled and out is None and seed is None and x.dtype == chosen.carrier.dtype and x.numel() <= _CPU_PIECE:
-        return eager(x, chosen)  # the short way for a small tensor
+        return eager(x, chosen)  # the views and calls below cost a small tensor more than its rounding
     if compiled or seed is not None:
         chosen = without_cast(chosen)
     source = x.detach().contiguous().view(-1)

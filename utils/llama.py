@@ -2,7 +2,7 @@
 
     python -m utils.llama --recipe 32-true bf16-mixed 16-mixed --size small --seeds 2 --data DIR --record DIR
 
-`run` is the only place of the book that trains a LLaMA; `trained` hands a finished one to the chapters.
+`run` trains one LLaMA and returns its record. `trained` gives the chapters a finished model.
 """
 
 import itertools
@@ -17,25 +17,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import (
-    batches,
-    command,
-    data,
-    experiment,
-    generation,
-    kept,
-    language_task,
-    machine,
-    measure,
-    models,
-    recipes,
-    records,
-    tables,
-)
-from utils.experiment import Run
-from utils.fine_tuning import Trainer
-from utils.language_task import Task
-from utils.recipes import RECIPES, Recipe
+from utils import machine, measure, records
+from utils.runs import command_line, experiment, run_table, trained_models
+from utils.runs.experiment import Run
+from utils.training import batches, recipes
+from utils.training.recipes import RECIPES, Recipe
+from utils.training.training_loop import Trainer
+from utils.workloads import data, generation, language_task, models
+from utils.workloads.language_task import Task
 
 NAME = "llama"
 DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
@@ -217,9 +206,8 @@ def plan(task: Task) -> experiment.Plan:
 
     rows = list(range(min(settings.batch, len(task.train))))
     full_batch = batches.pad(task.train, rows, length=settings.length)
-    modules = ("utils.language_task", "utils.llama")
     return experiment.Plan(
-        f"{NAME}{task.variant}", task, task.prose, settings.steps, full_batch, draw, evaluate, modules
+        f"{NAME}{task.variant}", task, task.prose, settings.steps, full_batch, draw, evaluate, module=__spec__.name
     )
 
 
@@ -235,11 +223,11 @@ def summary(finished: list[records.Record]) -> list[dict[str, str]]:
             "loss": experiment.interval((result["loss"] for result in runs), digits=4),
             "perplexity": experiment.interval((result["perplexity"] for result in runs), digits=4),
             "written tokens/s": "-"
-            if tables.emulated_float8(name, runs)
+            if run_table.emulated_float8(name, runs)
             else f"{measure.mean_interval(wrote)[0]:,.0f}",
         }
 
-    return tables.summary(finished, measured=measured)
+    return run_table.summary(finished, measured=measured)
 
 
 def _median(samples: list[float]) -> float:
@@ -253,19 +241,20 @@ def table(finished: list[records.Record]) -> str:
         f"{result['parameters'] / 1e6:,.1f} million parameters; loss and perplexity per token, on"
         f" {result['held_out_tokens']:,} tokens held out; written one token after the other, batch 1"
     )
-    return tables.table(summary(finished), finished, about=about)
+    return run_table.table(summary(finished), finished, about=about)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    return command.main(arguments, program=NAME, recipes=DEFAULT_RECIPES, prepare=_prepared)
+    how = {"program": NAME, "about": __doc__, "recipes": DEFAULT_RECIPES}
+    return command_line.main(arguments, **how, prepare=_prepared)
 
 
-def _prepared(options: command.Options) -> command.Task:
-    settings = command.widened(language_task.settings_for(options.size), options)
+def _prepared(options: command_line.Options) -> command_line.Task:
+    settings = command_line.widened(language_task.settings_for(options.size), options)
     prose = data.prose(options.data, characters=settings.characters)
     task = language_task.prepare(prose, size=options.size, settings=settings, weights=options.weights)
-    task = command.changed(task, options)
+    task = command_line.changed(task, options)
     note = "the shape of LLaMA-7B is timed (generation.token_times), not trained" if options.size == "full" else ""
     return experiment.commanded(plan(task), options, run=partial(run, task=task), table=table, note=note)
 
@@ -295,7 +284,7 @@ def trained(
 ) -> Trained:
     """Return a LLaMA trained by `run`, from the cache where the same run was made before.
 
-    `source` is "generated", a folder with text, or None for what `utils.data.prose` finds.
+    `source` is "generated", a folder with text, or None for what `utils.workloads.data.prose` finds.
     Raises: ValueError when the folder or the recipe is unknown.
     """
     device = device or machine.device()
@@ -303,7 +292,7 @@ def trained(
     characters = language_task.settings_for(size).characters
     prose = data.generated_prose(characters) if source == "generated" else data.prose(source, characters=characters)
     task = language_task.prepare(prose, size=size)
-    found = kept.kept(
+    found = trained_models.kept(
         plan(task),
         chosen,
         seed=seed,

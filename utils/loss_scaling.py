@@ -16,7 +16,31 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+
+
+def next_scale(
+    scale: float,
+    good_steps: int,
+    overflowed: bool,
+    *,
+    growth_factor: float = 2.0,
+    backoff_factor: float = 0.5,
+    growth_interval: int = 2000,
+) -> tuple[float, int]:
+    """Return the loss scale of the next step and the number of good steps in a row, by `torch.amp.GradScaler`'s rule.
+
+    `scale`: of the step that was computed. `good_steps`: in a row before it, since the last change of the scale.
+    `overflowed`: whether one of its gradients was infinite or NaN. The new scale is a float32 value; one that float32
+    cannot hold is not taken, and the count begins again all the same. Nothing stops it below.
+    """
+    if overflowed:
+        return _float32(scale * backoff_factor), 0
+    if good_steps + 1 != growth_interval:  # past it too: an interval that was set below the count is never reached
+        return scale, good_steps + 1
+    grown = _float32(scale * growth_factor)
+    return (grown if math.isfinite(grown) else scale), 0
 
 
 @dataclass
@@ -86,8 +110,9 @@ class StaticLossScaler:
             iteration.overflowed = ~torch.stack(finite).all()
         # Through float64, as torch does it: so the result is the float32 nearest to 1/scale on every machine.
         inv_scale = torch.tensor(self._scale, dtype=torch.float64).reciprocal().float()
+        inv_scales = {device: inv_scale.to(device) for device in {grad.device for grad in grads}}
         for grad in grads:
-            grad.mul_(inv_scale.to(grad.device))
+            grad.mul_(inv_scales[grad.device])
         iteration.unscaled = True
 
     def step(self, optimizer: torch.optim.Optimizer, *args, **kwargs):
@@ -216,15 +241,14 @@ class DynamicLossScaler(StaticLossScaler):
         self._enabled = enabled
 
     def _adapt(self, overflowed: bool) -> None:
-        if overflowed:
-            self._scale = _float32(self._scale * self._backoff_factor)
-            self._growth_tracker = 0
-            return
-        self._growth_tracker += 1
-        if self._growth_tracker == self._growth_interval:
-            grown = _float32(self._scale * self._growth_factor)
-            self._scale = grown if math.isfinite(grown) else self._scale
-            self._growth_tracker = 0
+        self._scale, self._growth_tracker = next_scale(
+            self._scale,
+            self._growth_tracker,
+            overflowed,
+            growth_factor=self._growth_factor,
+            backoff_factor=self._backoff_factor,
+            growth_interval=self._growth_interval,
+        )
 
     def set_growth_factor(self, new_factor: float) -> None:
         """Set the factor of a growth; it is not checked."""
@@ -255,8 +279,10 @@ def _gradients(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     return [grad._values() if grad.is_sparse else grad for grad in grads]
 
 
-def _float32(number: float) -> float:
-    return torch.tensor(float(number), dtype=torch.float64).float().item()
+def _float32(number: float | torch.Tensor) -> float:
+    """Return the nearest float32 value: an infinity past the largest, 0 below half of the smallest."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.float32(float(number)))
 
 
 def _checked(scale: float | torch.Tensor) -> float:

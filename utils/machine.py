@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from utils.error_lines import in_a_line
+from utils.exception_text import in_a_line
 from utils.measure import time_call
 
 SIZES = ("small", "full")

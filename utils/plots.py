@@ -120,8 +120,9 @@ def values_on_a_line(ax: Axes, values: np.ndarray, row: float, fmt: FloatFormat,
 def dtype_graph(stages: Sequence) -> Figure:
     """Draw boxes in their order from top to bottom, each in the lane of the dtype in which it computes.
 
-    `stages`: what `utils.dtype_probe.DtypeProbe.stages` gives. An arrow from another lane is what autocast casts for
-    the box, and says how many tensors that are. Raises ValueError for a dtype without a look, or without any stage.
+    `stages`: what `utils.diagnostics.dtype_probe.DtypeProbe.stages` gives. An arrow from another lane is what autocast
+    casts for the box, and says how many tensors that are. Raises ValueError for a dtype without a look, or without any
+    stage.
     """
     if not stages:
         raise ValueError("there are no stages to draw")

@@ -182,6 +182,22 @@ def load_all(folder: Path | str = RESULTS, *, experiment: str | None = None) -> 
     return [record for record in found if experiment in (None, record.experiment)]
 
 
+def find(folder: Path | str, *, key: str, recipe: str, seed: int) -> Record | None:
+    """Return the record in `folder` whose key is `key`, None where there is none.
+
+    Only files named after the recipe and the seed are read. One that is not a record, or is older than keys, is
+    skipped: its run is made again.
+    """
+    for path in sorted(Path(folder).glob(f"*{recipe}-*-seed{seed}.json")):
+        try:
+            record = load(path)
+        except ValueError:
+            continue
+        if record.key == key:
+            return record
+    return None
+
+
 def rows(points: Sequence) -> dict:
     """Return measured points as a part of `results`: "columns" names their fields, "points" holds a row of each.
 

@@ -5,18 +5,27 @@ measure x in ulps, round that to a whole number, multiply back. Both scalings ar
 there is one rounding and never two. A rounding rule is a function from ulps to whole ulps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:  # formats stands below this module and imports it; rounding reads the attributes of a format
-    from utils.formats import FloatFormat
-
 Rounding = Callable[[np.ndarray], np.ndarray]
+
+
+class Grid(Protocol):
+    """What rounding needs to know of a format. `utils.formats.FloatFormat` has it, and is built on this module."""
+
+    mantissa_bits: int
+    emin: int
+    emax: int
+    max: float
+    smallest_normal: float
+    has_nan: bool
+    has_inf: bool
+    has_zero: bool
+    has_negative_zero: bool
 
 
 def ties_to_even(q: np.ndarray) -> np.ndarray:
@@ -69,7 +78,7 @@ def stochastic(rng: np.random.Generator) -> Rounding:
     return rule
 
 
-def ulp(x, fmt: FloatFormat) -> np.ndarray:
+def ulp(x, fmt: Grid) -> np.ndarray:
     """Give the format's spacing at x: the gap between neighbours in the binade of x.
 
     `x`: as in `quantize`. Returns float64 of that shape; below the smallest normal the spacing is that of
@@ -83,7 +92,7 @@ def ulp(x, fmt: FloatFormat) -> np.ndarray:
     return np.where(finite, np.ldexp(1.0, e - fmt.mantissa_bits), np.nan)[()]
 
 
-def round_to_grid(x, fmt: FloatFormat, rounding: Rounding = ties_to_even) -> np.ndarray:
+def round_to_grid(x, fmt: Grid, rounding: Rounding = ties_to_even) -> np.ndarray:
     """Round x on the format's grid continued by one point past `fmt.max`, which shows what overflows.
 
     `x`: as in `quantize`. Returns float64 of that shape, in magnitude at most `fmt.max` or that one point; infinities
@@ -99,7 +108,7 @@ def round_to_grid(x, fmt: FloatFormat, rounding: Rounding = ties_to_even) -> np.
     return np.where(np.isinf(x), x, y)[()]
 
 
-def quantize(x, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate: bool = False) -> np.ndarray:
+def quantize(x, fmt: Grid, rounding: Rounding = ties_to_even, saturate: bool = False) -> np.ndarray:
     """Round x to the values of a format.
 
     `x`: real numbers of any shape (array, list, number, torch tensor), taken as float64: integers past 2**53 and long
@@ -153,5 +162,5 @@ def as_float32(x) -> np.ndarray:
 
 def check_format(fmt) -> None:
     """Raise TypeError for a name or a dtype in place of a format."""
-    if not hasattr(fmt, "mantissa_bits"):
+    if not hasattr(fmt, "mantissa_bits"):  # not isinstance: the class is defined above this module
         raise TypeError(f"fmt is a FloatFormat, not {fmt!r}; by name: utils.formats.FORMATS['float16']")

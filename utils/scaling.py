@@ -11,8 +11,8 @@ to the format. Scales are finite and positive whatever the values are:
 * in `quantize_tiles` values that are not finite have no say in the scale of their tile. An infinity saturates with its
   sign, a NaN stays a NaN, and their neighbours become what they would be without them.
 
-The twin for torch tensors is `utils.scaled`. Another thing is `utils.blockwise`, the 8-bit moments of an optimizer,
-whose codes are no floating-point format.
+The twin for torch tensors is `utils.emulation.scaled_tensor`. Another thing is `utils.training.eight_bit_moments`, the
+8-bit moments of an optimizer, whose codes are no floating-point format.
 """
 
 import math
@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.exponent_rules import EXPONENT_RULES, magnitudes, shared_exponent
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E8M0FNU, FLOAT32, NONE, FloatFormat
 from utils.rounding import Rounding, as_float32, check_format, quantize, ties_to_even
+from utils.shared_exponent import EXPONENT_RULES, magnitudes, shared_exponent
 
 # Symmetric INT8, -127 ... 127, as a floating-point format with one binade and its subnormals: a uniform grid.
 INT8 = FloatFormat("int8", exponent_bits=1, mantissa_bits=6, bias=-5, specials=NONE)
@@ -104,7 +104,7 @@ class DelayedScaling:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Which values share a scale, in which format that is stored, and by which rule it follows from their amax.
+    """The tile that shares a scale, the scale's format, and the rule from amax to scale.
 
     `tile`: rows and columns of a tile; None is the whole axis. `rule`: "exact" (`fmt.max / amax`), "one" (no scaling),
     or a name of `EXPONENT_RULES` (a power of two). `tensor_scale`: a second scale, one float32 for the tensor, that

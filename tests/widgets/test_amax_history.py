@@ -129,7 +129,7 @@ def recorded(**kwargs):
         {"kind": kind, "name": name, "values": values}
         for kind, by_name in record.samples["amax"].items()
         for name, values in by_name.items()
-    ]  # as utils.amax_series.of_record gives them, which would import transformers
+    ]  # as utils.experiments.amax_series.of_record gives them, which would import transformers
     return AmaxHistory.of_series(found, **kwargs)
 
 

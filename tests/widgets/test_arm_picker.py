@@ -10,7 +10,7 @@ import pytest
 from tests.made_runs import ACCURACY, CPU, GPU, PLANNED, SETTINGS, all_arms, five_seeds, run
 from tests.page_states import states_in
 from utils import measure, records
-from utils.recipes import ARMS, RECIPES
+from utils.training.recipes import ARMS, RECIPES
 from utils.widgets.arm_picker import ArmPicker
 from utils.widgets.arm_picker import words as arm_words
 from utils.widgets.arm_picker.facts import QUANTITIES, arms_of

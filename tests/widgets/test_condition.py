@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.page_states import state_of
-from utils.refinement import Refinement, rotations
+from utils.emulation.refinement import Refinement, rotations
 from utils.widgets.condition import Condition, end_text
 from utils.widgets.condition.facts import CONDITIONS, FACTORS, LETTERS, SEED, SIZE, make_facts, refined, system
 

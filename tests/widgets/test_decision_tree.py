@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from utils.decide import decide
-from utils.recipe_facts import CARDS, TASKS
+from utils.cost.cards import CARDS
+from utils.cost.decide import TASKS, decide
 from utils.widgets.decision_tree import DecisionTree
 from utils.widgets.decision_tree.facts import CHAPTERS, MEND, make_facts, page_of, path, verdict
 from utils.widgets.decision_tree.symptoms import SYMPTOMS
@@ -30,13 +30,13 @@ def test_the_way_names_every_lever_and_ends_with_the_answer():
     assert steps[-1][1].endswith("it fits.")
     assert len(steps) == 5
     assert path(decide("T4", "train", "DistilBERT", length=128))[0][1].endswith("16-mixed, with a loss scaler.")
-    assert path(decide("A100", "train", "LLaMA 70B"))[-1][0] == "Over how many cards would it fit?"
+    assert path(decide("A100", "train", "Llama 2 70B"))[-1][0] == "Over how many cards would it fit?"
 
 
 def test_every_lever_of_every_decision_has_a_question():
     for card in CARDS:
         for task in TASKS:
-            for model in ("GPT-2", "LLaMA 13B", "LLaMA 70B"):
+            for model in ("GPT-2", "LLaMA 13B", "Llama 2 70B"):
                 decision = decide(card, task, model, batch=4, cards=8)
                 assert len(path(decision)) == 2 + len(decision.taken) + (not decision.fits)
 

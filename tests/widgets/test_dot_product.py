@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from tests.page_states import states_in
-from utils.accumulators import ACCUMULATORS
-from utils.dot_products import matmul
+from utils.emulation.accumulators import ACCUMULATORS
+from utils.emulation.rounded_matmul import matmul
+from utils.emulation.tensor_core import TENSOR_CORES
 from utils.formats import FLOAT16, FORMATS
 from utils.rounding import quantize
-from utils.tensor_core import TENSOR_CORES
 from utils.widgets.dot_product import DotProduct
 from utils.widgets.dot_product.facts import ADDERS, DATA, OPERANDS, Lane, operands
 from utils.widgets.shared.numbers.dice import dice

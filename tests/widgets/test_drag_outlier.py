@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.page_states import states_in
-from utils import published
+from utils.runs import published
 from utils.scaling import SCALINGS
 from utils.widgets.drag_outlier import LABELS, DragOutlier
 from utils.widgets.drag_outlier.facts import CASES, INDEX, MOST, OUTLIER_FORMATS, loss, tensor

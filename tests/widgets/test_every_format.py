@@ -9,8 +9,8 @@ import pytest
 
 from tests.oracles import SMALL, grid, same_bits
 from utils import rounding
+from utils.checks.number_text import read_number
 from utils.formats import FORMATS, FloatFormat
-from utils.number_text import read_number
 from utils.rounding import RULES
 from utils.widgets.every_format import ORDERS, PRESETS, EveryFormat, error_text
 from utils.widgets.shared.numbers.format_fate import fate

@@ -12,7 +12,7 @@ from tests.watched import GROUPS, SHARES, STEPS, crafted, histogram, one, record
 from utils.formats import FORMATS
 from utils.rounding import quantize
 from utils.widgets.format_window import FormatWindow
-from utils.widgets.shared.numbers.binades import ALL, WINDOWS, fates, fates_text, histogram_of, merged
+from utils.widgets.shared.plot.binades import ALL, WINDOWS, fates, fates_text, histogram_of, merged
 from utils.widgets.shared.words.sizes import share_text
 
 NARROW = [name for name in WINDOWS if FORMATS[name].precision <= 24 and FORMATS[name].emin > -130]
@@ -138,7 +138,7 @@ def broken(change):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda held, _: held.pop("steps"), "recorded has no steps; pass utils.watch.recorded(record)"),
+        (lambda held, _: held.pop("steps"), "recorded has no steps; pass utils.training.watch.recorded(record)"),
         (lambda held, _: held.update(steps=[3, 1]), "recorded: steps [3, 1] are not whole numbers that grow"),
         (lambda held, _: held.update(groups=[ALL]), "no group may be called 'all layers'"),
         (lambda held, _: held.update(groups=["other"]), "has the group 'head', which is not in groups"),

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from tests.page_states import state_of
-from utils import memory, recipes
-from utils.architectures import NAMED, Architecture
-from utils.recipe_facts import CARDS
+from utils.cost import memory
+from utils.cost.architectures import NAMED, Architecture
+from utils.cost.cards import CARDS
+from utils.training import recipes
 from utils.widgets.model_size import ModelSize
 from utils.widgets.model_size import facts as words
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from utils.autocast_docs import ERROR, FOLLOWS, NARROW, PROMOTE, RULES, WIDE
-from utils.autocast_table import Row
+from utils.diagnostics.autocast_docs import ERROR, FOLLOWS, NARROW, PROMOTE, RULES, WIDE
+from utils.diagnostics.autocast_table import Row
 from utils.widgets.op_lookup import OpLookup
 from utils.widgets.shared.book_widget import BookWidget
 

@@ -7,16 +7,18 @@ import pytest
 import torch
 
 from tests.page_states import state_of
-from utils import gemm_shapes, models, operations
-from utils.architectures import NAMED, of
-from utils.float8_recipes import FLOAT8_RECIPES
-from utils.fp8 import HEADS, convert
-from utils.fp8_casts import BFLOAT16, Layer, cast_bytes, faster
-from utils.roofline import ROOFS, Gemm
-from utils.scaled_product import MULTIPLE
+from utils.cost import flops, gemm_shapes
+from utils.cost.architectures import NAMED, of
+from utils.cost.cards import ROOFS
+from utils.cost.fp8_casts import BFLOAT16, Layer, cast_bytes, faster
+from utils.cost.roofline import Gemm
+from utils.emulation.scaled_matmul import MULTIPLE
+from utils.training.float8_linear import HEADS, convert
+from utils.training.float8_recipes import FLOAT8_RECIPES
 from utils.widgets.precision_plan import PrecisionPlan
 from utils.widgets.precision_plan import facts as words
 from utils.widgets.precision_plan.facts import Plan
+from utils.workloads import models
 
 TEXTS, LENGTH = 3, 16
 BUILD = {
@@ -43,7 +45,7 @@ def plan_of(exclude=(), **kwargs):
 
 
 def test_the_operations_are_those_of_the_formula(small):
-    assert plan_of().operations == operations.training_step(small.config, TEXTS, LENGTH)
+    assert plan_of().operations == flops.training_step(small.config, TEXTS, LENGTH)
 
 
 def test_every_layer_has_the_products_that_a_step_does(small):
@@ -159,7 +161,7 @@ def test_a_recipe_that_no_card_of_the_widget_multiplies_says_so():
     [
         ({"model": "GPT-2"}, "model 'GPT-2' is not one of DistilBERT, LLaMA 7B"),
         ({"recipe": "fp8"}, "recipe 'fp8' is not one of fp8-unscaled, fp8-current"),
-        ({"device": "T4"}, "device 'T4' is not one of H100 SXM, H200 SXM, L4, RTX 4090"),
+        ({"device": "T4"}, "device 'T4' is not one of L4, RTX 4090, H100 SXM, H200 SXM"),
         ({"texts": 0}, "texts 0 is not in 1 to 131,072"),
         ({"texts": 100, "length": 4096}, "100 texts of 4096 tokens are more than 131,072 tokens"),
         ({"exclude": ("q_lin",)}, "exclude 'q_lin' is no layer of LLaMA 7B; there are q_proj, .*model.layers.31"),

@@ -8,7 +8,7 @@ import pytest
 import book_progress
 from book_progress import Exercise
 from tests.page_states import states_in
-from utils.questions import Number, Task, placeholder
+from utils.checks.questions import Number, Task, placeholder
 from utils.widgets.bit_flip import BitFlip, Goal
 from utils.widgets.progress import NOTE, Progress
 from utils.widgets.quiz import Quiz

@@ -5,7 +5,7 @@ import pytest
 from tests.book_questions import book_questions
 from tests.page_states import states_in
 from utils import notebooks
-from utils.questions import ROUNDED, Choice, Number, Option, Task
+from utils.checks.questions import ROUNDED, Choice, Number, Option, Task
 from utils.widgets.quiz import Quiz
 from utils.widgets.shared.modules import WIDGETS
 

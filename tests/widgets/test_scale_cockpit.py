@@ -12,7 +12,7 @@ from tests.page_states import state_of
 from tests.watched import SHARES, STEPS, crafted, one, record, run_of_a_scaler
 from utils.formats import FLOAT16
 from utils.widgets.scale_cockpit import ScaleCockpit, replay, traced_scales
-from utils.widgets.shared.numbers.binades import ALL, fates_text, histogram_of
+from utils.widgets.shared.plot.binades import ALL, fates_text, histogram_of
 from utils.widgets.shared.words.sizes import scale_text, size_text
 
 TRACE, AMAXES = run_of_a_scaler()

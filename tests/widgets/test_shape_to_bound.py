@@ -1,4 +1,4 @@
-"""ShapeToBound in Python: its numbers are those of `utils.roofline`, and what it says of them follows from them."""
+"""ShapeToBound in Python: its numbers are those of `utils.cost.roofline`, and its words follow from them."""
 
 import json
 import re
@@ -9,11 +9,14 @@ import pytest
 import torch
 
 from tests.page_states import state_of
-from utils import gemm_sweep, models, records, review_task
-from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
+from utils import records
+from utils.cost.cards import ROOFS
+from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
+from utils.experiments import gemm_sweep
 from utils.widgets.shape_to_bound import ShapeToBound
 from utils.widgets.shape_to_bound import facts as words
 from utils.widgets.shared.cost.roof_words import time_text
+from utils.workloads import models, review_task
 
 OWN = Roof("Some CPU, 2 threads", {"float32": 0.125, "bfloat16": 0.25}, 20.0, "made up for the tests", measured=True)
 POINT = {"device": OWN.name, "dtype": "float32", "m": 512, "n": 4096, "k": 4096, "ms": 200.0}
@@ -197,7 +200,7 @@ def test_of_two_points_of_one_product_the_last_counts():
         ({"roofs": [OWN], "recorded": [POINT | {"dtype": "fp8"}]}, "recorded dtype 'fp8' is not one of float64,"),
         ({"roofs": [OWN], "recorded": [POINT | {"ms": 0}]}, "recorded time 0 ms of Some CPU, 2 threads is not above 0"),
         ({"roofs": [OWN], "recorded": [POINT | {"k": 2**18}]}, "recorded product 512 × 4096 × 262144 is larger than"),
-        ({"sheets": {"x": "H100"}}, "H100 is no data sheet; the known ones are V100 SXM2,"),
+        ({"sheets": {"x": "H100"}}, "H100 is no data sheet; the known ones are T4, V100 SXM2,"),
     ],
 )
 def test_what_does_not_fit_together_is_refused_in_one_sentence(brought, says):
@@ -253,7 +256,7 @@ def test_the_products_are_those_of_the_full_experiments():
     [
         ({"m": 0}, "m 0 is not in 1 to 131,072"),
         ({"k": 2**17 + 1}, "k 131073 is not in 1 to 131,072"),
-        ({"device": "H100"}, "device 'H100' is not one of V100 SXM2,"),
+        ({"device": "H100"}, "device 'H100' is not one of T4, V100 SXM2,"),
         ({"dtype": "fp8"}, "dtype 'fp8' is not one of float64, float32, tf32, float16, bfloat16, float8, the types of"),
     ],
 )

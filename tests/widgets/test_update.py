@@ -11,8 +11,8 @@ import torch
 from tests.page_states import states_in
 from utils.accumulation import kahan_sum, running_sum
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32, FORMATS
-from utils.optimizers import Kahan, Master, Nearest
 from utils.rounding import quantize, toward_zero
+from utils.training.optimizers import Kahan, Master, Nearest
 from utils.widgets.update import HOLDABLE, KEEPINGS, USUAL, Update, gap_beside, kahan_updated, updated
 
 

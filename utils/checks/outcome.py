@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from utils.questions import (
+from utils.checks.questions import (
     CORRECT,
     NOT_ATTEMPTED,
     NOT_YET,

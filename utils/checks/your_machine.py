@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from utils.checks.outcome import NOT_ATTEMPTED, Outcome, as_number, correct, exercise, not_yet, time_limit
 from utils.checks.your_machine_questions import BFLOAT16_NATIVE, NOT_SCALED, PICKS, RATE, THREE_CELLS, TRUE_WEIGHTS
-from utils.recipes import PLAIN
+from utils.training.recipes import PLAIN
 
 STATUSES = ("native", "emulated", "runs", "error")
 

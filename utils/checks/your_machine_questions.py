@@ -1,6 +1,6 @@
 """What `your_machine` asks: its predictions, and the answers that people really give to its exercises."""
 
-from utils.questions import Choice, Option, Task
+from utils.checks.questions import Choice, Option, Task
 
 SLOWER_FORMAT = Choice(
     "your_machine/slower-format",

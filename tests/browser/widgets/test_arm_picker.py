@@ -11,7 +11,7 @@ import pytest
 from tests.browser.widget_page import DESK, PHONE, barriers, calls_of, heights
 from tests.made_runs import ACCURACY, GPU, all_arms, five_seeds, run
 from utils import measure
-from utils.recipes import ARMS
+from utils.training.recipes import ARMS
 from utils.widgets.arm_picker import ArmPicker
 from utils.widgets.arm_picker import words as arm_words
 from utils.widgets.arm_picker.facts import QUANTITIES, arms_of

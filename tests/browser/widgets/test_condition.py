@@ -1,4 +1,4 @@
-"""Condition in a real browser: its solutions against `utils.refinement`, bit for bit, its words, what a reader does."""
+"""Condition in a browser: its solutions against `utils.emulation.refinement` bit for bit, words, what a reader does."""
 
 import json
 
@@ -14,7 +14,7 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils.factors import factorize
+from utils.emulation.narrow_lu import factorize
 from utils.widgets.condition import Condition, end_text
 from utils.widgets.condition.facts import CONDITIONS, FACTORS, SIZE, make_facts, refined, system
 

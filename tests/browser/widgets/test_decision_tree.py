@@ -1,4 +1,4 @@
-"""DecisionTree in a real browser: the page decides as `utils.decide` does, and a reader can ask for other things."""
+"""DecisionTree in a real browser: it decides as `utils.cost.decide` does, and takes other questions."""
 
 import itertools
 
@@ -14,8 +14,8 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils.decide import decide
-from utils.recipe_facts import CARDS, TASKS
+from utils.cost.cards import CARDS
+from utils.cost.decide import TASKS, decide
 from utils.widgets.decision_tree import DecisionTree
 from utils.widgets.decision_tree import facts as words
 from utils.widgets.decision_tree.symptoms import SYMPTOMS
@@ -25,7 +25,7 @@ window.calls = {
   decided(facts, states) {
     return states.map((state) => {
       const decision = words.dtDecide(facts, state);
-      const said = { path: words.dtPath(facts, state, decision), verdict: words.dtVerdict(facts, state, decision) };
+      const said = { path: words.dtPath(facts, state, decision), verdict: words.dtVerdict(facts, decision) };
       return { ...decision, ...said };
     });
   },
@@ -47,7 +47,7 @@ def decided(state):
 @pytest.mark.parametrize("card", CARDS)
 def test_the_page_decides_as_python_does(call, facts, card):
     """Every task, small and large models, few and many tokens, one card and several."""
-    models = ("DistilBERT", "GPT-2 XL", "LLaMA 7B", "LLaMA 70B", "Llama 3 8B")
+    models = ("DistilBERT", "GPT-2 XL", "LLaMA 7B", "Llama 2 70B", "Llama 3 8B")
     states = [
         {"card": card, "task": task, "model": model, "optimizer": optimizer, "memory": memory, "cards": cards,
          "batch": batch, "length": length}

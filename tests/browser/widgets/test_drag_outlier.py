@@ -15,7 +15,7 @@ from tests.browser.widget_page import (
     smallest_text,
 )
 from utils.formats import FLOAT4_E2M1FN, FLOAT8_E4M3FN, FLOAT8_E5M2
-from utils.outliers import with_outlier
+from utils.quantization.outliers import with_outlier
 from utils.scaling import INT8, SCALINGS, quantize_tiles
 from utils.widgets.drag_outlier import LABELS, DragOutlier
 from utils.widgets.drag_outlier.facts import CASES, INDEX, OUTLIER_FORMATS, loss, tensor

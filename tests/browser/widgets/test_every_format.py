@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from tests.browser.widget_page import PHONE, barriers, source_of
+from utils.checks.number_text import read_number
 from utils.formats import FORMATS
-from utils.number_text import read_number
 from utils.rounding import RULES
 from utils.widgets.every_format import PRESETS, EveryFormat, error_text
 from utils.widgets.shared.book_widget import BookWidget

@@ -11,7 +11,7 @@ import pytest
 from tests.browser.widget_page import DESK, PHONE
 from tests.made_runs import five_seeds
 from tests.watched import record, run_of_a_scaler
-from utils.roofline import Roof
+from utils.cost.roofline import Roof
 from utils.widgets.amax_history import AmaxHistory
 from utils.widgets.arm_picker import ArmPicker
 from utils.widgets.arm_picker.facts import arms_of

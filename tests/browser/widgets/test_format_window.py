@@ -7,10 +7,10 @@ import pytest
 
 from tests.browser.widget_page import DESK, PHONE, barriers, calls_of
 from tests.watched import SHARES, crafted, one, record
-from utils.exponents import Histogram
+from utils.emulation.exponent_histogram import Histogram
 from utils.formats import FORMATS
 from utils.widgets.format_window import FormatWindow
-from utils.widgets.shared.numbers.binades import ALL, WINDOWS, fates, fates_text, histogram_of, merged
+from utils.widgets.shared.plot.binades import ALL, WINDOWS, fates, fates_text, histogram_of, merged
 
 HARNESS = """
 window.calls = {
@@ -39,7 +39,7 @@ def spoken(page):
 
 
 def largest(amax, name):
-    """The exponent of the largest scale, as utils.exponents finds it."""
+    """The exponent of the largest scale, as utils.emulation.exponent_histogram finds it."""
     e = math.frexp(amax)[1] - 1
     return math.frexp(Histogram(e, (1,), (0,), amax=amax).largest_scale(FORMATS[name]))[1] - 1
 

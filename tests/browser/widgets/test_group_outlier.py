@@ -1,4 +1,4 @@
-"""GroupOutlier in a real browser: its codes against `utils.integers`, bit for bit, its words, what a reader does."""
+"""GroupOutlier in a browser: its codes against `utils.quantization.integers` bit for bit, words, what a reader does."""
 
 import json
 
@@ -15,7 +15,7 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils.integers import quantize
+from utils.quantization.integers import quantize
 from utils.widgets.group_outlier import GroupOutlier
 from utils.widgets.group_outlier.facts import BITS, COUNT, GROUPS, LARGEST, MOST, generated, loss, quantized, row
 

@@ -15,9 +15,9 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils import memory
-from utils.architectures import NAMED, Architecture
-from utils.recipe_facts import CARDS
+from utils.cost import memory
+from utils.cost.architectures import NAMED, Architecture
+from utils.cost.cards import CARDS
 from utils.widgets.model_size import ModelSize
 from utils.widgets.model_size import facts as words
 
@@ -130,7 +130,7 @@ def test_every_model_has_its_parameters_in_the_page(call, facts, name):
 
 
 def test_more_bytes_than_a_double_counts_are_exact(call, facts):
-    plan = replace(ModelSize("LLaMA 70B", attention="eager").plan, batch=999_999, length=999_999)
+    plan = replace(ModelSize("Llama 2 70B", attention="eager").plan, batch=999_999, length=999_999)
     [ledger] = call("ledgers", facts, [page_plan(plan)])
     assert ledger == as_text(plan.ledger)
     assert plan.ledger.total > 2**60
@@ -348,7 +348,7 @@ def test_junk_gets_a_sentence_and_changes_nothing(show, widget, label, text, why
 def test_reset_brings_back_what_python_set(show):
     widget = ModelSize(replace(NAMED["GPT-2"], layers=5), card="A100", memory=80.0, batch=3)
     page = show(widget)
-    field(page, "Model").select_option("LLaMA 70B")
+    field(page, "Model").select_option("Llama 2 70B")
     field(page, "Card").select_option("T4")
     type_into(page, "Batch of each card", "junk")
     press(page, "Reset")
@@ -380,7 +380,7 @@ def test_it_can_be_used_with_the_keyboard_alone(show, widget):
     assert text_of(page, "verdict") == expected.verdict
 
 
-@pytest.mark.parametrize("model", ["DistilBERT", "LLaMA 70B"])
+@pytest.mark.parametrize("model", ["DistilBERT", "Llama 2 70B"])
 @pytest.mark.parametrize("width", [320, 390, 700, 1280])
 def test_nothing_scrolls_sideways_or_is_cut_off(show, model, width):
     page = show(ModelSize(model, batch=512, shards=8, length=512), viewport={"width": width, "height": 900})

@@ -10,8 +10,8 @@ import pytest
 
 from tests.browser.widget_page import DESK, PHONE, barriers, module_page, source_of
 from tests.oracles import finite_values, midpoints
+from utils.checks.number_text import read_number
 from utils.formats import FORMATS, encode
-from utils.number_text import read_number
 from utils.rounding import quantize, ulp
 from utils.widgets.number_line import RULES, NumberLine
 from utils.widgets.shared.book_widget import BookWidget

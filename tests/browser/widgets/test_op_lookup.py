@@ -3,8 +3,8 @@
 import pytest
 
 from tests.browser.widget_page import PHONE, barriers, cut_off, module_page, small_targets, smallest_text, source_of
-from utils.autocast_docs import RULES
-from utils.autocast_operations import OPERATIONS
+from utils.diagnostics.autocast_docs import RULES
+from utils.diagnostics.autocast_operations import OPERATIONS
 from utils.widgets.op_lookup import OpLookup
 
 NAMES = [operation.name for operation in OPERATIONS]

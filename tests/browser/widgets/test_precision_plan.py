@@ -13,7 +13,7 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils.roofline import ROOFS
+from utils.cost.cards import ROOFS
 from utils.widgets.precision_plan import PrecisionPlan
 from utils.widgets.precision_plan import facts as words
 from utils.widgets.precision_plan.facts import Plan

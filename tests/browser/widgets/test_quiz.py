@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.book_questions import book_questions
 from tests.browser.widget_page import source_of
-from utils.questions import CORRECT, ROUNDED, Choice, Number, Option, Task, judge, number, placeholder, to_html
+from utils.checks.questions import CORRECT, ROUNDED, Choice, Number, Option, Task, judge, number, placeholder, to_html
 from utils.widgets.quiz import Quiz
 
 PHONE = {"width": 390, "height": 844}

@@ -1,4 +1,4 @@
-"""RecipePicker in the page decides as `utils.recipe_facts.advise` does, and can be used without a mouse."""
+"""RecipePicker in the page decides as `utils.cost.decide` does, and can be used without a mouse."""
 
 import itertools
 from dataclasses import asdict
@@ -6,32 +6,38 @@ from dataclasses import asdict
 import pytest
 
 from tests.browser.widget_page import module_page, source_of
-from utils.recipe_facts import CARDS, GIGABYTE, MODELS, TASKS, TYPES, advise, facts
+from utils.cost.architectures import NAMED
+from utils.cost.cards import CARDS, GIGABYTE, TYPES
+from utils.cost.decide import TASKS
+from utils.widgets.recipe_picker.advice import advise, facts
 
 PAGE = "book/your_machine.html"
-SIZES = [1, 1_000_000, *MODELS.values(), 10**12]
+SIZES = [1, 1_000_000, *(sizes.parameters for sizes in NAMED.values()), 10**12, 10**13]
+HARNESS = """
+window.calls = { ...words, advised: (facts, states) => states.map((state) => words.advise(facts, state)) };
+"""
 
 
 @pytest.fixture(scope="module")
 def module(browser):
     """Call a function of the widget's own ES module: module("parseCount", "66M")."""
-    with module_page(browser, source_of("recipe_picker/widget")) as call:
+    with module_page(browser, source_of("recipe_picker/widget"), HARNESS) as call:
         yield call
 
 
 @pytest.mark.parametrize("card", CARDS)
 def test_the_page_decides_as_python_does(module, card):
-    """All tasks, sizes and memories, with the sizes at which a recipe stops to fit and their neighbours."""
-    table = facts()
+    """All tasks, models and memories, with the sizes at which an answer changes and their neighbours."""
+    states = []
     for task, memory in itertools.product(TASKS, [0, 0.5, 24, 80, 1000]):
         room = round((memory or CARDS[card].memory[0]) * GIGABYTE)
-        edges = {room // each + step for each in (2, 4, 8, 16, 18) for step in (-1, 0, 1)}
-        for parameters in sorted({*SIZES, *edges} - {0}):
-            expected = asdict(advise(card, task, parameters=parameters, memory=memory))
-            state = {"card": card, "task": task, "parameters": parameters, "memory": memory}
-            got = module("advise", table, state)
-            got["bytes"] = {"weights": 0, "gradients": 0, "optimizer": 0, "copies": 0} | got["bytes"]
-            assert got == expected, state
+        edges = {9 * room // (10 * each) + step for each in (0.5625, 1, 2, 6, 8, 10, 18) for step in (-1, 0, 1)}
+        for parameters in sorted({*SIZES, *map(int, edges)} - {0}):
+            states.append({"card": card, "task": task, "parameters": parameters, "memory": memory})
+    for state, got in zip(states, module("advised", facts(), states), strict=True):
+        asked = dict(state)
+        expected = asdict(advise(asked.pop("card"), asked.pop("task"), **asked))
+        assert got == expected | {"levers": list(expected["levers"])}, state
 
 
 @pytest.mark.parametrize(
@@ -176,7 +182,8 @@ def test_it_can_be_used_with_the_keyboard_alone(picker):
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("70B")
     page.keyboard.press("Enter")
-    assert "140 GB of 141 GB: it fits" in widget.locator(".mp-rp-fit").inner_text()
+    assert "70.7 GB of 141 GB: it fits" in widget.locator(".mp-rp-fit").inner_text()
+    assert widget.locator(".mp-rp-answer p").first.inner_text().startswith("bf16-true, 8-bit weights")
 
 
 def test_junk_gets_a_message_and_changes_nothing(picker):

@@ -16,7 +16,8 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils.roofline import ROOFS, Gemm, Roof
+from utils.cost.cards import ROOFS
+from utils.cost.roofline import Gemm, Roof
 from utils.widgets.shape_to_bound import ShapeToBound
 from utils.widgets.shape_to_bound import facts as words
 from utils.widgets.shared.cost.roof_words import time_text

@@ -15,11 +15,12 @@ from tests.browser.widget_page import (
     small_targets,
     smallest_text,
 )
-from utils.architectures import Architecture
-from utils.roofline import Roof
+from utils.cost.architectures import Architecture
+from utils.cost.cards import ROOFS
+from utils.cost.roofline import Roof
 from utils.widgets.shared.words.amounts import few_digits
 from utils.widgets.tokens_per_second import TokensPerSecond
-from utils.widgets.tokens_per_second.facts import FORMATS, LLAMAS, PUBLISHED, SHEETS, card_text
+from utils.widgets.tokens_per_second.facts import FORMATS, LLAMAS, PUBLISHED, card_text
 
 SMALL = Architecture("llama", 512, 256, 4, 8, 4, 688, 512, tied=True)
 CPU = Roof("Some CPU", {}, 21.5, "a large copy", measured=True)
@@ -45,7 +46,7 @@ call = calls_of("tokens_per_second/widget", HARNESS)
 def states():
     """States that meet every model, format, card and way to keep keys and values."""
     models = itertools.cycle([*LLAMAS, "LLaMA small"])
-    cards = itertools.cycle([*SHEETS, CPU.name])
+    cards = itertools.cycle([*ROOFS, CPU.name])
     kept = itertools.cycle(itertools.product((0, 8, 4), (False, True, True)))
     for batch, context, weights in itertools.product((1, 3, 1024), (1, 500, 131_072), (*FORMATS, "int4")):
         kv_bits, head = next(kept)
@@ -137,10 +138,10 @@ def test_the_table_has_every_format_as_python_has_it(show):
 
 
 def test_what_the_card_cannot_hold_has_no_rate(show):
-    page = show(TokensPerSecond("LLaMA 70B"), **CALM)
+    page = show(TokensPerSecond("Llama 2 70B"), **CALM)
     assert [cells(page, row)[1] for row in range(2)] == ["too large", "too large"]
     assert cells(page, 3)[3] == "19.13 (65\u00a0%)"
-    assert verdict(page).endswith("of 80 GB: too much for the card.")
+    assert verdict(page).endswith("of 80 GB: too much, because a tenth stays free.")
 
 
 def test_a_format_is_chosen_in_the_table_and_in_the_picture(show):
@@ -201,7 +202,7 @@ def test_the_points_lie_on_the_line_and_the_measured_ones_below_it(show):
 
 CASES_TO_LOOK_AT = {
     "start": lambda: TokensPerSecond(),
-    "large": lambda: TokensPerSecond("LLaMA 70B", weights="int4-g128", batch=1024, context=2**17, kv_bits=8),
+    "large": lambda: TokensPerSecond("Llama 2 70B", weights="int4-g128", batch=1024, context=2**17, kv_bits=8),
     "measured": lambda: TokensPerSecond("LLaMA small", card=CPU.name, weights="float32", **MORE),
 }
 BEYOND = """() => [...document.querySelectorAll(".mp-tp > *, .mp-tp-table, .mp-tp-table td, .mp-tp-plot .mp-tp-word")].filter((node) =>
@@ -234,7 +235,7 @@ def test_nothing_overflows_is_too_small_or_moves(show, viewport, case):
 def test_axe_finds_no_barrier(show, theme):
     page = show(TokensPerSecond(), theme=theme, color_scheme=theme, **CALM)
     assert barriers(page) == []
-    page.get_by_label("Model").select_option("LLaMA 70B")
+    page.get_by_label("Model").select_option("Llama 2 70B")
     assert barriers(page) == []
 
 

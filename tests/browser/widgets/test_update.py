@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.browser.widget_page import DESK, PHONE, barriers, calls_of
+from utils.checks.number_text import read_number
 from utils.formats import FLOAT32, FORMATS
-from utils.number_text import read_number
 from utils.rounding import quantize, toward_zero
 from utils.widgets.shared.numbers.exact_rounding import quantize_exact
 from utils.widgets.update import HOLDABLE, USUAL, Update, gap_beside, kahan_updated, updated

@@ -56,7 +56,7 @@ class AmaxHistory(BookWidget):
 
     @classmethod
     def of_series(cls, found: dict, *, only: Sequence[str] | None = None, **kwargs) -> "AmaxHistory":
-        """Make the widget of what `utils.amax_series.of_record(record)` gives; `only` keeps these kinds.
+        """Make the widget of what `utils.experiments.amax_series.of_record(record)` gives; `only` keeps these kinds.
 
         Gradients come in E5M2, all others in E4M3. A series with an amax that was not finite is left out. Raises
         ValueError where none is left.

@@ -6,8 +6,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from utils.recipes import ARMS, RECIPES
 from utils.records import Record
+from utils.training.recipes import ARMS, RECIPES
 
 EXPERIMENT = "distilbert"
 DIGITS = 4  # that a number keeps in the state

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 import traitlets
 
 import utils.formats as formats
+from utils.checks.number_text import read_number
 from utils.formats import FORMATS, FloatFormat
-from utils.number_text import read_number
 from utils.widgets.shared.book_widget import BookWidget
 from utils.widgets.shared.numbers.formats import format_label
 from utils.widgets.shared.words.code_words import formula_text, value_text

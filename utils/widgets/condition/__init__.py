@@ -4,7 +4,7 @@ import html
 
 import traitlets
 
-from utils.refinement import Refinement
+from utils.emulation.refinement import Refinement
 from utils.widgets.condition.facts import CONDITIONS, CORRECTIONS, FACTORS, RESIDUALS, SIZE, make_facts, refined
 from utils.widgets.shared.book_widget import BookWidget
 from utils.widgets.shared.numbers.formats import format_label
@@ -17,8 +17,8 @@ class Condition(BookWidget):
 
     `condition`: 1 to 10**10. `factors`: the format of L and U, of `condition_facts.FACTORS`. `residual`: the format of
     b - A x, of `RESIDUALS`. `correction`: "factors", or "gmres" with the factors as its preconditioner. The system is
-    the same for everyone, `utils.refinement.matrix` of 32 rows. All are read and set from Python while the page shows
-    the widget; `found` is the solution.
+    the same for everyone, `utils.emulation.refinement.matrix` of 32 rows. All are read and set from Python while the
+    page shows the widget; `found` is the solution.
 
     Raises: ValueError for what is not one of those.
     """

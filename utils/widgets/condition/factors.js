@@ -1,5 +1,5 @@
-// A matrix of a set condition and its factors in a narrow format: the twin of utils/factors.py and of `matrix` in
-// utils/refinement.py, bit for bit. A matrix is an array of rows.
+// A matrix of a set condition and its factors in a narrow format: the twin of utils/emulation/narrow_lu.py and of `matrix` in
+// utils/emulation/refinement.py, bit for bit. A matrix is an array of rows.
 
 import { doubleRounders, exponentOfDouble } from "../shared/numbers/double_rounding.js";
 import { FORMATS } from "../shared/numbers/formats.js";

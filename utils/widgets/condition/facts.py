@@ -1,6 +1,6 @@
 """What Condition shows: systems of a set condition, solved and refined; the page computes the same, bit for bit.
 
-All numbers are those of `utils.refinement`, and again, in the page's language, of factors.js and
+All numbers are those of `utils.emulation.refinement`, and again, in the page's language, of factors.js and
 refined.js. Importing this needs no torch.
 """
 
@@ -9,8 +9,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from utils.emulation.refinement import Refinement, by_factors, by_gmres, matrix, product, refine, rotations
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, FLOAT64, FloatFormat
-from utils.refinement import Refinement, by_factors, by_gmres, matrix, product, refine, rotations
 
 SIZE, SEED = 32, 0  # of the system
 CONDITIONS = tuple(float(f"{digit}e{power}") for power in range(11) for digit in (1, 2, 5))[:31]  # 1 ... 1e10

@@ -1,4 +1,4 @@
-// Iterative refinement: the twin of utils/refinement.py, bit for bit. Sums run in the order that is written there.
+// Iterative refinement: the twin of utils/emulation/refinement.py, bit for bit. Sums run in the order that is written there.
 
 import { cnArithmetic, cnZeros, conditionFactors, conditionMatrix, largestIn, powerOf, solvedBy } from "./factors.js";
 

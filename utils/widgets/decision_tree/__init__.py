@@ -4,8 +4,7 @@ import html
 
 import traitlets
 
-from utils.decide import Decision, decide
-from utils.recipe_facts import TASKS
+from utils.cost.decide import TASKS, Decision, decide
 from utils.widgets.decision_tree.facts import CHAPTERS, ITEMS, LEFT_OUT, MEND, make_facts, page_of, path, verdict
 from utils.widgets.decision_tree.symptoms import SYMPTOMS
 from utils.widgets.shared.book_widget import BookWidget
@@ -17,10 +16,10 @@ DECIDES = ("card", "memory", "cards", "model", "optimizer", "batch", "length")
 class DecisionTree(BookWidget):
     """Say what you have and what you want; the page answers with the way to a recipe, and with its memory.
 
-    `task`: one of `recipe_facts.TASKS`, or "mend", which asks for a `symptom`, one of `symptoms.SYMPTOMS`. The
-    others are arguments of `utils.decide.decide`; `memory`: of a card in GB, 0 for the least that it is sold with. All
-    are read and set from Python while the page shows the widget; `decision` follows them, None for "mend".
-    Raises ValueError for what `decide` would refuse, and for an unknown symptom.
+    `task`: one of `decide.TASKS`, or "mend", which asks for a `symptom`, one of `symptoms.SYMPTOMS`. The
+    others are arguments of `utils.cost.decide.decide`; `memory`: of a card in GB, 0 for the least that it is sold with.
+    All are read and set from Python while the page shows the widget; `decision` follows them, None for "mend". Raises
+    ValueError for what `decide` would refuse, and for an unknown symptom.
     """
 
     book_name = "decision_tree"

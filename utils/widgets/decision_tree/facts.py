@@ -1,15 +1,14 @@
 """What DecisionTree says: the questions on the way to a recipe, their answers, and the tables of its page.
 
-The decision is that of `utils.decide`, and again, in the page's language, of `dtDecide` in decide.js; the
-sentences are those of words.js.
+The decision is that of `utils.cost.decide`, and again, in the page's language, of `dtDecide` in
+decide.js; the sentences are those of words.js.
 """
 
-from utils.architectures import NAMED
-from utils.decide import BITS, MOST, MOST_CARDS, ROOF, Decision
-from utils.recipe_facts import CARDS, TASKS, suited
-from utils.roofline import ROOFS
+from utils.cost.cards import CARDS
+from utils.cost.decide import MOST, MOST_CARDS, TASKS, Decision, suited
 from utils.widgets.decision_tree.symptoms import HERE, SYMPTOMS
-from utils.widgets.shared.cost.training_facts import OPTIMIZERS, training_facts
+from utils.widgets.shared.cost.decision_facts import decision_facts
+from utils.widgets.shared.cost.training_facts import OPTIMIZERS
 from utils.widgets.shared.words.amounts import bytes_text, few_digits
 
 MEND = "mend"  # the fourth task: something is wrong
@@ -90,30 +89,22 @@ def verdict(decision: Decision) -> str:
         return f"{text}, too much for one card."
     if decision.tokens_per_second is None:
         return f"{text}."
-    bandwidth = f"{ROOFS[ROOF[decision.card]].bandwidth:,}"
-    return f"{text}. At most {few_digits(decision.tokens_per_second)} tokens/s: {bandwidth} GB/s over these bytes."
+    rate = few_digits(decision.tokens_per_second)
+    return f"{text}. At most {rate} tokens/s: {decision.bandwidth:,} GB/s over these bytes."
 
 
 def make_facts() -> dict:
-    """Give everything that the page needs to decide and to say how, as JSON values."""
+    """Return everything that the page needs to decide and to say how, as JSON values."""
+    known = decision_facts()
     return {
-        **training_facts(),
-        "models": list(NAMED),
+        **known,
         "tasks": [[name, words] for name, words in TASKS.items()] + [[MEND, "mend a run"]],
         "names": [[name, label] for name, label in OPTIMIZERS.items()],
         "order": list(CARDS),
         "cards": {
-            name: {
-                "label": card.label,
-                "memory": list(card.memory),
-                "device": card.device,
-                "support": card.support,
-                "multiplies": multiplies(name),
-                "bandwidth": ROOFS[ROOF[name]].bandwidth if name in ROOF else None,
-            }
+            name: known["cards"][name] | {"label": card.label, "multiplies": multiplies(name)}
             for name, card in CARDS.items()
         },
-        "bits": [[name, bits] for name, bits in BITS.items()],
         "questions": [[begin, text] for begin, text in QUESTIONS.items()],
         "generating": GENERATING,
         "items": [[name, label] for name, label in ITEMS.items()],
@@ -122,6 +113,5 @@ def make_facts() -> dict:
             for name, symptom in SYMPTOMS.items()
         ],
         "most": MOST,
-        "most_cards": MOST_CARDS,
         "left_out": LEFT_OUT,
     }

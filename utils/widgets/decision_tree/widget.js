@@ -1,10 +1,10 @@
 // DecisionTree: what you have and what you want in; the way to a recipe and its memory out, or where to look for a fault.
 // The facts come from facts.py as the trait `facts`.
 
+import { dtDecide } from "../shared/cost/decide.js";
 import { elements, setText } from "../shared/page/elements.js";
 import { bindModel, readTraits } from "../shared/page/model.js";
 import { ANSWER, bytesText, GIGABYTE, parseMemory, parseWhole, roomOf, STALE } from "../shared/words/amounts.js";
-import { dtDecide } from "./decide.js";
 import { dtPath, dtVerdict } from "./words.js";
 
 const DT_TRAITS = ["task", "symptom", "card", "memory", "cards", "model", "optimizer", "batch", "length"];
@@ -92,7 +92,7 @@ function dtResult(h, facts) {
     draw(state) {
       const decision = dtDecide(facts, state);
       path.replaceChildren(...dtPath(facts, state, decision).map(([question, answer]) => h("li", {}, h("span", { class: "mp-dt-question" }, question), " ", h("span", { class: "mp-dt-answer" }, answer))));
-      setText(verdict, dtVerdict(facts, state, decision));
+      setText(verdict, dtVerdict(facts, decision));
       verdict.dataset.fits = String(decision.fits);
       const rows = facts.items.filter(([name]) => decision.items[name]).map(([name, label]) => [label, decision.items[name]]);
       body.replaceChildren(...[...rows, ["together", decision.total]].map(([label, bytes]) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, bytesText(bytes)))));

@@ -1,5 +1,6 @@
 // DecisionTree in words: the questions on the way to a recipe and their answers, and the decision in a sentence.
 
+import { dtHeld } from "../shared/cost/decide.js";
 import { bytesText, fewDigits } from "../shared/words/amounts.js";
 
 /** Questions and answers: `path` in facts.py. */
@@ -19,13 +20,11 @@ export function dtPath(facts, { card, task }, decision) {
 }
 
 /** The decision in a sentence or two: `verdict` in facts.py. */
-export function dtVerdict(facts, { card }, decision) {
-  const { recipe, bits } = decision.plan;
-  const bitsOf = Object.fromEntries(facts.bits);
-  const levers = decision.taken.filter(({ lever }) => lever !== recipe && (bitsOf[lever] ?? bits) === bits).map(({ lever }) => `, ${lever}`).join("");
-  const text = `${recipe}${levers}: ${bytesText(decision.total)} of ${bytesText(decision.room)}`;
+export function dtVerdict(facts, decision) {
+  const levers = dtHeld(facts, decision).map((lever) => `, ${lever}`).join("");
+  const text = `${decision.plan.recipe}${levers}: ${bytesText(decision.total)} of ${bytesText(decision.room)}`;
   if (!decision.fits) return `${text}, too much for one card.`;
   if (decision.tokens_per_second === null) return `${text}.`;
-  const bandwidth = facts.cards[card].bandwidth.toLocaleString("en");
+  const bandwidth = decision.bandwidth.toLocaleString("en");
   return `${text}. At most ${fewDigits(decision.tokens_per_second)} tokens/s: ${bandwidth} GB/s over these bytes.`;
 }

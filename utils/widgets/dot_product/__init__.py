@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import traitlets
 
-from utils.accumulators import ACCUMULATORS
+from utils.emulation.accumulators import ACCUMULATORS
 from utils.formats import FORMATS
 from utils.widgets.dot_product.facts import DATA, MOST, OPERANDS, Lane, operands
 from utils.widgets.shared.book_widget import BookWidget

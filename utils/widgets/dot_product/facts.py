@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 import torch
 
-from utils.dot_products import kahan_matmul, matmul, pairwise_matmul
+from utils.emulation.rounded_matmul import kahan_matmul, matmul, pairwise_matmul
+from utils.emulation.tensor_core import aligned_matmul, truncating_matmul
 from utils.formats import FORMATS
 from utils.rounding import quantize
-from utils.tensor_core import aligned_matmul, truncating_matmul
 from utils.widgets.shared.numbers.dice import dice, nearly_normal
 
 MOST = 65_536  # products
@@ -54,7 +54,7 @@ ADDERS: dict[str, Adder] = {
     "fp8-14bit": Adder("14 bits, total cut", "cut", bits=14, block=32),
     "fp8-aligned": Adder("14 bits, addends cut", "aligned", bits=14, block=32),
     "volta": Adder("24 bits, addends cut", "aligned", bits=24, block=4),
-}  # the names are those of utils.accumulators, where it has the same
+}  # the names are those of utils.emulation.accumulators, where it has the same
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Lane:
         return asdict(self)
 
     def matmul(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """Multiply [M, K] by [K, N] as this lane does; float32 [M, N]. Raises what `utils.dot_products.matmul` does."""
+        """Multiply [M, K] by [K, N] as this lane does; float32 [M, N]. Raises what `rounded_matmul.matmul` does."""
         adder = ADDERS[self.adder]
         if adder.format is None:
             how = {"block": self.block, "promote": self.promote or None}

@@ -1,5 +1,5 @@
-// The dot products of DotProduct: the twin of facts.py, and through it of utils/dot_products.py and
-// utils/tensor_core.py. Products of two operands of at most 11 bits are exact in a double.
+// The dot products of DotProduct: the twin of facts.py, and through it of utils/emulation/rounded_matmul.py and
+// utils/emulation/tensor_core.py. Products of two operands of at most 11 bits are exact in a double.
 
 import { nearlyNormal, seededDice } from "../shared/numbers/dice.js";
 import { doubleRounders, doubleView, exponentOfDouble } from "../shared/numbers/double_rounding.js";

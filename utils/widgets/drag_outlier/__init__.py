@@ -2,7 +2,7 @@
 
 import traitlets
 
-from utils.outliers import Damage
+from utils.quantization.outliers import Damage
 from utils.scaling import SCALINGS
 from utils.widgets.drag_outlier.facts import CASES, COLUMNS, MOST, ROWS, loss
 from utils.widgets.shared.book_widget import BookWidget

@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 from utils.formats import FLOAT4_E2M1FN, FLOAT8_E4M3FN, FloatFormat
-from utils.outliers import Arm, Damage, damage
+from utils.quantization.outliers import Arm, Damage, damage
 from utils.scaling import INT8, SCALINGS
 from utils.widgets.shared.numbers.dice import nearly_normal
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import traitlets
 
+from utils.checks.number_text import Number, read_number
 from utils.formats import FORMATS
-from utils.number_text import Number, read_number
 from utils.rounding import RULES
 from utils.widgets.shared.book_widget import BookWidget
 from utils.widgets.shared.numbers.format_fate import Fate, fate

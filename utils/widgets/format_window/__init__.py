@@ -6,7 +6,7 @@ import traitlets
 
 from utils.formats import FORMATS, FloatFormat
 from utils.widgets.shared.book_widget import BookWidget
-from utils.widgets.shared.numbers.binades import (
+from utils.widgets.shared.plot.binades import (
     ALL,
     MOST_LOG2_SCALE,
     WINDOWS,
@@ -22,10 +22,10 @@ FIRST_KIND = "activation gradients"
 class FormatWindow(BookWidget):
     """Drag the window of a format over the histogram of a recorded run; its place is a scale by a power of two.
 
-    `recorded`: the exponents of a watched run, `utils.watch.recorded(record)`. `kind`: one of its kinds, by default the
-    activation gradients where it has them; `group`: one of its groups of layers that has this kind, or "all layers";
-    `step`: one of its steps, by default the last. `format`: a name in `WINDOWS`. `log2_scale`: the exponent of the
-    scale, at most `MOST_LOG2_SCALE` either way. `logarithmic`: whether the shares are drawn on a logarithmic scale.
+    `recorded`: the exponents of a watched run, `utils.training.watch.recorded(record)`. `kind`: one of its kinds, by
+    default the activation gradients where it has them; `group`: one of its groups of layers that has this kind, or "all
+    layers"; `step`: one of its steps, by default the last. `format`: a name in `WINDOWS`. `log2_scale`: the exponent of
+    the scale, at most `MOST_LOG2_SCALE` either way. `logarithmic`: whether the shares are drawn on a logarithmic scale.
     All of them are read and set from Python while the page shows the widget; a drag is sent when it ends.
 
     Raises ValueError, in one sentence, for a record that is none and for what it or the table of formats does not hold.

@@ -1,9 +1,9 @@
 // FormatWindow: a recorded histogram of exponents with the window of a format over it, which can be dragged: its place
-// is a scale by a power of two. The counts are in shared/numbers/binades.js, the picture in shared/plot/binades_plot.js.
+// is a scale by a power of two. The counts are in shared/plot/binades.js, the picture in shared/plot/binades_plot.js.
 
 import {
   ALL_LAYERS, countFates, fatesText, largestShift, mergedBinades, MOST_LOG2_SCALE, recordedBinades,
-} from "../shared/numbers/binades.js";
+} from "../shared/plot/binades.js";
 import { FORMATS } from "../shared/numbers/formats.js";
 import { dragged } from "../shared/page/drag.js";
 import { elements, setText } from "../shared/page/elements.js";

@@ -1,4 +1,4 @@
-// Weights in 4 or 8 bits, a scale for each group of a row: the twin of utils/integers.py. A weight is multiplied by the
+// Weights in 4 or 8 bits, a scale for each group of a row: the twin of utils/quantization/integers.py. A weight is multiplied by the
 // scale of its group, moved by its zero point and rounded to a whole number; scales are float32.
 
 import { nearlyNormal } from "../shared/numbers/dice.js";

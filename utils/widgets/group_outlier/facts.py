@@ -1,6 +1,7 @@
 """What GroupOutlier shows: its row of weights, and what an outlier in it costs all others; the page computes the same.
 
-The rounding is that of `utils.integers.quantize`, and again, in the page's language, of codes.js.
+The rounding is that of `utils.quantization.integers.quantize`, and again, in the page's language, of
+codes.js.
 """
 
 import math
@@ -56,10 +57,10 @@ def row(weights: Sequence[float], outlier: float, place: int) -> np.ndarray:
 
 
 def quantized(weights: Sequence[float], outlier: float, place: int, bits: int, group: int, symmetric: bool):
-    """Give the `utils.integers.Quantized` of the row as a matrix of one row."""
+    """Give the `utils.quantization.integers.Quantized` of the row as a matrix of one row."""
     import torch
 
-    from utils.integers import quantize
+    from utils.quantization.integers import quantize
 
     return quantize(torch.from_numpy(row(weights, outlier, place))[None], bits, group, symmetric=symmetric)
 

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import traitlets
 
-from utils.architectures import NAMED, Architecture
-from utils.recipe_facts import room_of
+from utils.cost.architectures import NAMED, Architecture
+from utils.cost.cards import room_of
 from utils.widgets.model_size.facts import CHANGES, COSTS, ITEMS, LEFT_OUT, MOST, Plan, bytes_text, choices, make_facts
 from utils.widgets.shared.book_widget import BookWidget
 
@@ -17,11 +17,11 @@ OWN = ""  # the name of a model whose sizes are the reader's
 class ModelSize(BookWidget):
     """Choose a model, a recipe and a card; the page answers with the bytes of each item, and whether they fit.
 
-    `model`: a name in `utils.architectures.NAMED`, or an `Architecture`, whose sizes `sizes` then holds; `model` is "".
-    `recipe`: one of `utils.recipes.RECIPES`. `card`: a name of `recipe_facts.CARDS`; `memory`: of one card in GB, 0 for
-    the least that it is sold with. The others are arguments of `utils.memory.predict`. All are read and set from Python
-    while the page shows the widget; `plan` holds them, with what is said of them: `ledger`, `savings`, `largest_batch`,
-    `verdict`, `sentence`.
+    `model`: a name in `utils.cost.architectures.NAMED`, or an `Architecture`, whose sizes `sizes` then holds; `model`
+    is "". `recipe`: one of `utils.training.recipes.RECIPES`. `card`: a name of `cards.CARDS`; `memory`: of one card in
+    GB, 0 for the least that it is sold with. The others are arguments of `utils.cost.memory.predict`. All are read and
+    set from Python while the page shows the widget; `plan` holds them, with what is said of them: `ledger`, `savings`,
+    `largest_batch`, `verdict`, `sentence`.
 
     Raises ValueError for a name or a number that is not one of those.
     """

@@ -1,14 +1,14 @@
 """What ModelSize says of a training step: the changes that it tries, its sentences, and the tables of its page.
 
-The bytes are those of `utils.memory.predict`, and again, in the page's language, of `msLedger` in
+The bytes are those of `utils.cost.memory.predict`, and again, in the page's language, of `msLedger` in
 shared/cost/training_bytes.js; the sentences are those of words.js. Importing this needs no torch.
 """
 
 import math
 from dataclasses import dataclass, replace
 
-from utils.architectures import NAMED, Architecture
-from utils.recipe_facts import CARDS, fits, room_of
+from utils.cost.architectures import NAMED, Architecture
+from utils.cost.cards import CARDS, fits, room_of
 from utils.widgets.shared.cost.training_facts import OPTIMIZERS, training_facts
 from utils.widgets.shared.words.amounts import bytes_text
 
@@ -39,7 +39,7 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained, how, and on which cards: the arguments of `utils.memory.predict`, and a card.
+    """What is trained, how, and on which cards: the arguments of `utils.cost.memory.predict`, and a card.
 
     `memory`: of one card in GB, 0 for the least that it is sold with.
     """
@@ -60,8 +60,8 @@ class Plan:
 
     @property
     def ledger(self):
-        """The `utils.memory.Ledger` of one card."""
-        from utils.memory import predict
+        """The `utils.cost.memory.Ledger` of one card."""
+        from utils.cost.memory import predict
 
         settings = {name: value for name, value in vars(self).items() if name not in ("architecture", "card", "memory")}
         return predict(self.architecture, settings.pop("recipe"), **settings, device=CARDS[self.card].device)
@@ -78,7 +78,7 @@ class Plan:
     @property
     def largest_batch(self) -> int:
         """The largest batch that fits, 0 if none does, at most `MOST`."""
-        from utils.fitting import largest_batch
+        from utils.cost.fitting import largest_batch
 
         return largest_batch(lambda batch: self.fits(replace(self, batch=batch).ledger.total), most=MOST)
 
@@ -149,7 +149,7 @@ def make_facts() -> dict:
 
 def choices() -> dict[str, dict]:
     """Give what can be chosen of each trait, with its label."""
-    from utils.recipes import RECIPES
+    from utils.training.recipes import RECIPES
 
     return {
         "recipe": {name: name for name in RECIPES},

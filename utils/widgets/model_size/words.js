@@ -1,7 +1,7 @@
 // ModelSize in words: what each item is, the verdict on the card, the largest item and the change that saves most.
 
 import { MS_MOST } from "../shared/cost/training_bytes.js";
-import { bytesText, countText } from "../shared/words/amounts.js";
+import { bytesText, countText, fitsIn } from "../shared/words/amounts.js";
 
 /** What each change sets, given the plan; null where it is made already or cannot be. */
 export const MS_CHANGES = {
@@ -29,7 +29,7 @@ export function modelText({ sizes: { positions }, length }, parameters) {
 }
 
 /** "true" where a tenth of the card is left for what is not counted, "close" where less of it is, else "false". */
-export const msFits = (total, room) => (total > room ? "false" : 10 * total <= 9 * room ? "true" : "close");
+export const msFits = (total, room) => (total > room ? "false" : fitsIn(total, room) ? "true" : "close");
 
 /** Whether it fits, and by how much. */
 export function msVerdict({ total, room, shards }) {

@@ -7,8 +7,8 @@ from math import inf
 import traitlets
 
 from utils import rounding as rules
+from utils.checks.number_text import Number, read_number
 from utils.formats import FORMATS, FloatFormat
-from utils.number_text import Number, read_number
 from utils.rounding import Rounding
 from utils.widgets.shared.book_widget import BookWidget
 from utils.widgets.shared.numbers.exact_rounding import gap, quantize_exact

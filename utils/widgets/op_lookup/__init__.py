@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import traitlets
 
-from utils.autocast_docs import ERROR, NATIVE, PROMOTE, RULES, UNLISTED, documented
+from utils.diagnostics.autocast_docs import ERROR, NATIVE, PROMOTE, RULES, UNLISTED, documented
 from utils.widgets.shared.book_widget import BookWidget
 
 DIFFERS = "differs"  # the filter for operations whose two rules are not the same
@@ -15,10 +15,10 @@ LABELS = {"cpu": "CPU", "cuda": "CUDA"}
 class OpLookup(BookWidget):
     """Find an operation, and see what autocast does to it: measured here, and as documented for the other device.
 
-    `rows`: what `utils.autocast_table.measure` gives, None for that of the CPU in bfloat16; `device`: where it was
-    measured, "cpu" or "cuda"; `version`: of torch, None for the one that runs. `query`: the text in the search field.
-    `rule`: a key of `RULES` to show its operations alone, "differs" for those whose two rules differ, "" for all.
-    `query` and `rule` are read and set from Python while the page shows the widget.
+    `rows`: what `utils.diagnostics.autocast_table.measure` gives, None for that of the CPU in bfloat16; `device`: where
+    it was measured, "cpu" or "cuda"; `version`: of torch, None for the one that runs. `query`: the text in the search
+    field. `rule`: a key of `RULES` to show its operations alone, "differs" for those whose two rules differ, "" for
+    all. `query` and `rule` are read and set from Python while the page shows the widget.
 
     Raises ValueError for an unknown device or rule.
     """
@@ -41,7 +41,7 @@ class OpLookup(BookWidget):
         if rows is None:
             import torch
 
-            from utils.autocast_table import measure
+            from utils.diagnostics.autocast_table import measure
 
             rows = measure(device, torch.bfloat16)
         other = next(name for name in LABELS if name != device)

@@ -4,7 +4,7 @@ import html
 
 import traitlets
 
-from utils.roofline import ROOFS
+from utils.cost.cards import ROOFS
 from utils.widgets.precision_plan.facts import (
     CASTS,
     LEFT_OUT,
@@ -25,10 +25,10 @@ class PrecisionPlan(BookWidget):
     """Choose which linear layers are multiplied in FP8; the page predicts shares, times and prints the call.
 
     `model`: one of `MODELS`. `texts` of `length` tokens each: the batch of a step. `recipe`: of
-    `utils.float8_recipes`, one whose casts are known (`CASTS`). `device`: of `utils.roofline.ROOFS`, one with FP8.
-    `exclude`: what `utils.fp8.convert` shall leave, kinds of layers ("lm_head") and whole blocks ("model.layers.0"); by
-    default the head. All are read and set from Python while the page shows the widget; `plan` holds them, with what is
-    said of them.
+    `utils.training.float8_recipes`, one whose casts are known (`CASTS`). `device`: of `utils.cost.cards.ROOFS`, one
+    with FP8. `exclude`: what `utils.training.float8_linear.convert` shall leave, kinds of layers ("lm_head") and whole
+    blocks ("model.layers.0"); by default the head. All are read and set from Python while the page shows the widget;
+    `plan` holds them, with what is said of them.
 
     Raises: ValueError for a name or a number that is not one of those.
     """

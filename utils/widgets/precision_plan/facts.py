@@ -2,7 +2,7 @@
 
 A linear layer has three products a step; with R rows of tokens, [R, K] @ [K, N] and its two gradients. In FP8 each
 operand is quantised before it is multiplied, and that traffic counts. The numbers are limits by the roofline of a data
-sheet (`utils.roofline`), no measurements; the page has them again, in numbers.js.
+sheet (`utils.cost.roofline`), no measurements; the page has them again, in numbers.js.
 """
 
 from collections.abc import Iterator
@@ -10,14 +10,15 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import prod
 
-from utils.architectures import NAMED, Architecture
-from utils.roofline import ROOFS, Gemm, Roof
+from utils.cost.architectures import NAMED, Architecture
+from utils.cost.cards import ROOFS
+from utils.cost.roofline import Gemm, Roof
 from utils.widgets.shared.cost.roof_words import time_text
 from utils.widgets.shared.words.amounts import few_digits
 
-MULTIPLE = 16  # of every size of an FP8 product; utils.scaled_product.MULTIPLE, kept apart from torch
+MULTIPLE = 16  # of every size of an FP8 product; utils.emulation.scaled_matmul.MULTIPLE, kept apart from torch
 MOST = 2**17  # tokens of a batch
-MODELS = ("DistilBERT", "LLaMA 7B", "LLaMA 13B", "LLaMA 70B", "Llama 3 8B")
+MODELS = ("DistilBERT", "LLaMA 7B", "LLaMA 13B", "Llama 2 70B", "Llama 3 8B")
 BLOCKS = {"distilbert": "distilbert.transformer.layer", "llama": "model.layers"}  # where transformers keeps them
 
 
@@ -67,8 +68,9 @@ KINDS = {
         ),
     ),
 }
-# Bytes that casts move for each value of x, of the weight and of dy: those of `utils.fp8_casts.cast_bytes`, kept apart
-# from torch. x and dy are there in 16 bits, the weight in float32; FP8 is written plain and transposed, with scales.
+# Bytes that casts move for each value of x, of the weight and of dy: those of `utils.cost.fp8_casts.cast_bytes`, kept
+# apart from torch. x and dy are there in 16 bits, the weight in float32; FP8 is written plain and transposed, with
+# scales.
 CASTS = {
     "fp8-unscaled": (4, 6, 4),
     "fp8-current": (6, 10, 6),
@@ -126,7 +128,7 @@ class Row:
 class Plan:
     """Which linear layers of a training step are multiplied in FP8, the others in bfloat16.
 
-    `texts` of `length` tokens each. `exclude`: as in `utils.fp8.convert`.
+    `texts` of `length` tokens each. `exclude`: as in `utils.training.float8_linear.convert`.
     """
 
     model: str
@@ -258,7 +260,7 @@ def weights(model: str) -> int:
 
 def make_facts() -> dict:
     """Give what the page needs besides the reader's choices, as JSON values."""
-    from utils.float8_recipes import FLOAT8_RECIPES
+    from utils.training.float8_recipes import FLOAT8_RECIPES
 
     known = {name: roof for name, roof in ROOFS.items() if "float8" in roof.peaks}
     return {

@@ -4,12 +4,12 @@ import html
 
 import traitlets
 
-from utils.questions import Choice, Number, Question, Task, to_html
+from utils.checks.questions import Choice, Number, Question, Task, to_html
 from utils.widgets.shared.book_widget import BookWidget
 
 
 class Quiz(BookWidget):
-    """Ask one or several questions of `utils.questions`: `Quiz(checks.SHARE_BELOW_ONE)`.
+    """Ask one or several questions of `utils.checks.questions`: `Quiz(checks.SHARE_BELOW_ONE)`.
 
     `questions`: the questions as `as_json` gives them. What a reader has solved is kept by the browser, by the id of
     the question; nothing comes back to Python.
@@ -23,10 +23,10 @@ class Quiz(BookWidget):
 
     def __init__(self, *questions: Question, **kwargs):
         if not questions:
-            raise ValueError("a quiz needs a question; give it a Choice, a Number or a Task of utils.questions")
+            raise ValueError("a quiz needs a question; give it a Choice, a Number or a Task of utils.checks.questions")
         for question in questions:
             if not isinstance(question, Choice | Number | Task):
-                raise TypeError(f"{question!r} is not a Choice, a Number or a Task of utils.questions")
+                raise TypeError(f"{question!r} is not a Choice, a Number or a Task of utils.checks.questions")
         names = [question.id for question in questions]
         if len(set(names)) < len(names):
             raise ValueError(f"two questions have one id: {', '.join(names)}")

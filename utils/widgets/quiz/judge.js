@@ -1,4 +1,4 @@
-// What is said to an answer: the page's twin of `judge` in utils/questions.py. Numbers are compared as float64, as there.
+// What is said to an answer: the page's twin of `judge` in utils/checks/questions.py. Numbers are compared as float64, as there.
 
 import { encode } from "../shared/numbers/codec.js";
 import { FORMATS } from "../shared/numbers/formats.js";

@@ -1,4 +1,4 @@
-// Quiz: one or several questions of utils/questions.py. What is said to an answer: judge.js; the kinds: beside it.
+// Quiz: one or several questions of utils/checks/questions.py. What is said to an answer: judge.js; the kinds: beside it.
 
 import { elements, setText } from "../shared/page/elements.js";
 import { bindModel } from "../shared/page/model.js";

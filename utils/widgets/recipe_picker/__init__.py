@@ -4,7 +4,10 @@ import html
 
 import traitlets
 
-from utils.recipe_facts import CARDS, MODELS, NATIVE, SOURCE, TASKS, TENSOR, TYPES, Advice, advise, facts
+from utils.cost.architectures import NAMED
+from utils.cost.cards import CARDS, NATIVE, TENSOR, TYPES
+from utils.cost.decide import TASKS
+from utils.widgets.recipe_picker.advice import SOURCE, Advice, advise, facts
 from utils.widgets.shared.book_widget import BookWidget
 
 
@@ -20,7 +23,7 @@ class RecipePicker(BookWidget):
 
     card = traitlets.Unicode("T4").tag(sync=True)
     task = traitlets.Unicode("fine_tune").tag(sync=True)
-    parameters = traitlets.Int(MODELS["DistilBERT"]).tag(sync=True)
+    parameters = traitlets.Int(NAMED["DistilBERT"].parameters).tag(sync=True)
     memory = traitlets.Float(0.0).tag(sync=True)
     facts = traitlets.Dict().tag(sync=True)
 
@@ -42,7 +45,7 @@ class RecipePicker(BookWidget):
 
     @property
     def recipe(self) -> str:
-        """The name of the recipe that it recommends now, one of `utils.recipes.RECIPES`."""
+        """The name of the recipe that it recommends now, one of `utils.training.recipes.RECIPES`."""
         return self.advice.recipe
 
     def __repr__(self) -> str:
@@ -54,7 +57,7 @@ class RecipePicker(BookWidget):
         rows = []
         for name, card in CARDS.items():
             own = ", ".join(TYPES[kind] for kind, state in card.support.items() if state in (TENSOR, NATIVE))
-            picks = [advise(name, task, parameters=MODELS["DistilBERT"]).recipe for task in TASKS]
+            picks = [advise(name, task, parameters=NAMED["DistilBERT"].parameters).recipe for task in TASKS]
             rows.append([card.label, own, *picks])
         head = "".join(f"<th scope='col'>{html.escape(text)}</th>" for text in heads)
         body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)

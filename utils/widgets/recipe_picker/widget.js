@@ -1,43 +1,46 @@
-// RecipePicker: which recipe suits a card, a task and a size. The facts come from recipe_facts.py as the trait `facts`.
+// RecipePicker: which recipe suits a card, a task and a size. The facts come from advice.py
+// as the trait `facts`.
 
-import { waysOf } from "../shared/cost/recipe_ways.js";
+import { dtDecide, dtHeld } from "../shared/cost/decide.js";
 import { copyText, elements, setText } from "../shared/page/elements.js";
 import { bindModel, readTraits } from "../shared/page/model.js";
 import {
-  ANSWER, bytesText, COMMA, countText, GIGABYTE, parseMemory, readNumber, roomOf, STALE,
+  ANSWER, bytesText, COMMA, countText, fewDigits, GIGABYTE, parseMemory, readNumber, roomOf, STALE, usableOf,
 } from "../shared/words/amounts.js";
 
 const MOST_PARAMETERS = 1e13;
 const UNITS = { "": 1, k: 1e3, thousand: 1e3, m: 1e6, million: 1e6, b: 1e9, g: 1e9, billion: 1e9, t: 1e12, trillion: 1e12 };
 const MARKS = { tensor: "●", native: "●", emulated: "◐", none: "○" };
 const KINDS_OF_BYTES = {
-  weights: "weights", gradients: "gradients", optimizer: "Adam's two moments", copies: "autocast's 16-bit copies, at most",
+  weights: "weights", gradients: "gradients", optimizer: "Adam's two moments", casts: "autocast's 16-bit copies",
+  activations: "activations", cache: "keys and values",
 };
+const OF_TEXTS = ["activations", "cache"]; // they grow with the text, not with the parameters
 
 const inOrder = (facts, table) => facts.order[table].map((name) => [name, facts[table][name]]);
 
-/** Bytes for each parameter, all kinds together. */
-export const sumOf = (bytes) => Object.values(bytes).reduce((sum, count) => sum + count, 0);
-
-/** The same decision as `advise` in recipe_facts.py. */
-export function advise(facts, { card: name, task, parameters, memory }) {
-  const card = facts.cards[name];
-  const sizes = task === "generate" ? facts.generating_bytes : facts.training_bytes;
-  const room = roomOf(facts, { card: name, memory });
-  const ways = waysOf(card, task);
-  const recipe = ways.find((way) => parameters * sumOf(sizes[way]) <= room) ?? ways[0];
-  const second = recipe !== ways[0];
-  const total = parameters * sumOf(sizes[recipe]);
+/** The decision about one text, with its words: `advise` in advice.py. */
+export function advise(facts, { card, task, parameters, memory }) {
+  const decision = dtDecide(facts, { card, task, memory, model: parameters, optimizer: "adamw", batch: 1, cards: 1 });
+  const { plan: { recipe, length }, items, total, room, fits, like } = decision;
+  const levers = dtHeld(facts, decision);
+  const second = recipe !== decision.first;
+  const { device, support } = facts.cards[card];
+  const code = facts.code[task][[...levers].reverse().find((lever) => lever in facts.code[task]) ?? recipe];
+  const words = { once: levers.map((lever) => facts.once[lever] ?? "").join(""), device, dtype: facts.dtypes[recipe] };
   return {
     recipe,
+    levers,
     reason: task !== "generate" ? recipe : second ? "generate-emulated" : `generate-${recipe}`,
     scaler: recipe === "16-mixed",
-    emulated: card.support[facts.dtypes[recipe]] === "emulated",
-    bytes: sizes[recipe],
+    emulated: support[facts.dtypes[recipe]] === "emulated",
+    items,
     total,
-    spare: room - total,
-    fits: total <= room,
-    code: facts.code[task][recipe].replaceAll("{device}", card.device).replaceAll("{dtype}", facts.dtypes[recipe]),
+    spare: Number(usableOf(room)) - total,
+    fits,
+    like,
+    length,
+    code: code.replace(/\{(once|device|dtype)\}/g, (_, name) => words[name]),
   };
 }
 
@@ -57,11 +60,13 @@ export function parseCount(text) {
   return { count: Math.round(amount) };
 }
 
-/** What the memory says about the recipe, in one sentence. */
-export function fitText(facts, state, advice) {
-  const room = bytesText(roomOf(facts, state));
-  if (!advice.fits) return `It takes ${bytesText(advice.total)} and there are ${room}: ${bytesText(-advice.spare)} are missing. ${facts.too_big[state.task]}`;
-  return `${bytesText(advice.total)} of ${room}: it fits, and leaves ${bytesText(advice.spare)}. ${facts.left_out[state.task]}`;
+/** What the memory says about the recipe, in a few sentences. */
+export function fitText(facts, state, { total, spare, fits, like, length }) {
+  const what = state.task === "generate" ? "keys and values" : "activations";
+  const counted = `The ${what} are those of one text of ${length.toLocaleString("en")} tokens in ${like}.`;
+  const amount = `${bytesText(total)} of ${bytesText(roomOf(facts, state))}`;
+  if (!fits) return `${amount}: it does not fit, because a tenth stays free for what is not counted; ${bytesText(-spare)} are missing. ${facts.too_big[state.task]} ${counted}`;
+  return `${amount}: it fits. With a tenth kept free for what is not counted, ${bytesText(spare)} are left. ${counted}`;
 }
 
 function controls(h, facts, actions) {
@@ -84,7 +89,7 @@ function controls(h, facts, actions) {
     if (message) complain(memory, message);
     else actions.set({ memory: amount });
   }, { inputmode: "decimal" });
-  const models = inOrder(facts, "models").map(([name, count]) =>
+  const models = facts.examples.map(([name, count]) =>
     h("button", { class: "mp-link", type: "button", on: { click: () => actions.set({ parameters: count }) } }, name));
 
   function complain({ input }, message) {
@@ -116,16 +121,18 @@ function answer(h, facts) {
   const name = h("span", { class: "mp-rp-recipe" });
   const scaler = h("span", { class: "mp-rp-chip" });
   const full = h("span", { class: "mp-rp-chip mp-rp-full" }, "does not fit");
+  const how = h("span", {});
   const why = h("p", {});
   const note = h("p", { class: "mp-rp-note" });
   return {
-    node: h("div", { class: "mp-rp-answer" }, h("p", {}, name, " ", scaler, " ", full), why, note),
+    node: h("div", { class: "mp-rp-answer" }, h("p", {}, name, how, " ", scaler, " ", full), why, note),
     draw({ card, task }, advice) {
       setText(name, advice.recipe);
       setText(scaler, advice.scaler ? "needs a loss scaler" : "no loss scaler");
       scaler.hidden = task === "generate";
       full.hidden = advice.fits;
-      setText(why, facts.reasons[advice.reason]);
+      setText(how, advice.levers.map((lever) => `, ${lever}`).join(""));
+      setText(why, [facts.reasons[advice.reason], ...advice.levers.map((lever) => facts.levers[lever])].join(" "));
       setText(note, facts.cards[card].note);
       note.hidden = note.textContent === "";
     },
@@ -151,14 +158,14 @@ function ledger(h, facts) {
   const fill = h("span", { class: "mp-rp-fill" });
   const bar = h("div", { class: "mp-rp-bar", "aria-hidden": "true" }, fill);
   const fit = h("p", { class: "mp-rp-fit" });
-  const heads = ["kind", "bytes each", "in all"].map((text) => h("th", { scope: "col" }, text));
+  const heads = ["kind", "each parameter", "in all"].map((text) => h("th", { scope: "col" }, text));
   return {
     node: h("div", {}, h("h3", {}, "What it needs"), h("table", {}, h("thead", {}, h("tr", {}, heads)), body), bar, fit),
     draw(state, advice) {
-      const kinds = Object.keys(KINDS_OF_BYTES).map((kind) => [kind, advice.bytes[kind]]).filter(([, count]) => count);
-      const row = (label, count) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, String(count)), h("td", {}, bytesText(count * state.parameters)));
-      const rows = kinds.map(([kind, count]) => row(KINDS_OF_BYTES[kind], count));
-      body.replaceChildren(...rows, ...(kinds.length > 1 ? [row(`together, for ${countText(state.parameters)} parameters`, sumOf(advice.bytes))] : []));
+      const kinds = Object.entries(KINDS_OF_BYTES).filter(([kind]) => advice.items[kind]);
+      const row = (label, bytes, each) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, each), h("td", {}, bytesText(bytes)));
+      const rows = kinds.map(([kind, label]) => row(label, advice.items[kind], OF_TEXTS.includes(kind) ? "" : fewDigits(advice.items[kind] / state.parameters)));
+      body.replaceChildren(...rows, row(`together, for ${countText(state.parameters)} parameters`, advice.total, ""));
       fill.style.width = `${Math.min(100, (100 * advice.total) / roomOf(facts, state))}%`;
       bar.dataset.fits = String(advice.fits);
       setText(fit, fitText(facts, state, advice));
@@ -201,7 +208,7 @@ function render({ model, el }) {
       draw();
       const state = read();
       const advice = advise(facts, state);
-      setText(status, `${advice.recipe}. ${fitText(facts, state, advice)}`);
+      setText(status, `${[advice.recipe, ...advice.levers].join(", ")}. ${fitText(facts, state, advice)}`);
     },
   };
   const panels = [controls(h, facts, actions), answer(h, facts), support(h, facts), ledger(h, facts), code(h)];

@@ -7,8 +7,9 @@ import numpy as np
 import traitlets
 
 from utils.formats import FLOAT16
+from utils.loss_scaling import next_scale
 from utils.widgets.shared.book_widget import BookWidget
-from utils.widgets.shared.numbers.binades import ALL, check_choice, check_recorded, fates_text, histogram_of
+from utils.widgets.shared.plot.binades import ALL, check_choice, check_recorded, fates_text, histogram_of
 from utils.widgets.shared.words.sizes import power_text, scale_text, size_text
 
 MOST_LOG2_SCALE = 32
@@ -20,10 +21,10 @@ FIRST_KIND = "activation gradients"
 class ScaleCockpit(BookWidget):
     """Set the loss scale over recorded gradients, and replay a dynamic loss scaler over the largest of each step.
 
-    `recorded`: the exponents of a watched run, `utils.watch.recorded(record)`; its kinds that are gradients are kept.
-    `trace`: what a scaler did in a run, {"init": 65536, "growth_interval": 50, "steps": n, "changes": [[step, scale
-    after it], ...], "skipped": [steps]}, steps counted from 1, or None. `amaxes`: the largest |gradient| of each step,
-    not scaled, or None; a value that is not finite, or None in its place, is a step that is skipped at any scale.
+    `recorded`: the exponents of a watched run, `utils.training.watch.recorded(record)`; its kinds that are gradients
+    are kept. `trace`: what a scaler did in a run, {"init": 65536, "growth_interval": 50, "steps": n, "changes": [[step,
+    scale after it], ...], "skipped": [steps]}, steps counted from 1, or None. `amaxes`: the largest |gradient| of each
+    step, not scaled, or None; a value that is not finite, or None in its place, is a step that is skipped at any scale.
     `kind`, `group`: as in FormatWindow. `step`: the step that is looked at, of the trace or the list; the histogram is
     that of the nearest watched one. `log2_scale`: the exponent of the loss scale, or None: the scaler's own at this
     step. `init_scale`, `growth_interval`, `growth_factor`, `backoff_factor`: of the replayed scaler, by default those
@@ -198,23 +199,19 @@ class ScaleCockpit(BookWidget):
         )
 
 
-def replay(amaxes, *, init_scale: float, growth_interval: int, growth_factor: float, backoff_factor: float):
+def replay(amaxes, *, init_scale: float, **rule):
     """Give the scales that `torch.amp.GradScaler` would use over these largest gradients, and the steps that it skips.
 
-    `amaxes`: the largest |gradient| of each step, not scaled; None for one that is not finite.
+    `amaxes`: the largest |gradient| of each step, not scaled; None for one that is not finite. `rule`: settings of
+    `utils.loss_scaling.next_scale`.
     """
     scale, tracker, scales, skipped = float(np.float32(init_scale)), 0, [], []
     for step, amax in enumerate(amaxes, 1):
         scales.append(scale)
-        if amax is None or amax * scale >= BOUND:
+        overflowed = amax is None or amax * scale >= BOUND
+        if overflowed:
             skipped.append(step)
-            scale, tracker = float(np.float32(scale * backoff_factor)), 0
-            continue
-        tracker += 1
-        if tracker == growth_interval:
-            with np.errstate(over="ignore"):
-                grown = float(np.float32(scale * growth_factor))
-            scale, tracker = grown if math.isfinite(grown) else scale, 0
+        scale, tracker = next_scale(scale, tracker, overflowed, **rule)
     return scales, skipped
 
 

@@ -1,7 +1,7 @@
 // ScaleCockpit: recorded gradients times a loss scale in float16's window, and the loss scaler over the steps, recorded
-// and replayed. The counts are in shared/numbers/binades.js, the scaler in scaler.js.
+// and replayed. The counts are in shared/plot/binades.js, the scaler in scaler.js.
 
-import { ALL_LAYERS, fatesText, recordedBinades } from "../shared/numbers/binades.js";
+import { ALL_LAYERS, fatesText, recordedBinades } from "../shared/plot/binades.js";
 import { FORMATS } from "../shared/numbers/formats.js";
 import { NumberTextError } from "../shared/numbers/number_text.js";
 import { elements, setText } from "../shared/page/elements.js";

@@ -1,7 +1,7 @@
 // What a scale does to values, in the arithmetic of the libraries: the twin of facts.py. Math.fround
 // rounds a double to float32; a product or a quotient of two float32 rounded twice so is the float32 result.
 
-import { isPastMax } from "../shared/numbers/binades.js";
+import { isPastMax } from "../shared/plot/binades.js";
 import { doubleRounders, exponentOfDouble } from "../shared/numbers/double_rounding.js";
 import { largestOf, scaleFromAmax } from "../shared/numbers/scaling.js";
 
@@ -77,7 +77,7 @@ export function sqnrCurve(x, fmt, saturate) {
   return Array.from({ length: high - low + 1 }, (_, i) => [low + i, carryValues(x, fmt, 2 ** (low + i), saturate).db]);
 }
 
-/** Values counted by binades, as shared/numbers/binades.js wants them. */
+/** Values counted by binades, as shared/plot/binades.js wants them. */
 export function binadesOfValues(values) {
   const exponents = values.filter((value) => value !== 0 && Number.isFinite(value)).map((value) => exponentOfDouble(value));
   const low = exponents.length ? Math.min(...exponents) : 0;

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 
 import traitlets
 
+from utils.cost.cards import of_device
+from utils.cost.roofline import Gemm, Roof
 from utils.records import Record
-from utils.roofline import Gemm, Roof, of_device
 from utils.widgets.shape_to_bound.facts import (
     LABELS,
     MOST,
@@ -25,9 +26,9 @@ class ShapeToBound(BookWidget):
     """Set M, N, K, the dtype and the device; the page answers with the roof that bounds the product [M, K] @ [K, N].
 
     `m`, `n`, `k`: 1 to `MOST`. `dtype`: one of `LABELS` that the device has a peak for; a type that a new device lacks
-    gives way to one that it has. `device`: a name of `utils.roofline.ROOFS`, or of one of the measured `roofs` that the
-    page brings along. `recorded`: points, each with device, dtype, m, n, k and ms; a point stands beside the roof of
-    its device's name, and beside the data sheet that `sheets` names for its device. The first five are read and set
+    gives way to one that it has. `device`: a name of `utils.cost.cards.ROOFS`, or of one of the measured `roofs` that
+    the page brings along. `recorded`: points, each with device, dtype, m, n, k and ms; a point stands beside the roof
+    of its device's name, and beside the data sheet that `sheets` names for its device. The first five are read and set
     from Python while the page shows the widget; `case` holds them, with what is said of them.
 
     Raises: ValueError for a name or a number that is not one of those.
@@ -55,11 +56,11 @@ class ShapeToBound(BookWidget):
 
     @classmethod
     def of_records(cls, found: Iterable[Record], **kwargs) -> "ShapeToBound":
-        """Make a widget with the roofs and the points of records of `utils.gemm_sweep`; of one device the latest.
+        """Make a widget with the roofs and the points of records of `gemm_sweep`; of one device the latest.
 
         A product that was measured as one of a batch has its share of the time.
         """
-        from utils import gemm_sweep
+        from utils.experiments import gemm_sweep
 
         latest = {record.device["name"]: record for record in sorted(found, key=lambda record: record.date)}
         points = [

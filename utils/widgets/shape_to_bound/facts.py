@@ -1,7 +1,7 @@
 """What ShapeToBound says of a product under a roof: times, the row count that reaches the ridge, what its type changes.
 
-The numbers are those of `utils.roofline`, and again, in the page's language, of shared/cost/roof.js; the sentences
-are those of shared/cost/roof_words.js. Importing this needs no torch.
+The numbers are those of `utils.cost.roofline`, and again, in the page's language, of shared/cost/roof.js; the
+sentences are those of shared/cost/roof_words.js. Importing this needs no torch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil
 
-from utils.architectures import NAMED
-from utils.recipe_facts import TYPES
-from utils.roofline import INPUT_BYTES, OUTPUT_BYTES, ROOFS, Gemm, Roof
+from utils.cost.architectures import NAMED
+from utils.cost.cards import ROOFS, TYPES
+from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
 from utils.widgets.shared.cost.roof_words import time_text
 from utils.widgets.shared.words.amounts import few_digits
 
@@ -28,7 +28,7 @@ LEFT_OUT = (
     " float32; FP8 writes 16 bits; every other type writes what it reads."
 )
 
-# The shapes of the full-size experiments: 12 reviews of 512 tokens (`utils.review_task`), one text of 2,048.
+# The shapes of the full-size experiments: 12 reviews of 512 tokens (`utils.workloads.review_task`), one text of 2,048.
 _BERT, REVIEWS, REVIEW_TOKENS = NAMED["DistilBERT"], 12, 512
 _LLAMA, TEXT_TOKENS = NAMED["LLaMA 7B"], 2048
 STORIES = {  # what a reader tries first: a product in words, and as M, N, K

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import traitlets
 
-from utils.number_text import read_number
+from utils.checks.number_text import read_number
 from utils.widgets.shared.book_widget import BookWidget
 
 RECIPES = ("32-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true")

@@ -7,8 +7,8 @@ from fractions import Fraction
 import traitlets
 
 from utils.accumulation import stall
+from utils.checks.number_text import read_number
 from utils.formats import FORMATS, FloatFormat
-from utils.number_text import read_number
 from utils.rounding import ulp
 from utils.widgets.shared.book_widget import BookWidget
 from utils.widgets.shared.numbers.exact_rounding import quantize_exact

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 
 import traitlets
 
-from utils.architectures import Architecture
-from utils.recipe_facts import GIGABYTE
+from utils.cost.architectures import Architecture
+from utils.cost.cards import GIGABYTE, ROOFS, of_device
+from utils.cost.roofline import Roof
 from utils.records import Record
-from utils.roofline import Roof, of_device
 from utils.widgets.shared.book_widget import BookWidget
 from utils.widgets.shared.words.amounts import few_digits
 from utils.widgets.tokens_per_second.facts import (
@@ -17,7 +17,6 @@ from utils.widgets.tokens_per_second.facts import (
     LLAMAS,
     MOST_BATCH,
     MOST_CONTEXT,
-    SHEETS,
     Case,
     card_text,
     make_facts,
@@ -29,12 +28,13 @@ from utils.widgets.tokens_per_second.facts import (
 class TokensPerSecond(BookWidget):
     """Set a LLaMA, its weights and a card; the page answers with the bytes of a step and the tokens a second at most.
 
-    `model`: a LLaMA of `utils.architectures.NAMED`, or one of `models`. `weights`: one of `FORMATS`. `card`: a data
-    sheet of `SHEETS`, or one of the measured `roofs` that the page brings along. `batch`: 1 to 1,024 texts; `context`:
-    1 to 131,072 tokens before the one that is written. `kv_bits`: 8 or 4 bits for keys and values, 0 for those that are
-    computed with. `head`: the head in the format of the weights too. `recorded`: points, each with model, weights,
-    card, bytes of a step, rate (tokens a second) and source; they stand beside the published ones. The first seven are
-    read and set from Python while the page shows the widget; `case` holds them, with what is said of them.
+    `model`: a LLaMA of `utils.cost.architectures.NAMED`, or one of `models`. `weights`: one of `FORMATS`. `card`: a
+    data sheet of `ROOFS`, or one of the measured `roofs` that the page brings along. `batch`: 1 to 1,024 texts;
+    `context`: 1 to 131,072 tokens before the one that is written. `kv_bits`: 8 or 4 bits for keys and values, 0 for
+    those that are computed with. `head`: the head in the format of the weights too. `recorded`: points, each with
+    model, weights, card, bytes of a step, rate (tokens a second) and source; they stand beside the published ones. The
+    first seven are read and set from Python while the page shows the widget; `case` holds them, with what is said of
+    them.
 
     Raises: ValueError for a name or a number that is not one of those.
     """
@@ -63,12 +63,12 @@ class TokensPerSecond(BookWidget):
 
     @classmethod
     def of_records(cls, found: Iterable[Record], **kwargs) -> "TokensPerSecond":
-        """Make a widget with the points of records of `utils.generation_speed`: of each format the fastest way.
+        """Make a widget with the points of records of `generation_speed`: of each format the fastest way.
 
         A device without data sheet brings the bandwidth that its own copy reached. Left out: formats that the page does
         not offer, what was not timed, and models whose shape is not one of the book's.
         """
-        from utils.generation_speed import of_record
+        from utils.experiments.generation_speed import of_record
 
         roofs, models, points = {}, {}, []
         for record in sorted(found, key=lambda record: record.date):
@@ -92,7 +92,7 @@ class TokensPerSecond(BookWidget):
     def roof(self) -> Roof:
         """The roof of the card."""
         row = {key: value for key, value in self._card().items() if key != "memory"}
-        return SHEETS.get(self.card) or Roof(**row, source="measured")
+        return ROOFS.get(self.card) or Roof(**row, source="measured")
 
     @property
     def case(self) -> Case:
@@ -160,7 +160,7 @@ class TokensPerSecond(BookWidget):
 
 def _shape_of(record: Record) -> tuple[str, Architecture] | None:
     """Return the name and the sizes of the model of a record, None where its shape is not one of the book's."""
-    from utils.language_models import SHAPES
+    from utils.experiments.generation_models import SHAPES
 
     for name, shape in SHAPES.items():
         sizes = {key: getattr(shape, key) for key in ("vocabulary", "width", "layers", "heads", "groups", "hidden")}

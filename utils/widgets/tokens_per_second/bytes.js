@@ -1,6 +1,8 @@
 // The bytes of a step of generation and what a card makes of them: the twin of facts.py. All counts
 // stay below 2 ** 53, so that doubles hold them.
 
+import { fitsIn } from "../shared/words/amounts.js";
+
 export const TP_MOST_BATCH = 1024;
 export const TP_MOST_CONTEXT = 2 ** 17;
 export const TP_READ_UP_TO = 256; // tokens of context up to which a rate of a short text is shown
@@ -10,7 +12,7 @@ export const tpModel = ({ models }, name) => models.find(([known]) => known === 
 export const tpFormat = ({ formats }, name) => formats.find((format) => format.name === name);
 export const tpCard = ({ cards }, name) => cards.find((card) => card.name === name);
 
-/** What a step moves, in bytes: { weights, cacheRead, cacheWritten, total }, as `utils.token_bytes.predicted`. */
+/** What a step moves, in bytes: { weights, cacheRead, cacheWritten, total }, as `utils.cost.token_bytes.predicted`. */
 export function tpMoved(sizes, format, { batch, context, kv_bits: kv, head }) {
   const { width: D, hidden: F, vocabulary: V, layers, heads, groups, tied } = sizes;
   const G = groups * (D / heads);
@@ -42,7 +44,7 @@ export function tpCase(facts, state) {
   const rows = sizes.tied ? 0 : sizes.vocabulary - state.batch;
   const held = moved.total + Math.round((rows * sizes.width * format.other) / 8);
   const room = card.memory * 1e9;
-  return { ...state, sizes, format, card, moved, operations, peak, moving, computing, ms, held, room, rate: (1e3 * state.batch) / ms, fits: !room || held <= room };
+  return { ...state, sizes, format, card, moved, operations, peak, moving, computing, ms, held, room, rate: (1e3 * state.batch) / ms, fits: !room || fitsIn(held, room) };
 }
 
 /** Whether measured rates, which are of one short text, say something about a state. */

@@ -1,21 +1,22 @@
 """What TokensPerSecond predicts: the bytes of a step, the tokens a second that card and model allow, and what was read.
 
-The bytes are those of `utils.token_bytes.predicted`, and again, in the page's language, of bytes.js;
-the sentences are those of words.js. torch is imported only where bytes are asked for.
+The bytes are those of `utils.cost.token_bytes.predicted`, and again, in the page's language, of
+bytes.js; the sentences are those of words.js. torch is imported only where bytes
+are asked for.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from utils.architectures import NAMED, Architecture
-from utils.recipe_facts import CARDS, GIGABYTE
-from utils.roofline import ROOFS, Roof
+from utils.cost.architectures import NAMED, Architecture
+from utils.cost.cards import BOARDS, GIGABYTE, ROOFS, fits
+from utils.cost.roofline import Roof
 from utils.widgets.shared.cost.roof_words import device_label, time_text
 from utils.widgets.shared.words.amounts import bytes_text, few_digits
 
 MOST_BATCH, MOST_CONTEXT = 1024, 2**17
 LLAMAS = {name: sizes for name, sizes in NAMED.items() if sizes.family == "llama"}
-FORMATS = ("float32", "bfloat16", "float8", "int8", "int4", "int4-g128")  # of `utils.weight_formats`
+FORMATS = ("float32", "bfloat16", "float8", "int8", "int4", "int4-g128")  # of `utils.quantization.weight_formats`
 LABELS = {
     "float32": "float32",
     "bfloat16": "bfloat16 or float16",
@@ -25,23 +26,7 @@ LABELS = {
     "int4-g128": "int4, groups of 128",
 }
 KV_BITS = {0: "as computed", 8: "8 bits", 4: "4 bits"}
-A100_40 = replace(
-    ROOFS["A100 SXM 80 GB"],
-    name="A100 SXM 40 GB",
-    bandwidth=1555,
-    source="NVIDIA A100 Tensor Core GPU Architecture (2020), the A100 of 40 GB",
-)
-SHEETS = {roof.name: roof for roof in (*ROOFS.values(), A100_40)}
-MEMORY = {  # GB: which of the sizes that a card is sold with
-    "V100 SXM2": CARDS["V100"].memory[-1],
-    "T4": CARDS["T4"].memory[0],
-    "A100 SXM 40 GB": CARDS["A100"].memory[0],
-    "A100 SXM 80 GB": CARDS["A100"].memory[1],
-    "H100 SXM": CARDS["H100"].memory[0],
-    "H200 SXM": CARDS["H200"].memory[0],
-    "L4": CARDS["RTX 4090"].memory[0],
-    "RTX 4090": CARDS["RTX 4090"].memory[0],
-}
+MEMORY = {board.roof.name: board.memory for board in BOARDS}  # GB; of two boards with one data sheet the larger
 SHORT = 100  # tokens: what a context is taken for where a source says that it is short
 READ_UP_TO = 256  # tokens of context up to which a rate that was measured with short texts is shown
 _FAST = "gpt-fast, README: compiled, 330 W, all linear layers, the head too"
@@ -51,8 +36,8 @@ PUBLISHED = (  # model, weights, card, tokens a second, where it stands; batch 1
     ("LLaMA 7B", "bfloat16", "A100 SXM 80 GB", 104.9, _FAST),
     ("LLaMA 7B", "int8", "A100 SXM 80 GB", 155.58, _FAST),
     ("LLaMA 7B", "int4", "A100 SXM 80 GB", 196.80, _FAST),
-    ("LLaMA 70B", "int8", "A100 SXM 80 GB", 19.13, _FAST),
-    ("LLaMA 70B", "int4", "A100 SXM 80 GB", 25.25, _FAST),
+    ("Llama 2 70B", "int8", "A100 SXM 80 GB", 19.13, _FAST),
+    ("Llama 2 70B", "int4", "A100 SXM 80 GB", 25.25, _FAST),
     ("LLaMA 7B", "float32", "A100 SXM 40 GB", 11.47, _LIT),
     ("LLaMA 7B", "bfloat16", "A100 SXM 40 GB", 16.70, _LIT),
 )
@@ -78,7 +63,7 @@ class Weights:
 
 def weights_of(name: str) -> Weights:
     """Return the row of a name in `FORMATS`."""
-    from utils.weight_formats import WEIGHT_FORMATS
+    from utils.quantization.weight_formats import WEIGHT_FORMATS
 
     return Weights(name, LABELS[name], WEIGHT_FORMATS[name].bits_per_weight(), 32 if name == "float32" else 16)
 
@@ -101,8 +86,8 @@ class Case:
 
     @property
     def moved(self):
-        """The `utils.token_bytes.TokenBytes` of a step."""
-        from utils.token_bytes import predicted
+        """The `utils.cost.token_bytes.TokenBytes` of a step."""
+        from utils.cost.token_bytes import predicted
 
         return predicted(
             self.architecture,
@@ -157,8 +142,8 @@ class Case:
 
     @property
     def fits(self) -> bool:
-        """Whether the card holds that."""
-        return not self.room or self.held <= self.room
+        """Whether that leaves a tenth of the card, see `cards.usable`."""
+        return not self.room or fits(self.held, self.room)
 
     @property
     def comparable(self) -> bool:
@@ -187,7 +172,7 @@ class Case:
         held = f"Weights, keys and values take {bytes_text(self.held)}"
         if not self.room:
             return f"{held}."
-        return f"{held} of {bytes_text(self.room)}{'.' if self.fits else ': too much for the card.'}"
+        return f"{held} of {bytes_text(self.room)}{'.' if self.fits else ': too much, because a tenth stays free.'}"
 
 
 def published() -> list[dict]:
@@ -198,7 +183,7 @@ def published() -> list[dict]:
         if source is _FAST and weights == "int4":
             kept = replace(kept, bits=_FAST_INT4)
         context = 0 if source is _LIT else SHORT
-        moved = Case(LLAMAS[model], kept, SHEETS[card], context=context, head=True).moved
+        moved = Case(LLAMAS[model], kept, ROOFS[card], context=context, head=True).moved
         points.append(
             {"model": model, "weights": weights, "card": card, "bytes": moved.total} | {"rate": rate, "source": source}
         )
@@ -207,7 +192,7 @@ def published() -> list[dict]:
 
 def make_facts(roofs: Iterable[Roof], models: Mapping[str, Architecture], points: Iterable[Mapping]) -> dict:
     """Give everything that the page needs to predict and to compare, as JSON values; ours beside what was published."""
-    rows = [asdict(roof) | {"memory": MEMORY.get(roof.name, 0)} for roof in (*SHEETS.values(), *roofs)]
+    rows = [asdict(roof) | {"memory": MEMORY.get(roof.name, 0)} for roof in (*ROOFS.values(), *roofs)]
     known = LLAMAS | dict(models)
     sizes = ("width", "layers", "heads", "groups", "hidden", "vocabulary", "positions", "tied")
     return {

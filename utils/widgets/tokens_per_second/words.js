@@ -10,7 +10,7 @@ const tpGrouped = (count) => count.toLocaleString("en");
 function tpHeld({ held, room, fits }) {
   const text = `Weights, keys and values take ${bytesText(held)}`;
   if (!room) return `${text}.`;
-  return `${text} of ${bytesText(room)}${fits ? "." : ": too much for the card."}`;
+  return `${text} of ${bytesText(room)}${fits ? "." : ": too much, because a tenth stays free."}`;
 }
 
 /** The rate, what decides it, and what the card has to hold. */

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import traitlets
 
+from utils.checks.number_text import read_number
 from utils.formats import FLOAT32, FORMATS, FloatFormat
-from utils.number_text import read_number
 from utils.rounding import toward_zero
 from utils.widgets.shared.book_widget import BookWidget
 from utils.widgets.shared.numbers.exact_rounding import gap, quantize_exact
@@ -153,8 +153,9 @@ def updated(weight: float, update: Fraction, fmt: FloatFormat, keeping: str, cou
 def kahan_updated(weight: float, update: Fraction, fmt: FloatFormat, count: int = 1) -> tuple[float, float]:
     """Give (weight, c) after `count` updates: s = weight + c + update; weight = s, c = s - weight, each rounded.
 
-    The algorithm of `utils.optimizers.Kahan`, with an exact s for its float32 one and the other sign of c: c starts at
-    0 and is what the weight still lacks. `utils.accumulation.kahan_sum` rounds update + c to the format as well.
+    The algorithm of `utils.training.optimizers.Kahan`, with an exact s for its float32 one and the other sign of c: c
+    starts at 0 and is what the weight still lacks. `utils.accumulation.kahan_sum` rounds update + c to the format as
+    well.
     """
     c = 0.0
     for _ in range(count):

@@ -74,7 +74,7 @@ function chances(exact, fmt) {
   return { stored, other, chance: past ? finite(0, 1n) : finite(0, rest.num * gap.den, rest.den * gap.num) };
 }
 
-/** Kahan's step, as utils/optimizers.py makes it: s = w + c + update; the new w is s, rounded; c is what that cut off. */
+/** Kahan's step, as utils/training/optimizers.py makes it: s = w + c + update; the new w is s, rounded; c is what that cut off. */
 export function kahanUpdate(w, c, update, fmt) {
   const sum = plusNumber(plusNumber(w, c), update);
   const stored = rounded(sum, fmt);

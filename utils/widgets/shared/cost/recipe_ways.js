@@ -1,4 +1,4 @@
-// Which recipes suit a card: `suited` of utils/recipe_facts.py in the page's language.
+// Which recipes suit a card: `suited` of utils/cost/decide.py in the page's language.
 
 /** The recipes that suit a card and a task, the best first. */
 export function waysOf(card, task) {

@@ -1,4 +1,4 @@
-// What a product reaches under a roof: `utils.roofline` in the page's language. Sizes go to SB_MOST, so that every count
+// What a product reaches under a roof: `utils.cost.roofline` in the page's language. Sizes go to SB_MOST, so that every count
 // is exact in a double, and each quotient is the one that Python gets.
 
 export const SB_MOST = 2 ** 17; // of M, N and K

@@ -1,6 +1,6 @@
 """Times and devices in words: of the twin in the page, roof_words.js, what several widgets say in Python too."""
 
-from utils.roofline import Roof
+from utils.cost.roofline import Roof
 from utils.widgets.shared.words.amounts import few_digits
 
 

@@ -1,4 +1,4 @@
-// The bytes of a training step, item by item: `utils.memory.predict` in the page's language. Bytes are BigInt, because a
+// The bytes of a training step, item by item: `utils.cost.memory.predict` in the page's language. Bytes are BigInt, because a
 // batch times the square of a length can be more than a double counts exactly.
 
 export const MS_MOST = 1_000_000; // of a batch, a length and the like
@@ -18,18 +18,18 @@ function dimensionsOf(sizes, batch, length) {
 }
 
 const product = (letters, values) => [...letters].reduce((size, letter) => size * values[letter], 1n);
-const added = (numbers) => numbers.reduce((sum, number) => sum + number, 0n);
+export const added = (numbers) => numbers.reduce((sum, number) => sum + number, 0n);
 export const dividedUp = (bytes, parts) => (bytes + parts - 1n) / parts;
 
 /** The weight tensors of a model: [values of one, how many of them there are]. */
-function weightTensors(facts, sizes) {
+export function weightTensors(facts, sizes) {
   const values = dimensionsOf(sizes, 1, 1);
   const { once, head, layer } = facts.weights[sizes.family];
   const shapes = (rows, times) => rows.map((letters) => [product(letters, values), times]);
   return [...shapes(once, 1n), ...(sizes.tied ? [] : shapes(head, 1n)), ...shapes(layer, BigInt(sizes.layers))];
 }
 
-/** The words that hold, of those that a row of saved tensors asks for: `utils.activations.conditions`. */
+/** The words that hold, of those that a row of saved tensors asks for: `utils.cost.activations.conditions`. */
 function conditionsOf({ sizes, attention, checkpointing, padded }, { words }, device, batch) {
   const kernel = sizes.attention_dropout > 0 && device === "cpu" ? "math" : "fused";
   const held = {
@@ -62,7 +62,7 @@ function optimizerBytes(tensors, recipe, { moments, bytes_of: wide, counted, blo
   return added(tensors.map(([values, times]) => times * (BigInt(moments) * one(values) + counter)));
 }
 
-/** The ledger of one card: `utils.memory.predict`. A plan has the widget's traits, and always the sizes of its model. */
+/** The ledger of one card: `utils.cost.memory.predict`. A plan has the widget's traits, and always the sizes of its model. */
 export function msLedger(facts, plan) {
   const recipe = facts.recipes[plan.recipe];
   const tensors = weightTensors(facts, plan.sizes);

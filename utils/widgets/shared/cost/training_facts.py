@@ -11,8 +11,8 @@ OPTIMIZERS = {
 
 
 def training_facts() -> dict:
-    """Return what `utils.memory` knows as JSON: architectures, weights, recipes, optimizers and saved tensors."""
-    from utils.memory import widget_data
+    """Return what `utils.cost.memory` knows as JSON: architectures, weights, recipes, optimizers and saved tensors."""
+    from utils.cost.memory import widget_data
 
     data = widget_data()
     copies = data["copies"]

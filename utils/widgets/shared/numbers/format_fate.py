@@ -1,14 +1,14 @@
 """What becomes of one number in a format: its fate by name, in exact arithmetic; the twin of format_fate.js.
 
-A number is what `utils.number_text` reads: a Fraction, or a float for an infinity, NaN and -0.
+A number is what `utils.checks.number_text` reads: a Fraction, or a float for an infinity, NaN and -0.
 """
 
 import math
 from fractions import Fraction
 from typing import NamedTuple
 
+from utils.checks.number_text import Number
 from utils.formats import FloatFormat
-from utils.number_text import Number
 from utils.rounding import RULES
 from utils.widgets.shared.numbers.exact_rounding import round_to_grid
 

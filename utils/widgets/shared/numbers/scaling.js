@@ -1,4 +1,4 @@
-// From amax to scale: the twin of utils/scaling.py and utils/exponent_rules.py. What is scaled is multiplied by `scale`;
+// From amax to scale: the twin of utils/scaling.py and utils/shared_exponent.py. What is scaled is multiplied by `scale`;
 // scales are float32.
 
 import { namedCode, valueOf } from "./codec.js";

@@ -1,7 +1,7 @@
 // The picture of a histogram by binades with the window of a format over it. One unit across is one binade: the bars
 // are an SVG that stretches, the zones and labels are elements placed in percent, so that a new width needs no script.
 
-import { ALL_LAYERS, countFates, fateOfBinade, overflowBound, totalCount } from "../numbers/binades.js";
+import { ALL_LAYERS, countFates, fateOfBinade, overflowBound, totalCount } from "./binades.js";
 import { setText } from "../page/elements.js";
 import { powerText, shareText } from "../words/sizes.js";
 

@@ -35,6 +35,10 @@ export function parseWhole(text, label, most) {
 /** Bytes of memory: what the reader typed in GB, or the least that the card is sold with. */
 export const roomOf = (facts, { card, memory }) => Math.round((memory || facts.cards[card].memory[0]) * GIGABYTE);
 
+/** How many of `room` bytes may be planned, a BigInt, and whether `total` bytes do: `usable` and `fits` in utils/cost/cards.py. */
+export const usableOf = (room) => (9n * BigInt(room)) / 10n;
+export const fitsIn = (total, room) => BigInt(total) <= usableOf(room);
+
 /** A count as people say it: 67.0 million, 6.74 billion. */
 export function countText(count) {
   for (const [size, word] of [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"], [1e3, "thousand"]]) {

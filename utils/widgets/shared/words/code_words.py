@@ -1,4 +1,4 @@
-"""Codes and their values in words: the twin of code_words.js and of `briefText` in number_text.js."""
+"""Codes and their values in words: the twin of code_words.js and of `briefText` in shared/numbers/number_text.js."""
 
 import math
 from decimal import Decimal

@@ -1,0 +1,215 @@
+"""The checks of eight_bits/block_formats: the right answer, and for each foreseen wrong one the hint that names it."""
+
+import numpy as np
+import pytest
+
+from utils.checks.eight_bits import block_formats, block_formats_questions
+from utils.checks.outcome import NOT_YET
+from utils.formats import FLOAT4_E2M1FN, FLOAT6_E2M3FN, FLOAT8_E4M3FN, FLOAT8_E8M0FNU, decode, encode
+from utils.quantization.rotation import hadamard
+from utils.rounding import quantize
+from utils.scaling import SCALINGS, Scaling, quantize_tiles, shared_exponent
+
+E2M1, E4M3 = FLOAT4_E2M1FN, FLOAT8_E4M3FN
+
+
+def byte(amax, fmt, rule="floor"):
+    return int(encode(np.ldexp(1.0, shared_exponent(amax, fmt, rule=rule)), FLOAT8_E8M0FNU))
+
+
+def test_the_bytes_are_those_of_the_reference():
+    answers = (byte(5.3, E2M1), byte(0.01, E2M1), byte(100, E4M3), byte(7, E2M1, "ceil"), 255)
+    assert np.isnan(decode(255, FLOAT8_E8M0FNU))
+    assert block_formats.check_scale_byte(dict(zip(block_formats_questions.SCALE_BYTE, answers, strict=True)))
+
+
+def test_the_bits_are_those_of_the_scalings():
+    ways = (
+        SCALINGS["mx"].bits_per_value(E2M1),
+        SCALINGS["nvfp4"].bits_per_value(E2M1),
+        SCALINGS["mx"].bits_per_value(FLOAT6_E2M3FN),
+        Scaling("1x16", "", (1, 16)).bits_per_value(E2M1),
+        block_formats.SQUARES.bits_per_value(E2M1),
+    )
+    table = dict(zip(block_formats_questions.BITS_FOR_A_VALUE, ways, strict=True))
+    assert block_formats.check_bits_for_a_value(table)
+
+
+# --- NVFP4 in squares
+
+
+def squares(fault=""):
+    def nvfp4_squares(w):
+        rows, columns = w.shape
+        tiles = w.reshape(rows // 16, 16, columns // 16, 16)
+        amax = np.abs(tiles).max(axis=(1, 3), keepdims=True)
+        tensor_scale = np.float32(6 * 448) / amax.max()
+        wanted = amax / np.float32(6) * tensor_scale
+        stored = np.float32(quantize(wanted, E4M3, saturate=True))
+        if fault != "zeros":
+            stored = np.maximum(stored, np.float32(2.0**-9))
+        inv_scale = stored * (1 / tensor_scale)
+        with np.errstate(all="ignore"):
+            values = quantize(tiles / inv_scale, E2M1, saturate=True)
+        if fault == "values":
+            return values.reshape(w.shape)
+        if fault == "in place":
+            w *= 2
+        y = (values * inv_scale).reshape(w.shape).astype(np.float32)
+        return y.T if fault == "transposed" else y
+
+    return nvfp4_squares
+
+
+def with_scaling(scaling):
+    return lambda w: quantize_tiles(w, E2M1, scaling).dequantize()
+
+
+@pytest.mark.parametrize("right", [squares(), with_scaling(block_formats.SQUARES)])
+def test_squares_may_be_written_in_any_way(right):
+    outcome = block_formats.check_nvfp4_squares(right)
+    assert outcome, outcome.message
+
+
+def test_squares_of_the_transpose_are_the_transpose():
+    w = np.random.default_rng(3).standard_normal((32, 48)).astype(np.float32)
+    assert np.array_equal(squares()(w.T), squares()(w).T)
+    rows = with_scaling(SCALINGS["nvfp4"])
+    assert not np.array_equal(rows(w[:, :32].T), rows(w[:, :32]).T)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (squares("values"), "values of E2M1"),
+        (squares("in place"), "changes what it is given"),
+        (squares("transposed"), "so should be what you return"),
+        (squares("zeros"), "zeros alone"),
+        (with_scaling(SCALINGS["nvfp4"]), "16 rows and 16 columns"),
+        (block_formats._runs, "no square"),
+        (with_scaling(Scaling("square", "", (16, 16))), "float32 here"),
+        (with_scaling(Scaling("one level", "", (16, 16), E4M3)), "one level"),
+        (with_scaling(SCALINGS["mx"]), "not NVFP4"),
+        (lambda w: None, "nothing yet"),
+    ],
+)
+def test_squares_name_the_mistake(wrong, hint):
+    outcome = block_formats.check_nvfp4_squares(wrong)
+    assert not outcome
+    assert hint in outcome.message
+
+
+# --- A rotated product
+
+
+def product(fault=""):
+    def rotated_product(x, w, change):
+        h = hadamard(x.shape[1] if fault == "whole" else 16)
+        if fault == "unnormalised":
+            h = h * 4
+
+        def turn(a):
+            return (a.reshape(-1, len(h)) @ h).reshape(a.shape)
+
+        if fault == "one":
+            return change(turn(x)) @ change(w).T
+        if fault == "before":
+            return turn(change(x)) @ turn(change(w)).T
+        if fault == "no change":
+            return turn(x) @ turn(w).T
+        if fault == "only x":
+            change(turn(w))
+            return change(turn(x)) @ turn(w).T
+        if fault == "not rotated":
+            return change(x[:, ::-1]) @ change(w[:, ::-1]).T
+        y = change(turn(x)) @ change(turn(w)).T
+        return y.T if fault == "transposed" else y
+
+    return rotated_product
+
+
+def with_signs(x, w, change):
+    signs = np.where(np.arange(16) % 3, 1.0, -1.0)
+
+    def turn(a):
+        return (a.reshape(-1, 16) @ (hadamard(16) * signs)).reshape(a.shape)
+
+    return change(turn(x)) @ change(turn(w)).T
+
+
+@pytest.mark.parametrize("right", [product(), with_signs])
+def test_the_rotated_product_may_be_written_in_any_way(right):
+    outcome = block_formats.check_rotated_product(right)
+    assert outcome, outcome.message
+
+
+@pytest.mark.parametrize(
+    ("fault", "hint"),
+    [
+        ("unnormalised", "16 times too large"),
+        ("whole", "whole axis"),
+        ("one", "One factor is rotated"),
+        ("before", "before the rotation"),
+        ("no change", "called 0 times"),
+        ("only x", "not what is multiplied"),
+        ("not rotated", "not rotated in blocks"),
+        ("transposed", "the product is [5, 7]"),
+    ],
+)
+def test_the_rotated_product_names_the_mistake(fault, hint):
+    outcome = block_formats.check_rotated_product(product(fault))
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+# --- The byte of a scale
+
+
+def bytes_of(fault=""):
+    def scale_bytes(x):
+        amax = x.max(axis=1) if fault == "signed" else np.abs(x).max(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if fault == "log2":
+                exponent = np.floor(np.log2(np.maximum(amax, np.float32(1e-45)))) - 2
+            elif fault == "round":
+                exponent = np.round(np.log2(np.maximum(amax, np.float32(1e-45)))) - 2
+            else:
+                exponent = np.frexp(amax)[1] - 1.0 - 2
+        exponent = exponent if fault == "no floor" else np.maximum(exponent, -127)
+        code = exponent + (128 if fault == "bias" else 127)
+        if fault != "zeros":
+            code = np.where(amax == 0, 0, code)
+        if fault != "nan":
+            code = np.where(np.isnan(amax), 255, code)
+        return np.nan_to_num(code).astype(int).astype(np.uint8)
+
+    return scale_bytes
+
+
+def test_the_bytes_of_blocks():
+    outcome = block_formats.check_scale_bytes(bytes_of())
+    assert outcome, outcome.message
+
+
+@pytest.mark.parametrize(
+    ("fault", "seen", "hint"),
+    [
+        ("bias", "is 4:", "127"),
+        ("round", "6.5", "floor"),
+        ("signed", "of -7", "magnitudes"),
+        ("log2", "a hair below", "frexp"),
+        ("zeros", "All values are zero", "no zero"),
+        ("nan", "holds a NaN", "255"),
+        ("no floor", "1e-38", "-127"),
+    ],
+)
+def test_the_bytes_name_the_mistake(fault, seen, hint):
+    outcome = block_formats.check_scale_bytes(bytes_of(fault))
+    assert outcome.status == NOT_YET
+    assert seen in outcome.message
+    assert hint in outcome.hint
+
+
+@pytest.mark.parametrize("name", ["nvfp4_squares", "rotated_product", "scale_bytes"])
+def test_a_result_is_no_function(name):
+    assert "function itself" in getattr(block_formats, f"check_{name}")(3).message

@@ -1,0 +1,126 @@
+"""The checks of hardware/memory: the right answer, and for each foreseen wrong one the hint that names it."""
+
+import pytest
+import torch
+
+from utils.checks.hardware import memory, memory_questions
+from utils.checks.outcome import NOT_YET
+from utils.cost import fitting
+from utils.training import eight_bit_moments
+from utils.training.recipes import recipe
+
+EIGHT = 2 * eight_bit_moments.Blockwise().moment_bytes(10**9) / 10**9
+
+
+def per_weight(name: str) -> tuple[int, int]:
+    """Bytes of a weight and of its gradient."""
+    return recipe(name).weights.itemsize, recipe(name).gradients.itemsize
+
+
+def test_the_gigabytes_are_those_of_recipes_and_blocks():
+    true, mixed = sum(per_weight("bf16-true")), sum(per_weight("bf16-mixed"))
+    copy, moments = recipe("bf16-mixed").compute.itemsize, 2 * recipe("bf16-mixed").optimizer.itemsize
+    answers = (true + EIGHT, mixed + EIGHT + copy, mixed + moments / 8, (mixed + moments) / 8)
+    table = dict(zip(memory_questions.SEVEN_BILLION, (7 * size for size in answers), strict=True))
+    assert memory.check_seven_billion(table)
+    assert [size < 80 for size in table.values()] == [True, False, True, True]
+
+
+def test_the_counts_are_sums():
+    answers = (2 + 2 + 12, 2 + 4 + 12, 2 + 4 + 4 + 1 + 1, 16 + 2, 5 * 2)
+    assert memory.check_sixteen_eighteen_twenty(
+        dict(zip(memory_questions.SIXTEEN_EIGHTEEN_TWENTY, answers, strict=True))
+    )
+
+
+def test_the_best_k_is_the_best_of_all():
+    peak = {k: 144 / k + 16 * k for k in range(1, 145)}
+    assert min(peak, key=peak.get) == 3
+    assert (peak[1], peak[2], peak[3], peak[4], peak[9]) == (160, 104, 96, 100, 160)
+    assert fitting.largest_batch(lambda k: peak[k] <= 96, most=3) == 0  # not monotone: no search finds it
+    assert memory.check_every_k(3)
+
+
+# --- The quantizer
+
+
+def quantizer(fault=""):
+    def quantize_blocks(x, table):
+        maxima = []
+        for part in x.split(256):
+            maxima.append(part.amax() if fault == "signed" else part.abs().amax())
+        absmax = torch.stack(maxima)
+        if fault == "whole":
+            absmax = x.abs().amax().expand(len(maxima)).clone()
+        if fault == "strided":
+            absmax = torch.stack([x[n :: len(maxima)].abs().amax() for n in range(len(maxima))])
+        scale = absmax.repeat_interleave(256)[: len(x)]
+        y = x if fault == "undivided" else x / scale  # 0 / 0 is NaN, and its code times 0 is 0
+        if fault == "below":
+            codes = (torch.searchsorted(table, y, right=True) - 1).clamp(0, 255)
+        elif fault == "linear":
+            codes = (127 * y).round() + 128
+        else:
+            codes = torch.bucketize(y, (table[:-1] + table[1:]) / 2)
+        if fault == "in place":
+            x.zero_()
+        if fault == "float64":
+            absmax = absmax.double()
+        if fault == "shape":
+            return codes[None].to(torch.uint8), absmax
+        if fault == "one maximum":
+            return codes.to(torch.uint8), absmax.amax()
+        return codes if fault == "int64" else codes.to(torch.uint8), absmax
+
+    return quantize_blocks
+
+
+def by_argmin(x, table):
+    codes, maxima = [], []
+    for part in x.split(256):
+        largest = part.abs().max()
+        y = part / largest if largest > 0 else part
+        codes.append((y[:, None] - table).abs().argmin(1))
+        maxima.append(largest)
+    return torch.cat(codes).to(torch.uint8), torch.stack(maxima)
+
+
+def ours(x, table):
+    return tuple(eight_bit_moments.quantize(x, signed=True))
+
+
+@pytest.mark.parametrize("right", [quantizer(), by_argmin, ours])
+def test_the_quantizer_may_be_written_in_any_way(right):
+    outcome = memory.check_quantize_blocks(right)
+    assert outcome, outcome.message
+
+
+@pytest.mark.parametrize(
+    ("fault", "hint"),
+    [
+        ("signed", "magnitudes"),
+        ("whole", "each block's own"),
+        ("strided", "neighbours"),
+        ("undivided", "before they are divided"),
+        ("below", "nearer of the two"),
+        ("linear", "the nearest is"),
+        ("in place", "changes x"),
+        ("float64", "float32"),
+        ("shape", "as many codes"),
+        ("one maximum", "maximum of its own"),
+        ("int64", "torch.uint8"),
+    ],
+)
+def test_the_quantizer_names_the_mistake(fault, hint):
+    outcome = memory.check_quantize_blocks(quantizer(fault))
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+def test_a_short_block_is_told_apart():
+    def whole_blocks_only(x, table):
+        if len(x) % 256:
+            x = x[: len(x) // 256 * 256]
+        return by_argmin(x, table)
+
+    assert "as many codes" in memory.check_quantize_blocks(whole_blocks_only).message

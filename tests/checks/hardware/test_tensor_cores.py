@@ -1,0 +1,202 @@
+"""The checks of hardware/tensor_cores: the right answer, and for each foreseen wrong one the hint that names it."""
+
+from fractions import Fraction
+
+import pytest
+import torch
+
+from utils import fake_quantize, formats
+from utils.checks.hardware import tensor_cores, tensor_cores_questions
+from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.cost.cards import ROOFS
+from utils.cost.roofline import Gemm
+from utils.emulation import float32_matmul as precision
+from utils.widgets.shape_to_bound.facts import least_rows
+
+A100, L4, RTX = ROOFS["A100 SXM 80 GB"], ROOFS["L4"], ROOFS["RTX 4090"]
+
+
+def table(questions, answers):
+    return dict(zip(questions, answers, strict=True))
+
+
+def test_the_intensities_are_those_of_the_roofline():
+    shapes = (Gemm(1, 4096, 4096), Gemm(4096, 4096, 4096), Gemm(512, 512, 64))
+    exact = [gemm.intensity(2, 2) for gemm in shapes]
+    assert tensor_cores.check_intensity(table(tensor_cores_questions.INTENSITY, exact))
+    assert tensor_cores.check_intensity(table(tensor_cores_questions.INTENSITY, (1.0, 1365, 51.2)))
+
+
+def test_the_critical_batches_are_the_smallest_that_are_bound_by_compute():
+    cases = ((A100, 4096, 4096), (L4, 4096, 4096), (A100, 512, 64))
+    rows = [least_rows(n, k, "bfloat16", roof) for roof, n, k in cases]
+    assert rows == [166, 503, None]
+    for (roof, n, k), m in zip(cases[:2], rows, strict=False):
+        assert [roof.bound(Gemm(m - less, n, k), "bfloat16") for less in (1, 0)] == ["memory", "compute"]
+    assert tensor_cores.check_critical_batch(table(tensor_cores_questions.CRITICAL, [m or 0 for m in rows]))
+    assert tensor_cores.check_critical_batch(table(tensor_cores_questions.CRITICAL, [m or "Never" for m in rows]))
+    assert not tensor_cores.check_critical_batch(table(tensor_cores_questions.CRITICAL, ["never"] * 3))
+
+
+def test_the_values_of_tf32_are_those_of_the_format():
+    x = torch.tensor([0.7])
+    both = [precision.tf32_cut(x).item(), fake_quantize.fake_quantize(x, formats.TF32).item()]
+    assert both == [Fraction(1433, 2048), Fraction(1434, 2048)]
+    assert tensor_cores.check_tf32(table(tensor_cores_questions.TF32, both))
+    assert tensor_cores.check_tf32(table(tensor_cores_questions.TF32, ("1433/2048", "0.7001953125")))
+
+
+def test_the_ratios_of_float64_are_those_of_the_roofline():
+    cube, row = Gemm(8192, 8192, 8192), Gemm(1, 8192, 8192)
+    ratios = [
+        roof.predicted_ms(gemm, "float64") / roof.predicted_ms(gemm, "float32")
+        for roof in (A100, RTX)
+        for gemm in (cube, row)
+    ]
+    assert ratios == pytest.approx([1, 2, 64, 2])
+    assert tensor_cores.check_float64(table(tensor_cores_questions.FLOAT64, ratios))
+
+
+@pytest.mark.parametrize(
+    ("check", "questions"),
+    [
+        (tensor_cores.check_intensity, tensor_cores_questions.INTENSITY),
+        (tensor_cores.check_critical_batch, tensor_cores_questions.CRITICAL),
+        (tensor_cores.check_tf32, tensor_cores_questions.TF32),
+        (tensor_cores.check_float64, tensor_cores_questions.FLOAT64),
+    ],
+)
+def test_a_foreseen_mistake_gets_its_own_words(check, questions):
+    right = {key: question.answer for key, question in questions.items()}
+    for key, question in questions.items():
+        for wrong, hint in question.wrong.items():
+            outcome = check(right | {key: wrong})
+            assert outcome.status == NOT_YET
+            assert outcome.message == f"{key}: {hint}"
+
+
+# --- The switches
+
+
+def by_old_switch(function):
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        return function()
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def by_context(function):
+    with precision.allowing("high"):
+        return function()
+
+
+@pytest.fixture(autouse=True)
+def switches_as_they_were():
+    before = precision.switches()
+    yield
+    assert precision.switches() == before
+
+
+@pytest.mark.parametrize("right", [by_old_switch, by_context])
+def test_the_switch_may_be_restored_in_any_way(right):
+    outcome = tensor_cores.check_in_tf32(right)
+    assert outcome, outcome.message
+
+
+def test_medium_is_told_apart_from_high():
+    def by_medium(function):
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("medium")
+        try:
+            return function()
+        finally:
+            torch.set_float32_matmul_precision(before)
+
+    outcome = tensor_cores.check_in_tf32(by_medium)
+    assert outcome
+    assert "bfloat16" in outcome.message
+
+
+def as_printed(function):
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    result = function()
+    torch.set_float32_matmul_precision("highest")
+    return result
+
+
+def by_new_switch(function):
+    before = torch.backends.cuda.matmul.fp32_precision
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    try:
+        return function()
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before
+
+
+def always_highest(function):
+    torch.set_float32_matmul_precision("high")
+    try:
+        return function()
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def never_restored(function):
+    torch.set_float32_matmul_precision("high")
+    return function()
+
+
+def not_when_it_raises(function):
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    result = function()
+    torch.set_float32_matmul_precision(before)
+    return result
+
+
+def swallows(function):
+    try:
+        return by_old_switch(function)
+    except Exception:
+        return None
+
+
+def twice(function):
+    function()
+    return by_old_switch(function)
+
+
+def without_result(function):
+    by_old_switch(function)
+
+
+def off(function):
+    return function()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (as_printed, "raises RuntimeError"),
+        (by_new_switch, "raises RuntimeError"),
+        (always_highest, 'It was "high" before'),
+        (never_restored, 'It was "highest" before'),
+        (not_when_it_raises, "When the function raises, the switch"),
+        (swallows, "swallowed"),
+        (twice, "called 2 times"),
+        (without_result, "not what the function returned"),
+        (off, "TF32 is not allowed"),
+    ],
+)
+def test_the_switch_names_the_mistake(wrong, message):
+    outcome = tensor_cores.check_in_tf32(wrong)
+    assert outcome.status == NOT_YET
+    assert message in outcome.message
+
+
+def test_a_function_that_is_not_called_is_not_attempted():
+    assert tensor_cores.check_in_tf32(lambda function: ...).status == NOT_ATTEMPTED
+    assert tensor_cores.check_in_tf32(lambda function: "the result").status == NOT_YET
+    assert tensor_cores.check_in_tf32("high").status == NOT_YET

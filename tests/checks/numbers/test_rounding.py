@@ -1,0 +1,491 @@
+"""The checks of numbers/rounding: the right answer, and for each foreseen wrong one the hint that names the mistake."""
+
+import inspect
+import math
+import random
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from tests.book_questions import right_option
+from utils.checks.numbers import rounding as checks
+from utils.checks.numbers import rounding_questions as questions
+from utils.checks.outcome import NOT_YET, time_limit
+from utils.checks.questions import number
+from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FORMATS, FloatFormat, decode
+from utils.rounding import quantize, stochastic, ulp
+
+E3M4 = FloatFormat("e3m4", exponent_bits=3, mantissa_bits=4, bias=3)
+
+
+def finfo_of(fmt):
+    """What `torch.finfo` would say, and what it leaves out."""
+    return {
+        "max": fmt.max,
+        "smallest_normal": fmt.smallest_normal,
+        "smallest_subnormal": fmt.smallest_subnormal,
+        "eps": fmt.eps,
+        "unit roundoff": fmt.eps / 2,
+        "resolution": 10.0 ** -math.floor(fmt.mantissa_bits * math.log10(2)),
+    }
+
+
+# 1. finfo of a made-up format
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"])
+def test_finfo_is_what_the_exercise_says_it_is(name):
+    told, ours = torch.finfo(getattr(torch, name)), finfo_of(FORMATS[name])
+    assert (told.max, told.tiny, told.eps) == (ours["max"], ours["smallest_normal"], ours["eps"])
+    assert told.smallest_normal == told.tiny
+    assert told.resolution == pytest.approx(ours["resolution"], rel=1e-12)
+
+
+def test_e3m4_takes_what_the_format_says_as_numbers_and_as_text():
+    assert checks.check_e3m4(finfo_of(E3M4))
+    written = {"max": "2**3 * (1 + 15/16)", "smallest_normal": "1/4", "smallest_subnormal": "2^-6"}
+    written |= {"eps": "2**-4", "unit roundoff": 0.03125, "resolution": "10**-1"}
+    assert checks.check_e3m4(written)
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong", "hint"),
+    [
+        ("max", decode(0x7F, FloatFormat("all numbers", 3, 4, bias=3, specials="none")), "all ones"),
+        ("max", FloatFormat("one NaN", 3, 4, bias=3, specials="all_ones").max, "one code alone"),
+        ("max", 2**3 * (0 + 15 / 16), "hidden 1"),
+        ("max", FloatFormat("another bias", 3, 4, bias=4).max, "6 - 3 = 3"),
+        ("max", 2**6 * (1 + 15 / 16), "Subtract the bias"),
+        ("max", FloatFormat("one bit fewer", 3, 3, bias=3).max, "three fraction bits"),
+        ("max", FloatFormat("one bit more", 3, 5, bias=3).max, "five fraction bits"),
+        ("max", FLOAT8_E4M3FN.max, "E4M3"),
+        ("max", E3M4.max_code, "asks for its value"),
+        ("max", -E3M4.max, "`min`"),
+        ("max", 3, "before it"),
+        ("smallest_normal", E3M4.smallest_subnormal, "hidden 1"),
+        ("smallest_normal", 2.0 ** (0 - 3), "exponent field 0"),
+        ("smallest_normal", 2.0 ** (1 - 3) * (1 + 1 / 16), "second one"),
+        ("smallest_normal", E3M4.smallest_normal - E3M4.smallest_subnormal, "largest subnormal"),
+        ("smallest_normal", E3M4.eps, "gap above 1"),
+        ("smallest_normal", 2.0**1, "forgets the bias"),
+        ("smallest_normal", -E3M4.max, "`min`"),
+        ("smallest_subnormal", E3M4.smallest_normal, "smallest normal"),
+        ("smallest_subnormal", 2.0 ** (0 - 3) / 16, "Half of it"),
+        ("smallest_subnormal", 2.0 ** (0 - 3) * (1 + 1 / 16), "neither"),
+        ("smallest_subnormal", 2.0 ** (1 - 3) * (1 + 1 / 16), "keeps the hidden 1"),
+        ("smallest_subnormal", 1 / 16, "2**-2"),
+        ("smallest_subnormal", 0.0156, "Right, but rounded"),
+        ("eps", E3M4.eps / 2, "unit roundoff"),
+        ("eps", 1 + E3M4.eps, "number after 1"),
+        ("eps", float(ulp(2.0, E3M4)), "gap above 2"),
+        ("eps", E3M4.smallest_subnormal, "gap above 0"),
+        ("eps", 0.1, "resolution"),
+        ("unit roundoff", E3M4.eps, "whole gap"),
+        ("unit roundoff", 2.0**-6, "2**-p"),
+        ("unit roundoff", 3.125, "divide by 100"),
+        ("resolution", E3M4.eps, "decimal digits"),
+        ("resolution", 1, "number of digits"),
+        ("resolution", 10.0 ** -math.floor(10 * math.log10(2)), "float16"),
+    ],
+)
+def test_e3m4_names_the_field_and_the_misconception(key, wrong, hint):
+    outcome = checks.check_e3m4(finfo_of(E3M4) | {key: float(wrong)})
+    assert outcome.status == NOT_YET
+    assert outcome.message.startswith(f"{key}: ")
+    assert hint in outcome.message
+
+
+# 2. The first whole number that a format cannot hold
+
+
+def test_first_gaps_are_where_counting_ends():
+    gaps = {}
+    for name in questions.FIRST_GAPS:
+        gaps[name] = next(n for n in range(1, 3000) if quantize(n, FORMATS[name]) != n)
+    assert gaps == {"float16": 2049, "bfloat16": 257, "float8_e4m3fn": 17}
+    assert checks.check_first_gaps(gaps)
+    assert checks.check_first_gaps({"float16": "2**11 + 1", "bfloat16": "257", "float8_e4m3fn": 17.0})
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn"])
+def test_a_hint_says_held_of_what_is_held(name):
+    for text, hint in questions.FIRST_GAPS[name].wrong.items():
+        held = quantize(number(text), FORMATS[name]) == number(text)
+        if "not held" in hint:
+            assert not held
+        elif "held" in hint:
+            assert held
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "hint"),
+    [
+        ("float16", 2048, "power of two"),
+        ("float16", 2047, "11 ones"),
+        ("float16", 1025, "hidden 1 counts"),
+        ("float16", 4097, "One bit too many"),
+        ("float16", 2050, "even"),
+        ("float16", 65505, "range"),
+        ("float16", 257, "bfloat16"),
+        ("float16", 9, "ulp is 1"),
+        ("bfloat16", 256, "power of two"),
+        ("bfloat16", 129, "hidden 1 counts"),
+        ("bfloat16", 2049, "float16"),
+        ("bfloat16", 2**24 + 1, "float32"),
+        ("float8_e4m3fn", 16, "power of two"),
+        ("float8_e4m3fn", 9, "hidden 1 counts"),
+        ("float8_e4m3fn", 449, "range"),
+        ("float8_e4m3fn", 448, "largest number"),
+    ],
+)
+def test_first_gaps_names_the_format_and_the_misconception(name, wrong, hint):
+    outcome = checks.check_first_gaps({"float16": 2049, "bfloat16": 257, "float8_e4m3fn": 17} | {name: wrong})
+    assert outcome.status == NOT_YET
+    assert name in outcome.message
+    assert hint in outcome.message
+
+
+# 3. Where a sum stalls
+
+
+def stall(addend, fmt):
+    total = 0.0
+    while (after := float(quantize(total + addend, fmt))) != total:
+        total = after
+    return total
+
+
+def test_the_sum_stalls_where_the_answer_says():
+    assert stall(0.5, BFLOAT16) == 128
+    for answer in (128, "128", "2**7"):
+        assert checks.check_stall(answer)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (stall(1.0, BFLOAT16), "adds 1"),
+        (stall(0.5, FLOAT16), "float16 stops"),
+        (64, "ulp is 0.5"),
+        (512, "ulp is 4"),
+        (129, "ends in 0"),
+        (127.5, "one more"),
+        (math.inf, "never gets there"),
+        (3, "half an ulp"),
+    ],
+)
+def test_stall_names_the_misconception(wrong, hint):
+    outcome = checks.check_stall(wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+# 4. Round a float32 code to bfloat16
+
+
+def to_bfloat16(word):
+    if word & 0x7FFFFFFF > 0x7F800000:
+        return word >> 16 | 0x0040
+    return word + 0x7FFF + (word >> 16 & 1) >> 16
+
+
+def with_fields(word):
+    """A right answer that treats sign, exponent and fraction on their own."""
+    sign, exponent, fraction = word >> 31, word >> 23 & 0xFF, word & 0x7FFFFF
+    if exponent == 0xFF:
+        return sign << 15 | 0x7F80 | (0x40 if fraction else 0)
+    kept, rest = divmod(fraction, 2**16)
+    kept += rest > 2**15 or (rest == 2**15 and kept % 2 == 1)
+    return (sign << 15) + (exponent << 7) + kept
+
+
+def apart(word):
+    """The carry out of the fraction is lost."""
+    return with_fields(word) if with_fields(word) & 0x7F or not word & 0x7FFFFF else word >> 16 & 0xFF80
+
+
+def saturating(word):
+    return word >> 16 if to_bfloat16(word) & 0x7FFF == 0x7F80 and word & 0xFFFF else to_bfloat16(word)
+
+
+def test_the_codes_are_rounded_as_torch_does_it():
+    words = checks._bfloat16_words()
+    ours = np.array([to_bfloat16(word) for word in words.tolist()])
+    theirs = torch.from_numpy(words.view(np.float32)).to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16)
+    nan = np.isnan(words.view(np.float32))
+    assert np.array_equal(ours[~nan], theirs[~nan])
+    assert np.all(theirs[nan] & 0x7FFF > 0x7F80)
+    assert nan.sum() > 10
+    assert np.sum((words >> 23 & 0xFF) == 0) > 10  # subnormals
+    assert set(words >> 23 & 0xFF) == set(range(256))
+
+
+@pytest.mark.parametrize("right", [to_bfloat16, with_fields, lambda word: np.uint16(to_bfloat16(word))])
+def test_to_bfloat16_takes_a_right_function(right):
+    assert checks.check_to_bfloat16(right)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda word: word >> 16, "cut off"),
+        (lambda word: (word + 0xFFFF) >> 16, "less than half"),
+        (lambda word: (word + 0x8000) >> 16, "always sends it up"),
+        (lambda word: (word + 0x7FFF) >> 16, "add that last bit"),
+        (lambda word: word + 0x7FFF + (word >> 16 & 1) >> 16, "NaN became infinity"),
+        (lambda word: to_bfloat16(word) if word & 0x7FFFFFFF <= 0x7F800000 else 0, "NaN became zero"),
+        (lambda word: to_bfloat16(word) if word & 0x7FFFFFFF <= 0x7F800000 else 0x7F00, "NaN must stay NaN"),
+        (lambda word: word + 0x8000 >> 16 if word == 0xFFFFFFFF else to_bfloat16(word), "do not wrap"),
+        (lambda word: ~to_bfloat16(word), "do not wrap"),
+        (lambda word: to_bfloat16(word) & 0x7FFF, "sign"),
+        (lambda word: to_bfloat16(word) << 16, "Shift it right"),
+        (lambda word: (word + 0x7FFF) / 65536, "float"),
+        (lambda word: "banana", "whole number"),
+        (lambda word: word / 0, "0x3F800000 makes the function stop with ZeroDivisionError"),
+        (lambda word: to_bfloat16(word) | 0x40 if word >> 23 & 0xFF == 0xFF else to_bfloat16(word), "infinity's is 0"),
+        (lambda word: to_bfloat16(word) if word >> 23 & 0xFF else word >> 31 << 15, "subnormal"),
+        (apart, "carries into the exponent"),
+        (saturating, "past the largest number"),
+        (lambda word: 0x7F7F if word == 0x7F800000 else to_bfloat16(word), "Infinity stays"),
+        (lambda word: to_bfloat16(word) + 2, "upper 16 bits"),
+        (lambda word: to_bfloat16(word) if word in TOLD else word >> 16, "should give 0x"),
+    ],
+)
+def test_to_bfloat16_names_the_misconception(wrong, hint):
+    outcome = checks.check_to_bfloat16(wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+TOLD = set(checks._bfloat16_words()[:40].tolist())  # an answer that knows the named codes by heart
+
+
+# 5. Stochastic rounding
+
+
+def stochastic_round(x, rng):
+    below = np.floor(x)
+    return below + (rng.random(x.shape) < x - below)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        stochastic_round,
+        lambda x, rng: stochastic(rng)(x),
+        lambda x, rng: np.floor(x + rng.random(x.shape)).astype(int),
+        lambda x, rng: np.ceil(x - rng.random(x.shape)),
+        lambda x, rng: np.trunc(x) + np.sign(x) * (rng.random(x.shape) < np.abs(x - np.trunc(x))),
+        lambda x, rng: np.array([math.floor(v + rng.random()) for v in x.flat]).reshape(x.shape),
+    ],
+)
+def test_stochastic_round_takes_a_right_function(right):
+    assert checks.check_stochastic_round(right)
+
+
+def test_a_right_function_is_refused_by_chance_as_rarely_as_the_check_says():
+    def chance(share):
+        """P(|ups - n share| > 5 standard errors) for a binomial, summed."""
+        n, bound = checks.DRAWS, checks.SIGMAS * math.sqrt(checks.DRAWS * share * (1 - share))
+
+        def weight(k):
+            log = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+            return math.exp(log + k * math.log(share) + (n - k) * math.log1p(-share))
+
+        return sum(weight(k) for k in range(n + 1) if abs(k - n * share) > bound)
+
+    assert sum(chance(value - math.floor(value)) for value in checks.SHARES_OF) < 4e-6
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda x, rng: np.rint(x), "rounding to nearest"),
+        (lambda x, rng: np.floor(x), "rounding down"),
+        (lambda x, rng: np.ceil(x), "always gives 1"),
+        (lambda x, rng: np.floor(x) + (rng.random(x.shape) < 0.5), "A whole number stays"),
+        (lambda x, rng: np.where(rng.random(x.shape) < 0.5, np.floor(x), np.ceil(x)), "fair coin"),
+        (lambda x, rng: np.where(rng.random(x.shape) < x % 1, np.floor(x), np.ceil(x)), "exchanged"),
+        (lambda x, rng: np.where(rng.random(x.shape) < 1.2 * (x % 1), np.ceil(x), np.floor(x)), "below the fraction"),
+        (lambda x, rng: np.trunc(x) + (rng.random(x.shape) < x - np.trunc(x)), "Below zero"),
+        (lambda x, rng: np.trunc(x) + (rng.random(x.shape) < np.abs(x - np.trunc(x))), "below zero, `int`"),
+        (
+            lambda x, rng: np.where(x < 0, np.trunc(x - 0.5 * rng.random(x.shape)), stochastic_round(x, rng)),
+            "Below zero",
+        ),
+        (lambda x, rng: np.where(x > 0, np.floor(x) + 2, stochastic_round(x, rng)) * (x % 1 > 0), "A whole number"),
+        (lambda x, rng: np.where((x > 0) & (x % 1 > 0), np.floor(x) + 2, stochastic_round(x, rng)), "add 1 or nothing"),
+        (lambda x, rng: x, "one of these two"),
+        (lambda x, rng: np.floor(x) + (np.random.random(x.shape) < x % 1), "same state"),
+        (lambda x, rng: np.vectorize(lambda v: math.floor(v + random.random()))(x), "same state"),
+        (lambda x, rng: stochastic_round(x, np.random.default_rng(0)), "different seeds"),
+        (lambda x, rng: np.floor(x) + (rng.random() < x % 1), "one draw for all"),
+        (lambda x, rng: np.floor(x) + (rng.random(x.shape[-1]) < x % 1), "Every row"),
+        (lambda x, rng: np.floor(x.T + rng.random(len(x))).T, "Every column"),
+        (lambda x, rng: np.floor(x) + (rng.random(len(x)) < x % 1), "shape (200, 100) makes the function stop"),
+        (lambda x, rng: np.floor(np.add(x, rng.random(x.shape), out=x)), "changed x itself"),
+        (lambda x, rng: np.floor(x[0] + rng.random()), "shape ()"),
+        (lambda x, rng: rng.rand(3), "AttributeError"),
+        (lambda x, rng: "banana", "ValueError"),
+        (lambda x: x, "TypeError"),
+    ],
+)
+def test_stochastic_round_names_the_misconception(wrong, hint):
+    outcome = checks.check_stochastic_round(wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+# 6. Find the bug
+
+
+def broken(x):  # as in the chapter
+    if x == 0 or math.isnan(x):
+        return x
+    exponent = math.floor(math.log2(abs(x)))
+    step = 2.0 ** (exponent - 3)
+    q = math.floor(x / step + 0.5)
+    field = exponent + 7 & 0b1111
+    return q * 2.0 ** (field - 7 - 3)
+
+
+def mended(x, *, largest=448.0, emin=-6, whole=round, signed=True):
+    """A right answer, of which one part at a time can be spoilt."""
+    if math.isnan(x):
+        return x
+    size = min(abs(x), largest)
+    exponent = max(math.frexp(size)[1] - 1, emin)
+    step = math.ldexp(1.0, exponent - 3)
+    value = whole(size / step) * step
+    return math.copysign(value, x) if signed else value if x >= 0 else 0.0 - value
+
+
+def up(q):
+    return math.floor(q + 0.5)
+
+
+def up_to_even(q):
+    """Ties to even, but 0.49999999999999994 goes up to 1."""
+    return up(q) - (q % 1 == 0.5 and up(q) % 2)
+
+
+@pytest.mark.parametrize("right", [mended, lambda x: float(quantize(x, FLOAT8_E4M3FN, saturate=True))])
+def test_to_e4m3_takes_a_right_function(right):
+    assert checks.check_to_e4m3(right)
+
+
+def test_to_e4m3_tries_each_value_each_tie_and_its_neighbours():
+    kinds = checks._e4m3_kinds()
+    tried = np.concatenate([kind.values for kind in kinds])
+    held = decode(np.arange(0x7F), FLOAT8_E4M3FN)
+    ties = held[:-1] / 2 + held[1:] / 2
+    for values in (held, ties, np.nextafter(ties, 0), np.nextafter(ties, 448)):
+        assert np.isin(np.concatenate([values, -values]), tried).all()
+
+
+def test_the_function_of_the_chapter_has_each_of_the_bugs():
+    outcome = checks.check_to_e4m3(broken)
+    assert outcome.status == NOT_YET
+    assert "1.0625 gives 1.125, but it should give 1.0" in outcome.message
+    wrong = [kind.name for kind in checks._e4m3_kinds() if checks._e4m3_fault(broken, kind)]
+    assert wrong[:3] == ["ties", "ties of negative numbers", "subnormals"]
+    assert wrong[3:] == ["the number below half of the smallest step", "overflow", "infinities", "the sign of zero"]
+    assert "Besides, 6 of 10 kinds" in outcome.message
+    assert len(inspect.getsource(broken).splitlines()) <= 14
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint", "more"),
+    [
+        (lambda x: mended(x, whole=up), "1.0625 gives 1.125", 3),
+        (lambda x: mended(x, whole=lambda q: math.ceil(q - 0.5)), "0.96875 gives 0.9375", 2),
+        (lambda x: -mended(-x, whole=lambda q: math.ceil(q - 0.5)) if x < 0 else mended(x), "tie toward zero", 1),
+        (lambda x: mended(x, whole=up_to_even), "0.49999999999999994", 0),
+        (lambda x: mended(x, emin=-900), "all are 2**-9", 2),
+        (lambda x: mended(x, emin=-7), "all are 2**-9", 1),
+        (lambda x: mended(x) if abs(x) >= 2**-6 or x != x else 0.0 * x, "all are 2**-9", 0),
+        (lambda x: mended(x, largest=math.inf) if abs(x) < math.inf else mended(x), "saturates: 448", 0),
+        (lambda x: math.nan if abs(x) > 464 else mended(x), "saturates: 448", 1),
+        (lambda x: x if x < -448 else mended(x), "-600.0 gives -600.0, but it should give -448.0", 1),
+        (lambda x: x if math.isinf(x) else mended(x), "E4M3 has no infinity", 0),
+        (lambda x: 0.0 if math.isnan(x) else mended(x), "NaN stays NaN", 0),
+        (lambda x: mended(x, signed=False), "-1e-05 gives 0.0, but it should give -0.0", 0),
+        (lambda x: 1.0 if x == 1.25 else mended(x), "stays as it is", 0),
+        (lambda x: mended(x, whole=math.floor), "one is nearer", 3),
+        (lambda x: round(x), "stays as it is", 8),
+        (lambda x: "banana", "not a number", 9),
+        (lambda x: (1 / x, mended(x))[1], "-0.0 makes the function stop with ZeroDivisionError", 0),
+    ],
+)
+def test_to_e4m3_names_the_first_mistake_and_counts_the_others(wrong, hint, more):
+    outcome = checks.check_to_e4m3(wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+    assert (f"Besides, {more} of" in outcome.message) == bool(more)
+    assert ("Besides" in outcome.message) == bool(more)
+
+
+def test_a_loop_that_ends_for_some_inputs_only_is_stopped_too(monkeypatch):
+    monkeypatch.setattr(checks, "time_limit", lambda seconds: time_limit(0.3))
+
+    def slow(x):
+        end = time.perf_counter() + (10 if x == 1.25 else 0)
+        while time.perf_counter() < end:
+            pass
+        return mended(x)
+
+    outcome = checks.check_to_e4m3(slow)
+    assert "never ends" in outcome.message
+    assert "Besides" not in outcome.message
+
+
+# What is predicted
+
+
+def float16(x):
+    return float(quantize(x, FLOAT16))
+
+
+def test_the_counter_stays_at_256():
+    total = 256.0
+    for _ in range(4):
+        total = float(quantize(total + 1, BFLOAT16))
+    assert right_option(questions.P_COUNTER).text == str(int(total)) == "256"
+    assert float(quantize(256 + 4, BFLOAT16)) == 260
+
+
+def test_3_141_and_3_1415_are_equal():
+    assert float16(3.141) == float16(3.1415) == 3.140625
+    assert float16(3.142) == 3.142578125
+    assert float(ulp(3.14, FLOAT16)) == pytest.approx(0.00195, rel=2e-3)
+    assert right_option(questions.P_PI).text == "3.141 and 3.1415"
+
+
+def test_more_than_half_of_eps_is_enough():
+    assert right_option(questions.P_EPS).text == f"{float16(1 + 0.0006):.6f}" == "1.000977"
+    assert float16(1 + 0.0004) == 1
+
+
+def test_the_gap_shrinks_with_the_number():
+    assert f"{float(ulp(0.75, FLOAT16)):.5f}" == "0.00049"
+    assert f"{float(ulp(0.1, FLOAT16)):.6f}" == "0.000061"
+    assert f"{float(ulp(0.001, FLOAT16)):.8f}" == "0.00000095"
+    values = decode(np.arange(0x0400, 0x7C00), FLOAT16)
+    assert np.all((ulp(values, FLOAT16) / values <= 0.001) & (ulp(values, FLOAT16) / values > 0.00048))
+    assert float16(0.1) == 0.0999755859375
+    assert right_option(questions.P_SMALL).text.startswith("False: the gap shrinks")
+
+
+def test_a_large_total_does_not_change_any_more_and_the_longer_the_text_the_lower_the_perplexity():
+    losses = np.random.default_rng(0).exponential(0.2, 8192)
+    total, seen, idle = 0.0, [], 0
+    for loss in losses:
+        before, total = total, float(quantize(total + loss, BFLOAT16))
+        seen.append(total)
+        idle += total == before
+    too_low = [seen[n - 1] / losses[:n].sum() for n in (512, 2048, 8192)]
+    assert too_low[0] > too_low[1] > too_low[2]
+    assert idle > 8192 / 2
+    assert right_option(questions.P_SUM).text.startswith("Once the total is large")

@@ -1,0 +1,133 @@
+"""The checks of practice/capstone: the right answer, and for each foreseen wrong one the hint that names it."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from utils.checks.outcome import NOT_YET
+from utils.checks.practice import capstone as checks
+from utils.checks.practice.capstone_questions import BAR, LOGITS, REPORTS, VERDICTS, VOCABULARY, WHAT_A_TAKES
+from utils.checks.questions import number
+from utils.experiments.capstone import comparison
+from utils.experiments.capstone.plans import Plan, forecast, problem, refuse
+
+CPU = torch.device("cpu")
+D = Plan("bf16-mixed", width=192, batch=8, checkpointing=True)
+OTHER = Plan("bf16-true-kahan", width=208, batch=8, checkpointing=True)
+NAMED = {
+    "32-true, width 128, batch 8": (Plan("32-true", 128, 8), "does not fit"),
+    "16-mixed, width 64, batch 4": (Plan("16-mixed", 64, 4), ""),
+    "16-true-eps, width 64, batch 4": (Plan("16-true-eps", 64, 4), "no loss scale"),
+    "fp8-current, width 96, batch 8, on a CPU": (Plan("fp8-current", 96, 8), "nothing about FP8"),
+    "bf16-mixed, width 192, batch 8, checkpointing": (D, ""),
+}
+
+
+@pytest.fixture(scope="module")
+def given():
+    return problem("small", device=CPU)
+
+
+@pytest.fixture
+def trained(monkeypatch, given):
+    """Let a training be its loss, which stands in the list."""
+    losses = []
+
+    def measure_plan(plan, given, *, seed=0):
+        record = None
+        return comparison.Result(plan, seed, 1, 1, None, 1.0, losses.pop(), record)
+
+    monkeypatch.setattr(checks.capstone, "measure_plan", measure_plan)
+    return losses
+
+
+def test_the_logits_are_two_float32_tensors():
+    assert number(LOGITS.answer) == pytest.approx(2 * 4 * 8_192 * 128_256 / 1e9, rel=1e-4)
+    assert checks.check_logits(2 * 4 * 8_192 * 128_256 / 1e9)
+    assert "That is one of them" in checks.check_logits(4.2).message
+
+
+def test_no_width_fits_the_larger_vocabulary(given):
+    shape = replace(given.task.settings.shape, vocabulary=5_120)
+    larger = replace(given, task=replace(given.task, settings=replace(given.task.settings, shape=shape)))
+    assert "does not fit" in refuse(Plan("bf16-true", 16, 8), larger)
+    assert larger.card.size < 2 * 4 * 8 * 152 * 5_120
+    assert number(VOCABULARY.answer) == 0
+    assert checks.check_vocabulary(0)
+    assert "It fitted with 640" in checks.check_vocabulary(128).message
+
+
+def test_plan_a_takes_hardly_less_than_its_twin(given):
+    mixed, wide = (forecast(Plan(name, 128, 8), given).peak for name in ("bf16-mixed", "32-true"))
+    assert wide / 2 == pytest.approx(27.5e6, abs=5e4)
+    assert given.card.size < mixed < wide
+    assert next(option.text for option in WHAT_A_TAKES.options if option.right).startswith("More than the card")
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_the_verdicts_are_those_of_refuse(name, given):
+    plan, says = NAMED[name]
+    said = refuse(plan, given)
+    assert (says in said) if says else said == ""
+    right = next(option.text for option in VERDICTS[name].options if option.right)
+    assert (right == "trains") == (said == "")
+
+
+def test_the_reports_quote_numbers_that_were_measured(given):
+    assert forecast(Plan("bf16-true", 128, 8), given).peak == pytest.approx(45.6e6, abs=5e4)
+    assert forecast(Plan("bf16-mixed", 128, 8, checkpointing=True), given).peak == pytest.approx(29.9e6, abs=5e4)
+    assert forecast(Plan("bf16-mixed", 96, 8), given).peak == pytest.approx(45.2e6, abs=5e4)
+    assert len({option.text for question in REPORTS.values() for option in question.options if option.right}) == 4
+
+
+def test_a_plan_that_keeps_its_promise_and_learns_is_right(trained, given):
+    promised = forecast(OTHER, given).peak / 1e6
+    for plan in (OTHER, OTHER.name):
+        trained.append(BAR)
+        outcome = checks.check_plan({"plan": plan, "MB": promised})
+        assert outcome
+        assert "as promised" in outcome.message
+
+
+@pytest.mark.parametrize("loss", [BAR + 0.01, float("nan")])
+def test_a_plan_that_learns_too_little_is_told_by_how_much(trained, given, loss):
+    trained.append(loss)
+    outcome = checks.check_plan({"plan": OTHER, "MB": forecast(OTHER, given).peak / 1e6})
+    assert outcome.status == NOT_YET
+    assert f"{loss:.3f}; the bar is {BAR}" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"plan": OTHER, "MB": 30}, "You promised 30.0 MB, and a step takes"),
+        ({"plan": OTHER, "MB": "many"}, "is not a number"),
+        ({"plan": D, "MB": 41.4}, "stands in the table"),
+        ({"plan": "bf16-true-256x8-checkpointing", "MB": 41.2}, "stands in the table"),
+        ({"plan": Plan("bf16-mixed", 128, 8), "MB": 52.9}, "4.9 MB more than the 48.0 MB"),
+        ({"plan": Plan("16-true", 64, 4), "MB": 20}, "Adam's eps"),
+        ({"plan": "bf16-mixed", "MB": 20}, "is not like bf16-mixed-128x8"),
+        ({"plan": 7, "MB": 20}, "7 is no plan"),
+        ({"plan": OTHER}, "Give a dict with both"),
+        ([OTHER, 41], "Give a dict with both"),
+    ],
+)
+def test_what_is_wrong_with_a_plan_is_said(trained, answer, said):
+    outcome = checks.check_plan(answer)
+    assert outcome.status == NOT_YET
+    assert said in outcome.message
+
+
+def test_the_bar_is_above_what_is_recorded_and_below_the_plans_on_the_table():
+    from utils import records
+
+    runs = [
+        comparison.of_record(record) for record in records.load_all(experiment="capstone") if record.size == "small"
+    ]
+    losses = {}
+    for run in runs:
+        losses.setdefault(run.plan, []).append(run.loss)
+    assert max(losses[D] + losses[Plan("bf16-true", 256, 8, checkpointing=True)]) < BAR - 0.02
+    table = [Plan("bf16-mixed", 96, 8), Plan("bf16-true", 128, 8), replace(D, width=128)]
+    assert min(loss for plan in table for loss in losses[plan]) > BAR + 0.02

@@ -1,0 +1,558 @@
+"""The checks of training/loss_scaling: the right answer, and for each foreseen wrong one the hint that names it."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import clip_grad_norm_
+
+from tests.book_questions import right_option
+from utils.checks.outcome import NOT_YET
+from utils.checks.training import loss_scaling, loss_scaling_questions
+from utils.loss_scaling import next_scale
+
+INF, NAN = math.inf, math.nan
+
+
+# --- What the predictions claim
+
+
+def test_a_schedule_with_the_comparison_turned_round_moves_only_on_skipped_steps():
+    right = right_option(loss_scaling_questions.INVERTED)
+    assert right.text == "They move the schedule only when the step was left out"
+    assert "moves only where the step was left out" in loss_scaling.check_scheduled_step(scheduled(float.__lt__)).hint
+
+
+def test_a_gradient_that_overflows_in_float16_is_infinite_while_the_scaled_loss_is_finite():
+    weight = torch.tensor([1e-3], requires_grad=True)
+    loss = (weight.half() * 1e-3).float().sum() * 2.0**36
+    loss.backward()
+    assert loss.isfinite()
+    assert weight.grad.isinf()
+
+
+# --- 1: the mean over a page
+
+PAGE = {"gradient": 1 / 50_000 / 32_768, "smallest scale": 64}
+
+
+def test_the_gradient_of_a_page_is_what_autograd_gives_and_64_is_the_smallest_scale():
+    logits = torch.zeros(1, 50_000, requires_grad=True)
+    (nn.functional.cross_entropy(logits, torch.tensor([7])) / (32 * 1024)).backward()
+    gradient = logits.grad[0, 0]
+    assert gradient.item() == pytest.approx(PAGE["gradient"], rel=1e-5)
+    assert [(gradient * scale).half().item() for scale in (32, 64)] == [0.0, 2.0**-24]
+    assert 2.0**17 * gradient >= 2.0**-14 > 2.0**16 * gradient  # the hint for 131072
+    assert loss_scaling.check_mean_over_a_page(PAGE)
+    assert loss_scaling.check_mean_over_a_page({"gradient": "6.1e-10", "smallest scale": "2**6"})
+
+
+@pytest.mark.parametrize(
+    ("key", "answer", "hint"),
+    [
+        ("gradient", 1 / 50_000, "divide by their number"),
+        ("gradient", 2.0**-15, "That is 1/N"),
+        ("gradient", (1 / 50_000 - 1) / 2**15, "the right word"),
+        ("gradient", (1 - 1 / 50_000) / 2**15, "right word's gradient"),
+        ("gradient", 1 / 50_000 / 32, "not over the 32 texts"),
+        ("gradient", 1 / 50_000 / 1024, "all 32 texts"),
+        ("gradient", 2.0**-30, "not 2^15"),
+        ("gradient", 32_768 / 50_000, "not a sum"),
+        ("gradient", math.log(50_000) / 32_768, "the loss"),
+        ("gradient", 2 / 50_000 / 32_768, "square"),
+        ("gradient", -PAGE["gradient"], "positive"),
+        ("gradient", 1, "p / N, with p"),
+        ("smallest scale", 6, "not its exponent"),
+        ("smallest scale", 32, "still 0"),
+        ("smallest scale", 128, "half as much does it too"),
+        ("smallest scale", 256, "so does a smaller one"),
+        ("smallest scale", 1024, "Go down"),
+        ("smallest scale", 65536, "usual first scale"),
+        ("smallest scale", 131072, "all its bits"),
+        ("smallest scale", 1 / 64, "smaller"),
+        ("smallest scale", 1, "without a scale"),
+        ("smallest scale", 48.83, "next power of two"),
+        ("smallest scale", 97.66, "rounding goes up"),
+        ("smallest scale", 49, "Multiply 6.1e-10"),
+    ],
+)
+def test_the_mean_over_a_page_names_the_misconception(key, answer, hint):
+    outcome = loss_scaling.check_mean_over_a_page(PAGE | {key: answer})
+    assert outcome.status == NOT_YET
+    assert outcome.message.startswith(key.capitalize()) or outcome.message.startswith(key)
+    assert hint in outcome.message
+
+
+# --- 2: a trace
+
+TRACE = {"skipped": 4, "unseen": 2004}
+SKIPPED = (1, 2, 3, 2004)
+
+
+class OneWeight:
+    """A GradScaler with its default settings, driven by whether the gradient of each step is finite."""
+
+    def __init__(self, first=65536.0):
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=first)
+        self.weight = nn.Parameter(torch.zeros(1))
+        self.optimizer = torch.optim.SGD([self.weight], lr=0.0)
+        self.scaler.scale(torch.ones(()))  # a scaler starts with its first loss
+
+    def after(self, finite):
+        self.weight.grad = torch.tensor([0.0 if finite else INF])
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return self.scaler.get_scale()
+
+
+def test_the_trace_is_what_a_grad_scaler_gives():
+    run = OneWeight()
+    scales = {n: run.after(n not in SKIPPED) for n in range(1, 3001)}
+    assert [scales[n] for n in (3, 2002, 2003, 2004)] == [8192, 8192, 16384, 8192]
+    assert [scales[n] for n in (1000, 2000, 3000)] == [8192] * 3
+
+
+def test_the_trace_takes_a_count_and_a_step():
+    assert loss_scaling.check_read_a_trace(TRACE)
+    assert len(SKIPPED) == TRACE["skipped"]
+    assert loss_scaling.check_read_a_trace({"skipped": "4", "unseen": torch.tensor(2004)})
+
+
+@pytest.mark.parametrize(
+    ("skipped", "hint"),
+    [
+        (1, "at the start"),
+        (2, "How many halvings"),
+        (3, "8192 of 16384"),
+        (5, "how many at the end"),
+        (2000, "were taken"),
+        (7, "count the halvings"),
+        ([1, 2, 3, 2004], "not a number"),
+    ],
+)
+def test_the_trace_names_the_misconception(skipped, hint):
+    outcome = loss_scaling.check_read_a_trace(TRACE | {"skipped": skipped})
+    assert outcome.status == NOT_YET
+    assert outcome.message.startswith("skipped: ")
+    assert hint in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("unseen", "hint"),
+    [
+        (1, "an eighth"),
+        (2, "three halvings"),
+        (3, "three times"),
+        (2003, "so step 2,003 was taken"),
+        (2005, "step 2,004 that halved it"),
+        (2000, "as before"),
+        (5, "1,000, 2,000 and"),
+    ],
+)
+def test_the_unseen_step_has_hints_of_its_own(unseen, hint):
+    outcome = loss_scaling.check_read_a_trace(TRACE | {"unseen": unseen})
+    assert outcome.status == NOT_YET
+    assert outcome.message.startswith("unseen: ")
+    assert hint in outcome.message
+
+
+# --- 3: the scaler
+
+
+@pytest.mark.parametrize("which", range(len(loss_scaling.schedules())))
+def test_the_rule_of_the_check_is_that_of_grad_scaler_step_for_step(which):
+    scale, schedule = loss_scaling.schedules()[which]
+    run, good = OneWeight(scale), 0
+    for step, finite in enumerate(schedule[:4500]):
+        scale, good = next_scale(scale, good, not finite)
+        assert (scale, good) == (run.after(finite), run.scaler._get_growth_tracker()), step
+
+
+def test_one_training_skips_the_step_that_would_have_grown_and_the_one_right_behind_a_growth():
+    scale, steps = loss_scaling.schedules()[3]
+    run = OneWeight(scale)
+    scales = [run.after(finite) for finite in steps]
+    assert [n for n, finite in enumerate(steps, 1) if not finite] == [2000, *range(4001, 4021)]
+    assert [scales[n - 1] / scale for n in (1999, 2000, 3999, 4000, 4001)] == [1, 1 / 2, 1 / 2, 1, 1 / 2]
+
+
+def test_the_cases_of_the_scaler_are_what_grad_scaler_does():
+    for (scale, good), finite, *_ in loss_scaling.STATE_CASES:
+        run = OneWeight(scale)
+        run.scaler._growth_tracker.fill_(good)
+        wanted = run.after(finite), run.scaler._get_growth_tracker()
+        assert next_scale(scale, good, not finite) == wanted
+
+
+def state(scale, good, finite, *, interval=2000, after_skip=0, after_growth=0, limit=3.4028234663852886e38):
+    """The rule as a learner may write it, with one thing changed."""
+    if not finite:
+        return scale / 2, after_skip if after_skip is not None else good
+    good += 1
+    if good == interval:
+        return (scale * 2 if scale * 2 <= limit else scale), (after_growth if after_growth is not None else good)
+    return scale, good
+
+
+def changed(**what):
+    return lambda scale, good, finite: state(scale, good, finite, **what)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        state,
+        lambda *given: list(state(*given)),
+        lambda *given: tuple(torch.tensor(part) for part in state(*given)),
+        changed(limit=torch.finfo(torch.float32).max),
+        changed(limit=2.0**128 - 1e25),
+    ],
+)
+def test_next_state_takes_the_rule_in_any_form(right):
+    outcome = loss_scaling.check_next_state(right)
+    assert outcome, outcome.message
+    # 3 * 12,000 mixed steps; 1,999, a skip, 2,000 and 20 skips; 4,001 and a skip
+    assert outcome.message == "The decisions of torch.amp.GradScaler, in 44,022 steps of 5 trainings."
+    assert "torch.amp.GradScaler" in outcome.message
+
+
+def refuses_and_keeps_the_count(scale, good, finite):
+    if finite and good == 1999 and scale * 2 > 3.4e38:
+        return scale, 2000
+    return state(scale, good, finite)
+
+
+def infinite(scale, good, finite):
+    new, good = state(scale, good, finite, limit=INF)
+    return (INF if new >= 2.0**128 else new), good
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda s, g, f: (s * 2, 0) if f else (s / 2, 0), "no reason to grow"),
+        (lambda s, g, f: (s, g), "A good step adds 1"),
+        (changed(after_skip=None), "next_state(65536, 5, False) is (32768, 0), yours is (32768, 5). The count is of"),
+        (lambda s, g, f: (state(s, g, f)[0], g + 1) if not f else state(s, g, f), "in a row"),
+        (lambda s, g, f: (s, 0) if not f else state(s, g, f), "the scale is halved"),
+        (lambda s, g, f: state(s, g, True), "`finite` is False here"),
+        (changed(after_skip=1), "is not a good one"),
+        (lambda s, g, f: (s * 2, 0) if not f else state(s, g, f), "where it should back off"),
+        (lambda s, g, f: (s / 4, 0) if not f else state(s, g, f), "halves the scale and sets"),
+        (changed(interval=2001), "grows now, and not one later"),
+        (changed(after_growth=None), "Else it never reaches"),
+        (changed(after_growth=1), "the old 2,000"),
+        (changed(after_growth=1999), "starts again at 0"),
+        (lambda s, g, f: (s * 4, 0) if f and g == 1999 else state(s, g, f), "1,999 good steps and this one"),
+        (lambda s, g, f: (s * 2, 0) if f and g >= 1998 else state(s, g, f), "not before it"),
+        (lambda s, g, f: (s * 2, 0) if g == 1999 else state(s, g, f), "Look at `finite` before"),
+        (changed(limit=2.0**126), "2^127 is still a float32"),
+        (changed(limit=INF), "Python float goes further"),
+        (infinite, "every gradient infinite"),
+        (refuses_and_keeps_the_count, "starts again all the same"),
+        (lambda s, g, f: (s, 0) if s == 2.0**127 else state(s, g, f), "whatever the scale"),
+        (lambda s, g, f: (s * 2, 0) if s == 1.5 * 2.0**127 and f else state(s, g, f), "Twice that is no float32"),
+        (lambda s, g, f: (max(1.0, state(s, g, f)[0]), state(s, g, f)[1]), "no lower limit"),
+        (lambda s, g, f: state(s, g, f) if s > 100 or f else (s / 2, g), "Half of 1 is 0.5"),
+        (lambda s, g, f: state(s, g, f) if s != 16384 else (s, 0), "leaves torch's at step"),
+        (lambda s, g, f: state(s, g, f)[0], "return two values"),
+        (lambda s, g, f: {"scale": s}, "return two values"),
+    ],
+)
+def test_next_state_names_the_mistake(wrong, hint):
+    outcome = loss_scaling.check_next_state(wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+# --- 4: the clip
+
+
+def order(*actions):
+    """A training step that does these things in this order."""
+
+    def step(model, loss, optimizer, scaler):
+        scale = scaler.get_scale()  # before anything
+
+        def by_hand():
+            for parameter in model.parameters():
+                parameter.grad /= scale
+
+        def one_by_one():
+            for parameter in model.parameters():
+                clip_grad_norm_([parameter], 1.0)
+
+        todo = {
+            "zero": optimizer.zero_grad,
+            "backward": lambda: scaler.scale(loss).backward(),
+            "plain backward": lambda: loss.backward(),
+            "unscale": lambda: scaler.unscale_(optimizer),
+            "divide": by_hand,
+            "clip": lambda: clip_grad_norm_(model.parameters(), 1.0),
+            "clip to the scale": lambda: clip_grad_norm_(model.parameters(), scale),
+            "clip each": one_by_one,
+            "clip values": lambda: nn.utils.clip_grad_value_(model.parameters(), 1.0),
+            "step": lambda: scaler.step(optimizer),
+            "plain step": lambda: optimizer.step(),
+            "update": lambda: scaler.update(),
+        }
+        for action in actions:
+            todo[action]()
+
+    return step
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        order("zero", "backward", "unscale", "clip", "step", "update"),
+        order("backward", "unscale", "clip", "step", "update", "zero"),
+        order("backward", "unscale", "clip", "step", "zero", "update"),
+        order("zero", "backward", "clip to the scale", "step", "update"),
+        order("zero", "backward", "clip to the scale", "unscale", "step", "update"),
+    ],
+)
+def test_clipped_step_takes_every_order_that_clips_true_gradients(right):
+    outcome = loss_scaling.check_clipped_step(right)
+    assert outcome, outcome.message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (order("zero", "backward", "clip", "step", "update"), "Clipped while"),
+        (order("zero", "backward", "clip", "unscale", "step", "update"), "Take the scale out first"),
+        (order("zero", "backward", "divide", "clip", "step", "update"), "divided by the scale twice"),
+        (order("zero", "backward", "unscale", "divide", "clip", "step", "update"), "divided by the scale twice"),
+        (order("zero", "backward", "step", "unscale", "clip", "update"), "unscale_ comes too late"),
+        (order("zero", "backward", "unscale", "unscale", "clip", "step", "update"), "once in each step"),
+        (order("zero", "backward", "unscale", "clip", "step"), "scaler.update() at the end of each step is missing"),
+        (order("zero", "backward", "clip", "step"), "Clipped while"),
+        (order("zero", "backward", "clip to the scale", "step"), "scaler.update() at the end of each step is missing"),
+        (order("zero", "backward", "step", "update"), "Nothing was clipped"),
+        (order("zero", "backward", "step", "clip", "update"), "only after the step"),
+        (order("zero", "backward", "plain step"), "still the scaled gradients"),
+        (order("zero", "backward", "clip", "plain step"), "it was 0.5 and needed no clipping"),
+        (order("zero", "backward", "unscale", "clip", "plain step", "update"), "leaves such a step out"),
+        (order("zero", "backward", "unscale", "clip each", "step", "update"), "was clipped on its own"),
+        (order("zero", "backward", "unscale", "clip values", "step", "update"), "or each value"),
+        (order("backward", "unscale", "clip", "step", "update"), "zero_grad before each backward"),
+        (order("backward", "zero", "unscale", "clip", "step", "update"), "zero_grad belongs before backward"),
+        (order("zero", "plain backward", "unscale", "clip", "step", "update"), "through scaler.scale(loss)"),
+        (order("zero", "plain backward", "clip", "plain step"), "through scaler.scale(loss)"),
+        (order("zero", "backward", "divide", "clip", "plain step", "update"), "let the scaler take the scale out"),
+        (order("zero", "backward", "unscale", "clip", "step", "update", "update"), "let the scaler take"),
+    ],
+)
+def test_clipped_step_tells_what_was_seen_and_folds_the_mistake(wrong, hint):
+    outcome = loss_scaling.check_clipped_step(wrong)
+    assert outcome.status == NOT_YET
+    assert outcome.message.split()[0] in ("Step", "After")
+    assert hint in outcome.hint
+    assert hint not in outcome.message
+
+
+def test_the_step_of_the_exercise_shows_numbers_and_no_cause():
+    outcome = loss_scaling.check_clipped_step(order("zero", "backward", "clip", "step", "update"))
+    assert outcome.message == (
+        "Step 1 has a gradient of norm 0.5, and the limit is 1. It should move the weights by [0.3, 0, 0.4]; yours "
+        "moves them by [9.16e-06, 0, 1.22e-05]."
+    )
+
+
+def test_what_torch_refuses_is_seen_and_the_reason_folded():
+    outcome = loss_scaling.check_clipped_step(order("zero", "backward", "step", "unscale", "clip", "update"))
+    assert outcome.message == "Step 1 stops with RuntimeError: unscale_() is being called after step()."
+
+
+def test_a_step_with_another_limit_is_refused():
+    def half_the_limit(model, loss, optimizer, scaler):
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_norm_(model.parameters(), 0.25)
+        scaler.step(optimizer)
+        scaler.update()
+
+    assert "The order is: scale, backward" in loss_scaling.check_clipped_step(half_the_limit).hint
+
+
+# --- 5: the schedule
+
+
+def scheduled(test, *, zero=True, step=True, update=True, early=False, times=1):
+    def one_step(loss, optimizer, scaler, scheduler):
+        if zero:
+            optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        before = scaler.get_scale()
+        if early:
+            scheduler.step()
+        if step:
+            scaler.step(optimizer)
+        else:
+            scaler.unscale_(optimizer)
+            optimizer.step()
+        if update:
+            scaler.update()
+        if not early and test(scaler.get_scale(), before):
+            for _ in range(times):
+                scheduler.step()
+
+    return one_step
+
+
+def with_an_early_return(loss, optimizer, scaler, scheduler):
+    scaler.scale(loss).backward()
+    before = scaler.get_scale()
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+    if scaler.get_scale() < before:
+        return
+    scheduler.step()
+
+
+def by_looking_at_the_gradients(loss, optimizer, scaler, scheduler):
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    finite = all(p.grad.isfinite().all() for group in optimizer.param_groups for p in group["params"])
+    scaler.step(optimizer)
+    scaler.update()
+    if finite:
+        scheduler.step()
+
+
+def read_too_late(loss, optimizer, scaler, scheduler):
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    before = scaler.get_scale()
+    if scaler.get_scale() >= before:
+        scheduler.step()
+
+
+@pytest.mark.parametrize(
+    "right", [scheduled(float.__ge__), with_an_early_return, by_looking_at_the_gradients], ids=lambda f: f.__name__
+)
+def test_scheduled_step_takes_every_way_to_know_that_the_step_was_taken(right):
+    outcome = loss_scaling.check_scheduled_step(right)
+    assert outcome, outcome.message
+    assert outcome.message == "9 steps of 12 were taken, and the schedule moved 9 times, also where the scale grew."
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (scheduled(float.__lt__), "only where the step was left out"),
+        (scheduled(float.__eq__), "it has not fallen"),
+        (scheduled(float.__gt__), "only where the scale grew"),
+        (scheduled(float.__ne__), "where the scale has changed"),
+        (scheduled(float.__le__), "unless the scale has grown"),
+        (scheduled(lambda new, old: True), "every time, after a skipped step too"),
+        (read_too_late, "read the first one before update()"),
+        (scheduled(lambda new, old: False), "never moves"),
+        (scheduled(float.__ge__, times=2), "Once is enough"),
+        (scheduled(lambda new, old: new >= old and new < 65536), "if and only if the scale fell"),
+        (scheduled(lambda new, old: new >= old or new == 32768), "if and only if the scale fell"),
+        (scheduled(None, early=True), "had the learning rate of the next one"),
+        (scheduled(float.__ge__, update=False), "scaler.update() at the end"),
+        (scheduled(float.__ge__, zero=False), "zero_grad, scale, backward"),
+        (scheduled(float.__ge__, step=False), "Leave it to scaler.step"),
+        (lambda loss, optimizer, scaler, scheduler: scheduler.step(), "zero_grad, scale, backward"),
+    ],
+)
+def test_scheduled_step_tells_what_was_seen_and_folds_the_mistake(wrong, hint):
+    outcome = loss_scaling.check_scheduled_step(wrong)
+    assert outcome.status == NOT_YET
+    assert outcome.message.startswith(("Step ", "Of 12 steps 9 were taken"))
+    assert hint in outcome.hint
+    assert hint not in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "seen"),
+    [
+        (scheduled(float.__eq__), "moved 7 times. Step 5 was taken, and the schedule did not move."),
+        (scheduled(float.__lt__), "moved 3 times. Step 1 was taken, and the schedule did not move."),
+        (scheduled(lambda new, old: True), "moved 12 times. Step 2 was skipped, and the schedule moved."),
+        (scheduled(float.__ge__, times=2), "moved 18 times. Step 1 was taken, and the schedule moved 2 times."),
+    ],
+)
+def test_a_schedule_that_counts_wrong_is_counted(wrong, seen):
+    assert loss_scaling.check_scheduled_step(wrong).message == f"Of 12 steps 9 were taken, and the schedule {seen}"
+
+
+# --- 6: what is lost
+
+
+def lost_share(grads, dtype, scale=1.0):
+    alive = grads[grads != 0]
+    return ((alive * scale).to(dtype) == 0).float().mean() if len(alive) else 0.0
+
+
+def by_sums(grads, dtype, scale=1.0):
+    lost = ((grads * scale).to(dtype) == 0) & (grads != 0)
+    return (lost.sum() / (grads != 0).sum()).nan_to_num(0).item()
+
+
+@pytest.mark.parametrize("right", [lost_share, by_sums])
+def test_lost_share_takes_every_way_to_count(right):
+    outcome = loss_scaling.check_lost_share(right)
+    assert outcome, outcome.message
+    assert "bfloat16 loses 0% without any" in outcome.message
+
+
+def cast_first(grads, dtype, scale=1.0):
+    alive = grads[grads != 0]
+    return ((alive.to(dtype) * scale) == 0).float().mean() if len(alive) else 0.0
+
+
+def in_place(grads, dtype, scale=1.0):
+    share = lost_share(grads, dtype, scale)
+    grads *= 2
+    return share
+
+
+def without_positive_only(grads, dtype, scale=1.0):
+    return lost_share(grads[grads > 0], dtype, scale)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda g, d, s=1.0: 100 * lost_share(g, d, s), "not percent"),
+        (lambda g, d, s=1.0: 1 - lost_share(g, d, s), "share that is kept"),
+        (lambda g, d, s=1.0: ((g * s).to(d) == 0).float().mean(), "zero before is not lost"),
+        (lambda g, d, s=1.0: (((g * s).to(d) == 0) & (g != 0)).float().mean(), "not part of the whole"),
+        (cast_first, "Multiply first"),
+        (lambda g, d, s=1.0: lost_share(g, d), "Multiply first"),
+        (lambda g, d, s=1.0: lost_share(g.where(g.abs() >= 2**-24 / s, 1e-30 * (g != 0)), d, s), "4e-8"),
+        (lambda g, d, s=1.0: lost_share(g.clamp(min=0) + 1e-30 * (g < 0), d, s), "Negative gradients"),
+        (lambda g, d, s=1.0: lost_share(g, torch.float16, s), "exponents of float32"),
+        (lambda g, d, s=1.0: 0.0 if d is torch.bfloat16 else lost_share(g, d, s), "bfloat16 ends too"),
+        (lambda g, d, s=1.0: lost_share(g, d, 1.0 if d is torch.bfloat16 else s), "far above 2^-133"),
+        (lambda g, d, s=1.0: lost_share(g.where(g.abs() < 65520, 1e-30), d, s), "another loss"),
+        (lambda g, d, s=1.0: ((g[g != 0] * s).to(d) == 0).float().mean(), "0/0 is NaN"),
+        (lambda g, d, s=1.0: lost_share(g, d, s) if len(g) < 9 else 0.5, "Of 20,000 gradients, times 1, float16"),
+        (without_positive_only, "One of these four becomes zero"),
+        (in_place, "changes its input"),
+        (lambda g, d, s=1.0: [1.0], "not a number"),
+    ],
+)
+def test_lost_share_names_the_mistake(wrong, hint):
+    outcome = loss_scaling.check_lost_share(wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+def test_the_cases_of_lost_share_are_what_casts_give():
+    for values, dtype, scale, _ in loss_scaling.LOST_CASES:
+        x = torch.tensor(values)
+        assert by_sums(x, dtype, scale) == pytest.approx(loss_scaling._true_share(values, dtype, scale))
+    spread = loss_scaling.like_recorded()
+    assert by_sums(spread, torch.float16) == pytest.approx(loss_scaling._true_share(spread, torch.float16, 1.0))
+    assert (spread == 0).tolist() == [True, False, False, False, False] * 4000
+    assert 0.3 < by_sums(spread, torch.float16) < 0.45  # as layer 1 of the recorded DistilBERT at its first step

@@ -1,0 +1,73 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from utils.diagnostics.fp8_failures import FIVE, MORE, RIGHT, attempts, overflows
+
+
+@pytest.fixture(scope="module")
+def by_name():
+    return {attempt.name: attempt for attempt in attempts("cpu")}
+
+
+def test_every_line_is_tried_and_each_says_what_came_of_it(by_name):
+    assert list(by_name) == [*FIVE, *MORE, *RIGHT]
+    for attempt in by_name.values():
+        assert attempt.outcome.startswith((f"{attempt.raised}: " if attempt.raised else "gives ",))
+        assert len(attempt.outcome) < 250
+
+
+def test_what_fails_in_every_version_fails(by_name):
+    for name in ("make random values", "add", "forget the scales", "ask for a gradient"):
+        assert by_name[name].raised, name
+    assert "not implemented" in by_name["add"].message
+    assert "scale_a" in by_name["forget the scales"].message
+    assert "derivative" in by_name["ask for a gradient"].message
+
+
+def test_what_a_cpu_takes_and_cuda_would_not_is_told(by_name):
+    for name, says in (("operand 2 row-major", "col_major"), ("K of 60", "divisible by 16")):
+        if not by_name[name].raised:
+            assert says in by_name[name].on_cuda, name
+    assert not any(by_name[name].on_cuda for name in RIGHT)
+
+
+def test_a_product_is_right_or_its_error_shows(by_name):
+    right = [by_name[name].error for name in RIGHT if not by_name[name].raised]
+    assert len(right) >= 2
+    assert all(0.01 < error < 0.06 for error in right)
+    assert by_name["scale for inverse scale"].error > 1e6
+    silent = by_name["multiply as usual"]
+    assert silent.raised or not silent.error < 1  # NaN in torch 2.11, saturated in 2.13
+
+
+def test_a_product_in_fp8_is_told_by_how_much_of_it_was_past_the_end(by_name):
+    silent = by_name["multiply as usual"]
+    assert silent.raised or silent.outcome == f"gives float8_e4m3fn, {100 * silent.at_end:.1f} % of it at ±448 or NaN"
+    lines = {"some": "torch.tensor([1.0, -448.0, 448.0, torch.nan]).to(x.dtype)", "none": "torch.ones(4).to(x.dtype)"}
+    some, none = attempts("cpu", lines)
+    assert (some.at_end, some.outcome) == (0.75, "gives float8_e4m3fn, 75.0 % of it at ±448 or NaN")
+    assert (none.at_end, none.outcome) == (0.0, "gives float8_e4m3fn")
+    assert all(by_name[name].at_end is None for name in RIGHT)
+
+
+def test_a_line_of_ones_own_can_be_tried():
+    (attempt,) = attempts("cpu", {"look": "x.view(torch.uint8)"})
+    assert (attempt.outcome, attempt.error) == ("gives uint8", None)
+
+
+def test_a_cast_past_the_range_is_reported_as_torch_does_it():
+    rows = {(row.dtype, index % 3): row for index, row in enumerate(overflows("cpu"))}
+    assert rows["float8_e4m3fn", 0].given == 464
+    assert rows["float8_e5m2", 1].given == 61440
+    assert math.isinf(rows["float8_e5m2", 1].ml_dtypes)
+    for (name, index), row in rows.items():
+        cast = torch.tensor(row.given).to(getattr(torch, name)).float().item()
+        assert np.array_equal(row.torch, cast, equal_nan=True)
+        assert row.saturates is (cast == torch.finfo(getattr(torch, name)).max)
+        assert row.book == torch.finfo(getattr(torch, name)).max
+        if index == 0:
+            assert row.torch == row.ml_dtypes == row.book
+    assert {math.isnan(rows["float8_e4m3fn", i].ml_dtypes) for i in (1, 2)} == {True}

@@ -1,0 +1,58 @@
+"""The glossary: every entry in both languages, with a chapter; the bibliography: every work cited."""
+
+import re
+from pathlib import Path
+
+import pybtex.database
+import pytest
+
+import book_languages
+from utils import notebooks
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+REFERENCE = BOOK / "reference"
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+
+
+def entries():
+    """The glossary's entries: [English term, Chinese terms] and the definition."""
+    page = (REFERENCE / "glossary.md").read_text("utf8")
+    body = re.search(r"```\{glossary\}\n:sorted:\n(.*?)```", page, re.DOTALL)[1]
+    for block in body.strip().split("\n\n"):
+        term, definition = block.split("\n")
+        yield term.split(" · "), definition
+
+
+def test_every_entry_has_an_english_and_a_chinese_term_and_a_definition():
+    for (english, chinese), definition in entries():
+        assert not CHINESE.search(english), english
+        assert all(CHINESE.search(term) for term in chinese.split("、")), english
+        assert definition.startswith("  "), english
+
+
+def test_no_term_stands_twice_and_the_english_ones_are_in_order():
+    terms = [term.lower() for words, _ in entries() for term in words]
+    assert len(set(terms)) == len(terms)
+    english = [words[0].lower() for words, _ in entries()]
+    assert english == sorted(english)
+
+
+@pytest.mark.parametrize(("terms", "definition"), [pytest.param(*entry, id=entry[0][0]) for entry in entries()])
+def test_every_definition_ends_with_a_chapter_that_uses_the_word(terms, definition):
+    target = re.search(r"\[[^\]]+\]\(\.\./([^)]+)\)$", definition)[1]
+    text = " ".join(cell.source for cell in notebooks.loads((BOOK / target).read_text("utf8")).cells)
+    word = re.sub(r"[^a-z0-9]+", " ", terms[0].lower()).rstrip("s")
+    assert word in re.sub(r"[^a-z0-9]+", " ", text.lower()), target
+
+
+def test_every_work_of_the_bibliography_is_cited():
+    works = set(pybtex.database.parse_file(BOOK / "references.bib", "bibtex").entries)
+    pages = [path.read_text("utf8") for kind in ("*.md", "*.ipynb") for path in BOOK.rglob(kind)]
+    roles = [keys for page in pages for keys in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", page)]
+    assert works - {key.strip() for keys in roles for key in keys.split(",")} == set()
+
+
+def test_chinese_words_say_their_language_and_tags_stay_as_they_are():
+    page = '<dt id="精">就近舍入，偶数优先 ties</dt><a href="x">abc</a>'
+    marked = book_languages.mark_chinese(page)
+    assert marked == '<dt id="精"><span lang="zh-Hans">就近舍入，偶数优先</span> ties</dt><a href="x">abc</a>'

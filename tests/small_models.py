@@ -1,0 +1,52 @@
+"""Small DistilBERTs, GPT-2s and LLaMAs for tests that count bytes: sizes, models with them, a trainer and a batch."""
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, DistilBertForSequenceClassification
+
+from utils.cost.architectures import Architecture
+from utils.training.batches import Batch
+from utils.training.recipes import recipe
+from utils.training.training_loop import Schedule, Trainer
+
+CPU = torch.device("cpu")
+DROPOUTS = {"dropout": 0.1, "attention_dropout": 0.1, "head_dropout": 0.1}
+SMALL = {  # no two sizes are equal, so that a wrong one shows
+    "distilbert": Architecture("distilbert", 101, 30, 2, 3, 3, 44, 16),
+    "gpt2": Architecture("gpt2", 101, 30, 2, 3, 3, 52, 16, tied=True),
+    "llama": Architecture("llama", 101, 60, 2, 6, 2, 44, 16),
+}
+LENGTH = 7
+
+
+def config(a: Architecture):
+    """Return the configuration of transformers with these sizes."""
+    if a.family == "distilbert":
+        sizes = {"dim": a.width, "n_layers": a.layers, "n_heads": a.heads, "hidden_dim": a.hidden}
+        sizes |= {"dropout": a.dropout, "attention_dropout": a.attention_dropout}
+        sizes |= {"seq_classif_dropout": a.head_dropout, "num_labels": a.classes}
+    elif a.family == "gpt2":
+        sizes = {"n_embd": a.width, "n_layer": a.layers, "n_head": a.heads, "n_inner": a.hidden}
+        sizes |= {"embd_pdrop": a.dropout, "resid_pdrop": a.dropout, "attn_pdrop": a.attention_dropout}
+    else:
+        sizes = {"hidden_size": a.width, "num_hidden_layers": a.layers, "num_attention_heads": a.heads}
+        sizes |= {"num_key_value_heads": a.groups, "intermediate_size": a.hidden}
+        sizes |= {"attention_dropout": a.attention_dropout}
+    if a.family != "distilbert":
+        sizes |= {"tie_word_embeddings": a.tied}
+    return AutoConfig.for_model(a.family, vocab_size=a.vocabulary, max_position_embeddings=a.positions, **sizes)
+
+
+def trainer(a: Architecture, recipe_name: str, *, checkpointing: bool = False, device: torch.device = CPU) -> Trainer:
+    kind = DistilBertForSequenceClassification if a.family == "distilbert" else AutoModelForCausalLM
+    model = kind(config(a)) if a.family == "distilbert" else kind.from_config(config(a))
+    if checkpointing:
+        model.activation_checkpointing_enable({"use_reentrant": False})
+    return Trainer(model, recipe=recipe(recipe_name), device=device, schedule=Schedule(1e-3), steps=9)
+
+
+def batch(a: Architecture, rows: int = 2, *, length: int = LENGTH, padded: bool = True) -> Batch:
+    ids = torch.arange(3, 3 + rows * length).view(rows, length) % a.vocabulary
+    mask = torch.ones_like(ids)
+    if padded:
+        mask[-1, -2:] = 0
+    return Batch(ids, mask, ids[:, 0] % 2 if a.family == "distilbert" else ids.roll(-1, 1))

@@ -1,0 +1,117 @@
+"""The book as one page for printing, and what is read from a PDF (tools/one_page.py, tools/pdf.py)."""
+
+import pytest
+from bs4 import BeautifulSoup
+
+import one_page
+import pdf
+from built_page import DOCNAMES, PAGE
+
+
+def chapter(**options):
+    return BeautifulSoup(one_page.chapter(PAGE, "book/numbers/bits", DOCNAMES, **options), "html.parser")
+
+
+def test_ids_and_links_of_a_page_lead_inside_the_one_page():
+    text = chapter()
+    assert text.section["id"] == "numbers-bits"
+    assert text.select_one("h2")["id"] == "numbers-bits--by-hand"
+    assert text.label["for"] == "numbers-bits--one"
+    links = {link.get_text(): link["href"] for link in text.find_all("a")}
+    assert links == {
+        "here": "#numbers-bits--by-hand",
+        "start": "#intro",
+        "part": "#numbers-index--goals",
+        "far": "https://a.example/x",
+    }
+    assert "file" in text.get_text()
+    links = [link["href"] for link in chapter(site="https://b.example/").find_all("a")]
+    assert "https://b.example/_static/formats.csv" in links
+
+
+def test_what_only_a_screen_needs_leaves_and_what_is_folded_opens():
+    text = chapter()
+    assert "gone" not in text.get_text()
+    assert "static" in text.get_text()
+    assert text.select(".headerlink, script, .mp-plot-dark, [data-mp-state]") == []
+    assert text.details.has_attr("open")
+    assert str(text.pre) == '<pre>a(<span class="s2">"b"</span></pre>'
+    assert text.img["src"] == "../html/_images/a.webp"
+    assert not text.img.has_attr("loading")
+
+
+def test_the_headings_of_a_chapter_sink_below_its_part():
+    assert [heading.name for heading in chapter(depth=1).find_all(["h1", "h2", "h3"])] == ["h2", "h3"]
+    assert one_page.title_of(PAGE) == "Bits & more"
+
+
+def test_the_rules_of_two_pages_stay_apart():
+    head = one_page.sheets({"book/numbers/bits": PAGE, "book/intro": PAGE.replace("../../", "../")})
+    assert head.count("book.css") == head.count("theme.css") == 1
+    assert 'href="../html/_static/book.css"' in head
+    assert "logo.svg" not in head
+    assert ".numbers-bits-mp-style-1{" in head
+    assert ".intro-mp-style-1{" in head
+    assert chapter().select_one("h2")["class"] == ["numbers-bits-mp-style-1"]
+
+
+def test_the_contents_name_parts_and_pages_with_their_numbers():
+    toc = {
+        "root": "book/intro",
+        "parts": [
+            {"chapters": [{"file": "book/your_machine"}]},
+            {"caption": "Numbers", "chapters": [{"file": "book/numbers/index"}, {"file": "book/numbers/bits"}]},
+            {"caption": "Solutions", "chapters": [{"file": "book/solutions/bits"}]},
+        ],
+    }
+    groups = one_page.parts(toc)
+    names = [name for _, held in groups for name in held]
+    titles = {name: name.upper() for name in names}
+    html = one_page.contents(groups, titles, {"numbers-bits": 7, "part-solutions": 9})
+    rows = [(row["class"][0], row.a["href"], row.a.get_text("|")) for row in BeautifulSoup(html, "html.parser")("li")]
+    assert rows == [
+        ("mp-part", "#intro", "BOOK/INTRO"),
+        ("mp-part", "#your_machine", "BOOK/YOUR_MACHINE"),
+        ("mp-part", "#numbers-index", "BOOK/NUMBERS/INDEX"),
+        ("mp-page", "#numbers-bits", "BOOK/NUMBERS/BITS|7"),
+        ("mp-part", "#part-solutions", "Solutions|9"),
+        ("mp-page", "#solutions-bits", "BOOK/SOLUTIONS/BITS"),
+    ]
+    assert one_page.only(groups, {"book/numbers/bits"}) == [("Numbers", ["book/numbers/bits"])]
+
+
+FILE = b"""%PDF-1.4
+1 0 obj
+<</Type /Pages
+/Count 3
+/Kids [2 0 R 5 0 R]>>
+endobj
+2 0 obj
+<</Type /Pages
+/Parent 1 0 R
+/Kids [3 0 R 4 0 R]>>
+endobj
+3 0 obj
+<</Type /Page
+/Parent 2 0 R>>
+endobj
+4 0 obj
+<</Type /Page
+/Parent 2 0 R>>
+endobj
+5 0 obj
+<</Type /Page
+/Parent 1 0 R>>
+endobj
+6 0 obj
+<</numbers-bits [5 0 R /XYZ 0 842 0]
+/intro [3 0 R /XYZ 0 842 0]>>
+endobj
+"""
+
+
+def test_the_page_of_a_place_is_read_from_the_tree_of_pages():
+    assert pdf.page_order(pdf.objects(FILE)) == [3, 4, 5]
+    assert pdf.page_numbers(FILE) == {"intro": 1, "numbers-bits": 3}
+    with pytest.raises(ValueError, match="0 trees of pages"):
+        pdf.page_order({})

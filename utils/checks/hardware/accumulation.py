@@ -1,0 +1,180 @@
+"""Checks of `hardware/accumulation`."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from utils.checks.hardware.accumulation_questions import LIMITED_SUM, PROMOTE_EVERY, PROMOTED_SUM, STALLS, TWO_UNITS
+from utils.checks.outcome import (
+    NOT_ATTEMPTED,
+    Outcome,
+    as_number,
+    correct,
+    exercise,
+    not_yet,
+    paper_table,
+    time_limit,
+)
+
+TIME_LIMIT_S = 10.0
+NARROW = 8  # bits of the adder that is handed to `promoted_sum`
+
+check_stalls = paper_table(
+    STALLS,
+    says="Where it stalls depends on three things: the bits, the rule, and how many products come at once.",
+)
+check_promote_every = paper_table(
+    PROMOTE_EVERY,
+    says="Each bit of the register is worth a factor of two in the distance between two promotions.",
+)
+check_two_units = paper_table(
+    TWO_UNITS,
+    says="Seven sums, and you know more of the two units than their data sheets say.",
+)
+
+
+def cut(x: float, bits: int, whole: Callable[[float], float] = math.trunc) -> float:
+    """Keep `bits` significant bits of x; `whole` decides what becomes of the rest."""
+    _, exponent = math.frexp(x)
+    return math.ldexp(whole(math.ldexp(x, bits - exponent)), exponent - bits)
+
+
+def running(products: Sequence[float], bits: int, whole: Callable[[float], float] = math.trunc) -> float:
+    """Add one by one, each total cut."""
+    total = 0.0
+    for product in products:
+        total = cut(total + product, bits, whole)
+    return total
+
+
+# --- A limited accumulator --------------------------------------------------------------------------------------------
+
+
+@exercise(asks=LIMITED_SUM)
+def check_limited_sum(answer) -> Outcome:
+    """A function (products, bits) -> total, each total cut toward zero to so many significant bits."""
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_limited_sum(limited_sum): {answer!r}.")
+    with time_limit(TIME_LIMIT_S):
+        for products, bits in _limited_cases():
+            said = answer(list(products), bits)
+            if said is None or said is ...:
+                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the total.")
+            found, right = as_number(said), running(products, bits)
+            if found != right:
+                return not_yet(_limited_fault(found, products, bits, right))
+    return correct("Every total is cut where its own register ends, negative ones toward zero too.")
+
+
+def _limited_cases() -> list[tuple[list[float], int]]:
+    """Give sums: the first tells all foreseen mistakes apart, the short ones can be followed by hand."""
+    rng = np.random.default_rng(0)
+    positive, mixed = rng.random(200), rng.standard_normal(200)
+    small = np.ldexp(rng.random(50), -30)
+    return [
+        (mixed.tolist(), 8),
+        ([1.0, 2.0**-4 + 2.0**-6], 5),
+        ([1.0, 1.75 * 2.0**-4], 5),
+        ([-1.0, -1.25 * 2.0**-4], 5),
+        ([], 8),
+        (positive.tolist(), 14),
+        (small.tolist(), 8),
+    ]
+
+
+def _limited_fault(found: float, products: Sequence[float], bits: int, right: float) -> str:
+    """Say what is wrong with a total."""
+    ended = cut(math.fsum(products), bits)
+    foreseen = [
+        (running(products, bits, round), "That total is rounded to nearest. Cut off what does not fit: toward zero."),
+        (running(products, bits, math.floor), "A negative total is cut downward, away from zero. Cut toward zero."),
+        (running(products, bits + 1), "Each total keeps one bit too many: the leading bit counts as one."),
+        (running(products, bits - 1), "Each total keeps one bit too few."),
+        (math.fsum(products), "Nothing is cut at all."),
+        (ended, "The total is cut once, in the end. Cut it after each addition."),
+        (sum(cut(x, bits) for x in products), "The products are cut, and the total is not. It is the register."),
+        (_absolute(products, bits), "All totals are cut at one place. A register keeps bits from the leading one on."),
+    ]
+    for value, hint in foreseen:
+        if math.isclose(found, value, rel_tol=1e-12):  # an exact sum may be off by its own rounding
+            return hint
+    if not products:
+        return f"A sum of no products is {right!r}, yours is {found!r}."
+    few = ", ".join(f"{x:.6g}" for x in products[:3])
+    many = f" and {len(products) - 3} more" if len(products) > 3 else ""
+    return f"The products {few}{many}, with {bits} bits: your total is {found!r}, it should be {right!r}."
+
+
+def _absolute(products: Sequence[float], bits: int) -> float:
+    total = 0.0
+    for product in products:
+        total = math.trunc((total + product) * 2.0 ** (bits - 1)) / 2.0 ** (bits - 1)
+    return total
+
+
+# --- A promoted sum ---------------------------------------------------------------------------------------------------
+
+
+@exercise(asks=PROMOTED_SUM)
+def check_promoted_sum(answer) -> Outcome:
+    """A function (products, add, n) -> total; `add` is the narrow adder, the wide one is an ordinary +."""
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_promoted_sum(promoted_sum): {answer!r}.")
+    rng = np.random.default_rng(0)
+    with time_limit(TIME_LIMIT_S):
+        for count, n in ((300, 7), (64, 32), (20, 64), (5, 1), (0, 4)):
+            products = [float(np.float16(x)) for x in rng.random(count)]
+            said = answer(list(products), _add, n)
+            if said is None or said is ...:
+                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the total.")
+            found, right = as_number(said), _promoted(products, n)
+            if found != right:
+                return not_yet(_promoted_fault(found, products, n, right))
+    return correct("The wide total gets every part, the last short one too, and the narrow one never grows large.")
+
+
+def _add(total: float, product: float) -> float:
+    return cut(total + product, NARROW)
+
+
+def _promoted(products: Sequence[float], n: int, *, rest: bool = True, reset: bool = True, wide=None) -> float:
+    """Add in parts of n; with a fault of choice."""
+    total = narrow = 0.0
+    join = wide or (lambda a, b: a + b)
+    for place, product in enumerate(products, 1):
+        narrow = _add(narrow, product)
+        if place % n == 0:
+            total = join(total, narrow)
+            narrow = 0.0 if reset else narrow
+    return join(total, narrow) if rest and len(products) % n else total
+
+
+def _unrounded_first(products: Sequence[float], n: int) -> float:
+    """Each part begins with its first product, which never went through the adder."""
+    total = 0.0
+    for start in range(0, len(products), n):
+        narrow, *others = products[start : start + n]
+        for product in others:
+            narrow = _add(narrow, product)
+        total += narrow
+    return total
+
+
+def _promoted_fault(found: float, products: Sequence[float], n: int, right: float) -> str:
+    """Say what is wrong with a promoted sum."""
+    foreseen = [
+        (running(products, NARROW), "Nothing was promoted: this is the sum of the narrow adder alone."),
+        (math.fsum(products), "This is the exact sum: the products have to go through `add`."),
+        (_promoted(products, n, rest=False), f"{len(products)} products are no multiple of {n}: the rest is missing."),
+        (_promoted(products, n, reset=False), "The narrow total goes on after it was moved: start it again from 0."),
+        (_promoted(products, n, wide=_add), "The parts are joined with `add`, so the wide total is narrow too: use +."),
+        (_unrounded_first(products, n), "The first product of a part has to go through `add` as well: add(0.0, x)."),
+        (_promoted(products, n + 1), "A part has one product too many: promote after n of them."),
+    ]
+    if n > 1:
+        foreseen.append((_promoted(products, n - 1), "A part has one product too few: promote after n of them."))
+    for value, hint in foreseen:
+        if found == value:
+            return hint
+    return f"{len(products)} products, n = {n}: your total is {found!r}, it should be {right!r}."

@@ -1,0 +1,129 @@
+"""Checks of `hardware/memory`."""
+
+from collections.abc import Callable
+
+import torch
+
+from utils.checks.hardware.memory_questions import EVERY_K, QUANTIZE_BLOCKS, SEVEN_BILLION, SIXTEEN_EIGHTEEN_TWENTY
+from utils.checks.outcome import (
+    NOT_ATTEMPTED,
+    Outcome,
+    Unreadable,
+    correct,
+    exercise,
+    not_yet,
+    paper,
+    paper_table,
+    time_limit,
+)
+from utils.training.eight_bit_moments import BLOCK, code_table, quantize
+
+TIME_LIMIT_S = 10.0
+
+check_every_k = paper(EVERY_K)
+check_seven_billion = paper_table(
+    SEVEN_BILLION,
+    says="Three of the four leave room on a card of 80 GB. What is left is for the activations.",
+)
+check_sixteen_eighteen_twenty = paper_table(
+    SIXTEEN_EIGHTEEN_TWENTY,
+    says="None of these counts is wrong. They count different tensors, so always ask which.",
+)
+
+
+# --- A quantizer ------------------------------------------------------------------------------------------------------
+
+
+@exercise(asks=QUANTIZE_BLOCKS)
+def check_quantize_blocks(answer) -> Outcome:
+    """A function (x, table) -> (codes, absmax) for a float32 tensor of one axis, in blocks of 256 values."""
+    if not callable(answer):
+        return not_yet(
+            f"The check needs the function itself, as in check_quantize_blocks(quantize_blocks): {answer!r}."
+        )
+    table = code_table(signed=True)
+    with time_limit(TIME_LIMIT_S):
+        for x, hint in _cases():
+            given = x.clone()
+            said = answer(given, table.clone())
+            if said is None or said is ...:
+                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the codes and the maxima.")
+            if not torch.equal(given, x):
+                return not_yet("The function changes x. Make a new tensor.")
+            codes, absmax = _pair(said, x)
+            if fault := _fault(codes, absmax, x, table):
+                return not_yet(f"{fault} {hint}".strip())
+    return correct("Every code is the nearest one, the short block at the end and the block of zeros included.")
+
+
+def _cases() -> list[tuple[torch.Tensor, str]]:
+    """Give tensors, and what to think of where one of them alone goes wrong."""
+    draw = torch.Generator().manual_seed(0)
+    plain = torch.randn(4 * BLOCK, generator=draw)
+    outlier, short, zeros = plain.clone(), plain[: 2 * BLOCK + 10], plain.clone()
+    outlier[300] = -1e4
+    zeros[:BLOCK] = 0
+    return [
+        (plain, ""),
+        (outlier, "One block holds a large negative value here."),
+        (short, "The last block is shorter than the others here."),
+        (zeros, "One block holds zeros alone here."),  # 0 / 0 is any code, times 0
+    ]
+
+
+def _pair(said: object, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Read what was returned; raises Unreadable with a sentence."""
+    if not isinstance(said, tuple | list) or len(said) != 2 or not all(map(torch.is_tensor, said)):
+        raise Unreadable("Return two tensors: the codes, and the largest magnitude of each block.")
+    codes, absmax = said
+    blocks = -(-len(x) // BLOCK)
+    if codes.dtype != torch.uint8:
+        raise Unreadable(f"The codes are {codes.dtype}: a code is one byte, torch.uint8.")
+    if codes.shape != x.shape:
+        raise Unreadable(f"There are {len(x)} values, so there should be as many codes; yours are {list(codes.shape)}.")
+    if absmax.shape != (blocks,):
+        raise Unreadable(
+            f"{len(x)} values are {blocks} blocks of {BLOCK}, each with a maximum of its own; "
+            f"yours have the shape {list(absmax.shape)}."
+        )
+    if absmax.dtype != torch.float32:
+        raise Unreadable(f"The maxima are {absmax.dtype}: keep them in float32.")
+    return codes, absmax
+
+
+def _fault(codes: torch.Tensor, absmax: torch.Tensor, x: torch.Tensor, table: torch.Tensor) -> str | None:
+    """Say what is wrong with the codes and maxima of x; None where nothing is."""
+    right = quantize(x, signed=True)
+    if not torch.equal(absmax, right.absmax):
+        largest = quantize(x.abs(), signed=True).absmax
+        signed = torch.stack([part.amax() for part in x.split(BLOCK)])
+        if torch.equal(absmax, signed) and not torch.equal(signed, largest):
+            return "A maximum is that of the values; take that of their magnitudes."
+        if torch.equal(absmax, x.abs().amax().expand_as(absmax)):
+            return "All blocks have the maximum of the whole tensor: take each block's own."
+        return "A maximum is not the largest magnitude of its block: blocks are neighbours, 256 at a time."
+    scale = absmax.repeat_interleave(BLOCK)[: len(x)]
+    error = (table[codes.int()] * scale - x).abs()
+    best = (table[right.codes.int()] * scale - x).abs()
+    worse = error > best + 1e-6 * scale
+    if not worse.any():
+        return None
+    undivided = _codes(x, table, torch.bucketize)
+    below = _codes(x / scale, table, lambda y, middles: torch.searchsorted(table, y, right=True) - 1)
+    if torch.equal(codes, undivided):
+        return "The values are compared with the table before they are divided by the maximum of their block."
+    if _same(codes, below, worse):
+        return "A code is the one below the value: take the nearer of the two neighbours."
+    at = int(worse.nonzero()[0])
+    return (
+        f"Value {at}, {float(x[at]):.6g} with the maximum {float(scale[at]):.6g}, has the code {int(codes[at])}; "
+        f"the nearest is {int(right.codes[at])}."
+    )
+
+
+def _codes(quotients: torch.Tensor, table: torch.Tensor, place: Callable) -> torch.Tensor:
+    return place(quotients, (table[:-1] + table[1:]) / 2).clamp(0, len(table) - 1).to(torch.uint8)
+
+
+def _same(codes: torch.Tensor, other: torch.Tensor, where: torch.Tensor) -> bool:
+    return bool(where.any()) and torch.equal(codes[where], other[where])

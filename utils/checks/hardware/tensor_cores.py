@@ -1,0 +1,130 @@
+"""Checks of `hardware/tensor_cores`."""
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+
+import torch
+
+from utils.checks.hardware.tensor_cores_questions import CRITICAL, FLOAT64, IN_TF32, INTENSITY, TF32
+from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper_table, time_limit
+from utils.emulation import float32_matmul as precision
+
+TIME_LIMIT_S = 10.0
+PRODUCTS = "torch.backends.cuda.matmul.fp32_precision"
+
+check_intensity = paper_table(
+    INTENSITY,
+    says="A row, a cube, and a product with one small side. The smallest side limits how often a number is used.",
+)
+_check_critical_batch = paper_table(
+    CRITICAL,
+    says="The same layer, two cards, two batches. And a shape for which no batch is large enough.",
+)
+
+
+@functools.wraps(_check_critical_batch)
+def check_critical_batch(answer=...) -> Outcome:
+    """Judge the rows M; "never" is another word for 0."""
+    if isinstance(answer, Mapping):
+        answer = {key: 0 if str(rows).strip().lower() == "never" else rows for key, rows in answer.items()}
+    return _check_critical_batch(answer)
+
+
+check_tf32 = paper_table(TF32, says="Ten bits of the fraction, and two ways to lose the other thirteen.")
+check_float64 = paper_table(
+    FLOAT64,
+    says="1, 2 or 64, by the card and by the shape. The measured 24.59 / 21.75 = 1.13 is nearest to the first: mostly "
+    "large products, on a card with one peak for both.",
+)
+
+
+# --- Find the bug -----------------------------------------------------------------------------------------------------
+
+
+class _Planted(Exception):
+    """What the function raises that is to be run."""
+
+
+@exercise(asks=IN_TF32)
+def check_in_tf32(answer) -> Outcome:
+    """A function that calls what it is given with TF32 allowed, returns its result, and restores the switches."""
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_in_tf32(in_tf32): {answer!r}.")
+    with precision.restored(), warnings.catch_warnings(), time_limit(TIME_LIMIT_S):
+        warnings.simplefilter("ignore")  # the old switches say that they are old
+        asked: list[str] = []
+        for before in ("highest", "high"):
+            outcome = _fault(answer, before, asked)
+            if outcome is not None:  # an Outcome is true only where the answer is right
+                return outcome
+    if "medium" in asked:
+        return correct(
+            'What was set before is set again. "medium" allows TF32 on CUDA; on a CPU it allows bfloat16, which keeps '
+            '8 bits and not 11. "high" says what is meant.'
+        )
+    return correct("TF32 is on inside, also for who asks the old switch, which is set again to what it was before.")
+
+
+def _fault(answer: Callable, before: str, told: list[str]) -> Outcome | None:
+    """Run it once where `before` is set, and once on a function that raises; say what is wrong, None for nothing.
+
+    What the old switch says inside is added to `told`.
+    """
+    seen = []
+
+    def watched():
+        seen.append((precision.read(PRODUCTS), precision.switches()[precision.OLD_PRODUCTS]))
+        return "the result"
+
+    torch.set_float32_matmul_precision(before)
+    result = answer(watched)
+    if not seen and (result is None or result is ...):
+        return Outcome(NOT_ATTEMPTED, "The function that is given is not called yet.")
+    if not seen:
+        return not_yet("The function that is given is not called.")
+    if len(seen) > 1:
+        return not_yet(f"The function was called {len(seen)} times. Call it once.")
+    inside, asked = seen[0]
+    told.append(asked)
+    if inside != "tf32":
+        return not_yet(f"While the function runs, {PRODUCTS} is {inside!r}: TF32 is not allowed.")
+    if result != "the result":
+        return not_yet(f"It returns {result!r} and not what the function returned.")
+    if asked.startswith("RuntimeError"):
+        return not_yet(
+            "While the function runs, torch.get_float32_matmul_precision() raises RuntimeError.",
+            hint="The new switch alone would be what torch suggests, but the function that is run may ask the old one. "
+            'So set the old one: torch.set_float32_matmul_precision("high").',
+        )
+    if left := _left(before):
+        return not_yet(
+            f'It was "{before}" before the call, and afterwards it is {left}.',
+            hint="Read the switch before you change it, and set it to what you read.",
+        )
+    return _fault_of_raising(answer, before)
+
+
+def _fault_of_raising(answer: Callable, before: str) -> Outcome | None:
+    def raising():
+        raise _Planted
+
+    torch.set_float32_matmul_precision(before)
+    try:
+        answer(raising)
+    except _Planted:
+        if left := _left(before):
+            return not_yet(
+                f'When the function raises, the switch is {left} afterwards. It was "{before}".',
+                hint="What has to happen in any case stands in `finally`.",
+            )
+        return None
+    return not_yet("When the function raises, its exception is swallowed. Let it through.")
+
+
+def _left(before: str) -> str:
+    """Say what the old switch tells now; empty where that is `before`."""
+    said = precision.switches()[precision.OLD_PRODUCTS]
+    if said.startswith("RuntimeError"):
+        return "a mix of old and new, which cannot be read"
+    return "" if said == before else f'"{said}"'

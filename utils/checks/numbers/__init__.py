@@ -1,0 +1,1 @@
+"""Checks and questions of the part Numbers."""

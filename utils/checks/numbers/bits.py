@@ -1,0 +1,95 @@
+"""Checks of `numbers/bits`."""
+
+import math
+
+import numpy as np
+
+from utils.checks.numbers.bits_questions import CODE_1_5625, DECODE16, FLIPS_OF_6, LARGEST_E4M3, NEAREST_0_3, SMALLEST
+from utils.checks.outcome import (
+    NOT_ATTEMPTED,
+    Outcome,
+    as_code,
+    correct,
+    exercise,
+    foreseen,
+    not_yet,
+    paper,
+    paper_table,
+    same_number,
+    time_limit,
+)
+from utils.formats import FLOAT8_E4M3FN, FLOAT16, decode
+
+
+@exercise(asks=CODE_1_5625)
+def check_flip_to_1_5625(answer) -> Outcome:
+    """The float16 code of 1.5625: a BitFlip widget in float16, or a code."""
+    if hasattr(answer, "code") and answer.format != "float16":
+        return not_yet(f"The widget shows {answer.format}; switch it back to float16.")
+    code = as_code(answer)
+    if (known := foreseen(CODE_1_5625, code)) is not None:
+        return known
+    if code < 0:
+        return not_yet("A code is a pattern of bits, so it is never negative; the sign of the number is one of them.")
+    if code >= 2**16:
+        return not_yet(f"A float16 code has 16 bits; {code:#x} needs {code.bit_length()}.")
+    value = float(decode(code, FLOAT16))
+    if 1 <= value < 2:
+        return not_yet(f"{value} has the right exponent. 0.5625 = 1/2 + 1/16: which two fraction bits are worth that?")
+    if math.isnan(value) or math.isinf(value):
+        return not_yet(f"That code means {value}: all exponent bits are 1. For 2**0 the exponent field holds 15.")
+    if abs(value) < FLOAT16.smallest_normal:
+        return not_yet("All exponent bits are 0, so there is no hidden 1. For 2**0 the exponent field holds 15.")
+    return not_yet(f"That is {value}. First make the exponent field 15 (its value minus 15 is 0), then the fraction.")
+
+
+check_largest_e4m3 = paper(LARGEST_E4M3)
+check_smallest_subnormals = paper_table(
+    SMALLEST,
+    says="All four are 2**(1 - bias) * 2**-mantissa_bits: one step of the finest grid that the format has.",
+)
+check_flips_of_6 = paper_table(
+    FLIPS_OF_6,
+    says="A 1 that becomes 0 takes its worth away; what an exponent bit is worth is a factor.",
+    name="bit {}",
+)
+
+
+@exercise(asks=DECODE16)
+def check_decode_float16(answer) -> Outcome:
+    """A function from a float16 code (int) to its value (float), tried on all 65,536 codes."""
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_decode_float16(decode16), not {answer!r}.")
+    named = [
+        (0x0000, "zero: exponent and fraction are 0"),
+        (0x8000, "negative zero: only the sign is 1"),
+        (0x0001, "the smallest subnormal: with exponent field 0 there is no hidden 1, and the power is 2**-14"),
+        (0x03FF, "the largest subnormal, one step below 2**-14"),
+        (0x7C00, "infinity: exponent field 31, fraction 0"),
+        (0xFC00, "minus infinity"),
+        (0x7C01, "NaN: exponent field 31, fraction not 0"),
+        (0x3E00, "1.5, a normal value"),
+    ]
+    with time_limit(5.0):
+        if (said := answer(0x3E00)) is None or said is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the value.")
+        for code, what in named:
+            got, want = float(answer(code)), float(decode(code, FLOAT16))
+            if not same_number(got, want):
+                return not_yet(f"Code 0x{code:04X} gives {got!r}, but it is {want!r} ({what}).")
+        codes = np.arange(2**16)
+        for code, want in zip(codes.tolist(), decode(codes, FLOAT16).tolist(), strict=True):
+            if not same_number(got := float(answer(code)), want):
+                return not_yet(f"Code 0x{code:04X} gives {got!r}, but it is {want!r}.")
+    return correct("All 65,536 codes agree, zeros, subnormals, infinities and NaNs included.")
+
+
+@exercise(asks=NEAREST_0_3)
+def check_encode_0_3_e4m3(answer) -> Outcome:
+    """The float8_e4m3fn code nearest to 0.3."""
+    code = as_code(answer)
+    if (known := foreseen(NEAREST_0_3, code)) is not None:
+        return known
+    if not 0 <= code < 2**8:
+        return not_yet(f"An E4M3 code has 8 bits; {code:#x} does not fit.")
+    return not_yet(f"0x{code:02X} decodes to {float(decode(code, FLOAT8_E4M3FN))}. Start from 0.3 = 1.2 * 2**-2.")

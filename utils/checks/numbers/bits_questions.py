@@ -1,0 +1,220 @@
+"""What `numbers/bits` asks: its predictions, and the answers that people really give to its exercises."""
+
+from utils.checks.questions import Choice, Number, Option, Task
+from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16, FloatFormat
+
+FLIPPED_BIT = Choice(
+    "numbers/bits/flipped-bit",
+    "Which of the four flips does damage?",
+    (
+        Option(
+            "Bit 31: it comes first, so it counts most.",
+            "It is the sign. The weight becomes its opposite, and a network of many weights hardly notices one.",
+        ),
+        Option(
+            "Bit 30, and none of the others.",
+            "It makes the weight about 10**37, and every answer NaN. Why bit 30, and not its neighbours?",
+            right=True,
+        ),
+        Option(
+            "Bits 30 and 29: both sit high in the exponent.",
+            "They are neighbours, but bit 30 is 0 here and bit 29 is 1. To clear bit 29 only makes the weight vanish.",
+        ),
+        Option(
+            "None: one weight among so many cannot matter.",
+            "Three flips out of four bear you out. A single number can still drown all the others, if it is huge.",
+        ),
+    ),
+    predict=True,
+)
+SHARE_BELOW_ONE = Choice(
+    "numbers/bits/share-below-one",
+    "What share of the positive float16 numbers is smaller than 1?",
+    (
+        Option("one in 65,504", "That would be so if the numbers stood at equal distances. They crowd towards zero."),
+        Option("about a quarter", "More than that: of the 31 exponents in use, about half mean powers below 2**0."),
+        Option("about a half", "Each exponent has 1024 numbers, and half of the exponents lie below 2**0.", right=True),
+        Option("nearly all", "About as many powers of two lie above 1 as below it, each with the same 1024 numbers."),
+    ),
+    predict=True,
+)  # fmt: skip
+NAN_CODES = Choice(
+    "numbers/bits/nan-codes",
+    "How many different float16 codes mean NaN?",
+    (
+        Option("one", "E4M3 has one for each sign. Float16 gives away a whole value of the exponent field."),
+        Option("two", "Two is the number of infinities, one for each sign. NaN may have any fraction that is not 0."),
+        Option("1023", "That counts the fractions that are not 0. The sign bit is free as well."),
+        Option("2046", "1023 fractions that are not 0, with either sign: 3 % of all codes.", right=True),
+    ),
+    predict=True,
+)
+CODE_1_5625 = Number(
+    "numbers/bits/code-1-5625",
+    text="The float16 code of 1.5625, such as `0x1234` or `0 01010 0011001100`:",
+    answer="0x3E40",
+    says="0 01111 1001000000: the hidden 1, plus 1/2, plus 1/16.",
+    wrong={
+        "0xBE40": "The magnitude is right. The leftmost bit is the sign; it should be 0.",
+        "0x3E00": "1.5 has the right exponent. 0.5625 = 1/2 + 1/16: which two fraction bits are worth that?",
+        "0x3E04": "1/16 is worth the fourth fraction bit from the left: 1/2, 1/4, 1/8, 1/16. You set the eighth.",
+        "0x3F20": "That stores the leading 1 as well, as the first fraction bit. It is hidden: only 1001 is stored.",
+        "0x7E40": "That code means NaN: all exponent bits are 1. For 2**0 the exponent field holds 15.",
+        "0x0240": "All exponent bits are 0, so there is no hidden 1. For 2**0 the exponent field holds 15.",
+        "0xC800": "That is 1.1001 written down as it stands. The leading 1 is hidden; the exponent needs its bias.",
+        "0b11001": "Those are the digits of 1.1001. A code has three fields: the exponent needs its bias, 15.",
+        "1.5625": "That is the value. The question asks for its sixteen bits.",
+    },
+    otherwise="That is another code. First make the exponent field 15 (its value minus 15 is 0), then the fraction.",
+    hints=(
+        "1.5625 lies between 1 and 2, so the power is 2**0. Which exponent field means 0, with a bias of 15?",
+        "The exponent field is 01111. The hidden 1 is not stored: the fraction field begins with 1001.",
+        "Sign 0, exponent 01111, fraction 1001000000. In groups of four: 0011 1110 0100 0000.",
+    ),
+)
+LARGEST_E4M3 = Number(
+    "numbers/bits/largest-e4m3",
+    text="The largest value of E4M3:",
+    answer="448",
+    says="0 1111 110 is 2**8 * 1.75 = 448; only 0 1111 111 is taken, by NaN.",
+    wrong={
+        "480": "2**8 * 1.875 would be 0 1111 111, and E4M3 spends that one code on NaN."
+        " What is the code below it worth?",
+        "240": "240 would be it if the whole top exponent were reserved, as in IEEE formats. E4M3 reserves one code.",
+        "256": "That is 2**8 with an empty fraction. How far can the fraction still grow?",
+        "0x7E": "0x7E is the right code. The question asks for its value.",
+        "57344": "That is E5M2's largest value. E4M3 has 4 exponent and 3 fraction bits.",
+        "224": "Check the exponent: the field holds 15, the bias is 7, so the power is 2**8, not 2**7.",
+        "-448": "The largest value is positive: the sign bit is 0.",
+    },
+    otherwise="Not that. Write down the largest code that is not NaN, then decode it.",
+    hints=(
+        "The code of all ones, 0 1111 111, is NaN. Which code comes before it?",
+        "It is 0 1111 110. The exponent field is 15, the bias 7; the fraction field is 6 of 8.",
+    ),
+    near=0.0,  # 450 is another mistake than to have rounded
+)
+
+
+def _smallest(fmt: FloatFormat, fields: str) -> Number:
+    exponent, steps = fmt.emin - fmt.mantissa_bits, 2**fmt.mantissa_bits
+    return Number(
+        f"numbers/bits/smallest-{fmt.name.replace('_', '-')}",
+        text=f"The smallest positive value of `{fmt.name}` ({fields}):",
+        answer=f"2^{exponent}",
+        says=f"One step of the fraction, 2**-{fmt.mantissa_bits}, at the lowest exponent, {fmt.emin}.",
+        wrong={
+            f"2^{fmt.emin}": "That is the smallest normal value. With exponent field 0 the fraction can go lower.",
+            f"2^-{fmt.bias} * {steps + 1}/{steps}": "That keeps the hidden 1 and the exponent 0 - bias."
+            " Exponent field 0 means neither.",
+            f"2^{fmt.emin} * {steps + 1}/{steps}": "That is the second normal value: it keeps the hidden 1."
+            " Exponent field 0 has none.",
+            f"2^{exponent - 1}": f"That is half of it. Subnormals use the exponent 1 - bias = {fmt.emin},"
+            " not 0 - bias.",
+            f"2^-{fmt.mantissa_bits}": "That is eps, the gap above 1. The question is about the gap above 0.",
+            "0": "The smallest positive value lies above 0.",
+            "1": "1 is its code, read as a whole number. The question asks for its value.",
+        },
+        otherwise=f"Not that. The code is 0...01: a fraction of 2**-{fmt.mantissa_bits}, and no hidden 1.",
+        hints=(
+            "Exponent field 0 and the last fraction bit: there is no hidden 1, so the significand is that bit alone.",
+            f"The power is 2**(1 - {fmt.bias}), and the last of {fmt.mantissa_bits} fraction bits is worth"
+            f" 2**-{fmt.mantissa_bits}.",
+        ),
+    )
+
+
+SMALLEST = {
+    fmt.name: _smallest(fmt, fields)
+    for fmt, fields in (
+        (FLOAT16, "5 exponent bits, 10 fraction bits, bias 15"),
+        (BFLOAT16, "8, 7, 127"),
+        (FLOAT8_E4M3FN, "4, 3, 7"),
+        (FLOAT8_E5M2, "5, 2, 15"),
+    )
+}
+READ_AGAIN = "The code of 6 is 0 10001 1000000000: flip that bit in it, then read the code again."
+OPPOSITE = "The size is right, the sign is not: it has a bit of its own."
+FLIPS_OF_6 = {
+    15: Number(
+        "numbers/bits/flip-15-of-6",
+        text="6 with bit 15 flipped:",
+        answer="-6",
+        says="The sign bit mirrors the number.",
+        wrong={"6": "The size is right, the sign is not. It is 0 now, and becomes 1."},
+        otherwise=f"It is the sign. {READ_AGAIN}",
+        hints=("Bit 15 is the first of the sixteen, bit 0 the last.",),
+        tolerance=0.005,
+    ),
+    14: Number(
+        "numbers/bits/flip-14-of-6",
+        text="6 with bit 14 flipped, such as `6*2^-3`:",
+        answer="6*2^-16",
+        says="The exponent field falls from 17 to 1, and the number by a factor of 2**16.",
+        wrong={
+            "6*2^16": "It is worth a factor of 2**16, but it is 1 now: flipping it takes the factor away.",
+            "-6*2^-16": OPPOSITE,
+            "2^-14": "Nearly: the exponent is right. The fraction stays as it was, so the significand is still 1.5.",
+            "6*2^-15": "The exponent field falls by 16, from 17 to 1, not to 2.",
+        },
+        otherwise=f"It is the top exponent bit. {READ_AGAIN}",
+        hints=("The exponent field is 17, 10001 in binary. Without its first bit it is 1.",),
+        tolerance=0.005,
+    ),
+    10: Number(
+        "numbers/bits/flip-10-of-6",
+        text="6 with bit 10 flipped:",
+        answer="3",
+        says="The exponent field falls from 17 to 16: half of the number.",
+        wrong={
+            "12": "It is worth a factor of 2, but it is 1 now: flipping it takes the factor away.",
+            "-3": OPPOSITE,
+            "4": "Bit 10 lies left of the fraction, which has the bits 9 to 0. It is the last exponent bit.",
+        },
+        otherwise=f"It is the last exponent bit. {READ_AGAIN}",
+        hints=("The exponent field is 17, 10001 in binary, and bit 10 is its last bit.",),
+        tolerance=0.005,
+    ),
+    9: Number(
+        "numbers/bits/flip-9-of-6",
+        text="6 with bit 9 flipped:",
+        answer="4",
+        says="The first fraction bit is worth half of the binade from 4 to 8.",
+        wrong={
+            "9": "It is worth half of the binade 4 to 8, not of the number. It is 1 now: flipping it takes that away.",
+            "2": "2 is its worth, half of the binade 4 to 8. It is 1 now: flipping it takes that half away from 6.",
+            "8": "That adds its worth, half of the binade 4 to 8. It is 1 now: flipping it takes that half away.",
+            "3": "Half of 6 is what the last exponent bit would make of it. This is the first fraction bit.",
+            "-4": OPPOSITE,
+        },
+        otherwise=f"It is the first fraction bit. {READ_AGAIN}",
+        hints=(
+            "The fraction field is 1000000000, so the significand is 1 + 1/2. What is left of it without that bit?",
+        ),
+        tolerance=0.005,
+    ),
+}
+NEAREST_0_3 = Number(
+    "numbers/bits/code-0-3-e4m3",
+    text="The E4M3 code nearest to 0.3, such as `0x12` or `0 0010 010`:",
+    answer="0x2A",
+    says="0 0101 010 is 2**-2 * 1.25 = 0.3125, 4 % away from 0.3: no E4M3 value is nearer.",
+    wrong={
+        "0x29": "0x29 is 0.28125: the fraction was cut off at 0.001. 1.6 eighths are nearer to 2 than to 1.",
+        "0x2B": "0x2B is 0.34375, one step too far.",
+        "0xAA": "The magnitude is right, but the sign bit is 1.",
+        "0x52": "The fields are shifted by one bit: sign 0, then four exponent bits, then three fraction bits.",
+        "0x34": "0.3 = 1.2 * 2**-2, and -2 + 7 = 5 goes into four bits (0101), followed by three fraction bits.",
+        "0x6A": "That bias is 15. E4M3 has four exponent bits, and its bias is 7.",
+        "0x22": "The exponent is one too small: 0.3 = 1.2 * 2**-2, so the field holds -2 + 7 = 5.",
+        "0.3125": "That is its value. The question asks for its eight bits.",
+        "0.3": "That is the number itself. The question asks for the eight bits of the nearest code.",
+    },
+    otherwise="That is another code. Start from 0.3 = 1.2 * 2**-2.",
+    hints=(
+        "The largest power of two in 0.3 is 2**-2. Which exponent field means -2, with a bias of 7?",
+        "0.3 / 2**-2 = 1.2, and 0.2 is 1.6 eighths. Which whole number is nearest?",
+        "Sign 0, exponent field 0101, fraction field 010.",
+    ),
+)
+DECODE16 = Task("numbers/bits/decode16", "My `decode16` is right for all 65,536 codes.")

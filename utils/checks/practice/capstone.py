@@ -1,0 +1,51 @@
+"""Checks of `practice/capstone`."""
+
+from collections.abc import Mapping
+
+import torch
+
+from utils.checks.outcome import Outcome, as_number, choice_table, correct, exercise, not_yet, paper
+from utils.checks.practice.capstone_questions import BAR, LOGITS, PLAN, REPORTS, VERDICTS, VOCABULARY
+from utils.experiments.capstone import comparison
+from utils.experiments.capstone.plans import Plan, named, problem, refuse
+
+SHOWN = tuple(map(named, comparison.PLANS))  # the plans of the table
+PROMISE = 0.05  # how far the promised bytes may lie from the measured ones
+
+check_logits = paper(LOGITS)
+check_vocabulary = paper(VOCABULARY)
+check_verdicts = choice_table(VERDICTS, says="Those are the answers of refuse(plan, given).")
+check_reports = choice_table(REPORTS, says="More could be said of each. These are the gaps that decide.")
+
+
+@exercise(asks=PLAN)
+def check_plan(answer) -> Outcome:
+    """A dict: "plan", a Plan or its name, and "MB", promised of a step. It is trained, on the CPU, from seed 0."""
+    if not isinstance(answer, Mapping) or {"plan", "MB"} - answer.keys():
+        return not_yet('Give a dict with both: {"plan": Plan("bf16-true", 128, 8), "MB": 12.3}.')
+    plan = answer["plan"]
+    if isinstance(plan, str):
+        try:
+            plan = named(plan)
+        except ValueError as error:
+            return not_yet(f"{error}.")
+    if not isinstance(plan, Plan):
+        return not_yet(f"{answer['plan']!r} is no plan; write it like Plan('bf16-true', 128, 8).")
+    if plan in SHOWN:
+        return not_yet(f"{plan.name} stands in the table of the chapter. There are others that get there; find one.")
+    promised, given = as_number(answer["MB"]), problem("small", device=torch.device("cpu"))
+    if why := refuse(plan, given):
+        return not_yet(why)
+    took = comparison.peak(plan, given) / 1e6
+    if not abs(promised - took) <= PROMISE * took:
+        return not_yet(
+            f"You promised {promised:.1f} MB, and a step takes {took:.1f}. Count again before you change the plan: "
+            "which moment of the step is the highest?"
+        )
+    loss = comparison.measure_plan(plan, given).loss
+    if not loss <= BAR:
+        return not_yet(
+            f"The bytes are as promised, {took:.1f} MB, and the held-out loss is {loss:.3f}; the bar is {BAR}. "
+            "What would you do with more room, and which lever makes room without rounding anything?"
+        )
+    return correct(f"{plan.name}: {took:.1f} MB, as promised, and a held-out loss of {loss:.3f}.")

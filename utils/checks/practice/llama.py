@@ -1,0 +1,121 @@
+"""Checks of `practice/llama`."""
+
+import torch
+
+from utils.checks.outcome import (
+    NOT_ATTEMPTED,
+    Outcome,
+    correct,
+    exercise,
+    not_yet,
+    paper_table,
+    time_limit,
+)
+from utils.checks.practice.llama_questions import AT_MOST, LONG_TEXT, NOT_BYTES, WRITE
+
+TIME_LIMIT_S = 10.0
+VOCABULARY = 50
+
+check_at_most = paper_table(
+    AT_MOST, says="Bandwidth over bytes, times the texts. What a program reaches of it is another question."
+)
+check_not_bytes = paper_table(
+    NOT_BYTES,
+    says="With no bytes at all it would write 66.7 tokens a second. A program on this line needs a smaller a.",
+)
+check_long_text = paper_table(
+    LONG_TEXT, says="The weights are read once for all texts, the cache of each for itself. So servers count caches."
+)
+
+
+# --- A loop -----------------------------------------------------------------------------------------------------------
+
+
+class Oracle:
+    """A model that is a rule: the next token depends on all tokens before it, and on their order.
+
+    `read` counts the tokens that were handed over, `calls` how often, `caches` holds each cache that it was handed.
+    """
+
+    def __init__(self):
+        self.read, self.calls, self.caches = 0, 0, []
+
+    def __call__(self, ids: list[int], cache: list[int]) -> torch.Tensor:
+        """Read ids, append them to the cache, and return logits [len(ids), VOCABULARY]."""
+        self.read += len(ids)
+        self.calls += 1
+        if not any(cache is known for known in self.caches):
+            self.caches.append(cache)
+        logits = torch.zeros(len(ids), VOCABULARY)
+        for row, token in enumerate(ids):
+            cache.append(int(token))
+            logits[row, following(cache)] = 1.0
+        return logits
+
+
+def following(text: list[int]) -> int:
+    """Return the token after a text."""
+    return sum((place + 1) * token for place, token in enumerate(text)) % VOCABULARY
+
+
+def written(prompt: list[int], tokens: int) -> list[int]:
+    """Return what the oracle writes."""
+    text = list(prompt)
+    for _ in range(tokens):
+        text.append(following(text))
+    return text[len(prompt) :]
+
+
+@exercise(asks=WRITE)
+def check_write(answer) -> Outcome:
+    """A function (model, prompt, tokens) -> list of tokens that uses a cache."""
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_write(write): {answer!r}.")
+    in_one_call = True
+    with time_limit(TIME_LIMIT_S):
+        for prompt, tokens in (([3, 1, 4], 6), ([7], 4), ([2, 9, 9, 5, 1], 1)):
+            model, given = Oracle(), list(prompt)
+            said = answer(model, given, tokens)
+            if said is None or said is ...:
+                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the list of new tokens.")
+            if given != prompt:
+                return not_yet("The function changes the prompt. Make a new list.")
+            if fault := _fault(model, prompt, tokens, said):
+                return not_yet(fault)
+            in_one_call = in_one_call and model.calls <= tokens + 1
+    return correct(
+        "The same tokens as by reading everything again, and each of them is read once."
+        + ("" if in_one_call else " Read the prompt in one call, though: then its weights are read once for all of it.")
+    )
+
+
+def _fault(model: Oracle, prompt: list[int], tokens: int, said: object) -> str | None:
+    """Say what is wrong with what was written; None where nothing is."""
+    try:
+        found = [int(token) for token in said]
+    except (TypeError, ValueError):
+        return f"Return a list of tokens, whole numbers; yours is {type(said).__name__}."
+    right, once = written(prompt, tokens), len(prompt) + tokens - 1
+    if found == prompt + right:
+        return "The prompt is in the list. Return the new tokens alone."
+    if len(found) != tokens:
+        return f"{tokens} tokens were asked for; the list has {len(found)}."
+    most = max(map(len, model.caches), default=0)
+    if found != right:
+        if most > once + 1:
+            return (
+                f"After a prompt of {len(prompt)} and {tokens} new tokens the cache holds {most}: tokens are in it"
+                " twice. Hand the model only what is new."
+            )
+        if found[0] != right[0] and len(prompt) > 1:
+            return "The first token is another one. The logits have a row for each token read: the last row counts."
+        if len(model.caches) > 1:
+            return "Each call has a cache of its own, so the model forgets what it has read. Make one before the loop."
+        at = next(n for n, pair in enumerate(zip(found, right, strict=True)) if pair[0] != pair[1])
+        return f"Token {at} is {found[at]}, and should be {right[at]}. What has the model read when it chooses it?"
+    if model.read > once + 1:
+        return (
+            f"The tokens are right, and the model has read {model.read} of them; {once} are enough."
+            " Keep one cache, and hand the model only what is new."
+        )
+    return None

@@ -1,0 +1,146 @@
+"""Checks of `practice/refinement`."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from utils.checks.outcome import (
+    NOT_ATTEMPTED,
+    Outcome,
+    choice_table,
+    correct,
+    exercise,
+    not_yet,
+    paper_table,
+    time_limit,
+)
+from utils.checks.practice.refinement_questions import BUGS, CONVERGES, REFINED, STEPS
+from utils.emulation.narrow_lu import factorize
+from utils.emulation.refinement import matrix, product, residual_of
+from utils.formats import FLOAT16, FLOAT32
+from utils.rounding import quantize
+
+TIME_LIMIT_S = 10.0
+SIZE, CONDITION, STEPS_MADE = 40, 100.0, (3, 0, 1, 8)  # the first tells the foreseen mistakes apart
+
+check_steps = paper_table(
+    STEPS,
+    says="The first error is the factors' too: good ones begin better, and gain more in each step.",
+)
+check_converges = choice_table(
+    CONVERGES,
+    says="One product decides: the condition times the unit roundoff of the factors. The range has no part in it.",
+)
+check_bugs = choice_table(
+    BUGS,
+    says="The error tells three of them; the last one is told by a residual that is too good for the error.",
+)
+
+Solve = Callable[[np.ndarray], np.ndarray]
+
+
+@exercise(asks=REFINED)
+def check_refined(answer) -> Outcome:
+    """A function (solve, a, b, steps) -> x; `solve` gives what float16 factors of a say for a right-hand side."""
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_refined(refined): {answer!r}.")
+    a, exact = matrix(SIZE, CONDITION, seed=7), np.linspace(1, 2, SIZE)
+    b, calls = product(a, exact), []
+    factors = factorize(a, FLOAT16)
+
+    def solve(r) -> np.ndarray:
+        calls.append(np.array(r, float))
+        return factors.solve(np.asarray(r, np.float64))
+
+    with time_limit(TIME_LIMIT_S):
+        for steps in STEPS_MADE:
+            calls.clear()
+            said = answer(solve, a.copy(), b.copy(), steps)
+            if said is None or said is ...:
+                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return x.")
+            found = np.asarray(said, np.float64)
+            if found.shape != exact.shape:
+                return not_yet(f"x has the shape {found.shape}; there are {SIZE} unknowns.")
+            # BLAS adds in another order than `residual_of`, so the last digits are free.
+            if not _near(found, refined(factors.solve, a, b, steps)):
+                return not_yet(_fault(found, factors.solve, a, b, steps))
+            if len(calls) > steps + 1:
+                return not_yet(f"Right, with {len(calls)} solves for {steps} steps; {steps + 1} are enough.")
+    return correct("Nine solves with factors of three digits, and x is right to fourteen.")
+
+
+def _near(found: np.ndarray, right: np.ndarray) -> bool:
+    return bool(np.abs(found - right).max() <= 1e-12)
+
+
+def refined(
+    solve: Solve,
+    a: np.ndarray,
+    b: np.ndarray,
+    steps: int,
+    *,
+    residual: Callable[..., np.ndarray] = residual_of,
+    sign: float = 1.0,
+    added: bool = True,
+    kept: Callable[[np.ndarray], np.ndarray] = np.asarray,
+) -> np.ndarray:
+    """Refine; with a fault of choice."""
+    x = kept(solve(b))
+    for _ in range(steps):
+        correction = sign * solve(residual(a, x, b))
+        x = kept(x + correction) if added else correction
+    return x
+
+
+def _in_float32(a: np.ndarray, x: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return residual_of(a, x, b, fmt=FLOAT32)
+
+
+def _of_rounded(a: np.ndarray, x: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return residual_of(quantize(a, FLOAT16), x, b)
+
+
+def _fault(found: np.ndarray, solve: Solve, a: np.ndarray, b: np.ndarray, steps: int) -> str:
+    """Say what is wrong with an x."""
+    if not np.isfinite(found).all():
+        return f"After {steps} steps x is not finite."
+    foreseen = [
+        (refined(solve, a, b, steps, sign=-1.0), "The correction goes the wrong way: the residual is b - A x, added."),
+        (refined(solve, a, b, steps, added=False), "The correction has taken the place of x. Add it to x."),
+        (refined(solve, a, b, steps + 1), "One step too many: the first solve is no step."),
+        (refined(solve, a, b, steps, residual=_of_rounded), "The residual is that of the rounded matrix. Take a."),
+    ]
+    if steps:
+        foreseen[2:2] = [(refined(solve, a, b, steps - 1), "One step too few: `steps` corrections after the solve.")]
+        foreseen[:0] = [(solve(b), "This is the x of the first solve: nothing was added.")]
+    for value, hint in foreseen:
+        if _near(found, value):
+            return hint
+    # Not compared to the last digit: a product in float32 may be added in any order.
+    good, rough = refined(solve, a, b, steps), refined(solve, a, b, steps, residual=_in_float32)
+    off, expected = np.abs(found - good).max(), np.abs(rough - good).max()
+    if steps > 1 and expected / 30 <= off <= 30 * expected:
+        return "x is right to float32, and no further: compute b - A x in float64."
+    return f"After {steps} steps x is off by {off:.1e} from what the loop gives."
+
+
+# --- Four broken loops ------------------------------------------------------------------------------------------------
+
+
+def broken_loops(steps: int = 5) -> dict[str, list[tuple[float, float]]]:
+    """Return for each loop of `BUGS` the largest error of x and the largest residual that the loop sees, by step."""
+    a, exact = matrix(SIZE, CONDITION, seed=7), np.linspace(1, 2, SIZE)
+    b = product(a, exact)
+    factors = factorize(a, FLOAT16)
+    faults = {
+        "loop A": {"residual": _in_float32},
+        "loop B": {"added": False},
+        "loop C": {"residual": _of_rounded},
+        "loop D": {"kept": lambda x: quantize(x, FLOAT16)},
+    }
+    found = {}
+    for name, fault in faults.items():
+        seen = fault.get("residual", residual_of)
+        xs = [refined(factors.solve, a, b, count, **fault) for count in range(steps + 1)]
+        found[name] = [(float(np.abs(x - exact).max()), float(np.abs(seen(a, x, b)).max())) for x in xs]
+    return found

@@ -1,0 +1,512 @@
+"""Checks of `training/autocast`."""
+
+import contextlib
+import copy
+import itertools
+import re
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from utils.checks.outcome import (
+    NOT_ATTEMPTED,
+    Outcome,
+    Unreadable,
+    choice_table,
+    correct,
+    exercise,
+    judged,
+    not_yet,
+    time_limit,
+)
+from utils.checks.training.autocast_questions import (
+    CAST_TO,
+    COLLECT,
+    EVALUATE,
+    NO_SECOND_CAST,
+    WHAT_COMES_OUT,
+    WHERE_IT_ENDS,
+)
+from utils.diagnostics.dtype_probe import COMPUTE, DtypeProbe
+
+TIME_LIMIT_S = 10.0
+HALF, WIDE, DOUBLE = torch.bfloat16, torch.float32, torch.float64
+
+
+@contextlib.contextmanager
+def _outside_autocast() -> Iterator[None]:
+    """Begin outside any context, whatever was left open before, and leave all as it was found."""
+    enabled, dtype = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+    cache, depth, gradients = torch.is_autocast_cache_enabled(), _depth(), torch.is_grad_enabled()
+    try:
+        _set_autocast(False, HALF, True, 0)
+        torch.set_grad_enabled(True)
+        yield
+    finally:
+        _set_autocast(enabled, dtype, cache, depth)
+        torch.set_grad_enabled(gradients)
+
+
+def _set_autocast(enabled: bool, dtype: torch.dtype, cache: bool, depth: int) -> None:
+    torch.set_autocast_enabled("cpu", enabled)
+    torch.set_autocast_dtype("cpu", dtype)
+    torch.set_autocast_cache_enabled(cache)
+    while _depth() > depth:
+        torch.autocast_decrement_nesting()
+    while _depth() < depth:
+        torch.autocast_increment_nesting()
+    torch.clear_autocast_cache()
+
+
+def _depth() -> int:
+    """How many contexts are open."""
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
+
+
+def _context() -> torch.autocast:
+    return torch.autocast("cpu", dtype=HALF)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+# --- What comes out ---------------------------------------------------------------------------------------------------
+
+
+def _dtype_name(said) -> str:
+    name = str(said).strip().lower().removeprefix("torch.")
+    return {"bf16": "bfloat16", "fp32": "float32", "float": "float32"}.get(name, name)
+
+
+check_what_comes_out = choice_table(
+    WHAT_COMES_OUT,
+    says="Products are cast down, losses are cast up, sums take the wider, and the rest is whatever comes in. "
+    "On a CPU.",
+    read=_dtype_name,
+)
+
+
+# --- Where the context ends -------------------------------------------------------------------------------------------
+
+
+@exercise(asks=WHERE_IT_ENDS)
+def check_where_it_ends(answer) -> Outcome:
+    """The letters of the parts that belong inside `autocast`, for example "abcd"."""
+    said = "".join(map(str, answer)) if isinstance(answer, list | tuple | set | frozenset) else str(answer)
+    if not re.fullmatch(r"[\s,;()+&abcd]*[abcd][\s,;()+&abcd]*", said.lower().replace("and", "")):
+        return not_yet(f'{answer!r} is not a choice of the letters a, b, c and d; write it like "abcd".')
+    letters = "".join(letter for letter in "abcd" if letter in said.lower().replace("and", ""))
+    options = [option.text for option in WHERE_IT_ENDS.options]
+    if letters in options:
+        return judged(WHERE_IT_ENDS, options.index(letters))
+    if "a" not in letters:
+        return not_yet("Without (a) nothing is cast at all: the products are in the forward pass.")
+    return not_yet("What is there to cast, once the forward pass has chosen the dtypes? Look at each of the others.")
+
+
+# --- A rule of your own -----------------------------------------------------------------------------------------------
+
+HALF16 = torch.float16
+CASTS = (  # rule, dtypes, low, right answers, and what to think of another one
+    ("narrow", [WIDE, WIDE], HALF, ([HALF, HALF],), "A narrow operation gets its inputs in the low dtype."),
+    ("wide", [HALF, HALF], HALF, ([WIDE, WIDE],), "A wide operation gets its inputs in float32."),
+    ("follows", [WIDE, WIDE], HALF, ([WIDE, WIDE],), "Whatever comes in: such an operation is left alone."),
+    ("follows", [HALF], HALF, ([HALF],), "Whatever comes in: such an operation is left alone."),
+    ("follows", [HALF, WIDE], HALF, ([HALF, WIDE],), "Whatever comes in is not the widest: each input stays."),
+    ("promote", [HALF, WIDE], HALF, ([WIDE, WIDE],), "The widest of the inputs is float32, and all of them get it."),
+    ("promote", [WIDE, HALF, HALF], HALF, ([WIDE] * 3,), "The widest may stand first; the answer is a dtype for each."),
+    ("promote", [HALF, HALF], HALF, ([HALF, HALF],), "The widest of these is bfloat16: no cast."),
+    ("promote", [WIDE, WIDE], HALF, ([WIDE, WIDE],), "The low dtype is none of the inputs, so it does not count."),
+    ("narrow", [WIDE, HALF], HALF, ([HALF, HALF],), "What is in the low dtype already stays there."),
+    ("wide", [WIDE, HALF], HALF, ([WIDE, WIDE],), "What is float32 already stays so."),
+    ("narrow", [WIDE, WIDE], HALF16, ([HALF16] * 2,), "The low dtype is an argument: here it is float16."),
+    ("narrow", [HALF], HALF16, ([HALF16],), "The low dtype is float16 here, and the input is in another one."),
+    ("wide", [HALF16], HALF16, ([WIDE],), "The low dtype is float16 here. Wide is float32 all the same."),
+    ("narrow", [DOUBLE, WIDE], HALF, ([DOUBLE, HALF],), "Float64 is never cast down, and its neighbour is cast."),
+    ("wide", [DOUBLE, HALF], HALF, ([DOUBLE, WIDE],), "From float64 to float32 is down too."),
+    ("promote", [DOUBLE, DOUBLE], HALF, ([DOUBLE, DOUBLE],), "The widest of these is float64."),
+    ("promote", [DOUBLE, HALF], HALF, ([DOUBLE] * 2, [DOUBLE, HALF]), "Float64 is never cast down."),  # torch: the 2nd
+)
+
+
+@exercise(asks=CAST_TO)
+def check_cast_to(answer) -> Outcome:
+    """A function (rule, dtypes, low) to the list of dtypes in which an operation gets its inputs."""
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_cast_to(cast_to), not {answer!r}.")
+    with time_limit(TIME_LIMIT_S):
+        for count, (rule, dtypes, low, right, hint) in enumerate(CASTS):
+            given = list(dtypes)
+            got = answer(rule, given) if low == HALF else answer(rule, given, low)
+            if count == 0 and (got is None or got is ...):
+                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a list of dtypes.")
+            call = f"cast_to({rule!r}, {_shown(dtypes)}{'' if low == HALF else f', {_name(low)}'})"
+            if given != dtypes:
+                return not_yet(f"{call} changes the list that it is given. Make a new one.")
+            if isinstance(got, torch.dtype):
+                return not_yet(f"{call} gives {_name(got)}, one dtype. Return a list, one for each input.")
+            if not isinstance(got, list | tuple):
+                return not_yet(f"{call} gives {got!r}; it should be a list of {len(dtypes)} dtypes.")
+            if list(got) not in right:
+                return not_yet(f"{call} should be {_shown(right[0])}, yours is {_shown(got)}. {hint}")
+    return correct(f"Four rules, {len(CASTS)} calls. The rest of autocast is a list of names, and a cache.")
+
+
+def _shown(dtypes) -> str:
+    return "[" + ", ".join(_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype) for dtype in dtypes) + "]"
+
+
+# --- Find the bug: the evaluation -------------------------------------------------------------------------------------
+
+
+@exercise(asks=EVALUATE)
+def check_evaluate(answer) -> Outcome:
+    """A function (model, batch) to what the model says in evaluation mode, under autocast, without a graph.
+
+    Afterwards training goes on as before: the same mode, no context open, and copies of the new weights.
+    """
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_evaluate(evaluate), not {answer!r}.")
+    with time_limit(TIME_LIMIT_S), _outside_autocast(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Dropout(0.5), nn.Linear(64, 4)).train()
+        batch = torch.randn(32, 16)
+        twin = copy.deepcopy(model).eval()
+        with torch.no_grad(), _context():
+            want = twin(batch).float()
+        torch.clear_autocast_cache()
+        got = answer(model, batch)
+        if got is None or got is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return what the model says.")
+        if said := _result_fault(got, want) or _left_behind(model, twin):
+            return not_yet(said)
+        if (fault := _left_open(model, batch)) is not None:
+            return fault
+        if got.requires_grad:
+            return not_yet("The result drags a graph along: an evaluation needs no gradients. Keep `torch.no_grad()`.")
+    return correct(
+        "The context is left again, so the next one is the outermost, and its copies are made of the new weights. "
+        "A `with` leaves it even if the model raises an error."
+    )
+
+
+def _result_fault(got, want: torch.Tensor) -> str:
+    """Say how this is not the evaluation of the model, or give ""."""
+    if not isinstance(got, torch.Tensor) or got.shape != want.shape:
+        shape = list(got.shape) if isinstance(got, torch.Tensor) else type(got).__name__
+        return f"The function should give what the model gives, a tensor of shape {list(want.shape)}, not {shape}."
+    off = ((got.detach().float() - want).abs().max() / want.abs().max()).item()
+    if not off < 0.05:
+        return (
+            f"The result is off by {off:.0%}. Is the model in evaluation mode when it runs? In training mode dropout "
+            "sets half of its activations to 0."
+        )
+    if not torch.equal(got.detach().float(), got.detach().to(HALF).float()):
+        return "The model ran in float32: autocast was not on. Then it is another network than the one that trains."
+    return ""
+
+
+def _left_behind(model: nn.Module, twin: nn.Module) -> str:
+    """Say what the call has left changed, or give ""."""
+    if not torch.is_grad_enabled():
+        return "After the call gradients are switched off, for the training as well. Use `with torch.no_grad():`."
+    if not all(part.training for part in model.modules()):
+        return "After the call the model is in evaluation mode: the training would go on without its dropout."
+    for weight, before in zip(model.parameters(), twin.parameters(), strict=True):
+        if weight.dtype != before.dtype:
+            return f"After the call a weight is {_name(weight.dtype)}. Autocast makes copies; the weights stay float32."
+        if not torch.equal(weight, before):
+            return "The call changes the weights."
+        if weight.requires_grad != before.requires_grad:
+            return "After the call the weights ask for no gradient any more."
+    return ""
+
+
+def _left_open(model: nn.Module, batch: torch.Tensor) -> Outcome | None:
+    """Say what is seen of a context that is still open: old copies of the weights, or bfloat16 without a context."""
+    on, depth = torch.is_autocast_enabled("cpu"), _depth()
+    hint = (
+        f"After the call autocast is {'still on' if on else 'off'}, and the nesting is {depth}, not 0: a context was "
+    )
+    hint += "entered and never left. So the next one is not the outermost, and its end does not empty the cache of "
+    hint += "16-bit copies. Use `with`."
+    model.eval()
+    with torch.no_grad():
+        outside = model(batch)
+    largest = []
+    for _ in range(2):
+        with _context():
+            got = model(batch)
+        want = _under_new_context(model, batch)
+        largest += [value.abs().max().item() for value in (got, want)]
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.mul_(1.5)
+    model.train()
+    if not torch.equal(got, want):
+        return not_yet(
+            "After the call two forward passes were made under autocast, and between them all weights were multiplied "
+            f"by 1.5. The largest output was {largest[0]:.3f} before that, and {largest[2]:.3f} after it; with the new "
+            f"weights it would be {largest[3]:.3f}.",
+            hint=hint,
+        )
+    if outside.dtype != WIDE:
+        seen = f"After the call the model gives {_name(outside.dtype)} outside of any `with` as well."
+        return not_yet(seen, hint="The call leaves autocast switched on. Use `with`, which restores what was before.")
+    return None
+
+
+def _under_new_context(model: nn.Module, batch: torch.Tensor) -> torch.Tensor:
+    fresh = copy.deepcopy(model)  # other tensors: in no cache
+    with _context():
+        return fresh(batch)
+
+
+# --- No second cast ---------------------------------------------------------------------------------------------------
+
+NARROW, BROAD, ROWS = 64, 256, (5, 9)
+
+
+class _Given(nn.Module):
+    """The layer of the exercise."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(NARROW, BROAD), nn.Linear(BROAD, NARROW)
+        self.scale = nn.Parameter(torch.ones(BROAD))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(F.gelu(self.up(x) * self.scale))
+
+
+@exercise(asks=NO_SECOND_CAST)
+def check_no_second_cast(answer) -> Outcome:
+    """A class of layers with the parameters of `Layer`, its result within 2 %, that casts no activation but its input.
+
+    It is looked at under autocast with `DtypeProbe`, which sees the casts that autocast makes; an operation on inputs
+    of two dtypes casts too, inside, and counts.
+    """
+    if not callable(answer) or isinstance(answer, nn.Module):
+        return not_yet(f"The check needs the class itself, as in check_no_second_cast(Layer), not {answer!r}.")
+    with time_limit(TIME_LIMIT_S), _outside_autocast(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        given, layer = _Given(), answer()
+        if not isinstance(layer, nn.Module):
+            return not_yet(f"Layer() gives {layer!r}; it should be a torch.nn.Module.")
+        with torch.no_grad():
+            given.scale.copy_(torch.exp2(torch.randn(BROAD)))
+        if said := _other_parameters(layer, given):
+            return not_yet(said)
+        layer.load_state_dict(given.state_dict())
+        if (fault := _cast_fault(layer)) is not None:
+            return fault
+        for said in (_other_result(layer, given), _other_gradient(layer, given)):
+            if said:
+                return not_yet(said)
+    return correct("One activation is cast, the input. `scale` is cast as a parameter, 256 numbers and not a batch.")
+
+
+def _other_parameters(layer: nn.Module, given: nn.Module) -> str:
+    mine, wanted = dict(layer.named_parameters()), dict(given.named_parameters())
+    if mine.keys() != wanted.keys() or layer.state_dict().keys() != given.state_dict().keys():
+        return f"The layer should keep its parameters: {', '.join(wanted)}. Yours has {', '.join(mine) or 'none'}."
+    for name, weight in wanted.items():
+        if mine[name].shape != weight.shape:
+            return f"{name} should keep its shape, {list(weight.shape)}."
+        if mine[name].dtype != weight.dtype:
+            return (
+                f"{name} itself is {_name(mine[name].dtype)} now, and small updates of it would be rounded away. Keep "
+                "it in float32, and cast a copy of it in `forward`."
+            )
+    return ""
+
+
+def _cast_fault(layer: nn.Module) -> Outcome | None:
+    """Say that an activation is cast more often than it has to be, and where in the hint, or give None."""
+    seen = []
+    for rows in ROWS:
+        x = torch.randn(rows, NARROW)
+        with DtypeProbe(layer) as probe, _context():
+            layer(x)
+        seen.append(probe)
+    steps = [step for step in probe.steps if step.kind == COMPUTE]
+    mixed = [step for step in steps if len(set(step.inputs)) > 1]
+    products = [step.dtype for step in steps if step.op in ("addmm", "mm", "bmm", "linear", "matmul")]
+    if not mixed and (_name(HALF) not in products or _name(WIDE) in products):
+        return not_yet(
+            "The products run in float32 now. Nothing is cast, and nothing is gained: leave them to autocast."
+        )
+    # Casts of activations grow with the rows of the batch; those of weights, or of what is made of them, do not.
+    low, high = (sum(step.bytes for step in probe.casts()) for probe in seen)
+    a_row = (high - low) // (ROWS[1] - ROWS[0])
+    said = (
+        f"For each row of the input the casts write {a_row} bytes. The cast of the input alone writes "
+        f"{2 * NARROW}: {NARROW} numbers of two bytes."
+    )
+    if mixed:
+        op, dtypes = mixed[0].op.strip("_"), " and ".join(dict.fromkeys(mixed[0].inputs))
+        inside = "" if a_row > 2 * NARROW else " But one operation gets inputs of two dtypes, and casts inside."
+        hint = f"The operation `{op}` gets {dtypes}, and so works in the wider of them. Who makes them one dtype, and "
+        return not_yet(said + inside, hint=hint + "which of the two is the cheaper one to cast?")
+    if a_row > 2 * NARROW:
+        return not_yet(said, hint="Another activation, or the same one again, is cast in `forward`.")
+    return None
+
+
+def _other_result(layer: nn.Module, given: nn.Module) -> str:
+    x = torch.randn(32, NARROW)
+    with torch.no_grad():
+        want = given(x)
+        for where, context in (("Under autocast", _context()), ("Without autocast", contextlib.nullcontext())):
+            try:
+                with context:
+                    got = layer(x)
+            except RuntimeError as error:
+                return f"{where} the layer stops with: {error}. Ask `h` for its dtype, do not name one: `.to(h.dtype)`."
+            if not isinstance(got, torch.Tensor) or got.shape != want.shape:
+                return f"{where} the layer should give a tensor of shape {list(want.shape)}."
+            off = ((got.float() - want).abs().max() / want.abs().max()).item()
+            if not off <= 0.02:
+                return (
+                    f"{where} the result is off by {off:.1%} of the largest. Is `scale` still there, at its place? It "
+                    "is all ones only at the beginning."
+                )
+    return ""
+
+
+def _other_gradient(layer: nn.Module, given: nn.Module) -> str:
+    x = torch.randn(32, NARROW)
+    for module in (layer, given):
+        with _context():
+            out = module(x)
+        out.float().square().sum().backward()
+    for (name, weight), wanted in zip(layer.named_parameters(), given.parameters(), strict=True):
+        if weight.grad is None:
+            return f"{name} gets no gradient any more: a cast has a derivative, `.data` and `.detach()` have none."
+        off = ((weight.grad - wanted.grad).abs().max() / wanted.grad.abs().max()).item()
+        if not off <= 0.1:
+            return f"The gradient of {name} is off by {off:.0%} of the largest."
+    return ""
+
+
+# --- Sum the messages -------------------------------------------------------------------------------------------------
+
+COLLECT_WAYS = ("index_add", "scatter_add", "index_put", "scatter_reduce", "index_reduce")
+
+
+@exercise(asks=COLLECT)
+def check_collect(answer) -> Outcome:
+    """A function (messages [N, D], index [N], places) to the sums [places, D], in the dtype of the messages.
+
+    With bfloat16 and float32 messages, under autocast and without; the sum is made in float32 or wider.
+    """
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_collect(collect), not {answer!r}.")
+    with time_limit(TIME_LIMIT_S), _outside_autocast():
+        first = answer(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1, 1]), 3)
+        if first is None or first is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the sums.")
+        with _Collecting() as seen:
+            for dtype, under in itertools.product((WIDE, HALF), (False, True)):
+                for messages, index, places, hint in _collect_cases():
+                    given = (messages.to(dtype), index, places)
+                    if said := _collect_fault(answer, *given, under=under, hint=hint):
+                        where = f"{_name(dtype)} messages, {'under' if under else 'without'} autocast"
+                        return not_yet(f"With {where}: {said}")
+        if seen.said:
+            return not_yet(seen.said)
+    return correct("Collected in float32 and rounded once, whatever comes in and whatever context is open.")
+
+
+def _collect_cases() -> Iterator[tuple[torch.Tensor, torch.Tensor, int, str]]:
+    """Messages, index, number of places, and what to think of where a sum is wrong."""
+    draw = torch.Generator().manual_seed(0)
+    several = torch.tensor([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0], [8.0, 80.0]])
+    yield several, torch.tensor([0, 1, 0, 2]), 3, "Two messages go to place 0; the sum has both of them."
+    yield several, torch.tensor([3, 3, 1, 3]), 5, "A place without a message has the sum 0."
+    yield (
+        torch.randn(6, 3, generator=draw),
+        torch.tensor([2, 0, 1, 5, 4, 3]),
+        6,
+        "A single message arrives as it is; a product with a matrix of ones and zeros is rounded under autocast.",
+    )
+    yield (
+        torch.full((4096, 2), 0.3),
+        torch.zeros(4096, dtype=torch.long),
+        2,
+        "A bfloat16 sum of this kind stops at 128: collect in float32, and cast the sum.",
+    )
+    yield (
+        torch.tensor([[256.0], *[[1.0]] * 8, [-256.0]]),
+        torch.zeros(10, dtype=torch.long),
+        1,
+        "256 + 1 is 256 in bfloat16: collect in float32, and cast the sum.",
+    )
+    yield (
+        torch.randn(500, 4, generator=draw),
+        torch.randint(40, (500,), generator=draw),
+        40,
+        "Compare with a loop over the messages that adds in float64.",
+    )
+
+
+def _collect_fault(
+    answer: Callable, messages: torch.Tensor, index: torch.Tensor, places: int, *, under: bool, hint: str
+) -> str:
+    """Say how the sums are wrong, or give ""."""
+    wide, before = messages.double(), (messages.clone(), index.clone())
+    want = torch.zeros(places, messages.shape[1], dtype=DOUBLE)
+    size = torch.zeros_like(want)
+    for message, place in zip(wide, index.tolist(), strict=True):
+        want[place] += message
+        size[place] += message.abs()
+    try:
+        with _context() if under else contextlib.nullcontext():
+            got = answer(messages, index, places)
+    except RuntimeError as error:
+        if "same scalar type" in str(error) or "dtype" in str(error):
+            raise Unreadable(
+                f"torch refuses: {error}. The place and the messages are to have one dtype: `messages.float()`."
+            ) from None
+        raise
+    if not (torch.equal(messages, before[0]) and torch.equal(index, before[1])):
+        return "the function changes its input."
+    if not isinstance(got, torch.Tensor):
+        return f"the function gives {type(got).__name__}; it should give a tensor."
+    if got.shape != want.shape:
+        return f"the result has shape {list(got.shape)}, but should have {list(want.shape)}, a row for each place."
+    if got.dtype != messages.dtype:
+        return f"the result is {_name(got.dtype)}; it should have the dtype of the messages. Cast the sum at the end."
+    # bfloat16: half a gap; and what float32 additions may lose, one after the other
+    slack = 2e-5 * size + (2.0**-8 * want.abs() if messages.dtype == HALF else 0)
+    wrong = ~((got.double() - want).abs() <= slack)
+    if wrong.any():
+        row, column = wrong.nonzero()[0].tolist()
+        said = f"the sum at place {row}, column {column}, is {float(got[row, column]):.6g}, but should be "
+        said += f"{float(want[row, column]):.6g}."
+        if column and not wrong[:, 0].any() and not got[:, 1:].any():
+            return said + " Column 0 is right: `scatter_add` takes its index entry by entry, so expand it to [N, D]."
+        return f"{said} {hint}"
+    return ""
+
+
+class _Collecting(TorchFunctionMode):
+    """Notes, in `said`, an operation that collects 16-bit messages as they are."""
+
+    said = ""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        name = getattr(func, "__name__", "").strip("_")
+        values = [*args, *(kwargs or {}).values()]
+        narrow = any(isinstance(value, torch.Tensor) and value.dtype == HALF for value in values)
+        if not self.said and narrow and name in COLLECT_WAYS:
+            self.said = (
+                f"The sums are right, by luck: `{name}` gets bfloat16 messages. This version adds rows in float32 "
+                "inside; nothing promises that, and in one dimension such a sum stops at 128. Collect in float32."
+            )
+        return func(*args, **(kwargs or {}))

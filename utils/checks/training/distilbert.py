@@ -1,0 +1,182 @@
+"""Checks of `training/distilbert`."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from utils.checks.outcome import (
+    NOT_ATTEMPTED,
+    Outcome,
+    correct,
+    exercise,
+    judged,
+    not_yet,
+    paper,
+    time_limit,
+)
+from utils.checks.training.distilbert_questions import (
+    PAIRED_INTERVAL,
+    RESCUE,
+    STANDARD_ERROR,
+    WRONG_BAR,
+    Z_OF_DIFFERENCE,
+)
+from utils.measure import mean_interval
+
+check_standard_error = paper(STANDARD_ERROR)
+check_z_of_difference = paper(Z_OF_DIFFERENCE)
+
+
+@exercise(asks=WRONG_BAR)
+def check_wrong_bar(answer) -> Outcome:
+    """Which bar of the published memory chart cannot be right: a recipe's name."""
+    text = str(answer).strip().lower()
+    text = "float32" if text in ("32-true", "fp32") else text
+    bars = [option.text.lower() for option in WRONG_BAR.options]
+    if text not in bars:
+        return not_yet(f"{answer!r} is not a bar of the chart; name one of its five.")
+    return judged(WRONG_BAR, bars.index(text))
+
+
+@exercise(asks=PAIRED_INTERVAL)
+def check_paired_interval(answer) -> Outcome:
+    """A function (a, b) -> (mean, half-width of the 95 % Student interval) of the differences a - b, seed by seed."""
+    if not callable(answer):
+        return not_yet("The check needs the function itself, as in check_paired_interval(paired_interval).")
+    rng = np.random.default_rng(0)
+    with time_limit(5.0):
+        if (said := answer([1.0, 2.0], [0.0, 0.0])) is None or said is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the mean and the half-width.")
+        for n in (2, 3, 5, 8):
+            luck = rng.normal(92, 1.0, n)  # what both runs of a seed share
+            a, b = luck + rng.normal(0.1, 0.1, n), luck + rng.normal(0, 0.1, n)
+            mean, half = (float(part) for part in answer(a.tolist(), b.tolist()))
+            wanted_mean, wanted_half = mean_interval(a - b)
+            if math.isclose(mean, -wanted_mean, rel_tol=1e-6):
+                return not_yet("The sign is turned round: the difference is a - b.")
+            if not math.isclose(mean, wanted_mean, rel_tol=1e-6):
+                return not_yet(f"For {n} seeds the mean should be {wanted_mean:.4f}, yours is {mean:.4f}.")
+            if math.isclose(half, wanted_half, rel_tol=1e-3):
+                continue
+            unpaired = math.hypot(mean_interval(a)[1], mean_interval(b)[1])
+            if math.isclose(half, unpaired, rel_tol=1e-3):
+                return not_yet("That is the unpaired interval. Subtract seed by seed first: the shared luck drops out.")
+            if math.isclose(half, wanted_half * math.sqrt((n - 1) / n), rel_tol=1e-3):
+                return not_yet("The spread divides by n; from a sample it divides by n - 1 (ddof=1).")
+            if math.isclose(half, 1.96 * np.std(a - b, ddof=1) / math.sqrt(n), rel_tol=1e-2):
+                return not_yet(
+                    f"1.96 is for many runs. With {n} seeds take Student's t for {n - 1} degrees of freedom."
+                )
+            return not_yet(f"For {n} seeds the half-width should be {wanted_half:.4f}, yours is {half:.4f}.")
+    return correct("Pairing removes what the two runs of a seed share, as far as they share anything.")
+
+
+# --- The rescue -------------------------------------------------------------------------------------------------------
+
+HALF, RATE = torch.float16, 2.0**-10  # a learning rate that float16 holds exactly
+GRADIENTS = (0.0, 1e-6, 1e-4, 1e-3, 1e-2, 1.0)
+STEPS = 60
+
+
+@exercise(asks=RESCUE)
+def check_rescue(answer) -> Outcome:
+    """A class (weights, lr, eps) with a step() that is Adam on float16 weights: first steps, a path, a small network.
+
+    Adam's first step is as long as the learning rate, whatever the gradient; a gradient of 0 moves nothing.
+    """
+    if not callable(answer):
+        return not_yet("The check needs the class itself, as in check_rescue(HalfAdam).")
+    with time_limit(20.0):
+        moved, fault = _first_step(answer)
+        if not fault:
+            fault = _first_step_fault(moved) or _path_fault(answer)
+        if fault:
+            return not_yet(*fault)
+        before, after = _trained(answer)
+    if not after < 0.5 * before:
+        return not_yet(f"No NaN, but a small network does not learn: its loss goes from {before:.2f} to {after:.2f}.")
+    return correct(
+        f"Float16 weights and gradients, and in {STEPS} steps a small network's loss falls from {before:.2f} to"
+        f" {after:.2f}. What had failed were Adam's moments and its eps."
+    )
+
+
+def _first_step(make: Callable) -> tuple[list[float], tuple[str, str] | None]:
+    """Take one step for each of GRADIENTS from 0; give the steps in learning rates, and a fault of the dtypes."""
+    weight = nn.Parameter(torch.zeros(len(GRADIENTS), dtype=HALF))
+    optimizer = make([weight], lr=RATE)
+    if weight.dtype == HALF:
+        weight.grad = torch.tensor(GRADIENTS, dtype=HALF)
+        optimizer.step()
+    if weight.dtype != HALF:
+        said = f"The weights are {weight.dtype} now. That works, and takes twice the bytes: keep them in float16."
+        return [], (said, "What is narrow in Adam beside the weights?")
+    return (-weight.detach().float() / RATE).tolist(), None
+
+
+def _first_step_fault(moved: list[float]) -> tuple[str, str] | None:
+    by_gradient = dict(zip(GRADIENTS, moved, strict=True))
+    zero, small = by_gradient[0.0], by_gradient[1e-6]
+    if math.isnan(zero):
+        return (
+            "After one step a weight whose gradient was 0 is NaN.",
+            "Its m and v are 0, and 1e-8 in float16 is 0 too: 0/0. Which tensors would have to be wider?",
+        )
+    if math.isinf(small) or abs(small) > 100:
+        return (
+            f"A gradient of 1e-6 moves its weight by {abs(small):.3g} learning rates; Adam's first step is one.",
+            "The root of v is 0 there. In which dtype is g squared?",
+        )
+    if all(value == 0 for value in moved):
+        return "The weights have not moved.", "Write into them in place: `w -= ...` or `w.copy_(...)`."
+    if any(value < 0 for value in moved):
+        return "A weight moves uphill: a positive gradient has made it larger.", "The step is subtracted."
+    wrong = {g: value for g, value in by_gradient.items() if abs(value - (g != 0)) > 0.05}
+    if wrong:
+        steps = ", ".join(f"{value:.3g} for {g:g}" for g, value in wrong.items())
+        return (
+            f"No NaN. But Adam's first step is one learning rate long, whatever the gradient, and here it is {steps}.",
+            "A large eps is no longer small beside the root of v, which is still 0 for most gradients. And a NaN that"
+            " is replaced by 0 is an update that is lost. Keep eps, and store m and v in a wider dtype.",
+        )
+    return None
+
+
+def _path_fault(make: Callable) -> tuple[str, str] | None:
+    """Hold 30 steps with small gradients against torch's Adam in float32."""
+    draw = torch.Generator().manual_seed(0)
+    gradients = (1e-4 * torch.randn(30, 200, generator=draw)).to(HALF)
+    ours, wide = (nn.Parameter(torch.zeros(200, dtype=dtype)) for dtype in (HALF, torch.float32))
+    optimizers = make([ours], lr=RATE), torch.optim.Adam([wide], lr=RATE, foreach=False)
+    for gradient in gradients:
+        ours.grad, wide.grad = gradient.clone(), gradient.float()
+        for optimizer in optimizers:
+            optimizer.step()
+    off = (ours.detach().float() - wide.detach()).abs().max().item() / RATE
+    if off < 0.2:
+        return None
+    return (
+        f"The first step is right. After 30 steps a weight is {off:.2g} learning rates away from Adam in float32.",
+        "Keep m and v from step to step, in float32, and divide by 1 - 0.9**t and 1 - 0.999**t.",
+    )
+
+
+def _trained(make: Callable) -> tuple[float, float]:
+    """Train a small float16 network; return its first and its last loss."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 2)).to(HALF)
+        x = torch.randn(64, 8)
+    labels = (x[:, 0] * x[:, 1] > 0).long()
+    optimizer, losses = make(model.parameters(), lr=8 * RATE), []
+    for _ in range(STEPS):
+        model.zero_grad()
+        loss = F.cross_entropy(model(x.to(HALF)).float(), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses[0], losses[-1]

@@ -1,0 +1,500 @@
+"""Checks of `training/loss_scaling`."""
+
+import math
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+
+from utils.checks.outcome import (
+    NOT_ATTEMPTED,
+    Outcome,
+    Unreadable,
+    as_number,
+    correct,
+    exercise,
+    not_yet,
+    paper_table,
+    time_limit,
+)
+from utils.checks.training.loss_scaling_questions import (
+    CLIPPED_STEP,
+    LOST_SHARE,
+    MEAN_OVER_A_PAGE,
+    NEXT_STATE,
+    READ_A_TRACE,
+    SCHEDULED_STEP,
+)
+from utils.emulation.exponent_histogram import histogram
+from utils.formats import BFLOAT16, FLOAT16
+from utils.loss_scaling import next_scale
+
+TIME_LIMIT_S = 10.0
+INF = math.inf
+
+check_mean_over_a_page = paper_table(
+    MEAN_OVER_A_PAGE,
+    says="6.1e-10 is 49 times below the edge, 64 lifts it over. 65536 does so with ten powers of two to spare.",
+)
+
+
+check_read_a_trace = paper_table(
+    READ_A_TRACE,
+    says="Three halvings in three steps; 2,000 good steps, 4 to 2,003, for the growth; and a skip right behind it. A "
+    "log of the scale hides a skip behind a growth. Count the skips themselves.",
+)
+
+
+# --- A dynamic scaler -------------------------------------------------------------------------------------------------
+
+INTERVAL = 2000
+STATE_CASES = (  # state, finite, hints for foreseen results, and the one for all others
+    (
+        (65536.0, 0),
+        True,
+        {(131072.0, 0): "One good step is no reason to grow: it takes 2,000 in a row."},
+        "A good step adds 1 to the count, and the scale stays.",
+    ),
+    (
+        (65536.0, 5),
+        False,
+        {
+            (32768.0, 5): "The count is of good steps in a row: a skipped one sets it to 0.",
+            (32768.0, 6): "The count is of good steps in a row: a skipped one sets it to 0.",
+            (65536.0, 0): "After a step that was not finite the scale is halved.",
+            (65536.0, 6): "`finite` is False here: the step is skipped, the scale halved, the count set to 0.",
+            (32768.0, 1): "A skipped step is not a good one: the count is 0 after it.",
+            (131072.0, 0): "That grows where it should back off.",
+        },
+        "A step that was not finite halves the scale and sets the count to 0.",
+    ),
+    (
+        (65536.0, INTERVAL - 1),
+        True,
+        {
+            (65536.0, INTERVAL): "This is the 2,000th good step in a row, so the scale grows now, and not one later.",
+            (131072.0, INTERVAL): "After a growth the count starts again at 0. Else it never reaches 2,000 again.",
+            (131072.0, 1): "After a growth the count starts again at 0: this step belongs to the old 2,000.",
+            (131072.0, INTERVAL - 1): "After a growth the count starts again at 0.",
+        },
+        "1,999 good steps and this one are 2,000: the scale doubles, and the count starts again at 0.",
+    ),
+    (
+        (65536.0, INTERVAL - 2),
+        True,
+        {(131072.0, 0): "1,998 and this one are 1,999. The scale grows after the 2,000th, and not before it."},
+        "1,998 and this one are 1,999: not yet 2,000.",
+    ),
+    (
+        (65536.0, INTERVAL - 1),
+        False,
+        {(131072.0, 0): "Look at `finite` before the count: this step is skipped."},
+        "The 2,000th step is skipped, so nothing grows: half the scale, and the count at 0.",
+    ),
+    (
+        (2.0**126, INTERVAL - 1),
+        True,
+        {(2.0**126, 0): "2^127 is still a float32: the largest is nearly 2^128."},
+        "2^127 is still a float32.",
+    ),
+    (
+        (2.0**127, INTERVAL - 1),
+        True,
+        {
+            (2.0**128, 0): "2^128 is no float32: they end at 3.4e38. A Python float goes further, so test it yourself.",
+            (INF, 0): "A scale of inf would make every gradient infinite. torch keeps the old scale.",
+            (2.0**127, INTERVAL): "The scale stays, and the count starts again all the same.",
+            (2.0**127, INTERVAL - 1): "The scale stays, and the count starts again all the same.",
+        },
+        "2^128 is no float32, so the scale stays; the count starts again at 0.",
+    ),
+    ((2.0**127, INTERVAL - 1), False, {}, "A skipped step halves the scale, whatever the scale is."),
+    ((1.5 * 2.0**127, INTERVAL - 1), True, {}, "Twice that is no float32: they end at 3.4e38."),
+    ((1.0, 7), False, {(1.0, 0): "torch has no lower limit of 1: the scale goes on falling."}, "Half of 1 is 0.5."),
+)
+
+
+@exercise(asks=NEXT_STATE)
+def check_next_state(answer) -> Outcome:
+    """A function (scale, good, finite) to the next (scale, good), with the decisions of `torch.amp.GradScaler`."""
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_next_state(next_state), not {answer!r}.")
+    with time_limit(TIME_LIMIT_S):
+        if (said := answer(65536.0, 0, True)) is None or said is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the new scale and the new number.")
+        for (scale, good), finite, known, hint in STATE_CASES:
+            got, want = _state(answer(scale, good, finite)), next_scale(scale, good, not finite)
+            if got != want:
+                return not_yet(
+                    f"next_state({_scale(scale)}, {good}, {finite}) is ({_scale(want[0])}, {want[1]}), yours is "
+                    f"({_scale(got[0])}, {got[1]:g}). {known.get(got, hint)}"
+                )
+        steps = 0
+        for first, schedule in schedules():
+            got = want = (first, 0)
+            for step, finite in enumerate(schedule, 1):
+                got, want = _state(answer(*got, finite)), next_scale(*want, not finite)
+                if got != want:
+                    return not_yet(
+                        f"Step by step on {len(schedule):,} steps, your scaler leaves torch's at step {step:,}: "
+                        f"({_scale(want[0])}, {want[1]}) is right, yours is ({_scale(got[0])}, {got[1]:g})."
+                    )
+            steps += len(schedule)
+    return correct(f"The decisions of torch.amp.GradScaler, in {steps:,} steps of {len(schedules())} trainings.")
+
+
+def schedules() -> list[tuple[float, list[bool]]]:
+    """First scales, and for each step whether it is finite: mixed ones, a skip at each edge, and growth to the end."""
+    draw = np.random.default_rng(0)
+    mixed = [(65536.0, (draw.random(12_000) > share).tolist()) for share in (1e-4, 5e-4, 3e-3)]
+    edges = [True] * (INTERVAL - 1) + [False] + [True] * INTERVAL + [False] * 20
+    return [*mixed, (65536.0, edges), (2.0**126, [True] * (2 * INTERVAL + 1) + [False])]
+
+
+def _state(said) -> tuple[float, float]:
+    """Read what a learner's function gives. Raises Unreadable unless it is a scale and a count."""
+    if not isinstance(said, tuple | list) or len(said) != 2:
+        raise Unreadable(f"The function gives {said!r}; return two values: `return scale, good`.")
+    return as_number(said[0]), as_number(said[1])
+
+
+def _scale(scale: float) -> str:
+    significand, exponent = math.frexp(scale)
+    return f"2**{exponent - 1}" if significand == 0.5 and abs(exponent) > 20 else f"{scale:.7g}"
+
+
+# --- Find the bug: the clip -------------------------------------------------------------------------------------------
+
+SCALE = 65536.0
+
+
+class _Toy(nn.Module):
+    """Three weights in two parameters, all 0 at first; `loss(g)` has the gradient g."""
+
+    def __init__(self):
+        super().__init__()
+        self.matrix, self.bias = nn.Parameter(torch.zeros(1, 2)), nn.Parameter(torch.zeros(1))
+
+    def loss(self, gradient: list[float]) -> torch.Tensor:
+        return (torch.cat([self.matrix.flatten(), self.bias]) * torch.tensor(gradient)).sum()
+
+    def weights(self) -> torch.Tensor:
+        return torch.cat([self.matrix.detach().flatten(), self.bias.detach()])
+
+
+class _Scaler(torch.amp.GradScaler):
+    """A GradScaler that notes which of its methods a learner has called."""
+
+    def __init__(self, growth_interval: int = 2000):
+        super().__init__("cpu", init_scale=SCALE, growth_interval=growth_interval)
+        self.called = []
+
+    def scale(self, outputs):
+        self.called.append("scale")
+        return super().scale(outputs)
+
+    def unscale_(self, optimizer):
+        self.called.append("unscale_")
+        return super().unscale_(optimizer)
+
+    def step(self, optimizer, *args, **kwargs):
+        self.called.append("step")
+        before = len(self.called)
+        try:
+            return super().step(optimizer, *args, **kwargs)
+        finally:
+            del self.called[before:]  # step calls unscale_ by itself
+
+    def update(self, new_scale=None):
+        self.called.append("update")
+        return super().update(new_scale)
+
+
+BELOW, ABOVE, OVERFLOW = [0.3, 0.0, 0.4], [3.0, 0.0, -4.0], [1e36, 1.0, 0.0]  # norms 0.5 and 5; 1e36 * 65536 is inf
+
+
+@exercise(asks=CLIPPED_STEP)
+def check_clipped_step(answer) -> Outcome:
+    """A function (model, loss, optimizer, scaler) that takes one step with the gradient clipped to the norm 1.
+
+    It is run with a real GradScaler that starts at 65536, on gradients below and above the limit and on an overflow.
+    """
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_clipped_step(clipped_step), not {answer!r}.")
+    model, scaler = _Toy(), _Scaler()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    optimizer.zero_grad()  # the first call imports much, and is not the learner's time
+    with time_limit(TIME_LIMIT_S), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number, gradient in enumerate((BELOW, ABOVE, OVERFLOW, BELOW, ABOVE), 1):
+            before, seen = model.weights(), len(scaler.called)
+            try:
+                answer(model, model.loss(gradient), optimizer, scaler)
+            except (RuntimeError, AssertionError) as error:
+                return _misuse(error, number, scaler.called[seen:])
+            moved = before - model.weights()
+            if number == 1 and not scaler.called and not moved.any():
+                return Outcome(NOT_ATTEMPTED, "The function does nothing yet: no weight has moved.")
+            if (fault := _clip_fault(moved, gradient, number)) is not None:
+                return fault
+            if "scale" not in scaler.called:
+                return not_yet(
+                    f"Step {number} moves the weights as it should, here in float32. In float16 it would lose the "
+                    "small gradients.",
+                    "The loss has to go through scaler.scale(loss).",
+                )
+            scale = SCALE if number < 3 else SCALE / 2
+            if scaler.get_scale() != scale:
+                return not_yet(
+                    f"After step {number} the scale should be {scale:g}, it is {scaler.get_scale():g}.",
+                    "Call scaler.update() once, at the end of each step: it is what halves the scale after an "
+                    "overflow.",
+                )
+    return correct("A norm of 0.5 is left alone, a norm of 5 is cut to 1, an overflow is skipped, at every scale.")
+
+
+def _misuse(error: Exception, number: int, called: list[str]) -> Outcome:
+    """Say what the scaler refused, in which step, and as a hint why."""
+    said = str(error)
+    again = "already been called" in said or "after step" in said
+    if "after step" in said and "step" in called:
+        why = "unscale_ comes too late: the optimizer has already stepped. Clip between unscale_ and step."
+    elif again and called.count("unscale_") > 1:
+        why = "unscale_ divides once, so it is called once in each step."
+    elif again and number > 1:
+        why = "The scaler still believes in the step before: scaler.update() at the end of each step is missing."
+    elif "_scale is None" in said or "scale" not in called:
+        why = "The loss has to go through scaler.scale(loss) before backward()."
+    elif "prior to update" in said:
+        why = "update() goes by what unscale_ and step have seen: let the scaler take the scale out and step."
+    elif "No inf checks" in said:
+        why = "No gradients were there to be looked at. zero_grad belongs before backward, or behind the whole step."
+    else:
+        why = "Print which methods of the scaler are called, and in which order."
+    return not_yet(f"Step {number} stops with {type(error).__name__}: {said}", why)
+
+
+def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outcome | None:
+    """Say how the weights should not have moved (with a learning rate of 1, by the clipped gradient), or give None."""
+    g = torch.tensor(gradient)
+    if gradient is OVERFLOW:
+        if not moved.any():
+            return None
+        return not_yet(
+            f"Step {number} overflows, and should be skipped; yours moves the weights by {_shown(moved)}.",
+            "scaler.step(optimizer) leaves such a step out, optimizer.step() does not.",
+        )
+    norm = float(g.norm())
+    want = g / max(norm, 1.0)
+    if torch.allclose(moved, want, rtol=1e-4, atol=1e-6):
+        return None
+    seen = f"Step {number} has a gradient of norm {norm:g}, and the limit is 1. It should move the weights by "
+    seen += f"{_shown(want)}; yours moves them by {_shown(moved)}."
+    if number > 3 and not moved.any():
+        return not_yet(
+            seen,
+            "The infinite gradients of the step before are still there: zero_grad before each backward, or behind.",
+        )
+    habits = {
+        "That is 65536 times too little, with and without clipping: the gradients were divided by the scale twice. "
+        "scaler.step divides by itself, unless unscale_ has done it.": g / SCALE,
+        "Clipped while the scale was still on them, all gradients shrink to the norm 1, and then they are divided by "
+        "65536. Take the scale out first: scaler.unscale_(optimizer).": g / norm / SCALE,
+        "These are still the scaled gradients. scaler.unscale_ or scaler.step takes the scale out; optimizer.step does "
+        "not.": g * SCALE,
+        "The norm is 1, but it was 0.5 and needed no clipping: the scaled gradients were clipped. And optimizer.step "
+        "does not take the scale out; scaler.step does, and leaves out what has overflowed.": g / norm,
+        "Nothing was clipped, or only after the step: clip between unscale_ and step.": g,
+        "Each parameter, or each value, was clipped on its own. The norm is that of all gradients together: one "
+        "call of clip_grad_norm_ with model.parameters().": torch.tensor([3 / 3.0, 0.0, -4 / 4.0]),
+    }
+    if norm > 1:
+        habits.pop(next(said for said in habits if said.startswith("The norm is 1")))
+    why = next(
+        (said for said, wrong in habits.items() if torch.allclose(moved, wrong, rtol=1e-3, atol=1e-9)),
+        "The order is: scale, backward, unscale, clip to the norm 1, step, update.",
+    )
+    return not_yet(seen, why)
+
+
+def _shown(x: torch.Tensor) -> str:
+    return "[" + ", ".join(f"{v:.3g}" for v in x.tolist()) + "]"
+
+
+# --- Find the bug: the schedule ---------------------------------------------------------------------------------------
+
+GROWTH_INTERVAL = 3
+KINDS = ("good", "skipped", "good", "good", "grown", "good", "skipped", "skipped", "good", "good", "grown", "good")
+
+
+@exercise(asks=SCHEDULED_STEP)
+def check_scheduled_step(answer) -> Outcome:
+    """A function (loss, optimizer, scaler, scheduler) whose schedule moves once for each step that was taken.
+
+    It is run with a real GradScaler that grows after three good steps, and on steps that overflow.
+    """
+    if not callable(answer):
+        return not_yet(
+            f"The check needs the function itself, as in check_scheduled_step(scheduled_step), not {answer!r}."
+        )
+    model, scaler = _Toy(), _Scaler(growth_interval=GROWTH_INTERVAL)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    optimizer.zero_grad()  # as above
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: 2.0**-n)
+    moves, taken = [], 0
+    with time_limit(TIME_LIMIT_S), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number, kind in enumerate(KINDS, 1):
+            before, count, seen = model.weights(), scheduler.last_epoch, len(scaler.called)
+            rate = optimizer.param_groups[0]["lr"]
+            gradient = torch.tensor(OVERFLOW if kind == "skipped" else BELOW)
+            try:
+                answer(model.loss(gradient.tolist()), optimizer, scaler, scheduler)
+            except (RuntimeError, AssertionError) as error:
+                return _misuse(error, number, scaler.called[seen:])
+            moved = before - model.weights()
+            if number == 1 and not scaler.called and not moved.any() and scheduler.last_epoch == count:
+                return Outcome(NOT_ATTEMPTED, "The function does nothing yet: no weight has moved.")
+            fault = _step_fault(moved, gradient, rate=rate, number=number, skipped=kind == "skipped")
+            if fault is not None:
+                return fault
+            taken += kind != "skipped"
+            moves.append(scheduler.last_epoch - count)
+    if moves != [int(kind != "skipped") for kind in KINDS]:
+        return _schedule_fault(moves)
+    return correct(
+        f"{taken} steps of {len(KINDS)} were taken, and the schedule moved {taken} times, also where the scale grew."
+    )
+
+
+def _step_fault(
+    moved: torch.Tensor, gradient: torch.Tensor, *, rate: float, number: int, skipped: bool
+) -> Outcome | None:
+    """Say how the weights should not have moved, or give None."""
+    if skipped:
+        seen = f"Step {number} overflows, and yet the weights move."
+        return not_yet(seen, "Leave it to scaler.step.") if moved.any() else None
+    if torch.allclose(moved, rate * gradient, rtol=1e-3, atol=1e-7):
+        return None
+    seen = f"Step {number} should move the weights by {_shown(rate * gradient)}, yours moves them by {_shown(moved)}."
+    if torch.allclose(moved, rate / 2 * gradient, rtol=1e-3, atol=1e-7):
+        why = "The schedule has moved before the optimizer: this step had the learning rate of the next one."
+    elif not moved.any():
+        why = "Are the gradients of the step before still there? zero_grad, scale, backward, step, update."
+    else:
+        why = "Only the schedule needs mending: zero_grad, scale, backward, step, update were right."
+    return not_yet(seen, why)
+
+
+def _schedule_fault(moves: list[int]) -> Outcome:
+    """Count how often the schedule moved; the hint says when it moves and should not, or the other way round."""
+    by_kind = {
+        kind: {m for k, m in zip(KINDS, moves, strict=True) if k == kind} for kind in ("good", "skipped", "grown")
+    }
+    patterns = {  # (taken, skipped, taken with a growth)
+        (0, 1, 0): "The schedule moves only where the step was left out. `<` asks whether the scale has fallen.",
+        (1, 1, 1): "The schedule moves every time, after a skipped step too. If you compare scales, read the first one "
+        "before update().",
+        (1, 0, 0): "Where the scale grew, the step was taken as well; there your schedule waits. The scale is then not "
+        "the same, but it has not fallen.",
+        (0, 0, 1): "The schedule moves only where the scale grew. Most steps are taken without that.",
+        (0, 1, 1): "The schedule moves where the scale has changed. It stays the same in most steps that are taken.",
+        (1, 1, 0): "The schedule moves unless the scale has grown. It should wait where the scale has fallen.",
+        (0, 0, 0): "The schedule never moves. It moves once for each step that was taken.",
+    }
+    pattern = tuple(found.pop() if len(found) == 1 else -1 for found in by_kind.values())
+    first = next(n for n, (kind, m) in enumerate(zip(KINDS, moves, strict=True)) if m != (kind != "skipped"))
+    did = {0: "did not move", 1: "moved"}.get(moves[first], f"moved {moves[first]} times")
+    seen = (
+        f"Of {len(KINDS)} steps {len(KINDS) - KINDS.count('skipped')} were taken, and the schedule moved {sum(moves)} "
+        f"times. Step {first + 1} was {'skipped' if KINDS[first] == 'skipped' else 'taken'}, and the schedule {did}."
+    )
+    return not_yet(seen, patterns.get(pattern, "A step was skipped if and only if the scale fell. Once is enough."))
+
+
+# --- Does bfloat16 need it? -------------------------------------------------------------------------------------------
+
+DTYPES = {torch.float16: FLOAT16, torch.bfloat16: BFLOAT16}
+LOST_CASES = (  # gradients, dtype, scale, and what to think of where the share is wrong
+    ([1.0, 3.0, -1e-9, 2.0], torch.float16, 1.0, "One of these four becomes zero."),
+    ([0.0, 0.0, 1e-9, 1.0], torch.float16, 1.0, "What was zero before is not lost, and not part of the whole."),
+    ([1.0, 1e-6, 1e-7, 4e-8], torch.float16, 1.0, "4e-8 is above half of the smallest subnormal, so it is rounded up."),
+    (
+        [1e-9, 3e-9, 1.0, 2.0],
+        torch.float16,
+        16.0,
+        "Multiply first, in float32: what the cast has made zero stays zero.",
+    ),
+    ([-1.0, -2.0, -1e-7, 1.0], torch.float16, 1.0, "Negative gradients are as good as positive ones."),
+    ([1e-9, 1e-20, 1e-30, 1.0], torch.bfloat16, 1.0, "bfloat16 has the exponents of float32: it keeps all of these."),
+    (
+        [1e-41, 1e-40, 1.0, 2.0],
+        torch.bfloat16,
+        1.0,
+        "bfloat16 ends too, at 2^-133: 1e-41 is below half of that. Cast, and look.",
+    ),
+    ([1e-41, 2e-41, 1.0, 2.0], torch.bfloat16, 2.0**10, "Times 1,024 all of these are far above 2^-133."),
+    ([1e5, 1.0], torch.float16, 1.0, "1e5 becomes infinite in float16. That is another loss; it is not zero."),
+    ([0.0, 0.0], torch.float16, 1.0, "Where no gradient can be lost, 0/0 is NaN. The share is 0."),
+)
+
+
+@exercise(asks=LOST_SHARE)
+def check_lost_share(answer) -> Outcome:
+    """A function (grads, dtype, scale=1.0) to the share of the non-zero gradients that become zero in `dtype`."""
+    if not callable(answer):
+        return not_yet(f"The check needs the function itself, as in check_lost_share(lost_share), not {answer!r}.")
+    with time_limit(TIME_LIMIT_S):
+        first = answer(torch.tensor([1.0, 2.0, 3.0, 1e-9]), torch.float16)
+        if first is None or first is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the share.")
+        if as_number(first) in (25, 75):
+            return not_yet("One of [1, 2, 3, 1e-9] is lost. Return a share between 0 and 1, not percent.")
+        if as_number(first) == 0.75:
+            return not_yet("One of [1, 2, 3, 1e-9] is lost, a share of 0.25. Yours is the share that is kept.")
+        for values, dtype, scale, hint in LOST_CASES:
+            got, want = _lost(answer, torch.tensor(values), dtype, scale), _true_share(values, dtype, scale)
+            if not math.isclose(got, want, abs_tol=1e-6):
+                times = f", times {scale:g}," if scale != 1 else ""
+                return not_yet(f"Of {values}{times} {_name(dtype)} loses a share of {want:g}, yours is {got:g}. {hint}")
+        gradients = like_recorded()
+        shares = {}
+        for dtype in DTYPES:
+            for scale in (1.0, 2.0**8, 2.0**16):
+                got, want = _lost(answer, gradients, dtype, scale), _true_share(gradients, dtype, scale)
+                if not math.isclose(got, want, abs_tol=1e-6):
+                    return not_yet(
+                        f"Of {gradients.numel():,} gradients, times {scale:g}, {_name(dtype)} loses {want:.3%}, by "
+                        f"your function {got:.3%}."
+                    )
+                shares[dtype, scale] = want
+    return correct(
+        f"Of {gradients.numel():,} gradients float16 loses {shares[torch.float16, 1.0]:.1%}, with a scale of 65536 "
+        f"{shares[torch.float16, 2.0**16]:.2%}. bfloat16 loses {shares[torch.bfloat16, 1.0]:.0%} without any."
+    )
+
+
+def like_recorded() -> torch.Tensor:
+    """Gradients [20000] spread like those of a first layer that was watched: around 2^-24, over some 25 binades."""
+    draw = torch.Generator().manual_seed(0)
+    spread = torch.exp2(-24 + 3 * torch.randn(20_000, generator=draw))
+    sign = 1 - 2 * torch.randint(0, 2, (20_000,), generator=draw)
+    return spread * sign * (torch.arange(20_000) % 5 > 0)  # every fifth is zero
+
+
+def _true_share(gradients, dtype: torch.dtype, scale: float) -> float:
+    return histogram(torch.as_tensor(gradients)).flushed(DTYPES[dtype], scale)
+
+
+def _lost(answer: Callable, gradients: torch.Tensor, dtype: torch.dtype, scale: float) -> float:
+    before = gradients.clone()
+    got = as_number(answer(gradients, dtype, scale) if scale != 1 else answer(gradients, dtype))
+    if not torch.equal(gradients, before):
+        raise Unreadable("The function changes its input. Make a new tensor: `grads * scale`, not `grads *= scale`.")
+    return got
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

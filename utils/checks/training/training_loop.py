@@ -1,0 +1,446 @@
+"""Checks of `training/training_loop`: each runs the learner's step on gradients made for it, and reads the weights."""
+
+import copy
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper_table, time_limit
+from utils.checks.training.training_loop_questions import (
+    ACCUMULATE,
+    ACCUMULATED_STEP,
+    CAREFUL_STEP,
+    RESUME,
+    TWO_OPTIMIZERS,
+    UNITS,
+)
+
+TIME_LIMIT_S = 20.0
+INF = math.inf
+
+check_units = paper_table(
+    UNITS, says="Two rules: what is in units of S waits for unscale_, and what lives on has to be cleared."
+)
+
+
+class _Probe:
+    """One weight, SGD with a learning rate of 1, and a scaler whose scale begins with 1024 and does not grow."""
+
+    def __init__(self, growth_interval: int = 1000):
+        self.weight = nn.Parameter(torch.zeros(1))
+        self.optimizer = torch.optim.SGD([self.weight], lr=1.0)
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=growth_interval)
+
+    def loss(self, gradient: float) -> torch.Tensor:
+        """A loss whose true gradient is this number."""
+        return (self.weight * gradient).sum()
+
+    @property
+    def value(self) -> float:
+        return self.weight.item()
+
+
+def _needs_function(answer, name: str) -> Outcome | None:
+    if callable(answer):
+        return None
+    return not_yet(f"The check needs the function itself, as in check_{name}({name}), not {answer!r}.")
+
+
+def _near(got: float, want: float) -> bool:
+    return math.isclose(got, want, rel_tol=1e-4, abs_tol=1e-7)
+
+
+# --- Find the bug: the careful step -----------------------------------------------------------------------------------
+
+
+@exercise(asks=CAREFUL_STEP)
+def check_careful_step(answer) -> Outcome:
+    """A function (weights, loss, optimizer, scaler) that takes one step: clipped to 1, left out where not finite."""
+    if (said := _needs_function(answer, "careful_step")) is not None:
+        return said
+    with time_limit(TIME_LIMIT_S):
+        probe = _Probe()
+        for step, (gradient, moves) in enumerate(((0.5, 0.5), (INF, 0.0), (0.5, 0.5), (0.25, 0.25), (4.0, 1.0)), 1):
+            before, scale = probe.value, probe.scaler.get_scale()
+            try:
+                answer([probe.weight], probe.loss(gradient), probe.optimizer, probe.scaler)
+            except RuntimeError as error:
+                return not_yet(
+                    f"Step {step} raises: {error}",
+                    "The step before has left the scaler half-way. `update` ends an iteration, and it is needed in "
+                    "every step.",
+                )
+            except AssertionError as error:
+                return not_yet(
+                    f"Step {step} raises: {error}",
+                    "`update` goes by what `unscale_` or `step` has seen, so one of them must come before it.",
+                )
+            if probe.weight.grad is None:
+                return Outcome(NOT_ATTEMPTED, "The function does nothing yet.")
+            if (said := _careful(step, gradient, moves, before - probe.value, scale, probe)) is not None:
+                return said
+    return correct("The step with the infinity is left out, the scale comes down, and the next step is taken.")
+
+
+def _careful(step: int, gradient: float, moves: float, moved: float, before: float, probe: _Probe) -> Outcome | None:
+    """Say what was seen after one step, and fold the cause; None if all is well."""
+    scale = probe.scaler.get_scale()
+    if gradient == INF:
+        seen = f"In step {step} the true gradient is infinite, and the weight "
+        seen += f"moved by {moved:g}." if math.isfinite(probe.value) else f"is {probe.value} after it."
+        if not math.isfinite(probe.value):
+            return not_yet(seen, "The infinity has reached it. Let `scaler.step` call the optimizer, it looks first.")
+        if moved != 0:
+            return not_yet(seen, "Leave such a step out. A gradient that was made finite is still not a true one.")
+        if scale >= before:
+            return not_yet(
+                f"In step {step} the true gradient is infinite, and the weight did not move. The scale was {before:g} "
+                f"before this step, and it is {scale:g} after it.",
+                "It has to come down, or the next step overflows as well. Which line does that, and is it reached?",
+            )
+        return None
+    if scale < before:
+        return not_yet(
+            f"The gradient of step {step} is finite, and the scale fell from {before:g} to {scale:g}.",
+            "Which number of an earlier step is still there?",
+        )
+    if _near(moved, moves):
+        return None
+    seen = f"In step {step} the true gradient is {gradient:g}, the limit is 1, and the weight moved by {moved:g}."
+    if moved == 0:
+        return not_yet(seen, "Its gradient is finite: this step was to be taken.")
+    if _near(moved, gradient * before) or _near(moved, gradient * scale):
+        return not_yet(seen, "The optimizer got gradients in units of S.")
+    if abs(moved) < moves / 100:
+        return not_yet(seen, "The clip acted on gradients in units of S: `unscale_` first.")
+    if _near(moved, gradient):
+        return not_yet(seen, "It was not clipped.")
+    return not_yet(seen)
+
+
+# --- Find the bug: accumulation ---------------------------------------------------------------------------------------
+
+
+@exercise(asks=ACCUMULATED_STEP)
+def check_accumulated_step(answer) -> Outcome:
+    """A function (weights, losses, optimizer, scaler): one clipped step for the mean of the losses, all functions."""
+    if (said := _needs_function(answer, "accumulated_step")) is not None:
+        return said
+    with time_limit(TIME_LIMIT_S):
+        cases = (  # the gradients of the parts, and how far the weight should move
+            ((0.2, 0.4), 0.3),
+            ((0.1, 0.2, 0.3, 0.4), 0.25),
+            ((3.0, -2.6, 0.4), 0.8 / 3),
+            ((INF, 0.5), 0.0),
+            ((0.5, 0.25), 0.375),
+            ((0.5, INF), 0.0),
+            ((8.0, 4.0), 1.0),
+        )
+        probe, moved_at_all = _Probe(), False
+        for gradients, moves in cases:
+            before, scale = probe.value, probe.scaler.get_scale()
+            losses = [lambda g=g: probe.loss(g) for g in gradients]
+            try:
+                answer([probe.weight], losses, probe.optimizer, probe.scaler)
+            except RuntimeError as error:
+                return not_yet(
+                    f"With {len(gradients)} parts it raises: {error}",
+                    "`unscale_` belongs to the whole batch: once, after the last `backward`.",
+                )
+            except AssertionError as error:
+                return not_yet(f"With {len(gradients)} parts it raises: {error}", "`update` comes once, after `step`.")
+            moved = before - probe.value
+            moved_at_all |= moved != 0
+            if not _near(moved, moves):
+                if not moved_at_all and probe.weight.grad is None:
+                    return Outcome(NOT_ATTEMPTED, "The function moves no weight yet.")
+                return not_yet(
+                    f"The parts have the gradients {gradients}, so the weight should move by {moves:g}; it moved by "
+                    f"{moved:g}.",
+                    _accumulated(gradients, moves, moved, scale),
+                )
+            if probe.scaler.get_scale() != (scale / 2 if INF in gradients else scale):
+                return not_yet(
+                    f"The parts have the gradients {gradients}, and the scale went from {scale:g} to "
+                    f"{probe.scaler.get_scale():g}.",
+                    "An overflow halves it, once for the batch; nothing else changes it here.",
+                )
+    return correct("All parts count alike, the limit acts on their mean, and an overflow costs one step and one half.")
+
+
+def _accumulated(gradients: tuple, moves: float, moved: float, scale: float) -> str:
+    """Name the cause of a weight that moved by another length."""
+    if INF in gradients:
+        return "A part overflows: the whole step is to be left out."
+    parts, mean = len(gradients), sum(gradients) / len(gradients)
+    if _near(moved, sum(gradients)) or (_near(moved, 1.0) and sum(gradients) > 1 >= mean):
+        return "That is the sum. Divide each loss by the number of parts."
+    if math.isclose(moved, gradients[-1] / parts, rel_tol=0.02) or math.isclose(moved, gradients[-1], rel_tol=0.02):
+        return "That is the last part alone: the others were divided by S once too often. `unscale_` once."
+    if _near(moved, mean * scale) or _near(moved, mean / scale) or abs(moved) > 100:
+        return "These are gradients in units of S: count how often `unscale_` is called, and when."
+    if abs(mean) > 1 or any(abs(g) > 1 for g in gradients):
+        return "The limit of 1 is for the mean over all parts, once it is complete and unscaled."
+    if 0 < abs(moved) < abs(moves) / 50:
+        return "That was clipped in units of S, or divided by S twice."
+    if math.isclose(moved, moves, rel_tol=0.01):
+        return "A thousandth of the batch before is still in `.grad`."
+    return ""
+
+
+# --- Find the bug: two optimizers -------------------------------------------------------------------------------------
+
+
+@exercise(asks=TWO_OPTIMIZERS)
+def check_two_optimizers(answer) -> Outcome:
+    """A function (loss, first, second, scaler) that takes one step with two optimizers and one scaler."""
+    if (said := _needs_function(answer, "two_optimizers")) is not None:
+        return said
+    with time_limit(TIME_LIMIT_S):
+        for interval, gradients in ((1000, (0.5, 0.25)), (1000, (INF, 0.25)), (1000, (0.5, INF)), (1, (0.5, 0.25))):
+            if (said := _two(answer, interval, gradients)) is not None:
+                return said
+    return correct("Each optimizer decides for its own gradients, and the scale changes once, when both are done.")
+
+
+def _two(answer, interval: int, gradients: tuple) -> Outcome | None:
+    a, b = _Probe(), _Probe()
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=interval)
+    case = f"With the true gradients {gradients[0]:g} and {gradients[1]:g}"
+    for step in (1, 2):
+        before, scale = (a.value, b.value), scaler.get_scale()
+        try:
+            answer(a.loss(gradients[0]) + b.loss(gradients[1]), a.optimizer, b.optimizer, scaler)
+        except AssertionError as error:
+            return not_yet(f"{case} it raises: {error}", "An `update` has nothing to go by right after another one.")
+        except RuntimeError as error:
+            return not_yet(f"{case} step {step} raises: {error}", "After both steps the scaler needs its `update`.")
+        moved = [old - probe.value for old, probe in zip(before, (a, b), strict=True)]
+        if moved == [0, 0] and a.weight.grad is None:
+            return Outcome(NOT_ATTEMPTED, "The function moves no weight yet.")
+        for name, way, gradient in zip(("first", "second"), moved, gradients, strict=True):
+            want = gradient if math.isfinite(gradient) else 0.0
+            if not _near(way, want):
+                return not_yet(
+                    f"{case}, step {step}: the weight of the {name} optimizer should move by {want:g}, not by {way:g}.",
+                    _of_two(want, way),
+                )
+        if not _near(math.log2(scaler.get_scale() / scale), -1.0 if INF in gradients else float(interval == 1)):
+            return not_yet(
+                f"{case} the scale went from {scale:g} to {scaler.get_scale():g}.", "It should change once a step."
+            )
+        if INF in gradients:
+            break  # a second step of the same is the same
+    return None
+
+
+def _of_two(want: float, way: float) -> str:
+    """Name the cause of a weight that moved by another length."""
+    if not math.isfinite(way):
+        return "Nobody looked for the infinity. Let `scaler.step` call each optimizer."
+    if want == 0:
+        return "Its gradients are infinite: this optimizer's step is to be left out."
+    if way == 0:
+        return "Its gradients are finite. One optimizer's overflow is not the other's."
+    if _near(abs(math.log2(abs(way) / want)), 1.0):
+        return "That is a factor of 2: its gradients were divided by a scale that they never had."
+    return "These are gradients in units of S." if abs(way) > 100 else ""
+
+
+# --- Accumulate = big batch -------------------------------------------------------------------------------------------
+
+
+@exercise(asks=ACCUMULATE)
+def check_accumulate(answer) -> Outcome:
+    """A function (weights, parts) that leaves the gradient of the mean over all tokens in `.grad`.
+
+    A part is a pair: a function that gives the sum of the losses of its tokens, and the number of these tokens.
+    """
+    if (said := _needs_function(answer, "accumulate")) is not None:
+        return said
+    with time_limit(TIME_LIMIT_S):
+        cases = (  # of each part, the gradients of its tokens
+            ((1.0, 3.0), (5.0,)),
+            ((4.0,), (0.0, 0.0, 0.0)),
+            ((1.0, 2.0, 3.0), (5.0,), (0.5, 0.5)),
+            ((2.0, 4.0),),
+            ((2.0, 4.0), (), (1.0,)),
+        )
+        weight = nn.Parameter(torch.zeros(1))
+        for parts in cases:
+            want = sum(map(sum, parts)) / sum(map(len, parts))
+            order: list[bool] = []
+            before = None if weight.grad is None else weight.grad.clone()
+            answer([weight], _parts(weight, parts, order))
+            if weight.grad is None:
+                return Outcome(NOT_ATTEMPTED, "There is no gradient in `.grad` yet.")
+            if not _near(weight.grad.item(), want):
+                return not_yet(_tokens(parts, want, weight.grad.item(), 0.0 if before is None else before.item()))
+            if not all(order):
+                return not_yet(
+                    "The gradient is right. But all parts were computed before the first backward, so all of them are "
+                    "in memory at once, and a big batch would have done. Call backward after each part."
+                )
+    return correct("Divided by the tokens of the whole batch, part by part: the gradient of the big batch.")
+
+
+def _parts(weight: nn.Parameter, parts: tuple, order: list[bool]) -> list:
+    """The pairs that the learner gets; `order` notes whether the part before was through with its backward pass."""
+    arrived = [0]
+
+    def note(grad):
+        arrived[0] += 1
+        return grad
+
+    def part(n: int, tokens: tuple):
+        def loss_sum():
+            order.append(arrived[0] == n)
+            own = weight * 1.0
+            own.register_hook(note)
+            return (own * torch.tensor([sum(tokens)])).sum()
+
+        return loss_sum, len(tokens)
+
+    return [part(n, tokens) for n, tokens in enumerate(parts)]
+
+
+def _tokens(parts: tuple, want: float, got: float, before: float) -> str:
+    full = [part for part in parts if part]
+    shown = " and ".join(f"[{', '.join(f'{g:g}' for g in part)}]" for part in parts)
+    start = (
+        f"The tokens of the parts have the gradients {shown}: over all of them the mean is {want:g}, yours is {got:g}."
+    )
+    means = [sum(part) / len(part) for part in full]
+    if math.isnan(got) or math.isinf(got):
+        return start + " A part may hold padding alone: it has no tokens, and 0/0 is NaN."
+    if before and _near(got, want + before):
+        return start + " The gradient of the batch before is still in it. Clear it first."
+    for divisor in {len(parts), len(full)}:
+        if _near(got, sum(means) / divisor):
+            return start + " That is the mean of the means: parts with few tokens count too much."
+    if _near(got, sum(means)):
+        return start + " That is the sum of the means."
+    if _near(got, sum(map(sum, parts))):
+        return start + " That is the sum. Divide by the number of all tokens."
+    if _near(got, sum(map(sum, parts)) / len(parts)):
+        return start + " Divided by the number of parts. The loss is a mean over tokens."
+    return start
+
+
+# --- Bitwise resume ---------------------------------------------------------------------------------------------------
+
+
+class SmallTraining:
+    """A small float16 training with everything that can be forgotten: dropout, Adam, a schedule, a scaler, an order.
+
+    `step()` takes one step on the next batch. `model`, `optimizer`, `schedule` and `scaler` have `state_dict`;
+    dropout draws from torch's global generator, and `order`, a `torch.Generator`, draws the batches.
+    """
+
+    def __init__(self, seed: int = 0):
+        torch.manual_seed(seed)
+        self.model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 4))
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2)
+        self.schedule = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, 1e-2, total_steps=40)
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16, growth_interval=2)
+        self.order = torch.Generator().manual_seed(seed)
+        draw = torch.Generator().manual_seed(0)
+        self.x = torch.randn(256, 8, generator=draw)
+        self.y = torch.sin(self.x @ torch.randn(8, 4, generator=draw))
+
+    def step(self) -> float:
+        """Train on the next batch and return its loss."""
+        rows = torch.randint(256, (16,), generator=self.order)
+        self.optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            prediction = self.model(self.x[rows])
+        loss = F.mse_loss(prediction.float(), self.y[rows])
+        self.scaler.scale(loss).backward()
+        scale = self.scaler.get_scale()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        if self.scaler.get_scale() >= scale:
+            self.schedule.step()
+        return loss.item()
+
+
+PARTS = {  # what lives on, and what is said where it was not restored
+    "the weights": "Without the weights there is nothing to go on with: model.state_dict().",
+    "the moments of Adam": "Without them the next steps are those of a new training: optimizer.state_dict().",
+    "the schedule": "It would warm up again: schedule.state_dict().",
+    "the scale": "The scaler has found its scale in the steps before, a new one has not: scaler.state_dict().",
+    "torch's global generator": "Dropout draws from it: torch.get_rng_state() and torch.set_rng_state(state).",
+    "the order of the batches": "A new generator draws the first batches once more: order.get_state() and set_state.",
+}
+
+
+def _pieces(t: SmallTraining) -> dict[str, list]:
+    """What lives on after a step, as copies that can be compared."""
+    moments = [
+        values[name]
+        for values in t.optimizer.state_dict()["state"].values()
+        for name in ("exp_avg", "exp_avg_sq", "step")
+    ]
+    schedule = [t.schedule.last_epoch, t.optimizer.param_groups[0]["lr"]]
+    scaler = t.scaler.state_dict()
+    found = {
+        "the weights": list(t.model.state_dict().values()),
+        "the moments of Adam": moments,
+        "the schedule": schedule,
+        "the scale": [scaler["scale"], scaler["_growth_tracker"]],
+        "torch's global generator": [torch.get_rng_state()],
+        "the order of the batches": [t.order.get_state()],
+    }
+    return copy.deepcopy(found)
+
+
+def _same(one: list, other: list) -> bool:
+    return len(one) == len(other) and all(
+        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in zip(one, other, strict=True)
+    )
+
+
+@exercise(asks=RESUME)
+def check_resume(answer) -> Outcome:
+    """A pair (save, restore): save(t) gives the state of a `SmallTraining`, restore(t, state) puts it into another."""
+    if not (isinstance(answer, tuple | list) and len(answer) == 2 and all(map(callable, answer))):
+        return not_yet("The check needs both functions, as in check_resume((save, restore)).")
+    save, restore = answer
+    with time_limit(TIME_LIMIT_S), torch.random.fork_rng(devices=[]):
+        whole = SmallTraining()
+        losses = [whole.step() for _ in range(20)]
+        stopped = SmallTraining()
+        for _ in range(10):
+            stopped.step()
+        there = _pieces(stopped)
+        state = save(stopped)
+        if state is None or state is ...:
+            return Outcome(NOT_ATTEMPTED, "`save` returns nothing yet.")
+        if changed := [name for name, piece in _pieces(stopped).items() if not _same(piece, there[name])]:
+            return not_yet(f"`save` changes the training that it saves: {', '.join(changed)}.")
+        if [stopped.step() for _ in range(10)] != losses[10:]:
+            return not_yet("The training that was saved goes on differently. `save` must leave it as it is.")
+        later = _pieces(stopped)
+        fresh = SmallTraining(seed=1)
+        made = fresh.model
+        restore(fresh, state)
+        if not isinstance(fresh, SmallTraining) or fresh.model is not made:
+            return not_yet("Put the state into the parts of the new training. Replacing them cuts the optimizer off.")
+        for name, piece in _pieces(fresh).items():
+            if _same(piece, there[name]):
+                continue
+            if _same(piece, later[name]):
+                return not_yet(
+                    f"{name[0].upper()}{name[1:]}: what you restored is the state of ten steps later. `state_dict` "
+                    "gives references to what goes on changing. Copy it (copy.deepcopy), or write it to a file."
+                )
+            return not_yet(f"After `restore`, {name} is not as it was. {PARTS[name]}")
+        if [fresh.step() for _ in range(10)] != losses[10:] or not _same(
+            _pieces(fresh)["the weights"], later["the weights"]
+        ):
+            return not_yet("All parts are as they were, and yet the next steps differ. Is one of them shared?")
+    return correct(
+        "Ten steps, a stop, ten more: the losses and the weights of the run that was never stopped, bit for bit."
+    )

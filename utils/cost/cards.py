@@ -1,0 +1,236 @@
+"""The cards of this book: what they multiply, how much memory they are sold with, and the rates of their data sheets.
+
+    CARDS["A100"].support["bfloat16"]  # "tensor"
+    CARDS["A100"].roof(40).bandwidth  # 1555, in GB/s
+    fits(13 * 10**9, room_of("T4"))  # whether 13 GB leave a tenth of a T4
+
+Rates are dense (half of those "with sparsity"), of the fastest unit that a matrix product can use, with float32 sums.
+Decimal units: 1 TFLOP/s = 1e12 operations a second, 1 GB = 1e9 bytes. Importing this needs no torch.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from utils.cost.roofline import Roof
+
+GIGABYTE = 10**9
+
+# What a device does with a product of two matrices of a type.
+TENSOR, NATIVE, EMULATED, NONE = "tensor", "native", "emulated", "none"
+TYPES = {
+    "float64": "float64",
+    "float32": "float32",
+    "tf32": "TF32",
+    "bfloat16": "bfloat16",
+    "float16": "float16",
+    "float8": "FP8",
+    "float6": "FP6",
+    "float4": "FP4",
+}
+
+# Floating-point input types of the tensor cores. From 7.5 on: CUDA Programming Guide, appendix "Compute Capabilities",
+# table "Input Data Types Supported by Tensor Core Acceleration"; 7.0: the Volta white paper.
+TENSOR_CORES = {
+    "7.0": ("float16",),
+    "7.5": ("float16",),
+    "8.0": ("float64", "tf32", "bfloat16", "float16"),
+    "8.6": ("tf32", "bfloat16", "float16"),
+    "8.9": ("tf32", "bfloat16", "float16", "float8"),
+    "9.0": ("float64", "tf32", "bfloat16", "float16", "float8"),
+    "10.0": ("float64", "tf32", "bfloat16", "float16", "float8", "float6", "float4"),
+}
+
+
+@dataclass(frozen=True)
+class Board:
+    """One way in which a card is sold: its `memory` in GB, its data sheet where the book has one, and torch's name."""
+
+    memory: int
+    roof: Roof | None = None
+    device: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A device: its compute capability ("" for a CPU), its boards from the smallest memory up, and a remark.
+
+    `products`: the 16-bit types that a CPU multiplies by an instruction of its own.
+    """
+
+    label: str
+    capability: str
+    boards: tuple[Board, ...]
+    note: str = ""
+    products: tuple[str, ...] = ()
+
+    @property
+    def device(self) -> str:
+        """The name of the device in torch."""
+        return "cuda" if self.capability else "cpu"
+
+    @property
+    def memory(self) -> tuple[int, ...]:
+        """The sizes of memory that the card is sold with, in GB."""
+        return tuple(board.memory for board in self.boards)
+
+    @property
+    def support(self) -> dict[str, str]:
+        """What it does with each of `TYPES`: `TENSOR`, `NATIVE`, `EMULATED` or `NONE`."""
+        own = TENSOR_CORES.get(self.capability, ())
+        always = {"float64", "float32", *self.products}
+        # torch widens what a CPU lacks; on a GPU it does so for bfloat16 and refuses FP8
+        widened = {"bfloat16", "float16"} if self.capability else {"bfloat16", "float16", "float8"}
+        return {
+            name: TENSOR if name in own else NATIVE if name in always else EMULATED if name in widened else NONE
+            for name in TYPES
+        }
+
+    def roof(self, memory: float = 0) -> Roof | None:
+        """Return the data sheet of the smallest board with `memory` GB, or of the largest board where none has so much.
+
+        None where the book has no data sheet of that board.
+        """
+        return next((board for board in self.boards if board.memory >= memory), self.boards[-1]).roof
+
+
+# A data sheet gives a board's rates, not a chip's: an H200 NVL or an H100 PCIe has other clocks and another memory.
+_A100_PEAKS = {"float64": 19.5, "float32": 19.5, "tf32": 156, "float16": 312, "bfloat16": 312}
+_H100_PEAKS = {"float64": 66.9, "float32": 66.9, "tf32": 494.7, "float16": 989.4, "bfloat16": 989.4, "float8": 1978.9}
+_L4_PEAKS = {"float64": 30.3 / 64, "float32": 30.3, "tf32": 60, "float16": 121, "bfloat16": 121, "float8": 242.5}
+_4090_PEAKS = {
+    "float64": 82.6 / 64,
+    "float32": 82.6,
+    "tf32": 82.6,
+    "float16": 165.2,
+    "bfloat16": 165.2,
+    "float8": 330.3,
+}
+_V100 = Roof(
+    "V100 SXM2",
+    {"float64": 7.8, "float32": 15.7, "float16": 125},
+    900,
+    "NVIDIA Tesla V100 data sheet (2018), column SXM2",
+    notes="tensor cores for float16 alone",
+)
+_T4 = Roof(
+    "T4",
+    {"float64": 8.1 / 32, "float32": 8.1, "float16": 65},
+    320,
+    "NVIDIA T4, nvidia.com/en-us/data-center/tesla-t4; float64: NVIDIA Turing GPU Architecture (2018)",
+    notes="tensor cores for float16 alone; float64 at a 32nd of float32's rate; an early data sheet has 300 GB/s",
+)
+_A100_80 = Roof(
+    "A100 SXM 80 GB",
+    _A100_PEAKS,
+    2039,
+    "NVIDIA A100 80GB data sheet 2188504 (May 2022), column SXM",
+    notes="float64 on tensor cores; 9.7 without them",
+)
+_A100_40 = replace(
+    _A100_80,
+    name="A100 SXM 40 GB",
+    bandwidth=1555,
+    source="NVIDIA A100 Tensor Core GPU Architecture (2020), the A100 of 40 GB",
+)
+_H100 = Roof(
+    "H100 SXM",
+    _H100_PEAKS,
+    3350,
+    "NVIDIA H100 Tensor Core GPU Architecture (2022), column H100 SXM5; bandwidth: H100 data sheet, H100 SXM",
+    notes="float64 on tensor cores; half of it without them",
+)
+_H200 = Roof(
+    "H200 SXM",
+    _H100_PEAKS,
+    4800,
+    "NVIDIA H200 data sheet 3367400 (July 2024), column SXM; its rates are the H100's, rounded",
+    notes="float64 on tensor cores; half of it without them",
+)
+_L4 = Roof(
+    "L4",
+    _L4_PEAKS,
+    300,
+    "NVIDIA L4 data sheet (2023), half of its rates with sparsity; float64: NVIDIA Ada GPU Architecture (2023)",
+    notes="float64 at a 64th of float32's rate",
+)
+_4090 = Roof(
+    "RTX 4090",
+    _4090_PEAKS,
+    1008,
+    "NVIDIA Ada GPU Architecture v2.02 (2023), appendix A, table 2",
+    notes="float32 sums halve the rate of 16 and 8 bits; float64 at a 64th of float32's rate",
+)
+
+OWN_MEMORY = "The memory is that of your computer: type it in."
+EMULATION = "torch.cuda.is_bf16_supported() answers True here, because it counts emulation."
+FP8 = "It multiplies FP8 too, given a scale for each tensor: more than a recipe can say, and a later part of this book."
+# Memory: NVIDIA's data sheets, as sold. The second H100 is the NVL, the first of its name.
+CARDS = {
+    "CPU": Card("CPU without 16-bit products", "", (Board(16),), OWN_MEMORY),
+    "CPU bf16": Card(
+        "CPU with bfloat16 products (AVX512-BF16, AMX)",
+        "",
+        (Board(16),),
+        f"{OWN_MEMORY} On a small model the casts can cost more than the products save: time it both ways.",
+        products=("bfloat16",),
+    ),
+    "T4": Card("T4", "7.5", (Board(16, _T4, "Tesla T4"),), EMULATION),
+    "V100": Card(
+        "V100",
+        "7.0",
+        (Board(16, _V100, "Tesla V100-SXM2-16GB"), Board(32, _V100, "Tesla V100-SXM2-32GB")),
+        EMULATION,
+    ),
+    "A100": Card(
+        "A100",
+        "8.0",
+        (Board(40, _A100_40, "NVIDIA A100-SXM4-40GB"), Board(80, _A100_80, "NVIDIA A100-SXM4-80GB")),
+    ),
+    "RTX 3090": Card("RTX 3090", "8.6", (Board(24),)),
+    "L4": Card("L4", "8.9", (Board(24, _L4, "NVIDIA L4"),), FP8),
+    "RTX 4090": Card("RTX 4090", "8.9", (Board(24, _4090, "NVIDIA GeForce RTX 4090"),), FP8),
+    "H100": Card("H100", "9.0", (Board(80, _H100, "NVIDIA H100 80GB HBM3"), Board(94)), FP8),
+    "H200": Card("H200", "9.0", (Board(141, _H200, "NVIDIA H200"),), FP8),
+    "B200": Card("B200", "10.0", (Board(180),), FP8.replace("FP8", "FP8, FP6 and FP4")),
+}
+BOARDS = tuple(board for card in CARDS.values() for board in card.boards if board.roof)
+ROOFS = {board.roof.name: board.roof for board in BOARDS}
+
+
+def of_device(name: str) -> Roof | None:
+    """Return the data sheet of the device that torch calls `name`; None where there is none in `ROOFS`."""
+    return next((board.roof for board in BOARDS if board.device == name), None)
+
+
+def named(name: str) -> Card:
+    """Return the card called `name`.
+
+    Raises: ValueError with the known names when there is none.
+    """
+    if name not in CARDS:
+        raise ValueError(f"card {name!r} is not one of {', '.join(CARDS)}")
+    return CARDS[name]
+
+
+def room_of(card: str, memory: float = 0) -> int:
+    """Return the bytes of a card with `memory` GB, 0 for the least that it is sold with.
+
+    Raises: ValueError for an unknown card, or a memory out of range.
+    """
+    if not (math.isfinite(memory) and 0 <= memory <= 10**6):
+        raise ValueError(f"memory {memory} GB is not between 0 and 1,000,000")
+    return round((memory or named(card).memory[0]) * GIGABYTE)
+
+
+def usable(room: int) -> int:
+    """Return how many of `room` bytes may be planned: nine tenths.
+
+    The rest is for what no ledger counts: temporaries, workspaces, the gaps between the allocator's blocks and the CUDA
+    context.
+    """
+    return 9 * room // 10
+
+
+def fits(total: int, room: int) -> bool:
+    """Return whether `total` bytes fit into `room` bytes with a tenth of it kept free, see `usable`."""
+    return total <= usable(room)

@@ -1,0 +1,203 @@
+"""Trace each infinity or NaN of a step from the operation that made it to what it reached."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from utils.diagnostics.nan_sightings import BACKWARD, BETWEEN, UPDATE, Look, Modules, Operations, Sighting
+
+INPUT, WEIGHTS = "input", "weights"  # stages: what was not finite before the step did anything
+INF, NAN = "inf", "nan"
+
+
+@dataclass(frozen=True)
+class Values:
+    """A tensor: its dtype by name, its shape, and its smallest and largest value; NaN in both where there is one."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    low: float
+    high: float
+
+    @property
+    def kind(self) -> str:
+        """Return "" where all values are finite, else "nan" or "inf"."""
+        if math.isnan(self.low):
+            return NAN
+        return INF if math.isinf(self.low) or math.isinf(self.high) else ""
+
+    def __str__(self) -> str:
+        values = f"with {self.kind}" if self.kind else f"from {self.low:.4g} to {self.high:.4g}"
+        return f"{self.dtype} {list(self.shape)} {values}"
+
+
+@dataclass
+class Chain:
+    """An infinity or a NaN on its way through a step: its birth, and where an infinity became NaN."""
+
+    birth: Sighting
+    kind: str
+    nan: Sighting | None = None
+    echoes: int = 0
+    absorbed: bool = False  # somebody made finite numbers of it
+    arrived: bool = False  # in a result of the model, in a gradient or in a weight
+    weights: list[str] = field(default_factory=list)
+    gradients: list[str] = field(default_factory=list)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it does harm. A mask of -inf does none where a softmax makes 0 of it."""
+        return bool(self.nan or self.arrived or self.kind == NAN) or not (self.absorbed or self.birth.writes)
+
+
+class Trail:
+    """All sightings of one step, with what the tensors held: `chains` are in the order of their births.
+
+    `results`: what the model returned; `gradients` and `weights`: of each parameter when the step ended.
+    """
+
+    def __init__(
+        self,
+        ranges: list[tuple[float, float]],
+        observer: Operations | Modules,
+        *,
+        results: list[Look],
+        gradients: dict[str, Look],
+        weights: dict[str, Look],
+    ):
+        self._ranges, self._observer = ranges, observer
+        self._of_storage: dict = {}  # what holds it -> Chain
+        self.chains: list[Chain] = []
+        for one in observer.sightings:
+            self._follow(one)
+        blind = isinstance(observer, Modules) and not any(chain.counts for chain in self.chains)
+        if blind and (one := self._backward()):
+            self._follow(one)
+        for look in self.bad(results):
+            self._arrive(look, "")
+        for what, looks in (("gradients", gradients), ("weights", weights)):
+            for name, look in looks.items():
+                if self.bad([look]):
+                    if not any(chain.counts for chain in self.chains):
+                        self._begin(self._unseen(name, look, what), self.values(look).kind, [look])
+                    self._arrive(look, what, name)
+
+    def values(self, look: Look) -> Values:
+        """Return what a tensor held; zeros where it held no floats."""
+        low, high = self._ranges[look.number] if look.number >= 0 else (0.0, 0.0)
+        return Values(look.dtype, look.shape, low, high)
+
+    def bad(self, looks: Iterable[Look]) -> list[Look]:
+        """Return those that were not finite."""
+        return [look for look in looks if self.values(look).kind]
+
+    def _follow(self, one: Sighting) -> None:
+        entered, left = self.bad(one.given), self.bad(one.made)
+        carried = [self._of_storage[look.storage] for look in entered if look.storage in self._of_storage]
+        if not left:
+            self._absorb(one, carried)
+            return
+        chain = self._carrier(one, entered, carried)
+        made, had = ({self.values(look).kind for look in looks} for looks in (left, entered))
+        if chain is None:
+            if entered and isinstance(self._observer, Modules) and self._observer.parents.get(one.call):
+                return  # the module around it ends later, and says whether it came from there
+            self._begin(one._replace(stage=INPUT) if entered else one, NAN if NAN in made else INF, left)
+            return
+        chain.echoes += 1
+        if NAN in made and NAN not in had and chain.kind == INF and chain.nan is None:
+            chain.nan = one
+        self._of_storage |= {look.storage: chain for look in left}
+
+    def _absorb(self, one: Sighting, carried: list[Chain]) -> None:
+        for chain in carried:
+            chain.absorbed = True
+        for look in one.made:  # a mask made of it, say by isinf: what is filled in there is its doing
+            if look.number < 0 and carried and one.operation:
+                self._of_storage[look.storage] = carried[0]
+
+    def _carrier(self, one: Sighting, entered: list[Look], carried: list[Chain]) -> Chain | None:
+        """Return the chain that goes on in what came out; None where it was born here, or came from outside."""
+        if carried:
+            return min(carried, key=lambda chain: (not chain.nan, self.chains.index(chain)))
+        if entered:
+            return self.chains[0] if self.chains else None
+        if isinstance(self._observer, Modules):  # what was born in a module inside is not born here
+            inside = (chain for chain in self.chains if _is_inside(chain.birth.call, one.call, self._observer.parents))
+            return next(inside, None)
+        known = (self._of_storage[look.storage] for look in one.given if look.storage in self._of_storage)
+        return next(known, None) if one.writes else None
+
+    def _begin(self, birth: Sighting, kind: str, left: list[Look]) -> None:
+        chain = next((one for one in self.chains if _alike(one.birth, birth) and one.kind == kind), None)
+        if chain is None:
+            chain = Chain(birth, kind)
+            self.chains.append(chain)
+        self._of_storage |= {look.storage: chain for look in left}
+
+    def _arrive(self, look: Look, what: str, name: str = "") -> None:
+        counting = (chain for chain in self.chains if chain.counts)
+        chain = self._of_storage.get(look.storage) or next(counting, self.chains[0] if self.chains else None)
+        if chain:
+            chain.arrived = True
+            if what:
+                getattr(chain, what).append(name)
+
+    def _unseen(self, name: str, look: Look, what: str) -> Sighting:
+        """What no observer saw: hooks on modules do not look at the update, nor at what is done to gradients."""
+        stage = UPDATE if what == "weights" else BETWEEN
+        return Sighting(stage, name, 0, "", (), (look,))
+
+    def _backward(self) -> Sighting | None:
+        """Return the innermost module whose backward pass got finite gradients and gave others.
+
+        The first gradient in time that is not finite tells. If it is one of a module's outputs, it was made after that
+        module, by the one around it; if it is one of its inputs or parameters, by the module.
+        """
+        seen, parents = self._observer.gradients, self._observer.parents
+        names = {one.call: one.module for one in self._observer.sightings}
+        first = next((one for one in seen if self.bad([one.look])), None)
+        if first is None:
+            return None
+        broken = {one.call for one in seen if one.of_output and self.bad([one.look])}
+        if first.of_output:
+            call = first.call
+            while call in broken:
+                call = parents.get(call, 0)
+        elif first.call:
+            call = _innermost({one.call for one in seen if one.look.number == first.look.number}, parents)
+        else:
+            call = max((call for call, name in names.items() if name == first.module), default=0)
+        given = tuple(one.look for one in seen if one.call == call and one.of_output and call)
+        return Sighting(BACKWARD, names.get(call, ""), call, "", given, (first.look,))
+
+
+def _alike(one: Sighting, other: Sighting) -> bool:
+    """Whether two births are one finding: an optimizer does the same to every parameter."""
+    return (one.stage, one.module, one.operation) == (other.stage, other.module, other.operation)
+
+
+def _is_inside(call: int, other: int, parents: dict[int, int]) -> bool:
+    while call := parents.get(call, 0):
+        if call == other:
+            return True
+    return False
+
+
+def _innermost(calls: set[int], parents: dict[int, int]) -> int:
+    """Return the one call inside all others; where several are, the one around these."""
+    inner = calls - {parents.get(call, 0) for call in calls}
+    if len(inner) == 1:
+        return inner.pop()
+    return _around(inner, parents)
+
+
+def _around(calls: set[int], parents: dict[int, int]) -> int:
+    ways = []
+    for call in calls:
+        way = []
+        while call := parents.get(call, 0):
+            way.append(call)
+        ways.append(way)
+    shared = set(ways[0]).intersection(*ways[1:])
+    return max(shared, default=0)  # calls count up: the largest is the innermost

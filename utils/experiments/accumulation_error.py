@@ -1,0 +1,241 @@
+"""The error of a matrix product against the length K of its sums: of every accumulator, and of what the device has.
+
+    python -m utils.experiments.accumulation_error --device cpu --record DIR
+
+The error is relative and of Frobenius: ||C - AB|| / ||AB||, with AB in float64 from the same rounded operands, so that
+only the sums, and the rounding of the result where it has 16 bits, are in it. Accumulators are models and computed on
+the CPU; the products are those of the device. Beside them: what a LLaMA makes of each accumulator, and long sums.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from typing import NamedTuple
+
+import torch
+
+from utils import llama, machine, records
+from utils.emulation.accumulators import ACCUMULATORS, Accumulator, stochastic_float16
+from utils.experiments import accumulated_llama
+from utils.experiments.accumulated_llama import LongSum, Row
+from utils.experiments.microscope import ways_to_multiply
+from utils.experiments.microscope.ways_to_multiply import Way
+from utils.fake_quantize import fake_quantize
+from utils.formats import FORMATS, FloatFormat
+from utils.runs import command_line
+
+NAME = "accumulation_error"
+COUNTS = {"small": tuple(2**k for k in range(8, 15)), "full": tuple(2**k for k in range(8, 17))}  # K
+INPUTS: dict[str, Callable] = {
+    "uniform": torch.rand,  # [0, 1): nothing cancels
+    "normal": torch.randn,  # sums are sqrt(K) small
+    "half-normal": lambda *shape, **how: torch.randn(*shape, **how).abs(),
+}
+SIZE = 16  # rows and columns of a modelled product
+SIDE = {"cpu": 64, "cuda": 2_048}  # of a measured one: a GPU cuts K into parts where M and N leave it idle
+LONGEST_EMULATED = 256  # K of a float16 product on a CPU that has no such arithmetic
+SLOW = 4_096  # K up to which sums are added in `utils.accumulation`
+TOKENS = 1_100  # of the text held out: about eight pieces
+
+
+class Error(NamedTuple):
+    """Of a product C beside AB: ||C - AB|| / ||AB||, and the largest |c - ab| / |ab| of an element."""
+
+    frobenius: float
+    largest: float  # of use where sums do not cancel
+
+
+@dataclass(frozen=True)
+class Point:
+    """The error of one way to add at one K. Where there is none, `note` says why, and the errors are None."""
+
+    way: str  # a name in ACCUMULATORS, or of one of the device's own products
+    inputs: str  # a name in INPUTS
+    operands: str  # the format that the inputs are rounded to
+    count: int  # K
+    error: float | None = None
+    largest: float | None = None
+    output: str = "float32"  # dtype of the result
+    measured: bool = False  # on a device; False: a model
+    note: str = ""
+
+
+def factors(
+    inputs: str,
+    count: int,
+    *,
+    operands: FloatFormat,
+    size: int = SIZE,
+    seed: int = 0,
+    device: str | torch.device = "cpu",
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw a [size, count] and b [count, size] from a distribution of `INPUTS`; float32, rounded to a format."""
+    generator = torch.Generator(device).manual_seed(seed)
+    drawn = (INPUTS[inputs](shape, generator=generator, device=device) for shape in ((size, count), (count, size)))
+    a, b = (fake_quantize(x, operands) for x in drawn)
+    return a, b
+
+
+def error(product: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> Error:
+    """Return how far a product is from a @ b in float64."""
+    exact = a.double() @ b.double()
+    off = product.double() - exact
+    return Error(float(off.norm() / exact.norm()), float((off / exact).abs().max()))
+
+
+def modelled(
+    ones: Iterable[Accumulator],
+    counts: Iterable[int],
+    *,
+    inputs: str = "uniform",
+    operands: FloatFormat | None = None,
+    size: int = SIZE,
+    seed: int = 0,
+) -> Iterator[Point]:
+    """Yield the error of each accumulator at each K; operands are those it is meant for, unless a format is named."""
+    for one in ones:
+        fmt = operands or one.operands
+        for count in counts:
+            a, b = factors(inputs, count, operands=fmt, size=size, seed=seed)
+            yield Point(one.name, inputs, fmt.name, count, *error(one.matmul(a, b), a, b))
+
+
+def measured(
+    ways: Iterable[Way], counts: Iterable[int], *, device: torch.device, inputs: str = "uniform", seed: int = 0
+) -> Iterator[Point]:
+    """Yield the error of each of the device's own products at each K: of floating dtypes of at most 32 bits.
+
+    One that the device refuses is a single point that says so. What has a result of 16 bits was rounded to them at
+    last, which no accumulator can help; a float32 product that takes TF32 rounds its operands first.
+    """
+    for way in ways:
+        if way.dtype == torch.float64 or not way.dtype.is_floating_point:
+            continue
+        fmt = FORMATS[str(way.dtype).removeprefix("torch.")]
+        for count in counts:
+            at = Point(way.name, inputs, fmt.name, count, measured=True)
+            if why_not := way.reason or _too_slow(way, count, device):
+                yield replace(at, note=why_not)
+                break
+            a, b = factors(inputs, count, operands=fmt, size=SIDE[device.type], seed=seed, device=device)
+            product = way(a.to(way.dtype), b.to(way.dtype))
+            found = error(product, a, b)
+            output = str(product.dtype).removeprefix("torch.")
+            yield replace(at, error=found.frobenius, largest=found.largest, output=output)
+
+
+def _too_slow(way: Way, count: int, device: torch.device) -> str:
+    if device.type == "cuda" or way.dtype != torch.float16 or count <= LONGEST_EMULATED:
+        return ""
+    if machine.narrow_matmul(way.dtype, device)[0]:
+        return ""
+    return f"missing: this processor has no float16 product, torch takes seconds for one above K = {LONGEST_EMULATED}"
+
+
+def everything(trained: llama.Trained, *, size: str, device: torch.device, seed: int = 0) -> Iterator[tuple[str, list]]:
+    """Yield the parts of a record by name, one after the other: points, the rows of a LLaMA, and long sums."""
+    points = []
+    for inputs in ("uniform", "normal"):
+        drawn = {"inputs": inputs, "seed": seed}
+        points += modelled(ACCUMULATORS.values(), COUNTS[size], **drawn)
+        points += modelled([stochastic_float16(seed)], [k for k in COUNTS[size] if k <= SLOW], **drawn)
+        points += measured(ways_to_multiply.own(device).values(), COUNTS[size], device=device, **drawn)
+    yield "points", points
+    ones = list(ACCUMULATORS.values())
+    yield "llama", accumulated_llama.rows(trained.model, trained.ids[:TOKENS], ones)
+    yield "long_sums", accumulated_llama.long_sums(ones, seed=seed)
+
+
+KINDS = {"points": Point, "llama": Row, "long_sums": LongSum}
+
+
+def table(parts: dict[str, list]) -> str:
+    """Return all parts as aligned text, with a line that says what each shows."""
+    texts = [f"error, ||C - AB|| / ||AB||, against K; {name} inputs\n{_curves(parts['points'], name)}" for name in
+             dict.fromkeys(point.inputs for point in parts["points"])]  # fmt: skip
+    about = {"llama": "a LLaMA: logits beside those in float32", "long_sums": "sums of LLaMA-7B"}
+    texts += [f"{text}\n{_rows(parts[name])}" for name, text in about.items() if parts.get(name)]
+    return "\n\n".join(texts)
+
+
+def _curves(points: list[Point], inputs: str) -> str:
+    by_way: dict[str, dict[int, Point]] = {}
+    for point in points:
+        if point.inputs == inputs:
+            by_way.setdefault(f"{'this device: ' * point.measured}{point.way}", {})[point.count] = point
+    counts = sorted({count for own in by_way.values() for count in own})
+    lines, notes = [("K", *map(str, counts))], []
+    for way, own in by_way.items():
+        errors = [own[k].error if k in own else None for k in counts]
+        lines.append((way, *("-" if each is None else f"{each:.1e}" for each in errors)))
+        notes += [f"{way}: {point.note}" for point in own.values() if point.note]
+    return "\n".join([command_line.columns(lines), *notes])
+
+
+def _rows(found: list) -> str:
+    texts = [tuple(f"{v:.6g}" if isinstance(v, float) else str(v) for v in asdict(row).values()) for row in found]
+    return command_line.columns([tuple(asdict(found[0])), *texts])
+
+
+def record(
+    parts: dict[str, list], trained: llama.Trained, *, size: str, device: torch.device, shown: str = "", seed: int = 0
+) -> records.Record:
+    """Return all parts as one record, numbers with six digits; `of_record` gives them back."""
+    return records.Record(
+        experiment=NAME,
+        recipe=trained.record.recipe,
+        size=size,
+        seeds=(seed,),
+        settings={"counts": COUNTS[size], "modelled_side": SIZE, "measured_side": SIDE[device.type], "tokens": TOKENS},
+        results={name: [_short(row) for row in found] for name, found in parts.items()},
+        samples={},
+        data=f"random numbers; {trained.record.data}",
+        data_name=trained.record.data_name,
+        weights=f"a trained LLaMA of width {trained.model.config.hidden_size}",
+        device=machine.facts(device),
+        **records.provenance(shown),
+    )
+
+
+def _short(row: Point | Row | LongSum) -> dict:
+    """Return the fields of a row that are not their defaults."""
+    defaults = {field.name: field.default for field in fields(row)}
+    short = {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in asdict(row).items()}
+    return {name: value for name, value in short.items() if value != defaults[name]}
+
+
+def of_record(record: records.Record) -> dict[str, list]:
+    """Return the parts of a record by name: `points`, `llama`, `long_sums`."""
+    return {name: [kind(**row) for row in record.results[name]] for name, kind in KINDS.items()}
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small: K to 16,384; full: to 65,536")
+    parser.add_argument("--data", metavar="DIR", help="folder with prose for the LLaMA; default: generated")
+    return parser.checked(arguments)
+
+
+@command_line.in_one_line(NAME)
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        options = _parse(arguments)
+        # The models of accumulators are the same everywhere, and so is the LLaMA that runs in them.
+        trained = llama.trained(options.data or "generated", device=torch.device("cpu"))
+    except (ValueError, OSError) as error:
+        return command_line.complain(NAME, str(error), 2)
+    print(command_line.first_lines(options.device, size=options.size, data=trained.record.data), flush=True)
+    parts = {}
+    for name, found in everything(trained, size=options.size, device=options.device):
+        parts[name] = found
+        print(f"{name}: {len(found)} done", file=sys.stderr, flush=True)
+    print(table(parts))
+    if options.record:
+        made = record(parts, trained, size=options.size, device=options.device, shown=options.command)
+        records.save(made, options.record)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+"""The amax of a linear layer's three operands, step by step through a training: what delayed scaling has to foresee.
+
+    python -m utils.experiments.amax_series --model distilbert --size small --data DIR --record DIR
+
+A linear layer multiplies its input with its weight, and the gradient of its output with both. Those are the tensors
+that an FP8 product needs a scale for. The run is that of `utils.distilbert` or `utils.llama`: the same weights, the
+same batches.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+
+import torch
+from torch import nn
+
+from utils import distilbert, llama, machine, records
+from utils.runs import command_line, experiment
+from utils.training import training_loop, watch
+from utils.training.layer_names import layer_of
+from utils.training.recipes import Recipe, recipe
+from utils.training.training_loop import Trainer
+from utils.workloads import data, language_task, models, review_task
+
+NAME = "amax_series"
+PREFIX = "amax-"  # of the experiment: "amax-distilbert"
+MODELS = ("distilbert", "llama")
+INPUTS, WEIGHTS, GRADIENTS = "inputs", "weights", "gradients"
+KINDS = (INPUTS, WEIGHTS, GRADIENTS)
+CHOSEN = ("k_lin", "out_lin", "lin2", "k_proj", "o_proj", "down_proj")  # of the first and of the last block
+HISTORY = 16  # steps that `jumps` looks back, unless told otherwise
+
+
+class AmaxSeries:
+    """The largest |x| of each operand of some linear layers in every step, as a context around a training.
+
+    `series[kind][name]` is a list of one float a step: of the layer's input and of its weight as the forward pass sees
+    them, and of the gradient of its output, divided by the scale of the loss. NaN and infinity stay. A forward pass
+    with gradients begins a step; one without is none. `names`: of `nn.Linear` modules of the model.
+    Raises: ValueError for a name that the model has no linear layer of.
+    """
+
+    def __init__(self, model: nn.Module, names: Sequence[str], *, scaler=None):
+        linears = {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+        if unknown := set(names) - set(linears):
+            raise ValueError(f"no linear layer {min(unknown)!r}; the model has {', '.join(linears)}")
+        self.linears, self.scaler = {name: linears[name] for name in names}, scaler
+        self._seen = {kind: {name: [] for name in names} for kind in KINDS}  # tensors on the device, read at the end
+
+    def __enter__(self) -> "AmaxSeries":
+        self._hooks = [module.register_forward_hook(partial(self._see, name)) for name, module in self.linears.items()]
+        return self
+
+    def __exit__(self, *error) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    @property
+    def series(self) -> dict[str, dict[str, list[float]]]:
+        """The amaxes so far, by kind and name."""
+        return {
+            kind: {name: [seen.item() for seen in steps] for name, steps in by_name.items()}
+            for kind, by_name in self._seen.items()
+        }
+
+    def _see(self, name: str, module: nn.Linear, inputs: tuple, output: torch.Tensor) -> None:
+        if not output.requires_grad:
+            return
+        self._seen[INPUTS][name].append(_amax(inputs[0]))
+        self._seen[WEIGHTS][name].append(_amax(module.weight))
+        inv_scale = 1.0 / self.scaler.get_scale() if self.scaler is not None else 1.0
+        output.register_hook(lambda gradient: self._seen[GRADIENTS][name].append(_amax(gradient) * inv_scale))
+
+
+def _amax(x: torch.Tensor) -> torch.Tensor:
+    return x.detach().float().abs().amax()
+
+
+def chosen(model: nn.Module) -> list[str]:
+    """Return the names of the linear layers that are recorded: keys, attention's output, and the last of each block.
+
+    Of a model's first and last block; `CHOSEN` are the ends of the names.
+    """
+    found = [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and name.rpartition(".")[2] in CHOSEN
+    ]
+    blocks = list(map(layer_of, found))
+    return [name for name, block in zip(found, blocks, strict=True) if block in (blocks[0], blocks[-1])]
+
+
+def jumps(values: Sequence[float], *, history: int = HISTORY) -> list[tuple[int, float]]:
+    """Return the steps, counted from 1, whose amax is above all of the `history` steps before, and how many times.
+
+    Scales that come from these steps saturate there, unless a margin leaves room for the factor. The first step has
+    nothing before it and is left out.
+    """
+    found = []
+    for at in range(1, len(values)):
+        known = max(values[max(0, at - history) : at])
+        if values[at] > known:
+            found.append((at + 1, values[at] / known if known else float("inf")))
+    return found
+
+
+def recorded_run(
+    plan: experiment.Plan, recipe: Recipe, *, device: torch.device, seed: int = 0, shown: str = ""
+) -> records.Record:
+    """Train the plan's model once and return the record of its amaxes; `of_record` reads it."""
+    task = plan.task
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        model, recipe = task.new_model(seed), recipe.seeded(seed)
+        models.fit_attention(model, device)
+        trainer = Trainer(model, recipe=recipe, device=device, schedule=task.settings.schedule, steps=plan.steps)
+        with AmaxSeries(trainer.model, chosen(trainer.model), scaler=trainer.scaler) as seen:
+            label = f"{recipe.name} seed {seed}"
+            history = training_loop.fine_tune(trainer, plan.draw(seed), steps=plan.steps, label=label)
+    series = seen.series
+    return records.Record(
+        experiment=f"{PREFIX}{plan.name}",
+        recipe=recipe.name,
+        size=task.size,
+        seeds=(seed,),
+        settings=asdict(task.settings),
+        results={"steps": history.steps, "nan_step": history.nan_step, "jumps": _counted(series)},
+        samples={
+            "amax": {kind: {name: list(map(_short, values)) for name, values in by_name.items()}
+                     for kind, by_name in series.items()},
+            "loss": [_short(loss) for loss in history.losses],
+        },
+        data=plan.texts.source,
+        data_name=plan.texts.name,
+        weights=task.weights,
+        device=machine.facts(device),
+        **records.provenance(shown),
+    )  # fmt: skip
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def _counted(series: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, list]]:
+    """Return by kind and name: how many jumps there are, and the largest of them with its step."""
+    found: dict[str, dict[str, list]] = {}
+    for kind, by_name in series.items():
+        for name, values in by_name.items():
+            own = jumps(values)
+            step, factor = max(own, key=lambda jump: jump[1], default=(None, None))
+            found.setdefault(kind, {})[name] = [len(own), step, factor and _short(factor)]
+    return found
+
+
+def of_record(record: records.Record) -> dict:
+    """Return the amaxes of a record with the words that a figure needs, as plain JSON values.
+
+    Keys: "model", "recipe", "data", "device", "date" (texts), "steps", "loss" (a number a step), and "series": a list
+    of {"kind", "name", "values"}, one value a step, None where it was not finite.
+    Raises: ValueError when the record has no amaxes.
+    """
+    if "amax" not in record.samples:
+        raise ValueError(f"the record {record.name} holds no amaxes; make one with python -m utils.{NAME} --record")
+    return {
+        **watch.words(record, prefix=PREFIX),
+        "steps": record.results["steps"],
+        "loss": record.samples["loss"],
+        "series": [
+            {"kind": kind, "name": name, "values": values}
+            for kind, by_name in record.samples["amax"].items()
+            for name, values in by_name.items()
+        ],
+    }
+
+
+def table(record: records.Record) -> str:
+    """Return as text: of each series the first, the largest and the last amax, and its jumps over `HISTORY` steps."""
+    rows = [("operand", "first", "largest", "last", "jumps", "largest jump")]
+    for kind, by_name in record.samples["amax"].items():
+        for name, values in by_name.items():
+            count, step, factor = record.results["jumps"][kind][name]
+            most = f"{factor:.2f} times at step {step}" if count else "-"
+            shown = (f"{value:.3g}" for value in (values[0], max(values), values[-1]))
+            rows.append((f"{kind} {name}", *shown, str(count), most))
+    return command_line.columns(rows)
+
+
+def planned(model: str, *, size: str, folder: str | None = None) -> experiment.Plan:
+    """Return the plan of a model's usual run: "distilbert" or "llama".
+
+    Raises: ValueError for another model, or when the folder with data cannot be used.
+    """
+    if model not in MODELS:
+        raise ValueError(f"unknown model {model!r}; the known ones are {', '.join(MODELS)}")
+    if model == "distilbert":
+        return distilbert.plan(review_task.prepare(data.reviews(folder, size=size), size=size))
+    settings = language_task.settings_for(size)
+    prose = data.prose(folder, characters=settings.characters)
+    return llama.plan(language_task.prepare(prose, size=size, settings=settings))
+
+
+@command_line.in_one_line(NAME)
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
+    parser.add_argument("--model", default=MODELS[0], help=f"{' or '.join(MODELS)}; default: %(default)s")
+    parser.add_argument("--recipe", default="32-true", metavar="NAME", help="default: %(default)s")
+    parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")
+    try:
+        options = parser.checked(arguments)
+        chosen_recipe = recipe(options.recipe)
+        plan = planned(options.model, size=options.size, folder=options.data)
+    except (ValueError, OSError) as error:
+        return command_line.complain(NAME, str(error), 2)
+    print(command_line.first_lines(options.device, size=options.size, data=plan.texts.source), flush=True)
+    found = recorded_run(plan, chosen_recipe, device=options.device, shown=options.command)
+    print(table(found))
+    if options.record:
+        records.save(found, options.record)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,319 @@
+"""What the installed libraries answer where versions differ: each question is asked of this machine, none is assumed.
+
+    for question in QUESTIONS:
+        print(question.name, ask(question))
+    python -m utils.experiments.api_drift --record DIR  # the answers with their versions, as a record
+
+An answer is a short text. The committed records hold those of the versions that the book was run with.
+"""
+
+import argparse
+import contextlib
+import importlib.metadata
+import io
+import logging
+import math
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from utils import machine, records
+from utils.diagnostics import autocast_table, fp8_failures
+from utils.diagnostics.autocast_docs import RULES
+from utils.diagnostics.autocast_operations import OPERATIONS
+from utils.emulation import float32_matmul
+from utils.runs import command_line
+from utils.training import precision_names
+
+NAME = "api_drift"
+PACKAGES = ("torch", "transformers", "lightning-fabric", "ml_dtypes", "numpy", "datasets")
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One thing that versions answer differently, or that an old text has otherwise.
+
+    `package`: whose version decides. `by_machine`: the device or the way that torch was built decides, too.
+    """
+
+    name: str
+    package: str
+    answer: Callable[[], str]
+    by_machine: bool = False
+
+
+def ask(question: Question) -> str:
+    """Return the answer of this machine; where the call raises, the name of the exception is the answer."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)  # libraries report each choice that they make
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            return question.answer()
+    except Exception as error:  # whatever this version raises is the answer
+        return type(error).__name__
+    finally:
+        logging.disable(before)
+
+
+def _cast(value: float, dtype: torch.dtype) -> Callable[[], str]:
+    return lambda: f"{torch.tensor(value).to(dtype).float().item():g}"
+
+
+def _attempt(code: str, tell: Callable[[fp8_failures.Attempt], str]) -> Callable[[], str]:
+    return lambda: tell(fp8_failures.attempts("cpu", {"": code})[0])
+
+
+def _outcome(attempt: fp8_failures.Attempt) -> str:
+    return attempt.raised or f"works, gives {attempt.dtype}"
+
+
+def _on_cuda(attempt: fp8_failures.Attempt) -> str:
+    return "refused" if attempt.on_cuda else "taken"
+
+
+def _fp8_overflow() -> str:
+    codes = torch.full((16, 64), 16.0).to(torch.float8_e4m3fn)  # 16 * 16 * 64 = 16384
+    return f"{(codes @ codes.t())[0, 0].float().item():g}"
+
+
+def _scale_result() -> str:
+    codes, inv_scale = torch.full((16, 64), 16.0).to(torch.float8_e4m3fn), torch.tensor(1 / 64)
+    scaled = {"scale_a": inv_scale, "scale_b": inv_scale, "out_dtype": torch.float8_e4m3fn}
+    plain, asked = (
+        torch._scaled_mm(codes, codes.t(), **scaled, **more)[0, 0].float().item()
+        for more in ({}, {"scale_result": torch.tensor(2.0)})
+    )
+    return {1.0: "nothing", 2.0: "multiplies by it", 0.5: "divides by it"}[asked / plain]
+
+
+def _switch_after(setting: str, switch: str) -> Callable[[], str]:
+    def answer() -> str:
+        with float32_matmul.allowing(setting):
+            return str(float32_matmul.read(switch))
+
+    return answer
+
+
+def _old_after_new() -> str:
+    with float32_matmul.restored():
+        float32_matmul.write(float32_matmul.NEW[2], "tf32")
+        float32_matmul.read(float32_matmul.OLD_PRODUCTS)
+        return "answers"
+
+
+def _product_bits() -> str:
+    with float32_matmul.allowing("medium"):
+        return f"{machine.product_bits(CPU)} bits"
+
+
+def _old_scaler() -> str:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.amp.GradScaler(enabled=False)
+    return "works, " + (", ".join(sorted({w.category.__name__ for w in caught})) or "no warning")
+
+
+def _by_ones(how: str) -> Callable[[], str]:
+    def answer() -> str:
+        ones, index = torch.ones(4096, dtype=torch.bfloat16), torch.zeros(4096, dtype=torch.long)
+        return f"{getattr(torch.zeros(1, dtype=torch.bfloat16), how)(0, index, ones).item():g}"
+
+    return answer
+
+
+def _long_log_softmax() -> str:
+    found = torch.zeros(100_000, dtype=torch.float16).log_softmax(-1)[0].item()
+    return f"{found:.2f}" if math.isfinite(found) else f"{found:g}"
+
+
+def _autocast(operation: str, device: str) -> Callable[[], str]:
+    def answer() -> str:
+        chosen = [each for each in OPERATIONS if each.name == operation]
+        if device == "cuda":
+            rows = autocast_table.ask_without_gpu(torch.float16, chosen)
+        else:
+            rows = autocast_table.measure(device, torch.bfloat16, chosen)
+        return RULES[rows[0].rule].label if rows else "not to be asked"
+
+    return answer
+
+
+def _loaded() -> str:
+    from transformers import DistilBertConfig, DistilBertModel
+    from transformers import logging as hub_logging
+
+    shown = hub_logging.is_progress_bar_enabled()
+    hub_logging.disable_progress_bar()
+    sizes = {"dim": 8, "hidden_dim": 8, "n_heads": 1, "n_layers": 1, "vocab_size": 16, "max_position_embeddings": 8}
+    try:
+        with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
+            DistilBertModel(DistilBertConfig(**sizes)).to(torch.bfloat16).save_pretrained(folder)
+            return str(DistilBertModel.from_pretrained(folder).dtype).removeprefix("torch.")
+    finally:
+        if shown:
+            hub_logging.enable_progress_bar()
+
+
+def _fabric(name: str) -> Callable[[], str]:
+    def answer() -> str:
+        from lightning_fabric import Fabric
+
+        found = precision_names.answer(lambda: Fabric(accelerator="cpu", precision=name)._precision.precision)
+        if found.given is None:
+            return "refused"
+        return f"runs {found.given}" + (", with a warning" if found.said else "")
+
+    return answer
+
+
+def _numpy_scalars() -> str:
+    import numpy as np
+
+    return str((np.float16(1) + 1e4).dtype)  # NEP 50: float64 before NumPy 2
+
+
+def _ml_dtypes(name: str, value: float) -> Callable[[], str]:
+    def answer() -> str:
+        import ml_dtypes
+        import numpy as np
+
+        return f"{float(np.float32(value).astype(getattr(ml_dtypes, name))):g}"
+
+    return answer
+
+
+def _dataset_floats() -> str:
+    from datasets import Dataset
+
+    rows = Dataset.from_dict({"x": [0.1]}).with_format("torch")
+    return str(rows[0]["x"].dtype).removeprefix("torch.")
+
+
+_E4M3, _E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
+_FIVE, _RIGHT = fp8_failures.FIVE, fp8_failures.RIGHT
+GROUPS: dict[str, tuple[Question, ...]] = {
+    "casts": (
+        Question("500 cast to E4M3", "torch", _cast(500.0, _E4M3)),
+        Question("infinity cast to E4M3", "torch", _cast(math.inf, _E4M3)),
+        Question("61,440 cast to E5M2", "torch", _cast(61440.0, _E5M2)),
+        Question("500 cast to E4M3 by ml_dtypes", "ml_dtypes", _ml_dtypes("float8_e4m3fn", 500.0)),
+        Question("NaN cast to E2M1 by ml_dtypes", "ml_dtypes", _ml_dtypes("float4_e2m1fn", math.nan)),
+        Question("eps of E5M2FNUZ in torch.finfo", "torch", lambda: f"{torch.finfo(torch.float8_e5m2fnuz).eps:g}"),
+        Question("eps of E2M1 in torch.finfo", "torch", lambda: f"{torch.finfo(torch.float4_e2m1fn_x2).eps:g}"),
+    ),
+    "products": (
+        Question("x @ y, both E4M3, on a CPU", "torch", _attempt(_FIVE["multiply as usual"], _outcome)),
+        Question("the same where the sum is 16,384", "torch", _fp8_overflow),
+        Question("F.scaled_mm on a CPU", "torch", _attempt(_RIGHT["torch's public function"], _outcome)),
+        Question("_scaled_mm without scales", "torch", _attempt(_FIVE["forget the scales"], _outcome)),
+        Question("_scaled_mm, operand 2 row-major, CPU", "torch", _attempt(_FIVE["operand 2 row-major"], _outcome)),
+        Question(
+            "the same line, by CUDA's rules", "torch", _attempt(_FIVE["operand 2 row-major"], _on_cuda), by_machine=True
+        ),
+        Question("what scale_result does on a CPU", "torch", _scale_result),
+    ),
+    "switches": (
+        Question('after "high": cuda.matmul.fp32_precision', "torch", _switch_after("high", float32_matmul.NEW[2])),
+        Question(
+            'after "medium": cuda.matmul.fp32_precision', "torch", _switch_after("medium", float32_matmul.NEW[2])
+        ),
+        Question(
+            'after "medium": mkldnn.matmul.fp32_precision', "torch", _switch_after("medium", float32_matmul.NEW[5])
+        ),
+        Question("an old switch after a new one was set", "torch", _old_after_new),
+        Question('what "medium" leaves of a float32 factor, CPU', "torch", _product_bits, by_machine=True),
+    ),
+    "questions": (
+        Question('is_autocast_available("cuda")', "torch", lambda: str(torch.amp.is_autocast_available("cuda")), True),
+        Question("is_bf16_supported()", "torch", lambda: str(torch.cuda.is_bf16_supported()), by_machine=True),
+        Question(
+            "is_bf16_supported(including_emulation=False)",
+            *("torch", lambda: str(torch.cuda.is_bf16_supported(including_emulation=False))),
+            by_machine=True,
+        ),
+        Question("torch.cuda.amp.GradScaler", "torch", _old_scaler),
+        Question("device of torch.amp.GradScaler()", "torch", lambda: torch.amp.GradScaler(enabled=False)._device),
+    ),
+    "sums": (
+        Question("index_add_ of 4,096 ones, bfloat16, CPU", "torch", _by_ones("index_add_")),
+        Question("scatter_add_ of the same", "torch", _by_ones("scatter_add_")),
+        Question("log_softmax of 100,000 float16 zeros, CPU", "torch", _long_log_softmax),
+        Question("einsum under CPU autocast", "torch", _autocast("einsum", "cpu")),
+        Question("softmax under CPU autocast", "torch", _autocast("softmax", "cpu")),
+        Question("rms_norm under CUDA autocast", "torch", _autocast("rms_norm", "cuda"), by_machine=True),
+    ),
+    "libraries": (
+        Question("a bfloat16 checkpoint, from_pretrained", "transformers", _loaded),
+        *(
+            Question(f'Fabric(precision="{name}") on a CPU', "lightning-fabric", _fabric(name))
+            for name in ("16-mixed", "16-true", "16", "bf16", "16-full")
+        ),
+        Question("np.float16(1) + 1e4", "numpy", _numpy_scalars),
+        Question('with_format("torch") of Python floats', "datasets", _dataset_floats),
+    ),
+}
+QUESTIONS = tuple(question for group in GROUPS.values() for question in group)
+
+
+def packages() -> dict[str, str]:
+    """Return the version of each of `PACKAGES`, without the way it was built: {"torch": "2.13.0"}."""
+    return {name: importlib.metadata.version(name).partition("+")[0] for name in PACKAGES}
+
+
+def answers() -> dict[str, str]:
+    """Ask everything, and return the answers by the names of the questions; takes some seconds."""
+    return {each.name: ask(each) for each in QUESTIONS}
+
+
+def record(*, shown: str = "") -> records.Record:
+    """Ask everything, and return the answers as a record; torch's version is in its name."""
+    release = ".".join(packages()["torch"].split(".")[:2])
+    return records.Record(
+        experiment=NAME,
+        recipe="questions",
+        size="small",
+        seeds=(0,),
+        settings={},
+        results={"answers": answers(), "packages": packages()},
+        samples={},
+        data="none",
+        data_name=f"torch{release}",
+        weights="random, for the one model that is loaded",
+        device=machine.facts(CPU),
+        **records.provenance(shown),
+    )
+
+
+def differ(recorded: records.Record, here: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the questions that `here` answers otherwise than a record: name to (the record's answer, the one here)."""
+    theirs = recorded.results["answers"]
+    pairs = {name: (theirs.get(name, "not asked"), answer) for name, answer in here.items()}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+@command_line.in_one_line(NAME)
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    parser = argparse.ArgumentParser(prog=f"python -m utils.{NAME}", description=__doc__.partition("\n")[0])
+    parser.add_argument("--record", metavar="DIR", help="write the record into this folder")
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = parser.parse_args(arguments)
+    try:
+        folder = records.check_folder(options.record) if options.record else None
+    except ValueError as error:
+        return command_line.complain(NAME, str(error), 2)
+    found = record(shown=command_line.shown_command(arguments, program=NAME))
+    print(command_line.columns([("question", "answer"), *found.results["answers"].items()]))
+    if folder:
+        records.save(found, folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

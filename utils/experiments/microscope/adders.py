@@ -1,0 +1,146 @@
+"""How one addition rounds: hypotheses in whole numbers, and which of them a set of answers leaves standing.
+
+An `Adder` takes any number of addends at once. Tensor cores were found to shift all addends to the exponent of the
+largest, to cut off what lies more than a few extra bits below its last place, and to truncate the sum (Fasi, Higham,
+Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330, 2021). IEEE 754 adds exactly and
+rounds once.
+
+A number is a Python int in steps of 2**-512: products of float32 fit, and nothing here is rounded but by a rule.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from utils.experiments.microscope.summation_tree import Node, nodes
+from utils.rounding import RULES
+
+STEPS = 512  # a number is a multiple of 2**-512; a factor of 2**-256
+MOST_EXTRA = 6  # more extra bits than these are not told from all
+
+
+def whole(value: float, steps: int = STEPS) -> int:
+    """Return value * 2**steps, which has to be a whole number.
+
+    Raises ValueError where it is none.
+    """
+    numerator, denominator = value.as_integer_ratio()
+    result, rest = divmod(numerator << steps, denominator)
+    if rest:
+        raise ValueError(f"{value} is no multiple of 2**-{steps}")
+    return result
+
+
+@dataclass(frozen=True)
+class Product:
+    """The exact product of two factors, in steps of 2**-512.
+
+    `exponent`: where an adder aligns it. That of the product itself, or the sum of its factors' exponents, which is
+    one less where the significands' product is 2 or more, and may be more where a factor is subnormal.
+    """
+
+    value: int
+    exponent: int | None = None
+
+    @classmethod
+    def of(cls, a: float, b: float, emin: int = -STEPS // 2) -> "Product":
+        """Multiply exactly; the exponent is the sum of the factors', none of which is below `emin` of their format."""
+        if not a or not b:
+            return cls(0)
+        exponent = sum(max(math.frexp(x)[1] - 1, emin) for x in (a, b)) + STEPS
+        return cls(whole(a, STEPS // 2) * whole(b, STEPS // 2), exponent)
+
+
+@dataclass(frozen=True)
+class Adder:
+    """One addition: exact, or of addends that were cut; then rounded to `precision` significant bits.
+
+    `rounding`: a name in `utils.rounding.RULES`. `extra_bits`: kept of each addend below the last place of a total with
+    the largest addend's exponent; None: all. `by_factors`: products are aligned by the sum of their factors' exponents.
+    `carries`: what was cut is not rounded again: a sum that grows past its largest addend keeps the longer total.
+    """
+
+    precision: int
+    rounding: str
+    extra_bits: int | None = None
+    by_factors: bool = False
+    carries: bool = False
+
+    def add(self, addends: Sequence[Product]) -> int:
+        """Add in steps of 2**-512; a sum of earlier additions is a `Product` without an exponent."""
+        if self.extra_bits is None:
+            return self.rounded(sum(addend.value for addend in addends))
+        exponents = [self._exponent(addend) for addend in addends if addend.value]
+        if not exponents:
+            return 0
+        cut = max(0, max(exponents) - (self.precision - 1) - self.extra_bits)
+        kept = ((abs(addend.value) >> cut << cut) * (1 if addend.value > 0 else -1) for addend in addends)
+        return sum(kept) if self.carries else self.rounded(sum(kept))
+
+    def _exponent(self, addend: Product) -> int:
+        if self.by_factors and addend.exponent is not None:
+            return addend.exponent
+        return abs(addend.value).bit_length() - 1
+
+    def rounded(self, value: int) -> int:
+        """Round to `precision` significant bits by the rule."""
+        drop = abs(value).bit_length() - self.precision
+        return value if drop <= 0 else round_whole(value, drop, self.rounding) << drop
+
+
+def round_whole(value: int, drop: int, rounding: str) -> int:
+    """Round value / 2**drop to a whole number; the twin of `utils.rounding.RULES` in whole numbers of any length."""
+    below, half = value >> drop, 1 << drop - 1
+    rest = value - (below << drop)
+    up = {
+        "toward_negative": False,
+        "toward_positive": rest > 0,
+        "toward_zero": rest > 0 and value < 0,
+        "ties_away": rest > half or (rest == half and value > 0),
+        "ties_to_even": rest > half or (rest == half and below & 1),
+    }[rounding]
+    return below + bool(up)
+
+
+class Answer(NamedTuple):
+    """Addends of one addition, what the next addition took away again (None: nothing), and what was left."""
+
+    addends: Sequence[Product]
+    taken: Product | None
+    left: int
+
+
+def surviving(answers: Iterable[Answer], precision: int) -> list[Adder]:
+    """Return the adders of this precision that give every answer: the five rules, each with 0 to 6 extra bits or all.
+
+    And those that cut addends in the same way and keep the carries. The next addition is taken to be of the same kind:
+    what it cuts off cannot be told from what the first one did.
+    """
+    cuts = list(itertools.product(range(MOST_EXTRA + 1), (False, True)))
+    adders = [Adder(precision, rule, *cut) for rule in RULES for cut in [(None, False), *cuts]]
+    adders += [Adder(precision, "toward_zero", *cut, carries=True) for cut in cuts]
+    for answer in answers:
+        adders = [adder for adder in adders if _left(adder, answer) == answer.left]
+    return adders
+
+
+def _left(adder: Adder, answer: Answer) -> int:
+    total = adder.add(answer.addends)
+    return total if answer.taken is None else adder.add([Product(total), answer.taken])
+
+
+def common(adders: Sequence[Adder], name: str) -> tuple[bool, object]:
+    """Return whether all adders agree in one attribute, and its value."""
+    values = {getattr(adder, name) for adder in adders}
+    return (True, values.pop()) if len(values) == 1 else (False, None)
+
+
+def total(tree: Node, products: Sequence[Product], adder_of: Callable[[Node], Adder]) -> int:
+    """Add products along a tree, each addition by its own adder; in steps of 2**-512."""
+    done: dict[int, int] = {}
+    for node, _ in reversed(nodes(tree)):
+        addends = [products[c] if isinstance(c, int) else Product(done[id(c)]) for c in node.children]
+        done[id(node)] = adder_of(node).add(addends)
+    return done[id(tree)]

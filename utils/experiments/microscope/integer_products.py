@@ -1,0 +1,46 @@
+"""Products of whole numbers: is every sum exact, up to where, and what stands there when it is not?"""
+
+import torch
+
+from utils.experiments.microscope.crafted_sums import Matmul, Probe
+from utils.experiments.microscope.findings import Finding
+
+ROWS, COLUMNS = 32, 32  # CUDA wants more than 16 rows, and the other sizes in multiples of 8
+PLACES = 2**17 + 32  # so many times (-128)**2 is 2**31, with room for a few ones
+
+
+def look(matmul: Matmul, *, dtype: torch.dtype, device: torch.device | str = "cpu") -> Finding:
+    """Find out how many bits a total of int8 products has: sums of 2**e + 1, and 2**31.
+
+    `matmul`: (a, b) -> a @ b of int8 [32, K] and [K, 32]. Raises ValueError for another dtype and what `matmul` raises.
+    """
+    if dtype is not torch.int8:
+        raise ValueError(f"{dtype} is no dtype of this look; use torch.int8, and microscope.look for floating ones")
+    exponents = range(14, 32)
+    a = torch.zeros(ROWS, PLACES, dtype=dtype)
+    b = torch.full((PLACES, COLUMNS), -128, dtype=dtype)
+    b[-1] = 1
+    for row, exponent in enumerate(exponents):
+        a[row, : 2 ** (exponent - 14)] = -128
+        a[row, -1] = exponent < 31
+    result = matmul(a.to(device), b.to(device)).cpu()
+    wanted = [2**exponent + (exponent < 31) for exponent in exponents]
+    got = result[: len(wanted), 0].tolist()
+    first_wrong = next((n for n, (x, y) in enumerate(zip(got, wanted, strict=True)) if x != y), None)
+    last = got[-1]
+    return Finding(
+        dtype="int8",
+        output=str(result.dtype).removeprefix("torch."),
+        shape=(ROWS, COLUMNS, PLACES),
+        factor_bits=8,
+        exact_products=got[0] == wanted[0],
+        precision=None if first_wrong is None else exponents[first_wrong],
+        exact_sums=first_wrong is not None and exponents[first_wrong] == 31,
+        overflow=None if first_wrong is None else exponents[first_wrong],
+        past_overflow={-(2**31): "wraps to -2^31", 2**31 - 1: "stays at 2^31 - 1"}.get(last),
+        everywhere=bool((result == result[:, :1]).all()),
+        evidence=tuple(
+            Probe("whole numbers", ((0, (-128.0, -128.0)),), float(want), (0, PLACES), float(x))
+            for want, x in zip(wanted, got, strict=True)
+        ),
+    )

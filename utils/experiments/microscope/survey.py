@@ -1,0 +1,228 @@
+"""What adds behind a matrix product: found from crafted inputs alone, without knowing what computes.
+
+    finding = look(torch.matmul, dtype=torch.bfloat16)
+    print(finding)           # how many bits, which rounding, in which order, how many at once
+    finding.evidence         # every sum that was asked for, and its result
+
+    python -m utils.experiments.microscope --record DIR
+
+What the sums do not decide is None. At last the found parameters are put to the test: they have to give random sums to
+the last bit.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import torch
+
+from utils import machine, records
+from utils.exception_text import in_a_line
+from utils.experiments.microscope import addition_probes, integer_products, summation_tree, whole_sums
+from utils.experiments.microscope.adders import common
+from utils.experiments.microscope.addition_probes import Tested
+from utils.experiments.microscope.crafted_sums import WIDTH, Matmul, Sums
+from utils.experiments.microscope.findings import Finding, summary
+from utils.experiments.microscope.masks import order_of
+from utils.experiments.microscope.summation_tree import Node
+from utils.experiments.microscope.ways_to_multiply import Way, own
+from utils.runs import command_line
+
+NAME = "microscope"
+PLACES, LONG = 128, 512  # products of a sum; FP8 totals are known to be handed on every 128
+NO_TREE = ("order", "precision", "rounding", "block", "factor_bits", "product_bits", "confirmed")
+
+
+def look(
+    matmul: Matmul,
+    *,
+    dtype: torch.dtype,
+    places: int = PLACES,
+    width: int = WIDTH,
+    device: torch.device | str = "cpu",
+) -> Finding:
+    """Find out how a product (a, b) -> a @ b of one dtype adds: a [width, places] and b [places, width] on the device.
+
+    What is found holds for this shape: a library may choose another kernel for another one. Totals that are handed on
+    every N products show from 3 N places on. Raises ValueError for a dtype that is no floating one of the table, for
+    fewer than 8 places and for a width below 1, and what `matmul` raises.
+    """
+    if places < 8:
+        raise ValueError(f"places {places} is below 8: so few products show no order")
+    if width < 1:
+        raise ValueError(f"width {width} is below 1: there is no sum to ask for")
+    sums = Sums(matmul, dtype, places, device, width)
+    known: dict = {
+        "everywhere": whole_sums.everywhere(sums),
+        "smallest": addition_probes.smallest_sum(sums),
+        "subnormal_factors": addition_probes.subnormal_factors(sums),
+    }
+    tree, why = order_of(sums)
+    unknown = dict.fromkeys(NO_TREE, why) if tree is None else {}
+    if tree is not None:
+        known |= _layout(tree) | _additions(sums, tree, unknown)
+    return Finding(
+        dtype=sums.format.name,
+        output=str(sums.output).removeprefix("torch."),
+        shape=(width, width, places),
+        unknown=tuple(unknown.items()),
+        evidence=tuple(sums.log),
+        **known,
+    )
+
+
+def _layout(tree: Node) -> dict:
+    layout = summation_tree.layout(tree)
+    if layout is None:
+        return {"order": tuple(tree.places)}
+    return {
+        "order": layout.order,
+        "block": layout.block,
+        "pairwise": layout.pairwise,
+        "parts": None if layout.pairwise else layout.parts,
+        "run": layout.run,
+    }
+
+
+def _additions(sums: Sums, tree: Node, unknown: dict[str, str]) -> dict:
+    """Test the additions of a tree, what reaches them and what they hold, and then all of it on random sums."""
+    tested = addition_probes.try_kinds(sums, tree)
+    kinds = [node.kind for node, _ in summation_tree.nodes(tree)]
+    with_products = max(tested, key=lambda kind: (kinds.count(kind) * kind[0], kind))
+    main = tested[with_products]
+    known = {"precision": main.bits, "overflow": addition_probes.overflow(sums, tree)}
+    known |= _agreed(main, unknown)
+    known |= _outer([one for kind, one in tested.items() if not kind[0]], sums, unknown)
+    known |= _factors(sums, tree)
+    known["compensated"], why = whole_sums.compensated(sums, tree, main)
+    if why:
+        unknown["compensated"] = why
+    reasons = [one.why for one in tested.values() if one.why]
+    if reasons or not known["factor_bits"]:
+        unknown["confirmed"] = (reasons or ["the bits of a factor are not known"])[0]
+    else:
+        known["confirmed"] = whole_sums.confirmed(sums, tree, tested, known)
+    return known
+
+
+def _outer(joins: list[Tested], sums: Sums, unknown: dict[str, str]) -> dict:
+    """Return what the additions of sums to sums do, where all kinds of them do the same."""
+    if any(join.hidden for join in joins):
+        unknown["outer_precision"] = f"the result, {sums.output}, shows no more bits"
+    elif len({join.bits for join in joins}) > 1:
+        unknown["outer_precision"] = "these additions keep different numbers of bits"
+    elif joins:
+        rules = {_agreed(join, {}).get("rounding") for join in joins}
+        return {"outer_precision": joins[0].bits, "outer_rounding": rules.pop() if len(rules) == 1 else None}
+    return {}
+
+
+def _agreed(tested: Tested, unknown: dict[str, str]) -> dict:
+    """Return what all adders agree in that explain the answers."""
+    if not tested.adders:
+        unknown |= {"precision": tested.why, "rounding": tested.why}
+        return {"precision": None}
+    exact = {adder.extra_bits is None for adder in tested.adders}
+    known = {"exact_sums": exact.pop() if len(exact) == 1 else None}
+    for name in ("rounding", *(() if known["exact_sums"] else ("extra_bits", "by_factors", "carries"))):
+        agree, value = common(tested.adders, name)
+        if agree:
+            known[name] = value
+        else:
+            unknown[name] = f"{len(tested.adders)} adders explain all answers"
+    return known
+
+
+def _factors(sums: Sums, tree: Node) -> dict:
+    """Return how many bits of the operands and of their product are used."""
+    bits = addition_probes.factor_bits(sums, tree)
+    if bits is None:
+        return {"factor_bits": None}
+    found = {"factor_bits": bits, "product_bits": (product := addition_probes.product_bits(sums, tree, bits))}
+    exact = product == 2 * bits - 1 if bits > 2 else None  # the longest that is tried
+    return found | {
+        "factor_rounding": addition_probes.factor_rounding(sums, tree, bits) if bits < sums.format.precision else None,
+        "exact_products": exact,
+        "product_rounding": addition_probes.product_rounding(sums, tree, product) if exact is False else None,
+    }
+
+
+def look_at(way: Way, *, device: torch.device | str, places: int | None = None, width: int = WIDTH) -> Finding:
+    """Look at one way in which a device multiplies, at integers too; places: 128, of FP8 512.
+
+    Raises what `look` raises.
+    """
+    if not way.dtype.is_floating_point:
+        return integer_products.look(way, dtype=way.dtype, device=device)
+    if places is None:
+        places = LONG if way.dtype.itemsize == 1 else PLACES
+    return look(way, dtype=way.dtype, places=places, width=width, device=device)
+
+
+def survey(
+    device: torch.device | str, *, places: int | None = None, width: int = WIDTH
+) -> tuple[dict[str, Finding], dict[str, str]]:
+    """Look at all ways in which a device multiplies; return the findings, and why there is none of the other ways."""
+    findings, refused = {}, {}
+    for name, way in own(device).items():
+        if way.reason:
+            refused[name] = way.reason
+            continue
+        try:
+            findings[name] = look_at(way, device=device, places=places, width=width)
+        except RuntimeError as error:  # a shape that this way does not take
+            refused[name] = in_a_line(error)
+    return findings, refused
+
+
+def table(findings: Mapping[str, Finding], refused: Mapping[str, str]) -> str:
+    """Return the findings as aligned text, a line for each way, and below it why others are missing."""
+    lines = [command_line.columns(summary(findings))]
+    for name, finding in findings.items():
+        fields: dict[str, list[str]] = {}
+        for field, why in finding.unknown:
+            fields.setdefault(why, []).append(field)
+        lines += [f"{name}: not decided: {', '.join(names)}; {why}" for why, names in fields.items()]
+        if finding.everywhere is False:
+            lines.append(f"{name}: not all places of the result add alike")
+    return "\n".join([*lines, *(f"{name}: missing, {why}" for name, why in refused.items())])
+
+
+# Records
+
+
+def record(
+    findings: Mapping[str, Finding], refused: Mapping[str, str], *, device: torch.device, shown: str = ""
+) -> records.Record:
+    """Return the findings as one record, with the evidence counted by question; `of_record` gives them back."""
+    plain = {name: {k: v for k, v in asdict(found).items() if k != "evidence"} for name, found in findings.items()}
+    asked = {name: Counter(probe.about for probe in found.evidence) for name, found in findings.items()}
+    examples = {name: {probe.about: str(probe) for probe in found.evidence} for name, found in findings.items()}
+    return records.Record(
+        experiment=NAME,
+        recipe="products",
+        size="small",
+        seeds=(0,),
+        settings={},
+        results={"findings": plain, "refused": dict(refused)},
+        samples={"asked": {name: dict(counts) for name, counts in asked.items()}, "last_of_them": examples},
+        data="crafted sums",
+        data_name="crafted",
+        weights="none",
+        device=machine.facts(device),
+        **records.provenance(shown),
+    )
+
+
+def of_record(found: records.Record) -> tuple[dict[str, Finding], dict[str, str]]:
+    """Return the findings of a record, without their evidence, and why others are missing."""
+    tuples = ("shape", "order", "confirmed", "unknown")
+    findings = {}
+    for name, fields in found.results["findings"].items():
+        fixed = {key: _tuples(fields[key]) for key in tuples}
+        findings[name] = Finding(**(fields | fixed))
+    return findings, found.results["refused"]
+
+
+def _tuples(value):
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

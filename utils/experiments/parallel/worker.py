@@ -1,0 +1,260 @@
+"""One rank of a DistilBERT fine-tune on several processes: what torchrun starts, on one machine or on many.
+
+    python -m torch.distributed.run --standalone --nproc_per_node 2 -m utils.experiments.parallel.worker --way ddp fsdp2
+    --out DIR
+
+Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and
+`utils.training.training_loop`. Every rank draws the same batches and takes each Nth text of them. Rank 0 writes
+`DIR/WAY.json`.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import struct
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from utils import distilbert, measure
+from utils.emulation.fast_half import FastHalf
+from utils.experiments.parallel import processes
+from utils.experiments.parallel.processes import Place
+from utils.experiments.parallel.ways import DDP, FSDP2, WAYS, Way, way
+from utils.machine import facts, narrow_matmul
+from utils.runs import command_line
+from utils.training import batches, training_loop
+from utils.training.recipes import recipe
+from utils.training.training_loop import Trainer
+from utils.workloads import data, models, review_task
+from utils.workloads.review_task import Task
+
+NAME = "parallel_worker"
+COLLECTIVES = {  # which argument is the full array, and the name of `utils.experiments.parallel.all_reduce`
+    "allreduce_": (0, "all_reduce"),
+    "all_reduce": (0, "all_reduce"),
+    "_allgather_base_": (0, "all_gather"),
+    "_reduce_scatter_base_": (1, "reduce_scatter"),
+}
+TCP_INFO, BYTES_SENT = 11, 200  # linux/tcp.h: the option, and the place of tcpi_bytes_sent in it
+
+
+class Payloads(TorchDispatchMode):
+    """Counts the elements of the full array of every collective, by its name and dtype, while it is entered."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements: Counter[tuple[str, str]] = Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func._schema.name.partition("::")[2]
+        if func.namespace in ("c10d", "_c10d_functional") and name in COLLECTIVES:
+            place, collective = COLLECTIVES[name]
+            for tensor in tree_leaves(args[place]):
+                self.elements[collective, str(tensor.dtype).removeprefix("torch.")] += tensor.numel()
+        return func(*args, **(kwargs or {}))
+
+
+def socket_bytes() -> int | None:
+    """Return the bytes that this process has sent through all its TCP sockets; None where Linux does not count them."""
+    total, folder = 0, Path("/proc/self/fd")
+    if not folder.exists():
+        return None
+    for name in os.listdir(folder):
+        with contextlib.suppress(OSError):  # closed meanwhile, or no TCP
+            if os.readlink(folder / name).startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(name))) as copy:
+                    info = copy.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256)
+                if len(info) < BYTES_SENT + 8:
+                    return None
+                total += struct.unpack_from("Q", info, BYTES_SENT)[0]
+    return total
+
+
+@dataclass
+class Told:
+    """What one rank has to tell: plain JSON values. Bytes are those of a step, after the first one."""
+
+    rank: int
+    losses: list[float]
+    scales: list[tuple[int, float]]
+    skipped: int
+    step_ms: float
+    kept: dict[str, tuple[str, int]]  # dtype and bytes
+    layers: dict[str, str]  # the dtypes in which the first layer computes
+    payloads: list[tuple[str, str, int]]  # collective, dtype, elements of the full array in a step
+    socket_bytes: int | None
+    weights: str  # a fingerprint of all weights at the end, gathered
+
+
+def a_trainer(task: Task, chosen: Way, place: Place, *, seed: int, steps: int) -> Trainer:
+    """Return the book's trainer whose model is spread over the ranks in the chosen way."""
+    model = task.new_model(seed)
+    models.fit_attention(model, place.device)
+    rules = replace(recipe("32-true"), needs_loss_scaling=chosen.needs_loss_scaling)
+    model = rules.prepare(model, place.device)
+    if chosen.kind == FSDP2:
+        _shard(model, chosen, place)  # before the optimizer is made, whose moments are parts of weights then
+    how = {"recipe": rules, "device": place.device, "schedule": task.settings.schedule, "steps": steps}
+    trainer = Trainer(model, **how)
+    if chosen.kind == DDP:
+        trainer.model = nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
+        if chosen.wire != torch.float32:
+            trainer.model.register_comm_hook(chosen.wire, compressed)
+    return trainer
+
+
+def _shard(model: nn.Module, chosen: Way, place: Place) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh(place.device.type, (place.ranks,))  # else a machine with a GPU would take that
+    for part in (*model.distilbert.transformer.layer, model):
+        fully_shard(part, mesh=mesh, mp_policy=chosen.policy())
+
+
+def compressed(dtype: torch.dtype, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """Average a bucket of DDP in a narrow dtype: the hook that gloo and NCCL both run.
+
+    torch's `bf16_compress_hook` does the same and refuses gloo. Divided before it is sent, so that float16 sums do not
+    overflow.
+    """
+    gradients = bucket.buffer()
+    narrow = gradients.to(dtype).div_(dist.get_world_size())
+    done = dist.all_reduce(narrow, async_op=True).get_future()
+    return done.then(lambda future: gradients.copy_(future.value()[0]))
+
+
+def share(batch: batches.Batch, place: Place) -> batches.Batch:
+    """Return the texts of a batch that are this rank's: every Nth.
+
+    Raises: ValueError where the batch does not divide by N: the mean of the ranks' losses would not be that of all.
+    """
+    if len(batch.labels) % place.ranks:
+        raise ValueError(f"a batch of {len(batch.labels)} texts does not divide by {place.ranks} ranks; change --ranks")
+    return batches.Batch(*(part[place.rank :: place.ranks] for part in (batch.ids, batch.mask, batch.labels)))
+
+
+def train(task: Task, chosen: Way, place: Place, *, steps: int, seed: int = 0) -> Told:
+    """Take `steps` steps of the fine-tune with the other ranks, and return what this one has to tell."""
+    plan = distilbert.plan(task)
+    with torch.random.fork_rng(devices=[place.device] if place.device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        trainer = a_trainer(task, chosen, place, seed=seed, steps=plan.steps)
+        drawn = (share(batch, place) for batch in plan.draw(seed))
+        payloads, layers = Payloads(), {}
+        with _slow_half(chosen, place), _seen(trainer, layers):
+            history = training_loop.fine_tune(trainer, drawn, steps=1)  # here torch sets up its buckets and buffers
+            before = socket_bytes()
+            with payloads:
+                training_loop.fine_tune(trainer, drawn, steps=steps, history=history)
+            after, counted = socket_bytes(), max(history.steps - 1, 1)
+    return Told(
+        rank=place.rank,
+        losses=history.losses,
+        scales=history.scales,
+        skipped=history.skipped,
+        step_ms=measure.Timing(tuple(history.milliseconds)).median,
+        kept=_kept(trainer),
+        layers=layers,
+        payloads=[(*what, count // counted) for what, count in sorted(payloads.elements.items())],
+        socket_bytes=None if after is None else (after - before) // counted,
+        weights=_fingerprint(trainer.model),
+    )
+
+
+def _slow_half(chosen: Way, place: Place) -> contextlib.AbstractContextManager:
+    """A CPU without float16 products computes them in float32 and rounds, as in the recipes."""
+    native, _ = narrow_matmul(chosen.compute, place.device)
+    slow = place.device.type == "cpu" and chosen.compute is torch.float16 and native is False
+    return FastHalf() if slow else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _seen(trainer: Trainer, layers: dict[str, str]) -> Iterator[None]:
+    """Note the dtypes in which the first linear layer of a transformer layer computes."""
+    model = trainer.model.module if isinstance(trainer.model, nn.parallel.DistributedDataParallel) else trainer.model
+
+    def note(module: nn.Module, inputs: tuple, output: torch.Tensor) -> None:
+        for what, tensor in (("weights", module.weight), ("inputs", inputs[0]), ("outputs", output)):
+            layers[what] = str(tensor.dtype).removeprefix("torch.")
+
+    handle = model.distilbert.transformer.layer[0].ffn.lin1.register_forward_hook(note)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _kept(trainer: Trainer) -> dict[str, tuple[str, int]]:
+    """Return the dtype and the bytes of what this rank keeps from step to step; of a shard its own part."""
+    weights = list(trainer.model.parameters())
+    kept = {"weights": weights, "gradients": [weight.grad for weight in weights if weight.grad is not None]}
+    kept["moments"] = [moment for moment in measure.optimizer_tensors(trainer.optimizer) if moment.ndim]
+    told = {}
+    for what, tensors in kept.items():
+        own = [tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in tensors]
+        dtypes = sorted({str(tensor.dtype).removeprefix("torch.") for tensor in own})
+        told[what] = (", ".join(dtypes), measure.tensor_bytes(own))
+    return told
+
+
+@torch.no_grad()
+def _fingerprint(model: nn.Module) -> str:
+    """Return digits that are the same for the same bits of all weights."""
+    import hashlib
+
+    found = hashlib.sha256()
+    for weight in model.parameters():
+        whole = weight.full_tensor() if hasattr(weight, "full_tensor") else weight
+        found.update(whole.float().cpu().numpy().tobytes())
+    return found.hexdigest()[:16]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line, which torchrun calls on every rank, and return its exit code."""
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
+    parser.add_names("--way", default=tuple(WAYS), help="how the ranks share the work")
+    parser.add_count("--steps", default=20, help="steps of training in each way")
+    parser.add_argument("--data", metavar="DIR", help="folder with the reviews, or generated")
+    parser.add_argument("--weights", metavar="DIR", help="folder with trained weights")
+    parser.add_argument("--out", required=True, metavar="DIR", help="where rank 0 writes what the ranks have to tell")
+    options = parser.checked(arguments)
+    ways = [way(name) for name in options.way]
+    generated = options.data == "generated"
+    reviews = data.generated_reviews(options.size) if generated else data.reviews(options.data, size=options.size)
+    task = review_task.prepare(reviews, size=options.size, weights=options.weights)
+    with processes.group(on_gpus=options.device.type == "cuda") as place:
+        for chosen in ways:
+            told = asdict(train(task, chosen, place, steps=options.steps))
+            found = [None] * place.ranks if place.rank == 0 else None
+            dist.gather_object(told, found)
+            if found:
+                _write(Path(options.out) / f"{chosen.name}.json", found, task=task, place=place)
+    return 0
+
+
+def _write(path: Path, told: list[dict], *, task: Task, place: Place) -> None:
+    about = {
+        "backend": place.backend,
+        "device": facts(place.device),
+        "settings": asdict(task.settings),
+        "data": task.reviews.source,
+        "data_name": task.reviews.name,
+        "weights": task.weights,
+        "size": task.size,
+    }
+    path.write_text(json.dumps({"ranks": told, **about}), "utf8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

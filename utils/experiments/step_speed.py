@@ -1,0 +1,239 @@
+"""Levers on the speed of a training step: each one measured beside what it replaces, in one run.
+
+    python -m utils.experiments.step_speed --size small --data DIR --repeats 5 --compile --record DIR
+
+The settings of a lever take turns, so that a busy machine slows all of them; the first one is what the others replace.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+import torch
+
+from utils import distilbert, machine, measure, records
+from utils.exception_text import of_compiler
+from utils.runs import command_line
+from utils.training import batches
+from utils.training.recipes import recipe
+from utils.training.training_loop import Trainer
+from utils.workloads import data, models, review_task
+from utils.workloads.review_task import Task
+
+NAME = "levers"
+RECIPE = "32-true"  # of all levers but the one that changes it
+SMALL = replace(review_task.TINY, width=128, hidden=512, positions=512)
+BATCH, LENGTH = 4, 512  # at small size: most reviews of IMDb are shorter, so a batch of full length is padded
+WARMUP, REPEATS = 1, 5
+ADAMW = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One setting of one lever: its times in milliseconds, and how many times as fast it is as the lever's first one.
+
+    Where it cannot be measured, there are no times, and `note` says why.
+    """
+
+    lever: str
+    setting: str
+    samples: tuple[float, ...] = ()
+    faster: float | None = None
+    note: str = ""
+
+    @property
+    def timing(self) -> measure.Timing:
+        """The times with their median and spread."""
+        return measure.Timing(self.samples)
+
+
+def lines(
+    task: Task, *, device: torch.device, repeats: int = REPEATS, compiled: bool = False, seed: int = 0
+) -> Iterator[Line]:
+    """Measure all levers on the training step of the task's model; yield their lines, one lever after the other.
+
+    A step is one on a batch of full length, unless the lever is the length or the loading.
+    """
+    turns = {"device": device, "repeats": repeats}
+    trainer = partial(_trainer, task, device=device, seed=seed)
+    batch = distilbert.full_batch(task).to(device)
+
+    def step(trainer: Trainer) -> Callable[[], object]:
+        return partial(_steps, trainer, [batch])
+
+    attention = {name: step(trainer(attention=name)) for name in ("eager", "sdpa")}
+    yield from in_turns("attention", attention, **turns)
+
+    passes = epochs(task, seed=seed)
+    notes = {name: f"{100 * _padding(drawn):.0f} % padding" for name, drawn in passes.items()}
+    epoch = {name: partial(_steps, trainer(), drawn) for name, drawn in passes.items()}
+    yield from in_turns(f"length, {len(task.train)} reviews", epoch, notes=notes, **turns)
+
+    model = trainer().model
+    optimizers = {name: torch.optim.AdamW(model.parameters(), lr=1e-6, **how) for name, how in ADAMW.items()}
+    for weight in model.parameters():
+        weight.grad = torch.full_like(weight, 1e-3)
+    yield from in_turns("AdamW alone", {name: each.step for name, each in optimizers.items()}, **turns)
+
+    arithmetic = {name: step(trainer(name)) for name in (RECIPE, "bf16-mixed")}
+    notes = {name: recipe(name).remark(device) for name in arithmetic}
+    yield from in_turns("recipe", arithmetic, notes=notes, **turns)
+
+    yield from _loading(distilbert.full_batch(task), **turns)
+    if compiled:
+        yield from _compiled(trainer, step, **turns)
+
+
+def in_turns(
+    lever: str,
+    calls: dict[str, Callable[[], object]],
+    *,
+    device: torch.device,
+    repeats: int,
+    notes: dict[str, str] | None = None,
+) -> list[Line]:
+    """Time the settings of one lever in turns and return a line for each."""
+    timings = measure.time_in_turns(calls, device=device, warmup=WARMUP, repeats=repeats)
+    base = next(iter(timings.values())).median
+    notes = notes or {}
+    return [
+        Line(lever, name, timing.samples, base / timing.median, notes.get(name, "")) for name, timing in timings.items()
+    ]
+
+
+def epochs(task: Task, *, seed: int) -> dict[str, list[batches.Batch]]:
+    """Return the task's reviews as batches, each review once: padded to the limit, to the longest, and in buckets."""
+    size, everything = task.settings.batch, range(len(task.train))
+    draw = partial(batches.shuffled, task.train, size)
+    begins = everything[::size]
+    limit = [batches.pad(task.train, [*everything[at : at + size]], length=task.settings.max_length) for at in begins]
+    generators = [torch.Generator().manual_seed(seed) for _ in range(2)]
+    return {
+        f"padded to {task.settings.max_length}": limit,
+        "padded to the longest of a batch": list(draw(generator=generators[0], bucket=1)),
+        "buckets of alike lengths": list(draw(generator=generators[1])),
+    }
+
+
+def _padding(drawn: list[batches.Batch]) -> float:
+    sizes = [batch.mask.numel() for batch in drawn]
+    return sum(batch.padding * size for batch, size in zip(drawn, sizes, strict=True)) / sum(sizes)
+
+
+def _trainer(task: Task, name: str = RECIPE, *, device: torch.device, seed: int, attention: str | None = None):
+    model = task.new_model(seed)
+    if attention:
+        model.set_attn_implementation(attention)
+    else:
+        models.fit_attention(model, device)
+    schedule = replace(task.settings.schedule, learning_rate=1e-6)
+    return Trainer(model, recipe=recipe(name), device=device, schedule=schedule, steps=10**6)
+
+
+def _steps(trainer: Trainer, drawn: list[batches.Batch]) -> None:
+    with trainer.recipe.on(trainer.device):
+        for batch in drawn:
+            trainer.step(batch.to(trainer.device))
+
+
+def _loading(batch: batches.Batch, *, device: torch.device, repeats: int) -> list[Line]:
+    if device.type != "cuda":
+        return [Line("loading", "pinned", note="missing: it speeds up the way to a GPU, and there is none")]
+    return in_turns("loading", {"usual": partial(batch.to, device), "pinned": partial(batch.pinned().to, device)},
+                    device=device, repeats=repeats)  # fmt: skip
+
+
+def _compiled(trainer: Callable[[], Trainer], step: Callable, *, device: torch.device, repeats: int) -> list[Line]:
+    plain, fast = trainer(), trainer()
+    fast.model = torch.compile(fast.model)
+    since = time.perf_counter()
+    try:
+        step(fast)()
+        note = f"{time.perf_counter() - since:.0f} s to compile"
+        calls = {"op by op": step(plain), "compiled": step(fast)}
+        return in_turns("torch.compile", calls, device=device, repeats=repeats, notes={"compiled": note})
+    except Exception as error:  # a missing compiler, an operator that it cannot do: as many kinds as there are parts
+        return [Line("torch.compile", "compiled", note=f"missing: {of_compiler(error)}")]
+
+
+def table(found: list[Line]) -> str:
+    """Return the lines as aligned text: median and quartile distance, and how many times as fast as the first."""
+    rows = [("lever: setting", "milliseconds", "times as fast")]
+    for line in found:
+        timed = (
+            (f"{line.timing.median:.2f} ± {line.timing.spread:.2f}", f"{line.faster:.2f}")
+            if line.samples
+            else ("-", "-")
+        )
+        rows.append((f"{line.lever}: {line.setting}", *timed))
+    notes = ["", *(line.note for line in found)]
+    texts = command_line.columns(rows).splitlines()
+    return "\n".join(f"{text}  {note}".rstrip() for text, note in zip(texts, notes, strict=True))
+
+
+def record(task: Task, found: list[Line], *, device: torch.device, shown: str = "", seed: int = 0) -> records.Record:
+    """Return the lines as one record; `of_record` gives them back."""
+    rows = [{name: value for name, value in asdict(line).items() if name != "samples"} for line in found]
+    return records.Record(
+        experiment=NAME,
+        recipe=RECIPE,
+        size=task.size,
+        seeds=(seed,),
+        settings=asdict(task.settings),
+        results={"lines": rows},
+        samples={f"{line.lever}: {line.setting}": list(line.samples) for line in found},
+        data=task.reviews.source,
+        data_name=task.reviews.name,
+        weights=task.weights,
+        device=machine.facts(device),
+        **records.provenance(shown),
+    )
+
+
+def of_record(record: records.Record) -> list[Line]:
+    """Return the lines of a record."""
+    rows = record.results["lines"]
+    return [Line(**row, samples=tuple(record.samples[f"{row['lever']}: {row['setting']}"])) for row in rows]
+
+
+def prepare(reviews: data.Reviews, *, size: str) -> Task:
+    """Return the task that is timed: as many reviews as one draw of buckets takes."""
+    settings = review_task.settings_for(size, reviews)
+    if size == "small":
+        settings = replace(settings, batch=BATCH, max_length=LENGTH, shape=SMALL)
+    settings = replace(settings, train=batches.BUCKET * settings.batch, validation=0, test=1)
+    return review_task.prepare(reviews, size=size, settings=settings)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = command_line.Parser(NAME, about=__doc__, sizes="small or full")
+    parser.add_argument("--compile", action="store_true", help="time torch.compile too: minutes on a CPU")
+    parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
+    parser.add_argument("--data", metavar="DIR", help="folder with reviews; default: the hub, else generated")
+    return parser.checked(arguments)
+
+
+@command_line.in_one_line(NAME)
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        options = _parse(arguments)
+        task = prepare(data.reviews(options.data, size=options.size), size=options.size)
+    except (ValueError, OSError) as error:
+        return command_line.complain(NAME, str(error), 2)
+    print(command_line.first_lines(options.device, size=options.size, data=task.reviews.source), flush=True)
+    found = []
+    for line in lines(task, device=options.device, repeats=options.repeats, compiled=options.compile):
+        found.append(line)
+        print(f"{line.lever}: {line.setting} is done", file=sys.stderr, flush=True)
+    print(table(found))
+    if options.record:
+        records.save(record(task, found, device=options.device, shown=options.command), options.record)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
