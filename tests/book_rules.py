@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils import notebooks
+import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOK = ROOT / "book"

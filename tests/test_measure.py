@@ -36,6 +36,8 @@ def test_the_interval_is_students():
     mean, half = measure.mean_interval([1.0, 2.0, 3.0])
     assert mean == 2.0
     assert half == pytest.approx(2.484, abs=1e-3)
+    _, half = measure.mean_interval([1.0, 2.0, 3.0] * 7)  # 20 degrees: 2.086 in any printed table
+    assert half == pytest.approx(2.086 * (14 / 20 / 21) ** 0.5, abs=1e-4)
     assert measure.mean_interval([0.5]) == (0.5, None)
     assert all(map(math.isnan, measure.mean_interval([0.5, math.nan])))
 

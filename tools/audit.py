@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-from set_up import ROOT, SetUpError, run
+from checkout import ROOT, SetUpError, run
 
 ENVIRONMENT = ROOT / "_build" / "audit"
 PYTHON = ENVIRONMENT / "bin" / "python"

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from set_up import PYTHON, SetUpError, run, say
+from checkout import PYTHON, SetUpError, run, say
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import yaml
 
+import notebooks
 from handout import HandoutError, handout
-from utils import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "_build" / "classroom"
 LIST = "classroom.json"
 COPIED = ("utils/**/*.py", "utils/widgets/**/*.js", "utils/widgets/**/*.css", "book/results/*.json")
-COPIED += ("pyproject.toml", "requirements.txt", "LICENSE")
+COPIED += ("tools/notebooks.py", "tools/progress_report.py", "pyproject.toml", "requirements.txt", "LICENSE")
 NBGRADER = '''"""For nbgrader (tried with 0.9.5): this folder is the course, a folder of exercises an assignment."""
 
 c = get_config()  # noqa: F821
@@ -73,7 +73,6 @@ def content(root=ROOT):
     files = {f"exercises/{name}/{name}.ipynb": notebooks.dumps(notebook).encode() for name, notebook in made.items()}
     for pattern in COPIED:
         files |= {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.glob(pattern))}
-    files["progress_report.py"] = (root / "tools" / "progress_report.py").read_bytes()
     rows = "\n".join(row(name, notebook) for name, notebook in made.items())
     return files | {
         "README.md": README.read_text("utf8").format(rows=rows).encode(),

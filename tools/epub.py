@@ -2,6 +2,8 @@
 
 The text of a page is that of the PDF (one_page.py). Mathematics is the MathML that KaTeX writes beside its own; figures
 are those of the light theme; widgets show their static form. Nothing in the file depends on the time of its making.
+(Why not ebooklib 0.20: it dates every file of the archive by the clock, replaces the head of each document, in which
+the page's rules stand, and asks for the table of contents of EPUB 2, without which epubcheck finds two errors.)
 Usage: .venv/bin/python tools/epub.py [--output FILE] [PAGE ...], a page as in _toc.yml; without one, all of them.
 """
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import nbformat
 
-from utils.notebooks import NOTEBOOK_METADATA
+from notebooks import NOTEBOOK_METADATA
 
 HEADING = re.compile(r"^### ", re.MULTILINE)
 NUMBER = re.compile(r"^### (?:\d+\. )?")

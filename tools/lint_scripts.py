@@ -13,8 +13,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from checkout import ROOT, VENV, SetUpError, say
 from npm_packages import fetch, node_folder
-from set_up import ROOT, VENV, SetUpError, say
 
 BIOME = VENV / "bin" / "biome"
 VERSION = "2.5.15"

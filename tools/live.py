@@ -15,8 +15,9 @@ from pathlib import Path
 
 import nbformat
 
+import notebooks
 from build import build
-from utils import machine, notebooks
+from utils import machine
 
 ROOT = Path(__file__).resolve().parents[1]
 LIVE = ROOT / "_build" / "live"

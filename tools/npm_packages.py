@@ -3,7 +3,7 @@
 import base64
 import hashlib
 
-from set_up import VENV, SetUpError, run
+from checkout import VENV, SetUpError, run
 
 
 def node_folder():

@@ -9,8 +9,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from checkout import ROOT, say
 from npm_packages import fetch
-from set_up import ROOT, say
 
 KATEX = ROOT / "book" / "_static" / "vendor" / "katex"
 VERSION = "0.16.22"  # what sphinxcontrib-katex 0.9.11 carries; with another one superscripts come out too large

@@ -6,12 +6,14 @@ Usage: .venv/bin/python tools/pdf.py [--output FILE] [PAGE ...], a page as in _t
 """
 
 import argparse
-import re
 import sys
 import time
+from io import BytesIO
 from pathlib import Path
 
 import yaml
+from pypdf import PdfReader
+from pypdf.errors import PyPdfError
 
 import browsers
 from cite import address
@@ -25,46 +27,12 @@ FOOTER = (
     '<div style="font: 8px sans-serif; color: #4c545f; width: 100%; padding: 0 15mm; display: flex;'
     ' justify-content: space-between"><span class="title"></span><span class="pageNumber"></span></div>'
 )
-OBJECT = re.compile(rb"(?:^|\n)(\d+) 0 obj\n(.*?)\nendobj", re.DOTALL)
-KIDS = re.compile(rb"/Kids \[([^\]]*)\]")
-REFERENCE = re.compile(rb"(\d+) 0 R")
-PLACE = re.compile(rb"/([^\s/<>\[\]()]+) \[(\d+) 0 R /XYZ")
 
 
-def objects(pdf):
-    """The numbered objects of a PDF as the browser writes it: {number: what stands in it}."""
-    return {int(number): content for number, content in OBJECT.findall(pdf)}
-
-
-def page_order(found):
-    """The numbers of the objects that are pages, in the order of reading.
-
-    Raises ValueError where the PDF has no tree of pages.
-    """
-    trees = {number: content for number, content in found.items() if b"/Type /Pages" in content}
-    roots = [number for number, content in trees.items() if b"/Parent" not in content]
-    if len(roots) != 1:
-        raise ValueError(f"the PDF has {len(roots)} trees of pages instead of one")
-
-    def leaves(number):
-        if number not in trees:
-            return [number]
-        kids = KIDS.search(trees[number])
-        return [leaf for kid in REFERENCE.findall(kids[1]) for leaf in leaves(int(kid))]
-
-    return leaves(roots[0])
-
-
-def page_numbers(pdf):
-    """The page, counted from 1, of each place that something links to: {name: page}."""
-    found = objects(pdf)
-    order = {number: at for at, number in enumerate(page_order(found), 1)}
-    return {
-        name.decode(): order[int(page)]
-        for content in found.values()
-        for name, page in PLACE.findall(content)
-        if int(page) in order
-    }
+def page_numbers(reader):
+    """Return the page, counted from 1, of each place that something links to: {name: page}."""
+    places = reader.named_destinations.items()  # PDF names, which begin with a slash
+    return {name.removeprefix("/"): reader.get_destination_page_number(place) + 1 for name, place in places}
 
 
 def about(known):
@@ -105,14 +73,15 @@ def write(book, path):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browsers.find(), args=["--no-sandbox", "--disable-gpu"])
         source.write_text(book.html({}), "utf8")
-        numbers = page_numbers(print_page(browser, source))
+        numbers = page_numbers(PdfReader(BytesIO(print_page(browser, source))))
         source.write_text(book.html(numbers), "utf8")
         pdf = print_page(browser, source)
         browser.close()
-    if page_numbers(pdf) != numbers:
+    printed = PdfReader(BytesIO(pdf))
+    if page_numbers(printed) != numbers:
         raise ValueError("the numbers in the contents moved the chapters; nothing was written")
     path.write_bytes(pdf)
-    return len(page_order(objects(pdf)))
+    return len(printed.pages)
 
 
 def main(arguments):
@@ -128,7 +97,7 @@ def main(arguments):
     try:
         book = OnePage(ROOT, BUILT, about(known), options.pages, known.get("site", ""))
         count = write(book, options.output)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, PyPdfError) as error:
         print(not_written(error, options.output), file=sys.stderr)
         return 1
     size, seconds = options.output.stat().st_size / 1e6, time.monotonic() - start

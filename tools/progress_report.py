@@ -20,7 +20,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from utils import checks, notebooks
+import notebooks
+from utils import checks
 from utils.checks.questions import CORRECT, NOT_ATTEMPTED, NOT_YET
 
 BOOK = "mixed-precision-bit-by-bit"  # as widgets/progress/records.js writes it

@@ -18,7 +18,7 @@ CELLS = (*BY_FILE, "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300",
 # name, what it is, the arguments of Python, once or several times
 STAGES = (
     ("style", "ruff and Biome on code and notebooks", ("-m", "ruff", "check", "."), ("tools/lint_scripts.py",)),
-    ("form", "notebooks are in their normal form", ("-m", "utils.notebooks", "check")),
+    ("form", "notebooks are in their normal form", ("tools/notebooks.py", "check")),
     ("units", "pytest without a browser", (*PYTEST, *UNITS)),
     ("cells", "nbval: every cell gives its output again", (*PYTEST, *CELLS)),
     ("pages", "the book builds without a warning", ("tools/build.py",)),

@@ -1,4 +1,9 @@
-"""Show the built book on port 8000, or the next free one, of this machine alone."""
+"""Show the built book on port 8000, or the next free one, of this machine alone.
+
+`python -m http.server` would serve it too, but with a traceback where the port is taken, and on any free port (0) the
+browser would not know a reader's progress again, which it keeps by the port. It also has no page for a lost address,
+and no word on caching, so that a browser may show a page as it was before the last build.
+"""
 
 import sys
 from functools import partial

@@ -14,35 +14,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-VENV = ROOT / ".venv"
-PYTHON = VENV / "bin" / "python"
+import browsers
+import lint_scripts
+import page_assets
+from checkout import PYTHON, ROOT, VENV, SetUpError, run, say
+
 STAMP = VENV / "book-set-up.json"
 OLDEST, NEWEST = (3, 11), (3, 13)
 DISK_GB = 4.0
-
-
-class SetUpError(Exception):
-    """One line that says what is missing and what to do."""
-
-
-def say(text):
-    """Print one line of progress at once."""
-    print(text, flush=True)
-
-
-def run(command, failure, **options):
-    """Run a command silently and return what it printed.
-
-    Raises:
-        SetUpError: with `failure` and the command's last line about an error, or its last line.
-    """
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, **options)
-    if done.returncode:
-        lines = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
-        telling = [line for line in lines if "error" in line.lower()] or lines
-        raise SetUpError(f"{failure}: {telling[-1].strip()}")
-    return done.stdout
 
 
 def use_suitable_python():
@@ -146,10 +125,6 @@ def set_up():
         STAMP.unlink(missing_ok=True)  # from here on an interrupted set-up is seen by the next one
         install_packages()
         STAMP.write_text(json.dumps(wanted), "utf8")
-
-    import lint_scripts
-    import page_assets
-
     page_assets.set_up()
     lint_scripts.set_up()
 
@@ -162,8 +137,6 @@ def main(arguments):
             fcntl.flock(lock, fcntl.LOCK_EX)
             set_up()
             if "--browser" in arguments:
-                import browsers
-
                 browsers.set_up()
     except SetUpError as error:
         print(error, file=sys.stderr)
@@ -175,5 +148,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.modules["set_up"] = sys.modules["__main__"]  # what it imports below imports this very module
     sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
-"""What rounding costs: errors in ulps, relative errors, signal-to-noise ratio, shares of underflow and overflow.
+"""What rounding costs: the signal-to-noise ratio, and the share of values that become zero.
 
-`x` is always the exact value and `y` what became of it: real numbers of one shape, taken as float64 as in `quantize`.
+`x` is the exact value and `y` what became of it: real numbers of one shape, taken as float64 as in `quantize`.
 """
 
 import math
@@ -8,27 +8,7 @@ import math
 import numpy as np
 
 from utils.formats import FloatFormat
-from utils.rounding import as_float64, quantize, round_to_grid, ulp
-
-
-def ulp_error(y, x, fmt: FloatFormat) -> np.ndarray:
-    """Give |y - x| in units of the format's spacing at x; at most 1/2 for a rounding to nearest that stays in range.
-
-    Infinity where only y is infinite; NaN where x is infinite, which has no spacing, and where either is NaN.
-    """
-    y, x = as_float64(y), as_float64(x)
-    with np.errstate(invalid="ignore"):  # inf - inf
-        return np.abs(y - x) / ulp(x, fmt)
-
-
-def relative_error(y, x) -> np.ndarray:
-    """Give |y - x| / |x|; 0 where y equals x (zeros and infinities too), infinity where only x is 0 or only y infinite.
-
-    NaN where x is infinite and y is another value, and where either is NaN.
-    """
-    y, x = as_float64(y), as_float64(x)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(y == x, 0.0, np.abs(y - x) / np.abs(x))[()]
+from utils.rounding import as_float64, quantize
 
 
 def sqnr_db(y, x) -> float:
@@ -61,15 +41,3 @@ def underflow_share(x, fmt: FloatFormat) -> float:
     x = as_float64(x)
     nonzero = x[(x != 0) & ~np.isnan(x)]
     return float(np.mean(quantize(nonzero, fmt) == 0)) if nonzero.size else 0.0
-
-
-def overflow_share(x, fmt: FloatFormat) -> float:
-    """Give the share of the finite x that round past the format's largest value (0.0 if there are none).
-
-    A negative x does not overflow a format without sign (E8M0): there it becomes NaN.
-    """
-    x = as_float64(x)
-    finite = x[np.isfinite(x)]
-    size = np.abs(finite) if fmt.signed else finite
-    # The result of quantize would not tell in formats that always saturate.
-    return float(np.mean(round_to_grid(size, fmt) > fmt.max)) if size.size else 0.0

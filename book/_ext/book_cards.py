@@ -2,6 +2,10 @@
 
 Search engines and messengers read the description in any case. A card is named by its whole address, so there are
 cards only where the site's address is set (book_address.py); they are drawn when the book is built, one for each part.
+
+sphinxext-opengraph 0.13 takes the first 200 characters of the whole text for the description, the list of goals below
+the promise included and cut within a word, names the page by a relative address where the site has none, and draws a
+card for each page.
 """
 
 import re

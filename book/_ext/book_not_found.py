@@ -3,6 +3,9 @@
 A server answers with it at any depth, so it carries its own style and script, and its links find the site by
 themselves: `not_found.js` says where the site begins, and which page the reader may have meant. Where the site's
 address is set, the links are whole and need no script.
+
+sphinx-notfound-page 1.1 writes the theme's page, with its links and files below a prefix that has to be known when the
+book is built. This book is read from folders and hosts that nobody knows then.
 """
 
 from html import escape

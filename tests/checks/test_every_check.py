@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+import notebooks
 from tests.book_questions import book_questions, check_modules, questions_in
-from utils import notebooks
 from utils.checks.outcome import CORRECT, NOT_ATTEMPTED, NOT_YET, time_limit
 from utils.checks.questions import Choice, Number, Task, judge, number, placeholder
 from utils.checks.training import autocast

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 import book_rules as rules
-from utils import notebooks
+import notebooks
 
 PAGES = rules.pages()
 NOTEBOOKS = notebooks.book_notebooks()

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import book_rules as rules
-from utils import notebooks
+import notebooks
 
 FOLDERS = ("utils", "tools", "bench", "book/_ext")
 SOURCES = sorted(path for folder in FOLDERS for path in (rules.ROOT / folder).rglob("*.py"))

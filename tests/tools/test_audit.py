@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import audit
-from set_up import SetUpError
+from checkout import SetUpError
 
 SAFE = {"name": "numpy", "version": "2.4.6", "vulns": []}
 UNSAFE = {"name": "yarn", "version": "1.0", "vulns": [{"id": "PYSEC-2026-1", "fix_versions": ["1.1", "2.0"]}]}

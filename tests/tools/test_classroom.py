@@ -11,8 +11,8 @@ import torch
 import book_rules as rules
 import classroom
 import handout
+import notebooks
 import progress_report
-from utils import notebooks
 from utils.checks.outcome import Outcome
 from utils.checks.questions import CORRECT
 from utils.experiments.capstone import comparison, plans
@@ -218,8 +218,8 @@ def test_the_folder_holds_all_that_its_install_command_needs(tmp_path):
     code = ("utils/checks/numbers/bits.py", "utils/widgets/bit_flip/widget.js", "utils/widgets/shared/page/tokens.css")
     for name in ("pyproject.toml", "requirements.txt", "LICENSE", *code):
         assert (folder / name).read_bytes() == (rules.ROOT / name).read_bytes()
-    assert "python progress_report.py" in readme
-    assert (folder / "progress_report.py").exists()
+    assert "python tools/progress_report.py" in readme
+    assert (folder / "tools" / "progress_report.py").exists()
     assert not [name for name in files if "solutions" in name or name.startswith("tests")]
     compile((folder / "nbgrader_config.py").read_text("utf8"), "nbgrader_config.py", "exec")
 

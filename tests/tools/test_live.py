@@ -4,7 +4,7 @@ import nbformat
 import pytest
 
 import live
-from utils import notebooks
+import notebooks
 
 
 def page(*codes):

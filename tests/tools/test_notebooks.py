@@ -1,4 +1,4 @@
-"""utils.notebooks: re-executing leaves no diff, faults are named, and a notebook survives its text."""
+"""tools/notebooks.py: re-executing leaves no diff, faults are named, and a notebook survives its text."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbformat import v4
 
-from utils import notebooks
+import notebooks
 
 
 def notebook(*cells):
@@ -218,7 +218,7 @@ def test_ctrl_c_is_one_line_and_the_notebook_stays_as_it_was(tmp_path):
     press = "import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(60)"
     path = saved(tmp_path, code("1 + 1", "a"), code(press, "b"))
     before = path.read_bytes()
-    command = [sys.executable, "-m", "utils.notebooks", "run", str(path)]
+    command = [sys.executable, notebooks.__file__, "run", str(path)]
     done = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert done.stderr == "\nStopped by hand: the notebook that was running is as it was.\n"

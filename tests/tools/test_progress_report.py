@@ -9,8 +9,8 @@ import pytest
 
 import book_rules as rules
 import handout
+import notebooks
 import progress_report
-from utils import notebooks
 from utils.checks.questions import CORRECT, NOT_ATTEMPTED, NOT_YET
 
 START = "from utils.checks import bits as checks"

@@ -246,7 +246,7 @@ def test_evenly_spaced_steps_contain_the_first_and_the_last():
             evenly(bad[0], count=bad[1])
 
 
-def test_a_record_that_would_be_too_large_leaves_out_steps_between_the_first_and_the_last():
+def test_a_record_that_would_be_too_large_leaves_out_steps_between_the_first_and_the_last(monkeypatch):
     model, _, watch = toy()
     for step in range(1, 10):
         with watch.step(step):
@@ -254,7 +254,8 @@ def test_a_record_that_would_be_too_large_leaves_out_steps_between_the_first_and
     whole = watch.as_json()
     assert whole["steps"] == list(range(1, 10))
     size = len(json.dumps(whole))
-    less = watch.as_json(most_bytes=size // 2)
+    monkeypatch.setattr("utils.training.watch.MOST_BYTES", size // 2)
+    less = watch.as_json()
     assert less["steps"][0] == 1
     assert less["steps"][-1] == 9
     assert 3 <= len(less["steps"]) < 9
@@ -262,7 +263,8 @@ def test_a_record_that_would_be_too_large_leaves_out_steps_between_the_first_and
     for kind, groups in less["histograms"].items():
         for group, steps in groups.items():
             assert steps == [whole["histograms"][kind][group][step - 1] for step in less["steps"]]
-    assert watch.as_json(most_bytes=0)["steps"] == [1]
+    monkeypatch.setattr("utils.training.watch.MOST_BYTES", 0)
+    assert watch.as_json()["steps"] == [1]
     assert toy()[2].as_json()["steps"] == []
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+import notebooks
 from tests.book_questions import book_questions
 from tests.page_states import states_in
-from utils import notebooks
 from utils.checks.questions import ROUNDED, Choice, Number, Option, Task
 from utils.widgets.quiz import Quiz
 from utils.widgets.shared.modules import WIDGETS

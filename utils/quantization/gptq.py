@@ -23,6 +23,7 @@ from torch import nn
 from utils.formats import BFLOAT16, FloatFormat
 from utils.quantization.integers import IntegerFormat, Quantized, assembled, grid, reciprocal, to_codes
 
+DAMPING = 0.01  # of the mean of the hessian's diagonal, added to all of it: then it has an inverse
 COLUMNS = 128  # rounded before what they owe reaches the columns after them in one product
 
 
@@ -64,19 +65,18 @@ def compensated(
     group: int | str | None = 32,
     *,
     symmetric: bool = True,
-    damping: float = 0.01,
     scale_format: FloatFormat = BFLOAT16,
 ) -> Quantized:
     """Round a matrix of weights to integers, column by column, each paying for the errors of those before it.
 
     `weight`: a floating dtype, [N, K]. `hessian`: [K, K], that of the layer's inputs. `group`: as in
     `integers.quantize`; a group's scale is taken when its first column is reached, from the weights as they are then.
-    `damping`: this share of the mean of the hessian's diagonal is added to all of it. An input that was always 0 says
-    nothing about its weights: they are rounded to nearest.
+    The hessian is damped by `DAMPING`. An input that was always 0 says nothing about its weights: they are rounded to
+    nearest.
     Raises: ValueError for a hessian of another size, or one that is not finite or not positive after damping.
     """
     fmt, columns = IntegerFormat(bits, symmetric), weight.shape[1]
-    factor = inverse_factor(hessian, columns, damping=damping)
+    factor = inverse_factor(hessian, columns)
     left = weight.detach().float().clone()  # what the columns that are not rounded yet have to be now
     width = group if isinstance(group, int) else columns
     step = width * max(1, COLUMNS // width) if isinstance(group, int) else COLUMNS  # groups end where blocks do
@@ -105,7 +105,7 @@ def _rounded(
     return codes, (codes if zero_point is None else codes - zero_point) * inv_scale
 
 
-def inverse_factor(hessian: torch.Tensor, columns: int, *, damping: float = 0.01) -> torch.Tensor:
+def inverse_factor(hessian: torch.Tensor, columns: int) -> torch.Tensor:
     """Return the upper triangular U, float32 [K, K], with U.t() @ U the inverse of the damped hessian.
 
     Row k of U, divided by U[k, k], says how much of the error of column k each later column takes over.
@@ -118,8 +118,8 @@ def inverse_factor(hessian: torch.Tensor, columns: int, *, damping: float = 0.01
     if not level.isfinite():
         raise ValueError("the hessian is not finite: look for a NaN or an infinity among the layer's inputs")
     unseen = diagonal == 0
-    damped = damped + torch.diag(damping * level + unseen * (level if level > 0 else 1.0))
+    damped = damped + torch.diag(DAMPING * level + unseen * (level if level > 0 else 1.0))
     lower, failed = torch.linalg.cholesky_ex(damped)
     if failed:
-        raise ValueError(f"the hessian is not positive with damping {damping}; take more")
+        raise ValueError("the hessian is not positive: give the sum of x.t() @ x over the layer's inputs")
     return torch.linalg.cholesky(torch.cholesky_inverse(lower), upper=True).float()

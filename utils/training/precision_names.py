@@ -116,17 +116,3 @@ def answer(call: Callable[[], object]) -> Answer:
             given, errors = None, [error]
     said = [f"{warning.category.__name__}: {warning.message}" for warning in caught]
     return Answer(given, (*said, *(f"{type(error).__name__}: {error}" for error in errors)))
-
-
-def training_arguments(**arguments: object) -> Answer:
-    """Return what transformers' `TrainingArguments` makes of these: the precision that it hands to accelerate.
-
-    Without accelerate, which the book does not install, the answer is the ImportError that asks for it, or an error
-    that comes before: `bf16=True` is a ValueError where there is no GPU for it, unless `use_cpu=True` is said, too.
-    """
-    from transformers import TrainingArguments
-
-    def make() -> str:
-        return TrainingArguments(output_dir="unused", report_to=[], **arguments).mixed_precision
-
-    return answer(make)

@@ -96,14 +96,14 @@ class Watch:
                 steps.append(found.sums.get((kind, group), Histogram()))
         self.seen.append(number)
 
-    def as_json(self, *, most_bytes: int = MOST_BYTES) -> dict:
+    def as_json(self) -> dict:
         """Return plain JSON values: steps, groups, kinds, and a histogram for each kind, group and step.
 
-        Where that takes more than `most_bytes`, evenly spaced steps are left out until it fits; one always stays.
+        Where that takes more than `MOST_BYTES`, evenly spaced steps are left out until it fits; one always stays.
         """
         for count in range(len(self.seen), 0, -1):
             found = self._chosen([number - 1 for number in evenly(len(self.seen), count=count)])
-            if len(json.dumps(found)) <= most_bytes:
+            if len(json.dumps(found)) <= MOST_BYTES:
                 return found
         return self._chosen([0] if self.seen else [])
 

@@ -83,25 +83,10 @@ def box(page, arm):
 # The arithmetic
 
 
-def student_t(degrees):
-    """The 97.5 % quantile: the density integrated by the trapezoidal rule, and bisected."""
-    constant = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
-
-    def below(t):
-        x = np.linspace(0, t, 20_001)
-        return 0.5 + np.trapezoid(constant * (1 + x**2 / degrees) ** (-(degrees + 1) / 2), x)
-
-    low, high = 1.9, 13.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) < 0.975 else (low, middle)
-    return low
-
-
-def test_student_t_is_the_table_of_python_then_the_quantile(call):
-    assert [call("studentT", degrees) for degrees in range(1, 11)] == list(measure.STUDENT_T)
+def test_student_t_is_the_quantile_of_python(call):
     for degrees in (*range(1, 16), 20, 30, 60, 120, 250):
-        assert call("studentT", degrees) == pytest.approx(student_t(degrees), abs=6e-4)
+        near = 1e-5 if degrees <= 10 else 1e-4
+        assert call("studentT", degrees) == pytest.approx(measure.student_t(degrees), rel=near)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 10, 11, 12, 40])
@@ -112,14 +97,14 @@ def test_a_mean_has_the_interval_of_python(call, count):
         mean, half = measure.mean_interval(numbers)
         got_mean, got_half = call("meanInterval", numbers)
         assert got_mean == pytest.approx(mean, rel=1e-12)
-        assert got_half == (None if half is None else pytest.approx(half, rel=1e-12))
+        assert got_half == (None if half is None else pytest.approx(half, rel=1e-4))
 
 
 @pytest.mark.parametrize(("spread", "step"), [(0.475, 0.25), (0.02, 0.01), (0.1, 0.25), (3.0, 0.25), (1.0, 0.5)])
 def test_the_seeds_needed_are_the_fewest_that_make_the_interval_narrow(call, spread, step):
     needed = call("seedsNeeded", spread, step)
-    assert student_t(needed - 1) * spread / math.sqrt(needed) <= step * 1.0005
-    assert needed == 2 or student_t(needed - 2) * spread / math.sqrt(needed - 1) > step * 0.9995
+    assert measure.student_t(needed - 1) * spread / math.sqrt(needed) <= step * 1.0005
+    assert needed == 2 or measure.student_t(needed - 2) * spread / math.sqrt(needed - 1) > step * 0.9995
 
 
 def test_where_no_count_of_seeds_would_do_none_is_given(call):

@@ -2,19 +2,18 @@
 
 import math
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 
 from utils.accumulation import add
-from utils.experiments.parallel import all_reduce as module
 from utils.experiments.parallel.all_reduce import (
     ORDERS,
     all_reduce,
     bytes_sent,
     divisors,
-    ring_messages,
     roundings,
     rounds,
 )
@@ -28,6 +27,29 @@ each_order = pytest.mark.parametrize("order", ORDERS)
 
 def gradients(ranks, elements, seed=0):
     return torch.randn(ranks, elements, generator=torch.Generator().manual_seed(seed))
+
+
+class Message(NamedTuple):
+    """One chunk on its way from a rank to another, which adds it to its own, or else puts it in its place."""
+
+    sender: int
+    receiver: int
+    chunk: int
+    adds: bool
+
+
+def ring_messages(ranks: int) -> list[list[Message]]:
+    """The messages of a ring all-reduce, round by round: N a round, each to the next rank.
+
+    The array is cut into N chunks. In the first N - 1 rounds (reduce-scatter) every rank adds what it receives; then
+    rank r holds the whole sum of chunk r + 1, and in N - 1 more (all-gather) the sums go round.
+    Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009.
+    """
+    return [
+        [Message(r, (r + 1) % ranks, (r + first - step) % ranks, adds) for r in range(ranks)]
+        for adds, first in ((True, 0), (False, 1))
+        for step in range(ranks - 1)
+    ]
 
 
 def by_messages(values, wire):
@@ -177,4 +199,4 @@ def test_an_array_without_ranks_is_refused():
     with pytest.raises(ValueError, match="one row a rank"):
         all_reduce(torch.ones(3))
     with pytest.raises(ValueError, match="one at least"):
-        module.ring_messages(0)
+        bytes_sent(16, ranks=0, itemsize=4)

@@ -10,7 +10,6 @@ too. For wires of at most 11 significant bits that is one rounding of the exact 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -20,31 +19,6 @@ from utils.formats import FLOAT32, FloatFormat
 
 PASSES = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}  # how often a full array goes round
 MEANS = ("before", "after", "split")
-
-
-@dataclass(frozen=True)
-class Message:
-    """One chunk on its way from a rank to another, which adds it to its own, or else puts it in its place."""
-
-    sender: int
-    receiver: int
-    chunk: int
-    adds: bool
-
-
-def ring_messages(ranks: int) -> list[list[Message]]:
-    """Return the messages of a ring all-reduce, round by round: N a round, each to the next rank.
-
-    The array is cut into N chunks. In the first N - 1 rounds (reduce-scatter) every rank adds what it receives; then
-    rank r holds the whole sum of chunk r + 1, and in N - 1 more (all-gather) the sums go round.
-    Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009.
-    """
-    _check_ranks(ranks)
-    rounds = []
-    for adds, first in ((True, 0), (False, 1)):
-        for step in range(ranks - 1):
-            rounds.append([Message(r, (r + 1) % ranks, (r + first - step) % ranks, adds) for r in range(ranks)])
-    return rounds
 
 
 def all_reduce(

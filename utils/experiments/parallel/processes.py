@@ -3,7 +3,9 @@
     processes.run(["worker.py"], ranks=2, seconds=60)           # python -m torch.distributed.run ... worker.py
 
 Whatever happens, `run` comes back: when a rank dies, when a port is taken, when the time is over, when you press stop.
-Then no process is left, and no temporary file. Inside of the program, `group` joins the ranks:
+Then no process is left, and no temporary file. (`torch.distributed.launcher.api.elastic_launch` starts the ranks inside
+of this process. It knows no time limit, and what a rank has started outlives it, so torchrun stays a process of its
+own, whose family `_wait` ends.) Inside of the program, `group` joins the ranks:
 
     with processes.group() as place:                            # NCCL where every rank has a GPU, else gloo on a CPU
         dist.all_reduce(torch.ones(1, device=place.device))

@@ -1,8 +1,8 @@
 // The numbers of ArmPicker: means with their Student intervals, differences by seed, and the order that one seed gives.
 // The data are those of facts.py; words.py is the twin of this part and of words.js in Python.
 
-// Student's t, 97.5 % quantile for 1, 2, ... 10 degrees of freedom: utils/measure.py.
-const STUDENT_T = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+// Student's t, 97.5 % quantile for 1, 2, ... 10 degrees of freedom.
+const STUDENT_T = [12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.306, 2.26216, 2.22814];
 const NORMAL = 1.959964; // the same quantile of the normal distribution
 export const MOST_SEEDS = 9999;
 
@@ -25,8 +25,7 @@ export function spreadOf(values) {
 /** [mean, half the width of its 95 % Student interval]; null for the width of a single value. As utils.measure does. */
 export function meanInterval(values) {
   if (values.length < 2) return [meanOf(values), null];
-  const quantile = studentT(Math.min(values.length - 1, STUDENT_T.length)); // more are treated as 10
-  return [meanOf(values), (quantile * spreadOf(values)) / Math.sqrt(values.length)];
+  return [meanOf(values), (studentT(values.length - 1) * spreadOf(values)) / Math.sqrt(values.length)];
 }
 
 /** The fewest seeds whose interval would be no wider than ± `step`, at this spread; null where 9999 are too few. */

@@ -5,7 +5,7 @@ import platform
 import pytest
 
 import lint_scripts
-from set_up import SetUpError
+from checkout import SetUpError
 
 
 @pytest.mark.parametrize(

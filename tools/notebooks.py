@@ -1,9 +1,9 @@
 """Run, normalise and check the book's notebooks, and edit one as text: re-executing a notebook leaves no diff.
 
-    python -m utils.notebooks run [--fresh] [NOTEBOOK ...]    execute in place, then normalise
-    python -m utils.notebooks normalise|check [NOTEBOOK ...]  write the normal form / name what is not in it
-    python -m utils.notebooks text NOTEBOOK ...               write _build/text/....md, to be edited
-    python -m utils.notebooks update NOTEBOOK ...             take that text back, or make a new notebook of it
+    python tools/notebooks.py run [--fresh] [NOTEBOOK ...]    execute in place, then normalise
+    python tools/notebooks.py normalise|check [NOTEBOOK ...]  write the normal form / name what is not in it
+    python tools/notebooks.py text NOTEBOOK ...               write _build/text/....md, to be edited
+    python tools/notebooks.py update NOTEBOOK ...             take that text back, or make a new notebook of it
 
 Without a notebook: all of the book. The normal form has no times, addresses or random ids, counts its cells from 1,
 merges streams, and keeps a widget as its static form. The cells tagged `nbval-ignore-output` keep their committed
@@ -19,9 +19,11 @@ import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOK = ROOT / "book"
@@ -43,18 +45,18 @@ class NotebookError(Exception):
     """A cell raised: the message names the notebook, the cell and the exception, and holds the traceback."""
 
 
-def book_notebooks(folder=BOOK):
+def book_notebooks(folder: Path = BOOK) -> list[Path]:
     """Every notebook below `folder`, sorted, without checkpoints."""
     return sorted(path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 
 
-def short(path):
+def short(path: str | Path) -> str:
     """`path` relative to the checkout where it lies in it."""
     path = Path(path).resolve()
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
-def loads(text):
+def loads(text: str) -> NotebookNode:
     """Parse a notebook; a cell without an id gets one that follows from its content.
 
     Raises:
@@ -71,7 +73,7 @@ def loads(text):
     return nbformat.reads(json.dumps(raw), as_version=4)
 
 
-def name_cells(cells):
+def name_cells(cells: list[dict]) -> None:
     """Give each cell that lacks an id, or repeats one, an id made of its type and source."""
     seen = set()
     for cell in cells:
@@ -85,12 +87,12 @@ def name_cells(cells):
         seen.add(identity)
 
 
-def dumps(notebook):
+def dumps(notebook: NotebookNode) -> str:
     """The text of a notebook file."""
     return nbformat.writes(notebook, version=nbformat.NO_CONVERT).rstrip("\n") + "\n"
 
 
-def write(path, text):
+def write(path: str | Path, text: str) -> None:
     """Replace a file at once, so that an interrupted call leaves the old one."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +101,7 @@ def write(path, text):
     work.replace(path)
 
 
-def execute(notebook, path, timeout=CELL_TIMEOUT):
+def execute(notebook: NotebookNode, path: str | Path, timeout: int = CELL_TIMEOUT) -> float:
     """Run all cells in a fresh kernel whose folder is that of `path`; the outputs go into `notebook`.
 
     Returns: seconds, kernel start included.
@@ -137,7 +139,7 @@ def execute(notebook, path, timeout=CELL_TIMEOUT):
     return time.perf_counter() - start
 
 
-def place(notebook, path):
+def place(notebook: NotebookNode, path: str | Path) -> str:
     """Name the notebook and its last cell that began to run."""
     started = [n for n, cell in enumerate(notebook.cells) if cell.get("outputs") or cell.get("execution_count")]
     failed = [n for n in started if any(output.output_type == "error" for output in notebook.cells[n].outputs)]
@@ -145,14 +147,14 @@ def place(notebook, path):
     return f"{short(path)}, cell {n + 1} of {len(notebook.cells)} (id {notebook.cells[n].id})"
 
 
-def last_traceback(notebook):
+def last_traceback(notebook: NotebookNode) -> str:
     """The traceback of the last cell that failed, without colours."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     failed = [output for output in outputs if output.output_type == "error"]
     return ANSI.sub("", "\n".join(failed[-1].traceback)) if failed else ""
 
 
-def normalise(notebook, committed=None):
+def normalise(notebook: NotebookNode, committed: NotebookNode | None = None) -> NotebookNode:
     """Bring `notebook` into the normal form in place, and return it.
 
     committed: the same notebook before it was run, or None; unchanged cells tagged `nbval-ignore-output` keep their
@@ -180,7 +182,7 @@ def normalise(notebook, committed=None):
     return notebook
 
 
-def normal_outputs(outputs, count):
+def normal_outputs(outputs: list[NotebookNode], count: int | None) -> list[NotebookNode]:
     """Merge neighbouring streams of one name, drop live widget views that have a static form, scrub texts."""
     merged = []
     for output in outputs:
@@ -204,12 +206,12 @@ def normal_outputs(outputs, count):
     return merged
 
 
-def overwritten(text):
+def overwritten(text: str) -> str:
     """What a terminal shows of a text with carriage returns: progress bars leave their last state."""
     return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
 
 
-def scrub(text):
+def scrub(text: str | list[str]) -> str | list[str]:
     """Replace kernel paths and memory addresses in a string or a list of strings."""
     if not isinstance(text, str):
         return [scrub(part) for part in text]
@@ -218,7 +220,7 @@ def scrub(text):
     return text
 
 
-def problems(notebook):
+def problems(notebook: NotebookNode) -> Iterator[str]:
     """Say in one line each what a reader of the built page, or nbval, would miss in the notebook."""
     for n, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type != "code":
@@ -232,7 +234,7 @@ def problems(notebook):
                 yield f"cell {n} (id {cell.id}) shows a widget without a static form; use a BookWidget"
 
 
-def read(path):
+def read(path: str | Path) -> NotebookNode:
     """Parse the notebook in a file.
 
     Raises:
@@ -245,7 +247,7 @@ def read(path):
         raise ValueError(f"{short(path)}: {error}") from error
 
 
-def run(path, fresh=False):
+def run(path: str | Path, fresh: bool = False) -> float:
     """Execute one notebook in place, normalise it, and return the seconds it took.
 
     The ignored cells keep their committed outputs together or not at all: where one cell is new or edited, every output
@@ -261,28 +263,28 @@ def run(path, fresh=False):
     return seconds
 
 
-def check(path):
+def check(path: str | Path) -> list[str]:
     """List what is wrong with one notebook as it lies on disk; empty where nothing is."""
     found = list(problems(read(path)))
     text = Path(path).read_text("utf8")
     if dumps(normalise(loads(text))) != text:
-        found.append(f"not in the normal form; run `python -m utils.notebooks normalise {short(path)}`")
+        found.append(f"not in the normal form; run `python tools/notebooks.py normalise {short(path)}`")
     return found
 
 
-def text_path(path):
+def text_path(path: str | Path) -> Path:
     """Where `text` writes and `update` reads the text of a notebook."""
     return TEXT / Path(short(path)).with_suffix(".md")
 
 
-def to_text(notebook):
+def to_text(notebook: NotebookNode) -> str:
     """The notebook's cells as MyST Markdown, without outputs."""
     import jupytext
 
     return jupytext.writes(notebook, fmt="md:myst")
 
 
-def from_text(text, old=None):
+def from_text(text: str, old: NotebookNode | None = None) -> NotebookNode:
     """Make a notebook of MyST Markdown; cells that `old` has keep their id, and their output where unchanged."""
     import jupytext
 
@@ -297,7 +299,7 @@ def from_text(text, old=None):
     return normalise(loads(json.dumps(new)))
 
 
-def matches(new, old):
+def matches(new: list[NotebookNode], old: list[NotebookNode]) -> Iterator[tuple[NotebookNode, NotebookNode]]:
     """Pair each cell of `new` with the one of `old` that it was: an equal one, or an edited one between equal ones."""
     keys = [[(cell.cell_type, cell.source.strip()) for cell in cells] for cells in (old, new)]
     for kind, a, a_end, b, b_end in difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
@@ -307,7 +309,7 @@ def matches(new, old):
                     yield after, before
 
 
-def command_run(paths, fresh):
+def command_run(paths: Iterable[str | Path], fresh: bool) -> int:
     """Run the notebooks in turn, and go on after one that fails; return the number of failures."""
     failures = Counter()
     for path in paths:
@@ -325,7 +327,7 @@ def command_run(paths, fresh):
     return len(failures)
 
 
-def command(name, paths, fresh=False):
+def command(name: str, paths: Iterable[str | Path], fresh: bool = False) -> int:
     """Carry out one command on the notebooks; return the number of those with a fault."""
     if name == "run":
         return command_run(paths, fresh)
@@ -343,13 +345,13 @@ def command(name, paths, fresh=False):
         else:
             old = read(path) if path.exists() else None
             write(path, dumps(from_text(text_path(path).read_text("utf8"), old)))
-            print(f"{short(path)}: updated; now `python -m utils.notebooks run {short(path)}`")
+            print(f"{short(path)}: updated; now `python tools/notebooks.py run {short(path)}`")
     return faults
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     """Read the command line and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m utils.notebooks", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python tools/notebooks.py", description=__doc__.splitlines()[0])
     parser.add_argument("command", choices=("run", "normalise", "check", "text", "update"))
     parser.add_argument("notebooks", nargs="*", metavar="NOTEBOOK", help="default: every notebook of the book")
     parser.add_argument("--fresh", action="store_true", help="run: take new outputs for ignored cells too")
