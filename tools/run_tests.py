@@ -15,9 +15,9 @@ BY_FILE = ("--dist", "loadfile")  # the cells of one notebook need one kernel
 UNITS = (*BY_FILE, "-m", "not browser and not sweep", "tests")
 SANITIZE = ("--nbval-sanitize-with", "tests/nbval_sanitize.cfg")
 CELLS = (*BY_FILE, "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", *SANITIZE, "book")
-# name, what it is, the arguments of Python
+# name, what it is, the arguments of Python, once or several times
 STAGES = (
-    ("style", "ruff on code and notebooks", ("-m", "ruff", "check", ".")),
+    ("style", "ruff and Biome on code and notebooks", ("-m", "ruff", "check", "."), ("tools/lint_scripts.py",)),
     ("form", "notebooks are in their normal form", ("tools/notebooks.py", "check")),
     ("units", "pytest without a browser", (*PYTEST, *UNITS)),
     ("cells", "nbval: every cell gives its output again", (*PYTEST, *CELLS)),
@@ -57,7 +57,7 @@ def main(wanted):
 
     A name that no stage has runs nothing: it returns 2.
     """
-    names = [name for name, _, _ in STAGES]
+    names = [name for name, *_ in STAGES]
     if unknown := sorted(wanted - set(names)):
         print(
             f"There is no stage {', '.join(unknown)}; name some of {', '.join(names)}, or none for all.",
@@ -69,13 +69,14 @@ def main(wanted):
     if browser:
         environment["CHROME"] = browser
     summary = []
-    for name, meaning, arguments in STAGES:
+    for name, meaning, *commands in STAGES:
         if wanted and name not in wanted:
             continue
         print(f"\n== {name}: {meaning}", flush=True)
         start, before = time.monotonic(), untracked()
         try:
-            code, counts = run_stage(arguments, environment)
+            results = [run_stage(arguments, environment) for arguments in commands]
+            code, counts = next((code for code, _ in results if code), 0), results[-1][1]
         except KeyboardInterrupt:
             summary.append((name, INTERRUPTED, "stopped by hand", time.monotonic() - start))
             break

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import browsers
+import lint_scripts
 import page_assets
 from checkout import PYTHON, ROOT, VENV, SetUpError, run, say
 
@@ -125,6 +126,7 @@ def set_up():
         install_packages()
         STAMP.write_text(json.dumps(wanted), "utf8")
     page_assets.set_up()
+    lint_scripts.set_up()
 
 
 def main(arguments):

@@ -1,7 +1,7 @@
 """The book's figures: one style, and one colour, marker and line for each format through all chapters.
 
 Call `style()` once, in the import cell. Colours are those of Okabe and Ito, which differ under every common colour
-blindness; the three field colours are those of the pages (`utils/widgets/tokens.css`).
+blindness; the three field colours are those of the pages (`utils/widgets/shared/page/tokens.css`).
 """
 
 from collections.abc import Sequence

@@ -41,7 +41,7 @@ def style():
     """The page's own rules, below the book's colours."""
     import utils.widgets
 
-    tokens = Path(utils.widgets.__path__[0], "tokens.css").read_text("utf8")
+    tokens = Path(utils.widgets.__path__[0], "shared/page/tokens.css").read_text("utf8")
     return lean_style(tokens + STYLE.read_text("utf8"))
 
 

@@ -2,8 +2,7 @@
 
 It stands in the page, not in a server's header, so that it also holds from file:// and on any host. Nothing in it is
 "unsafe": an inline script or style sheet is allowed by its hash, taken when all pages are written. Attributes `style`,
-which Sphinx and KaTeX set by the hundred, become classes of a sheet in the page. `blob:` is there on pages with widgets
-alone, whose modules are imported from a Blob URL (widget_loader.js): only a script that already runs can make one.
+which Sphinx and KaTeX set by the hundred, become classes of a sheet in the page.
 """
 
 import base64
@@ -40,10 +39,9 @@ def policy(page):
     """The policy of a page: each kind of thing it may load, from the book's own files or as text of this page."""
     inline = [(attributes, text) for attributes, text in SCRIPT.findall(page) if "src=" not in attributes]
     scripts = [text for attributes, text in inline if not IS_DATA.search(attributes)]
-    blob = ["blob:"] if "data-mp-widget=" in page else []
     sources = {
         "default-src": ["'none'"],
-        "script-src": ["'self'", *blob, *map(digest, scripts)],
+        "script-src": ["'self'", *map(digest, scripts)],
         "style-src": ["'self'", *map(digest, STYLE.findall(page))],
         "img-src": ["'self'", "data:"],  # the theme's sheets hold small pictures
         "font-src": ["'self'", "data:"],  # the icons, see icon_font.py

@@ -13,6 +13,7 @@ from pygments.lexer import include
 from pygments.lexers import JavascriptLexer
 from pygments.token import Comment, Punctuation, Text, Whitespace
 
+JOINED = re.compile(r"[\w$#] [\w$#]|([-+/]) \1|\d \.")  # what two tokens would become without the space between them
 LICENCE = re.compile(r"copyright|licen[cs]e", re.IGNORECASE)  # in a comment that stays
 
 
@@ -36,15 +37,15 @@ class ScriptLexer(JavascriptLexer):
 
 @functools.cache  # reading all scripts takes a second, and the tests ask for them at every page
 def lean_script(source):
-    """A script without comments and indentation; a gap between two tokens is one line end or one space."""
-    out, gap = [], ""
+    """A script without comments and indentation; a gap between tokens is a line end, or a space if it needs one."""
+    out, gap = [""], ""
     for kind, text in ScriptLexer(stripnl=False, ensurenl=False).get_tokens(source):
         if kind in Comment or kind in Whitespace or (kind in Text and not text.strip()):
             gap = "\n" if "\n" in gap + text else " "
             continue
-        out += [gap, text] if out else [text]
+        out += [gap if gap == "\n" or JOINED.search(out[-1][-1:] + " " + text[:1]) else "", text]
         gap = ""
-    return "".join(out) + "\n"
+    return "".join(out).lstrip() + "\n"
 
 
 @functools.cache

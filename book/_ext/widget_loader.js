@@ -1,29 +1,16 @@
 // Mounts the book's widgets in a page without a kernel: a classic script, so that it also runs from file://.
-// It comes after the files of parts, which book_widgets.py writes: each adds [parts, modules] to the list mpParts.
+// It comes after the scripts that book_widgets.py writes: each adds an object of functions to the list mpParts, one for
+// each JavaScript file of its widgets, which returns what the file exports.
 (() => {
   "use strict";
 
-  const files = globalThis.mpParts ?? [];
-  const parts = Object.assign({}, ...files.map(([held]) => held)); // name of a part -> its text
-  const modules = Object.assign({}, ...files.map(([, held]) => held)); // name of a widget -> names of its parts
-  const widgets = new Map();
+  const parts = Object.assign({}, ...(globalThis.mpParts ?? []));
+  const made = {};
+  const use = (name) => (made[name] ??= parts[name](use));
 
-  function load(name) {
-    if (!widgets.has(name)) widgets.set(name, importSource(name));
-    return widgets.get(name);
-  }
-
-  // A Blob URL, because a browser refuses to import a module from a file:// address.
-  async function importSource(name) {
-    if (!Object.hasOwn(modules, name)) throw new Error(`no widget is called "${name}"`);
-    const source = modules[name].map((part) => parts[part]).join("\n");
-    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-    try {
-      const { default: widget } = await import(url);
-      return typeof widget === "function" ? await widget() : widget;
-    } finally {
-      URL.revokeObjectURL(url);
-    }
+  function widgetCalled(name) {
+    if (!Object.hasOwn(parts, `${name}/widget`)) throw new Error(`no widget is called "${name}"`);
+    return use(`${name}/widget`).default;
   }
 
   // The part of anywidget's model that a view may use: get, set, save_changes, on, off.
@@ -78,10 +65,9 @@
   async function mount(place) {
     const name = place.dataset.mpWidget;
     try {
-      const widget = await load(name);
+      const widget = widgetCalled(name);
       const model = new Model(JSON.parse(place.dataset.mpState || "{}"));
       const host = document.createElement("div");
-      await widget.initialize?.({ model });
       await widget.render({ model, el: host });
       place.replaceChildren(host);
       place.dataset.mpReady = "true";

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.browser.widget_page import DESK
-from utils.widgets.book_widget import BookWidget
+from utils.widgets.shared.book_widget import BookWidget
 
 SITE = Path(__file__).parents[2] / "_build" / "html"
 EXTENSIONS = Path(__file__).parents[2] / "book" / "_ext"

@@ -1,19 +1,26 @@
 """What the browser tests of widgets ask of a page, beside the fixtures of conftest.py."""
 
+import json
 from contextlib import contextmanager
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from utils.widgets.book_widget import read_part
+from utils.widgets.shared.modules import joined, modules_of
 
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 900}
 
 
-def parts_of(widget):
-    """The source of all parts of a widget's ES module."""
-    return "\n".join(map(read_part, widget.part_names()))
+def source_of(name):
+    """The source of an ES module that exports what a file below `utils/widgets` and all that it needs export.
+
+    Of two equal names the one stands there that is nearer to the file.
+    """
+    sources = {export: module.name for module in modules_of(name).values() for export in module.exports}
+    sources.pop("default", None)
+    lines = (f"export const {{ {export} }} = use({json.dumps(source)});\n" for export, source in sources.items())
+    return joined(name) + "".join(lines)
 
 
 @contextmanager
@@ -37,9 +44,9 @@ def module_page(browser, source, harness=""):
     page.close()
 
 
-def calls_of(widget, harness=""):
-    """Return a fixture for the tests of a file: `module_page` of a widget, or of the source of an ES module."""
-    source = widget if isinstance(widget, str) else parts_of(widget)
+def calls_of(name, harness=""):
+    """Return a fixture for the tests of a file: `module_page` of a file below `utils/widgets`."""
+    source = source_of(name)
 
     @pytest.fixture(scope="module")
     def call(browser):

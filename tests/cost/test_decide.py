@@ -9,11 +9,11 @@ import pytest
 from utils.cost import architectures, memory
 from utils.cost.cards import CARDS, fits
 from utils.cost.decide import BITS, MOST_CARDS, TASKS, decide, nearest
-from utils.symptoms import SYMPTOMS
 from utils.training import recipes
 from utils.widgets.decision_tree import DecisionTree
+from utils.widgets.decision_tree.symptoms import SYMPTOMS
 from utils.widgets.recipe_picker import RecipePicker
-from utils.widgets.recipe_picker_advice import advise
+from utils.widgets.recipe_picker.advice import advise
 
 BOOK = Path(__file__).parents[2] / "book"
 

@@ -71,7 +71,7 @@ def test_every_reference_can_be_found(bibliography):
 
 def tokens():
     """The colours of each mode: {"light": {"--mp-ink": "#1c1f24", ...}, "dark": ...}."""
-    text = (rules.ROOT / "utils" / "widgets" / "tokens.css").read_text("utf8")
+    text = (rules.ROOT / "utils" / "widgets" / "shared/page/tokens.css").read_text("utf8")
     blocks = re.findall(r"\{[^}]*\}", text)
     light, dark = (dict(re.findall(r"(--mp-[\w-]+):\s*(#[0-9a-f]{6})", block)) for block in blocks)
     assert light.keys() == dark.keys()

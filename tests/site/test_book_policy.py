@@ -36,11 +36,6 @@ def test_inline_scripts_and_sheets_are_allowed_by_their_hash_and_data_is_not():
     assert found["style-src"] == ["'self'", sha256("p {x:y}")]
 
 
-def test_only_a_page_with_widgets_may_import_from_a_blob():
-    assert "blob:" in sources(f'{HEAD}<div data-mp-widget="dial"></div>')["script-src"]
-    assert "blob:" not in sources(f"{HEAD}<code>data-mp-widget</code>")["script-src"]
-
-
 def test_the_policy_stands_before_everything_that_it_concerns():
     page = book_policy.protect(f"<html>{HEAD}<script>x</script></html>")
     assert page.index("Content-Security-Policy") < page.index("<title>") < page.index("<script")

@@ -18,7 +18,7 @@ EYES = {
     "no M cones": np.array([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]]),
 }
 COLORS = sorted({look.color for look in plots.LOOKS.values()} | {plots.SIGN, plots.EXPONENT, plots.FRACTION})
-TOKENS = Path(__file__).parents[2] / "utils" / "widgets" / "tokens.css"
+TOKENS = Path(__file__).parents[2] / "utils" / "widgets" / "shared/page/tokens.css"
 
 
 def rgb(color):

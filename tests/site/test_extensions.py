@@ -27,7 +27,7 @@ import lean_text
 import math_fonts
 import page_images
 import used_styles
-from utils.widgets.book_widget import read_part
+from utils.widgets.shared.modules import Module
 
 SHEET = '.a{x:y}.fa-bars:before,.fa-navicon:before{content:"\\f0c9"}.fa-sun:before{content:"\\f185"}.b{x:y}'
 
@@ -129,30 +129,22 @@ def test_a_page_without_mathematics_or_tabs_does_not_load_what_sets_them():
     )  # fmt: skip
 
 
-def page_modules(scripts):
-    """The ES modules that a page joins from its files of parts, by the name of the widget."""
-    parts, names = {}, {}
-    for text in scripts:
-        if held := re.fullmatch(r"\(globalThis\.mpParts \?\?= \[\]\)\.push\((.*)\);\n", text):
-            more, modules = json.loads(held[1])
-            assert parts.keys().isdisjoint(more), "a part comes twice"
-            parts |= more
-            names |= modules
-    return {name: [parts[part] for part in held] for name, held in names.items()}
-
-
-def test_a_page_gets_each_part_once_and_joins_them_to_the_widgets_own_module():
+def test_a_page_gets_each_file_of_its_widgets_once():
     widgets = book_widgets.widget_classes()
     assert "bit_flip" in widgets
-    modules = page_modules(book_widgets.scripts(widgets).values())
-    assert modules.keys() == widgets.keys()
+    found = [file for files in book_widgets.bundles(widgets).values() for file in files]
+    assert len(found) == len(set(found))
+    assert set(found) == {file for widget in widgets.values() for file in widget.modules()}
+    texts = book_widgets.scripts(widgets)
     for name, widget in widgets.items():
-        assert modules[name] == [lean_text.lean_script(read_part(part)) for part in widget.part_names()]
+        loaded, _ = book_widgets.needed(f'<div data-mp-widget="{name}">', widgets)
+        held = re.findall(r'^"([\w/]+)":\(use\)=>\{$', "".join(texts[path] for path in loaded), flags=re.MULTILINE)
+        assert sorted(held) == sorted(widget.modules())
 
 
-def widget_of(*parts):
-    """A stand-in for a widget's class with these parts."""
-    return SimpleNamespace(part_names=lambda: parts)
+def widget_of(*files):
+    """A stand-in for a widget's class with these files."""
+    return SimpleNamespace(modules=lambda: {file: Module(file, {}, (), "") for file in files})
 
 
 @pytest.mark.parametrize(
@@ -160,29 +152,30 @@ def widget_of(*parts):
     [
         ("<p>text</p>", [], []),
         ("<code>data-mp-widget=&quot;dial&quot;</code>", [], []),
-        ('<div data-mp-widget="dial">', ["formats", "page", "dial"], ["dial"]),
-        ('<div data-mp-widget="lamp">', ["page", "lamp"], ["lamp"]),
-        ('<div data-mp-widget="lamp"></div><div data-mp-widget="lamp">', ["page", "lamp"], ["lamp"]),
+        ('<div data-mp-widget="dial">', ["shared-formats", "shared-page", "dial"], ["dial"]),
+        ('<div data-mp-widget="lamp">', ["shared-page", "lamp"], ["lamp"]),
+        ('<div data-mp-widget="lamp"></div><div data-mp-widget="lamp">', ["shared-page", "lamp"], ["lamp"]),
         (
             '<p data-mp-widget="lamp"></p><p data-mp-widget="gauge">',
-            ["formats", "page", "gauge", "lamp"], ["gauge", "lamp"],
+            ["shared-formats", "shared-page", "gauge", "lamp"], ["gauge", "lamp"],
         ),
         ('<div data-mp-widget="unknown">', [], []),
     ],
 )  # fmt: skip
 def test_a_page_loads_what_its_widgets_need_and_the_loader_last(body, scripts, styles):
     widgets = {
-        "dial": widget_of("formats", "codec", "page", "dial_words", "dial"),
-        "gauge": widget_of("formats", "codec", "page", "gauge"),
-        "lamp": widget_of("page", "lamp"),
+        "dial": widget_of("shared/formats", "shared/codec", "shared/page", "dial/words", "dial/widget"),
+        "gauge": widget_of("shared/formats", "shared/codec", "shared/page", "gauge/widget"),
+        "lamp": widget_of("shared/page", "lamp/widget"),
     }
-    assert book_widgets.bundles(widgets) == {
-        "formats": ["formats", "codec"], "page": ["page"], "dial": ["dial_words", "dial"], "gauge": ["gauge"],
-        "lamp": ["lamp"],
+    assert {name: list(files) for name, files in book_widgets.bundles(widgets).items()} == {
+        "shared-formats": ["shared/formats", "shared/codec"], "shared-page": ["shared/page"],
+        "dial": ["dial/words", "dial/widget"], "gauge": ["gauge/widget"], "lamp": ["lamp/widget"],
     }  # fmt: skip
     loaded, added = [], []
     app = SimpleNamespace(
         mp_widgets=widgets,
+        mp_pages=(),
         add_js_file=lambda name, loading_method: loaded.append((name, loading_method)),
         add_css_file=lambda name, priority: added.append(name),
     )
@@ -193,6 +186,28 @@ def test_a_page_loads_what_its_widgets_need_and_the_loader_last(body, scripts, s
     assert [name for name, how in loaded] == expected
     assert {how for name, how in loaded} <= {"defer"}
     assert added == [f"widgets/{name}.css" for name in styles]
+
+
+def test_files_that_the_same_pages_need_lie_in_one_script():
+    widgets = {
+        "dial": widget_of("shared/page", "shared/codec", "dial/widget"),
+        "gauge": widget_of("shared/page", "gauge/widget"),
+        "lamp": widget_of("shared/page", "lamp/widget"),
+        "spare": widget_of("shared/codec", "spare/widget"),
+    }
+    found = book_widgets.bundles(widgets, [["dial", "gauge"], ["lamp", "gauge"], []])
+    assert {name: list(files) for name, files in found.items()} == {
+        "gauge": ["shared/page", "gauge/widget"], "shared-codec": ["shared/codec"], "dial": ["dial/widget"],
+        "lamp": ["lamp/widget"], "spare": ["spare/widget"],
+    }  # fmt: skip
+
+
+def test_the_widgets_of_a_page_are_read_from_its_source(tmp_path):
+    texts = {"a": '"<div data-mp-widget=\\"dial\\">"', "b": '<div data-mp-widget="lamp">', "c": "text", "d": "none"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, "utf8")
+    env = SimpleNamespace(found_docs=set(texts), doc2path=lambda name: tmp_path / name)
+    assert book_widgets.widgets_of_pages(env) == [[], ["dial"], ["lamp"]]
 
 
 def test_the_shared_style_sheet_holds_no_rules_of_one_widget():
@@ -239,9 +254,11 @@ def same_syntax(pairs):
     return json.loads(done.stdout)
 
 
-def test_the_lean_scripts_have_the_same_syntax_tree_as_the_parts():
-    parts = sorted({part for widget in book_widgets.widget_classes().values() for part in widget.part_names()})
-    sources = [read_part(part) for part in parts] + [book_widgets.LOADER.read_text("utf8")]
+def test_the_lean_scripts_have_the_same_syntax_tree_as_the_files():
+    files = {}
+    for widget in book_widgets.widget_classes().values():
+        files |= widget.modules()
+    sources = [f"({{{file.as_function}}})" for file in files.values()] + [book_widgets.LOADER.read_text("utf8")]
     assert same_syntax([[source, lean_text.lean_script(source)] for source in sources]) == [True] * len(sources)
 
 

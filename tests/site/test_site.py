@@ -272,7 +272,7 @@ def test_the_code_to_download_is_whole_and_the_same_each_time(tmp_path):
         module = archive.read("mixed-precision-book/utils/formats.py")
     assert module == (ROOT / "utils/formats.py").read_bytes()
     assert {cell["execution_count"] for cell in page["cells"] if cell["cell_type"] == "code"} == {None}
-    wanted = ("requirements.txt", "pyproject.toml", "utils/widgets/tokens.css")
+    wanted = ("requirements.txt", "pyproject.toml", "utils/widgets/shared/page/tokens.css")
     assert {f"{book_downloads.NAME}/{name}" for name in wanted} <= names
     folders = {part for name in names for part in name.split("/")[:-1]}
     assert folders.isdisjoint({".ipynb_checkpoints", "__pycache__", "_build", "vendor"})

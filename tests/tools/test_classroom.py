@@ -215,13 +215,8 @@ def test_the_folder_holds_all_that_its_install_command_needs(tmp_path):
     readme = (folder / "README.md").read_text("utf8")
     assert "pip install -r requirements.txt -e ." in readme
     assert all(f"(exercises/{name}/{name}.ipynb)" in readme for name in MADE)
-    for name in (
-        "pyproject.toml",
-        "requirements.txt",
-        "LICENSE",
-        "utils/checks/numbers/bits.py",
-        "utils/widgets/bit_flip.js",
-    ):
+    code = ("utils/checks/numbers/bits.py", "utils/widgets/bit_flip/widget.js", "utils/widgets/shared/page/tokens.css")
+    for name in ("pyproject.toml", "requirements.txt", "LICENSE", *code):
         assert (folder / name).read_bytes() == (rules.ROOT / name).read_bytes()
     assert "python tools/progress_report.py" in readme
     assert (folder / "tools" / "progress_report.py").exists()

@@ -142,7 +142,7 @@ def test_the_file_of_the_progress_page_is_read(saved):
 
 
 def test_book_and_version_are_those_that_the_page_writes():
-    text = (rules.ROOT / "utils" / "widgets" / "progress_records.js").read_text("utf8")
+    text = (rules.ROOT / "utils" / "widgets" / "progress/records.js").read_text("utf8")
     assert re.search(r'PROGRESS_BOOK = "([^"]*)"', text)[1] == progress_report.BOOK
     assert int(re.search(r"PROGRESS_VERSION = (\d+)", text)[1]) == progress_report.VERSION
 

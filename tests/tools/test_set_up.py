@@ -12,6 +12,8 @@ import tarfile
 import pytest
 
 import browsers
+import lint_scripts
+import npm_packages
 import page_assets
 import set_up
 
@@ -30,6 +32,7 @@ def checkout(tmp_path, monkeypatch):
     monkeypatch.setattr(set_up, "STAMP", root / ".venv" / "stamp.json")
     monkeypatch.setattr(set_up, "pip_install", lambda *arguments: calls.append(arguments))
     monkeypatch.setattr(page_assets, "set_up", lambda: None)
+    monkeypatch.setattr(lint_scripts, "set_up", lambda: None)
 
     def fake_run(command, failure, **options):
         calls.append("venv")
@@ -149,14 +152,14 @@ def test_katex_leaves_its_style_sheet_its_fonts_and_its_licence(tmp_path):
 
 
 def test_another_file_than_the_expected_katex_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(page_assets, "node_folder", lambda: tmp_path)
-    monkeypatch.setattr(page_assets, "run", lambda command, failure, **options: katex_archive(tmp_path))
+    package = ("katex", page_assets.VERSION)
+    monkeypatch.setattr(npm_packages, "node_folder", lambda: tmp_path)
+    monkeypatch.setattr(npm_packages, "run", lambda command, failure, **options: katex_archive(tmp_path))
     with pytest.raises(set_up.SetUpError, match="not the expected file"):
-        page_assets.fetch(tmp_path)
+        npm_packages.fetch(*package, page_assets.SHA512, tmp_path)
     digest = hashlib.sha512((tmp_path / f"katex-{page_assets.VERSION}.tgz").read_bytes()).digest()
-    monkeypatch.setattr(page_assets, "SHA512", base64.b64encode(digest).decode())
-    monkeypatch.setattr(page_assets, "run", lambda *arguments, **options: None)
-    assert page_assets.fetch(tmp_path).exists()
+    monkeypatch.setattr(npm_packages, "run", lambda *arguments, **options: None)
+    assert npm_packages.fetch(*package, base64.b64encode(digest).decode(), tmp_path).exists()
 
 
 def test_the_browser_that_chrome_names_wins(monkeypatch):

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 Number = Fraction | float
 
-MOST_CHARACTERS, MOST_EXPONENT, MOST_BITS = 2000, 5000, 20000  # as in number_text.js
+MOST_CHARACTERS, MOST_EXPONENT, MOST_BITS = 2000, 5000, 20000  # as in shared/numbers/number_text.js
 SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 TOKEN = re.compile(
     r"\s*(?:(?P<based>0x(?=\.?[\da-f])[\da-f]*(?:\.[\da-f]*)?(?:p[+-]?\d+)?|0b(?=\.?[01])[01]*(?:\.[01]*)?)"

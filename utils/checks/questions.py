@@ -1,7 +1,7 @@
 """Questions with a known answer: what a page and a notebook ask, and what both say to every foreseen answer.
 
 A question is data, so that one text serves two readers: `utils.checks` answers in a notebook, the quiz widget answers
-in a page without Python. `judge` is the one rule; `quiz.js` holds its twin, and a test holds the two together.
+in a page without Python. `judge` is the one rule; `quiz/widget.js` holds its twin, and a test holds the two together.
 
 A text may hold `code` in backticks, and lines of code between two fences of three backticks, each on a line of its
 own; nothing else is markup, and a newline elsewhere is a blank. Progress is kept under `id`, `<chapter>/<name>`, which

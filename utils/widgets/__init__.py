@@ -1,1 +1,1 @@
-"""The book's widgets: one Python file, one ES module and one style sheet for each."""
+"""The book's widgets: a folder for each, and `shared` for what several use."""

@@ -11,7 +11,7 @@ from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.cost.cards import ROOFS
 from utils.cost.roofline import Gemm
 from utils.emulation import float32_matmul as precision
-from utils.widgets.shape_to_bound_facts import least_rows
+from utils.widgets.shape_to_bound.facts import least_rows
 
 A100, L4, RTX = ROOFS["A100 SXM 80 GB"], ROOFS["L4"], ROOFS["RTX 4090"]
 

@@ -1,0 +1,86 @@
+"""Condition: a linear system of a set condition, solved by factors in a narrow format and refined."""
+
+import html
+
+import traitlets
+
+from utils.emulation.refinement import Refinement
+from utils.widgets.condition.facts import CONDITIONS, CORRECTIONS, FACTORS, RESIDUALS, SIZE, make_facts, refined
+from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.numbers.formats import format_label
+
+STATIC_CONDITIONS = (10.0, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10)
+
+
+class Condition(BookWidget):
+    """Set the condition of a system and the format of its factors; the page solves it, and refines the solution.
+
+    `condition`: 1 to 10**10. `factors`: the format of L and U, of `condition_facts.FACTORS`. `residual`: the format of
+    b - A x, of `RESIDUALS`. `correction`: "factors", or "gmres" with the factors as its preconditioner. The system is
+    the same for everyone, `utils.emulation.refinement.matrix` of 32 rows. All are read and set from Python while the
+    page shows the widget; `found` is the solution.
+
+    Raises: ValueError for what is not one of those.
+    """
+
+    book_name = "condition"
+
+    condition = traitlets.Float(1e3).tag(sync=True)
+    factors = traitlets.Unicode("float16").tag(sync=True)
+    residual = traitlets.Unicode("float64").tag(sync=True)
+    correction = traitlets.Unicode("factors").tag(sync=True)
+    facts = traitlets.Dict().tag(sync=True)
+
+    @traitlets.default("facts")
+    def _facts(self) -> dict:
+        return make_facts()
+
+    @property
+    def found(self) -> Refinement:
+        """The solution that the page shows."""
+        return refined(self.condition, self.factors, self.residual, self.correction)
+
+    @traitlets.validate("condition")
+    def _valid_condition(self, proposal) -> float:
+        if not 1 <= proposal["value"] <= CONDITIONS[-1]:
+            raise ValueError(f"condition {proposal['value']} is not in 1 to {CONDITIONS[-1]:.0e}")
+        return proposal["value"]
+
+    @traitlets.validate("factors", "residual", "correction")
+    def _valid_choice(self, proposal) -> str:
+        name, value = proposal["trait"].name, proposal["value"]
+        known = {"factors": FACTORS, "residual": RESIDUALS, "correction": CORRECTIONS}[name]
+        if value not in known:
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(known)}")
+        return value
+
+    def __repr__(self) -> str:
+        how = f"residual={self.residual!r}, correction={self.correction!r}"
+        return f"Condition({self.condition:g}, {self.factors!r}, {how}: {self.found.why})"
+
+    def static_html(self) -> str:
+        """Say how many steps each format needs, and where it fails, for pages without JavaScript."""
+        heads = "".join(f"<th scope='col'>{format_label(fmt)}</th>" for fmt in FACTORS.values())
+        rows = ""
+        for condition in STATIC_CONDITIONS:
+            found = [refined(condition, name, self.residual, self.correction) for name in FACTORS]
+            cells = "".join(f"<td>{html.escape(end_text(one))}</td>" for one in found)
+            rows += f"<tr><th scope='row'>{condition:,.0f}</th>{cells}</tr>"
+        by = "GMRES" if self.correction == "gmres" else "the factors"
+        return (
+            f"<p>A system of {SIZE} equations, solved by factors in a narrow format and refined: residuals in"
+            f" {RESIDUALS[self.residual]}, corrections by {by}. By the condition of the matrix: how many steps until"
+            " the backward error is at float64's rounding. Here condition and formats can be changed; that needs"
+            " JavaScript.</p><table class='mp-cn-static'><thead><tr><th scope='col'>condition</th>"
+            f"{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def end_text(found: Refinement) -> str:
+    """Say in a few words how a refinement ended: "5 steps", "stuck", "no factors"."""
+    if found.converged:
+        return "1 step" if found.steps == 1 else f"{found.steps} steps"
+    if not found.backward_errors:
+        return "no factors"
+    ways = {"stuck": "stuck", "not": f"not in {found.steps}", "step": "overflow"}  # the first word of `why`
+    return ways[found.why.split()[0]]

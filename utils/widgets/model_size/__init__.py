@@ -1,0 +1,129 @@
+"""ModelSize: the bytes of a training step on each card, stacked, against what the card holds."""
+
+import html
+from dataclasses import asdict
+
+import traitlets
+
+from utils.cost.architectures import NAMED, Architecture
+from utils.cost.cards import room_of
+from utils.widgets.model_size.facts import CHANGES, COSTS, ITEMS, LEFT_OUT, MOST, Plan, bytes_text, choices, make_facts
+from utils.widgets.shared.book_widget import BookWidget
+
+COUNTS = ("batch", "length", "accumulate", "shards")
+OWN = ""  # the name of a model whose sizes are the reader's
+
+
+class ModelSize(BookWidget):
+    """Choose a model, a recipe and a card; the page answers with the bytes of each item, and whether they fit.
+
+    `model`: a name in `utils.cost.architectures.NAMED`, or an `Architecture`, whose sizes `sizes` then holds; `model`
+    is "". `recipe`: one of `utils.training.recipes.RECIPES`. `card`: a name of `cards.CARDS`; `memory`: of one card in
+    GB, 0 for the least that it is sold with. The others are arguments of `utils.cost.memory.predict`. All are read and
+    set from Python while the page shows the widget; `plan` holds them, with what is said of them: `ledger`, `savings`,
+    `largest_batch`, `verdict`, `sentence`.
+
+    Raises ValueError for a name or a number that is not one of those.
+    """
+
+    book_name = "model_size"
+
+    model = traitlets.Unicode("LLaMA 7B").tag(sync=True)
+    sizes = traitlets.Dict().tag(sync=True)
+    recipe = traitlets.Unicode("bf16-mixed").tag(sync=True)
+    optimizer = traitlets.Unicode("adamw").tag(sync=True)
+    batch = traitlets.Int(1).tag(sync=True)
+    length = traitlets.Int(512).tag(sync=True)
+    attention = traitlets.Unicode("sdpa").tag(sync=True)
+    checkpointing = traitlets.Bool(False).tag(sync=True)
+    padded = traitlets.Bool(True).tag(sync=True)
+    accumulate = traitlets.Int(1).tag(sync=True)
+    shards = traitlets.Int(1).tag(sync=True)
+    stage = traitlets.Int(0).tag(sync=True)
+    card = traitlets.Unicode("H100").tag(sync=True)
+    memory = traitlets.Float(0.0).tag(sync=True)
+    facts = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, model: str | Architecture = "LLaMA 7B", **kwargs):
+        if isinstance(model, Architecture):
+            model, kwargs = OWN, {"sizes": asdict(model), **kwargs}
+        super().__init__(model=model, **kwargs)
+        _ = self.architecture, self.plan.room
+
+    @traitlets.default("facts")
+    def _facts(self) -> dict:
+        return make_facts()
+
+    @property
+    def architecture(self) -> Architecture:
+        """The sizes of the model."""
+        return Architecture(**self.sizes) if self.model == OWN else NAMED[self.model]
+
+    @property
+    def plan(self) -> Plan:
+        """What the widget shows now, with its ledger and its sentences."""
+        named = ("recipe", "optimizer", "attention", "checkpointing", "padded", "stage", "card", "memory", *COUNTS)
+        return Plan(architecture=self.architecture, **{name: getattr(self, name) for name in named})
+
+    @traitlets.validate("model")
+    def _valid_model(self, proposal) -> str:
+        if proposal["value"] not in (OWN, *NAMED):
+            raise ValueError(f"model {proposal['value']!r} is not one of {', '.join(NAMED)}")
+        if proposal["value"] == OWN and not self.sizes:
+            raise ValueError("a model without a name needs sizes; pass an Architecture")
+        return proposal["value"]
+
+    @traitlets.validate("sizes")
+    def _valid_sizes(self, proposal) -> dict:
+        if proposal["value"]:
+            Architecture(**proposal["value"])
+        return proposal["value"]
+
+    @traitlets.validate("recipe", "optimizer", "attention", "stage", "card")
+    def _valid_choice(self, proposal):
+        name, value = proposal["trait"].name, proposal["value"]
+        known = choices()[name]
+        if value not in known:
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(map(str, known))}")
+        return value
+
+    @traitlets.validate(*COUNTS)
+    def _valid_count(self, proposal) -> int:
+        if not 1 <= proposal["value"] <= MOST:
+            raise ValueError(f"{proposal['trait'].name} {proposal['value']} is not in 1 to {MOST:,}")
+        return proposal["value"]
+
+    @traitlets.validate("memory")
+    def _valid_memory(self, proposal) -> float:
+        room_of(self.card, proposal["value"])
+        return proposal["value"]
+
+    def __repr__(self) -> str:
+        return (
+            f"ModelSize({self.model or self.architecture!r}, {self.recipe!r}, batch={self.batch}: {self.plan.verdict})"
+        )
+
+    def static_html(self) -> str:
+        """Show the ledger and what each change saves as tables, for pages without JavaScript."""
+        ledger, plan = self.plan.ledger, self.plan
+        rows = [(words, getattr(ledger, item)) for item, (words, _) in ITEMS.items()]
+        items = _table(("what", "bytes"), [*rows, ("together", ledger.total)])
+        saved = _table(("one change", "saves", "costs"), [(name, plan.savings[name], COSTS[name]) for name in CHANGES])
+        what = f"{self.model or 'this model'}, {self.recipe}, {self.batch} × {self.length} tokens, on {self.card}"
+        return (
+            f"<p>{html.escape(what)}: {html.escape(plan.verdict)} {html.escape(plan.sentence)} Other models, recipes"
+            f" and cards can be tried here; that needs JavaScript.</p>{items}{saved}"
+            f"<p class='mp-static-note'>{html.escape(LEFT_OUT)}</p>"
+        )
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple]) -> str:
+    """Make a table of rows of a name, bytes or None, and words."""
+    head = "".join(f"<th scope='col'>{text}</th>" for text in heads)
+    body = "".join(
+        f"<tr><th scope='row'>{html.escape(name)}</th><td>{'–' if size is None else bytes_text(size)}</td>"
+        + "".join(f"<td>{html.escape(text)}</td>" for text in words)
+        + "</tr>"
+        for name, size, *words in rows
+    )
+    return f"<table class='mp-ms-static'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

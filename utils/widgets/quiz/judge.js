@@ -1,0 +1,72 @@
+// What is said to an answer: the page's twin of `judge` in utils/checks/questions.py. Numbers are compared as float64, as there.
+
+import { encode } from "../shared/numbers/codec.js";
+import { FORMATS } from "../shared/numbers/formats.js";
+import { parseNumber } from "../shared/numbers/number_text.js";
+
+export const QUIZ_ROUNDED =
+  "Right, but rounded: the exact value can be written down, for example as a power of two or as a fraction.";
+
+/** The float64 nearest to a number as parseNumber gives it. */
+export function nearestDouble(number) {
+  if (number.kind === "nan") return NaN;
+  const bits = new BigUint64Array([encode(number, FORMATS.float64)]);
+  return new Float64Array(bits.buffer)[0];
+}
+
+/** Whether a question asks for a code, which may also be written as bits: its answer begins with 0x or 0b. */
+const asksForCode = ({ answer }) => /^0[xb]/i.test(answer);
+
+/** Read what was typed: a number, with its unit or without, or bits with blanks between them where a code is asked for.
+ * Throws NumberTextError. */
+export function readQuizNumber(typed, question) {
+  const trimmed = typed.trim();
+  const text = question.unit && trimmed.endsWith(question.unit) ? trimmed.slice(0, -question.unit.length) : typed;
+  const bits = text.replace(/\s+/g, "");
+  const spaced = asksForCode(question) && /^[01]{2,}$/.test(bits);
+  return nearestDouble(parseNumber(spaced ? `0b${bits}` : text));
+}
+
+/** Judge a float64: { right, says }, with the sentence that belongs to it. */
+export function judgeNumber(question, value) {
+  const read = (text) => nearestDouble(parseNumber(text));
+  const { answer, wrong = {}, within = {}, tolerance = 0, near = 0 } = question;
+  const wanted = read(answer);
+  if (sameDouble(value, wanted, tolerance)) return { right: true, says: question.says };
+  const known = Object.keys(wrong).filter((text) => sameDouble(value, read(text), tolerance))
+    .sort((a, b) => Math.abs(value - read(a)) - Math.abs(value - read(b)));
+  if (known.length) return { right: false, says: wrong[known[0]] };
+  const isWithin = (range) => {
+    const [low, high] = range.split(" to ").map(read);
+    return low <= value && value <= high;
+  };
+  const range = Object.keys(within).find(isWithin);
+  if (range) return { right: false, says: within[range] };
+  const rounded = !asksForCode(question) && mayBeRounded(value, wanted, near);
+  return { right: false, says: rounded ? QUIZ_ROUNDED : question.otherwise };
+}
+
+function sameDouble(value, wanted, tolerance) {
+  if (Number.isNaN(value) || Number.isNaN(wanted)) return Number.isNaN(value) && Number.isNaN(wanted);
+  return value === wanted || (Number.isFinite(wanted) && Math.abs(value - wanted) <= tolerance * Math.abs(wanted));
+}
+
+// A whole number is rounded to tens or more.
+function mayBeRounded(value, wanted, near) {
+  return sameDouble(value, wanted, near) && (wanted % 1 !== 0 || (value % 10 === 0 && wanted % 10 !== 0));
+}
+
+const QUIZ_MARKUP = /\s*^```\n([\s\S]*?)\n```$\s*|`([^`\n]+)`/gm;
+
+/** The nodes of a text: its code in <code>, lines of code in <code class="mp-quiz-lines">, everything else as text. */
+export function textNodes(h, text) {
+  const nodes = [];
+  let at = 0;
+  for (const found of text.matchAll(QUIZ_MARKUP)) {
+    const [all, lines, code] = found;
+    nodes.push(text.slice(at, found.index));
+    nodes.push(lines === undefined ? h("code", {}, code) : h("code", { class: "mp-quiz-lines" }, lines));
+    at = found.index + all.length;
+  }
+  return [...nodes, text.slice(at)].filter((node) => node !== "");
+}

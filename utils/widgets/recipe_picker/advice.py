@@ -1,0 +1,207 @@
+"""The words of RecipePicker: the reason for a recipe, what each lever does, lines of torch, and the data of its page.
+
+The decision is that of `utils.cost.decide`, and again, in the page's language, of `dtDecide` in
+shared/cost/decide.js; a test compares the two on every card, task and size.
+"""
+
+from dataclasses import dataclass
+
+from utils.cost.architectures import NAMED
+from utils.cost.cards import CARDS, EMULATED, TYPES, usable
+from utils.cost.decide import TASKS, decide, suited
+from utils.widgets.shared.cost.decision_facts import decision_facts
+
+MODELS = ("DistilBERT", "GPT-2", "LLaMA 7B", "Llama 2 70B")  # the examples
+STATES = {
+    "tensor": "on tensor cores",
+    "native": "natively",
+    "emulated": "emulated",
+    "none": "not at all",
+}
+REASONS = {
+    "bf16-mixed": (
+        "It multiplies bfloat16 natively. bfloat16 has the exponents of float32, so gradients keep their range and no"
+        " loss scaler is needed. Weights, gradients and optimizer stay in float32, so that small updates are not lost."
+    ),
+    "16-mixed": (
+        "Its tensor cores multiply float16 and no other 16-bit type; bfloat16 is emulated, without them. float16 has a"
+        " narrow range, so gradients need a loss scaler. Weights, gradients and optimizer stay in float32."
+    ),
+    "32-true": (
+        "It multiplies neither 16-bit type natively. Both would be widened to float32 and rounded back: more work, not"
+        " less. So compute in float32."
+    ),
+    "bf16-true": (
+        "bf16-mixed does not fit. With everything in bfloat16 a weight and its gradient take 4 bytes instead of 8. The"
+        " price: an update smaller than half the gap to the next bfloat16 number is rounded away. Fine-tuning often"
+        " survives that; watch the loss."
+    ),
+    "generate-bf16-true": (
+        "One token reads every weight once, so half the bytes is half the reading. There are no gradients to underflow"
+        " and no updates to lose, so everything can be bfloat16."
+    ),
+    "generate-16-true": (
+        "Its tensor cores multiply float16, and half the bytes is half the reading. A model that was trained in"
+        " bfloat16 may have activations beyond 65504: they become infinite in float16, so look for NaN."
+    ),
+    "generate-32-true": (
+        "It multiplies neither 16-bit type natively, so float32 is the format that it computes in anyway."
+    ),
+    "generate-emulated": (
+        "In float32 it does not fit. bfloat16 takes half the bytes; its products are emulated, so the gain is memory,"
+        " and the speed has to be measured."
+    ),
+}
+LEVERS = {
+    "checkpointing": (
+        "To fit, the activations inside a block are computed again in the backward pass instead of kept, for a third"
+        " more products."
+    ),
+    "8-bit Adam": "Adam's two moments are kept in 8 bits.",
+    "8-bit weights": "To fit, each weight is stored in 8 bits and widened where it is used.",
+    "4-bit weights": (
+        "To fit, each weight is stored in 4 bits, with a scale for every 32 of them, and widened where it is used."
+    ),
+}
+TOO_BIG = {
+    "train": "Not on one of these. Shard the model over several cards, or train a smaller one.",
+    "fine_tune": "Not on one of these. Train adapters on frozen weights, or shard the model over several cards.",
+    "generate": "Not on one of these. Split the model over several cards.",
+}
+
+_ZERO = "optimizer.zero_grad()\n"
+_STEP = _ZERO + 'with torch.autocast("{device}", dtype=torch.{dtype}):\n    loss = loss_of(model, batch)\n'
+_KEEP = "model = model.float()  # a checkpoint saved in bfloat16 is loaded as bfloat16\n"
+_PLAIN = _ZERO + "loss = loss_of(model, batch)\nloss.backward()\noptimizer.step()"
+_SCALED = (
+    'scaler = torch.amp.GradScaler("{device}")  # once, before the loop\n'
+    + _STEP
+    + "scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()"
+)
+_GENERATE = (
+    'model = model.to("{device}", torch.{dtype}).eval()\nwith torch.inference_mode():\n    text = model.generate(ids)'
+)
+_STORED = (
+    "stored = transformers.BitsAndBytesConfig(load_in_{bits}bit=True)\n"
+    'places = {{"device_map": "{{device}}", "dtype": torch.{{dtype}}, "quantization_config": stored}}\n'
+    "model = transformers.AutoModelForCausalLM.from_pretrained(name, **places)\n"
+    "with torch.inference_mode():\n    text = model.generate(ids)"
+)
+CODE = {  # by task, and by the recipe or the lever that decides about the lines; {once}: the lines of `ONCE`
+    "train": {
+        "32-true": "{once}" + _PLAIN,
+        "16-mixed": "{once}" + _SCALED,
+        "bf16-mixed": "{once}" + _STEP + "loss.backward()\noptimizer.step()",
+    },
+    "fine_tune": {
+        "32-true": _KEEP + "{once}" + _PLAIN,
+        "16-mixed": _KEEP + "{once}" + _SCALED,
+        "bf16-mixed": _KEEP + "{once}" + _STEP + "loss.backward()\noptimizer.step()",
+        "bf16-true": "model = model.to(torch.bfloat16)  # before the optimizer is made\n{once}" + _PLAIN,
+    },
+    "generate": {
+        "32-true": _GENERATE,
+        "16-true": _GENERATE,
+        "bf16-true": _GENERATE,
+        "8-bit weights": _STORED.format(bits=8),
+        "4-bit weights": _STORED.format(bits=4),
+    },
+}
+ONCE = {  # the line of a lever, before the loop
+    "checkpointing": "model.activation_checkpointing_enable()  # once, before the loop\n",
+    "8-bit Adam": "optimizer = bitsandbytes.optim.AdamW8bit(model.parameters(), lr=1e-5)  # once\n",
+}
+DTYPES = {
+    "32-true": "float32",
+    "16-mixed": "float16",
+    "16-true": "float16",
+    "bf16-mixed": "bfloat16",
+    "bf16-true": "bfloat16",
+}
+SOURCE = (
+    "Input types of tensor cores: CUDA Programming Guide, Compute Capabilities, and for the V100 the Volta white paper."
+    " Memory: NVIDIA's data sheets, as sold."
+)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer of the picker: recipe and levers, the key of its reason, and the bytes by item.
+
+    `spare` is what the usable memory has left (see `cards.usable`), in bytes; below 0 it is what is missing. `scaler`:
+    a loss scaler is needed. `like`: the model whose activations or cache are counted, with a text of `length` tokens.
+    """
+
+    recipe: str
+    levers: tuple[str, ...]
+    reason: str
+    scaler: bool
+    emulated: bool
+    items: dict[str, int]
+    total: int
+    spare: int
+    fits: bool
+    like: str
+    length: int
+    code: str
+
+
+def advise(card: str, task: str, *, parameters: int, memory: float = 0) -> Advice:
+    """Return the decision for one text, with its words; `memory` in GB, 0 for the least that the card is sold with.
+
+    Raises: ValueError for an unknown card or task, or a number out of range.
+    """
+    decision = decide(card, task, parameters, memory_gb=memory)
+    recipe, levers, device = decision.recipe, decision.levers, CARDS[card]
+    code = next(CODE[task][way] for way in (*levers[::-1], recipe) if way in CODE[task])
+    once = "".join(ONCE.get(lever, "") for lever in levers)
+    return Advice(
+        recipe=recipe,
+        levers=levers,
+        reason=_reason(recipe, task, second=recipe != suited(device, task)[0]),
+        scaler=decision.scaler,
+        emulated=device.support[DTYPES[recipe]] == EMULATED,
+        items=decision.items,
+        total=decision.total,
+        spare=usable(decision.room) - decision.total,
+        fits=decision.fits,
+        like=decision.like,
+        length=decision.plan.length,
+        code=code.replace("{once}", once).replace("{device}", device.device).replace("{dtype}", DTYPES[recipe]),
+    )
+
+
+def _reason(recipe: str, task: str, *, second: bool) -> str:
+    if task == "generate":
+        return "generate-emulated" if second else f"generate-{recipe}"
+    return recipe
+
+
+def facts() -> dict:
+    """Return everything that the page needs to decide and to say why, as JSON values."""
+    deciding = decision_facts()
+    cards = {
+        name: deciding["cards"][name] | {"label": card.label, "capability": card.capability, "note": card.note}
+        for name, card in CARDS.items()
+    }
+    return {
+        **deciding,
+        "recipes": {name: deciding["recipes"][name] for name in DTYPES},
+        "order": {  # the page's state is written with sorted keys
+            "cards": list(CARDS),
+            "tasks": list(TASKS),
+            "types": list(TYPES),
+        },
+        "cards": cards,
+        "tasks": TASKS,
+        "types": TYPES,
+        "states": STATES,
+        "reasons": REASONS,
+        "levers": LEVERS,
+        "too_big": TOO_BIG,
+        "code": CODE,
+        "once": ONCE,
+        "dtypes": DTYPES,
+        "examples": [[name, NAMED[name].parameters] for name in MODELS],
+        "source": SOURCE,
+    }

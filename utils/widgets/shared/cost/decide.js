@@ -1,0 +1,103 @@
+// The decision of DecisionTree and RecipePicker: `utils.cost.decide.decide` in the page's language. Bytes are BigInt, as in a ledger.
+
+import { fitsIn, GIGABYTE, roomOf } from "../words/amounts.js";
+import { waysOf } from "./recipe_ways.js";
+import { added, dividedUp, msLedger, weightTensors } from "./training_bytes.js";
+
+const dtSum = (items) => Object.values(items).reduce((sum, bytes) => sum + bytes, 0n);
+
+const dtParameters = (facts, name) => added(weightTensors(facts, facts.architectures[name]).map(([values, times]) => values * times));
+
+/** The named model nearest in size, by ratio, that can do the task: `nearest` in utils/cost/decide.py. */
+function dtNearest(facts, parameters, task) {
+  const away = (name) => {
+    const size = Number(dtParameters(facts, name));
+    return Math.max(parameters / size, size / parameters);
+  };
+  const able = facts.models.filter((name) => task !== "generate" || facts.architectures[name].family !== "distilbert");
+  return able.reduce((best, name) => (away(name) < away(best) ? name : best));
+}
+
+/** The bytes of a training step, by item; for a number of parameters those of the model like it, scaled. */
+function dtTraining(facts, { card, model }, like, plan) {
+  const { parameters, activations, ...ledger } = msLedger(facts, {
+    ...plan, sizes: facts.architectures[like], attention: "sdpa", padded: true, card, stage: plan.shards > 1 ? 3 : 0,
+  });
+  const asked = model === like ? parameters : BigInt(model);
+  const scaled = Object.entries(ledger).map(([name, bytes]) => [name, dividedUp(bytes * asked, parameters)]);
+  return { ...Object.fromEntries(scaled), activations: activations - ledger.casts };
+}
+
+/** Weights, and keys and values; half bits are counted, and rounded up. */
+function dtGenerating(facts, { model }, like, plan) {
+  const sizes = facts.architectures[like];
+  const wide = plan.recipe === "32-true" && plan.bits === 16;
+  const parameters = model === like ? dtParameters(facts, like) : BigInt(model);
+  const { layers, groups, width, heads } = sizes;
+  const values = [2, layers, groups, width / heads, plan.batch, plan.length, wide ? 4 : 2].reduce((size, n) => size * BigInt(n), 1n);
+  const weights = dividedUp(parameters * BigInt(2 * (wide ? 32 : plan.bits)), 16n);
+  return { weights: dividedUp(weights, BigInt(plan.shards)), cache: dividedUp(values, BigInt(plan.shards)) };
+}
+
+/** The levers in the order in which they are pulled: [name, what it sets or null]. */
+function dtLevers(facts, { task, cards }, ways) {
+  const mine = [`sharding over ${cards} cards`, () => (cards > 1 ? { shards: cards } : null)];
+  const others = ways.slice(1).map((recipe) => [recipe, () => ({ recipe })]);
+  if (task === "generate") return [...others, mine, ...facts.bits.filter(([, bits]) => bits < 16).map(([name, bits]) => [name, () => ({ bits })])];
+  return [
+    ["the batch in parts", ({ batch }) => (batch > 1 ? { accumulate: batch } : null)],
+    ["checkpointing", () => ({ checkpointing: true })],
+    mine,
+    ["8-bit Adam", ({ optimizer }) => (optimizer === "adamw" ? { optimizer: "adamw-8bit" } : null)],
+    ...others,
+  ];
+}
+
+/** How many cards it takes with all levers; 0 where no number does. */
+function dtCards(facts, count, plan, room) {
+  let shards = plan.shards;
+  while (shards && !fitsIn(dtSum(count({ ...plan, shards })), room)) shards = 2 * shards <= facts.most_cards ? 2 * shards : 0;
+  return shards;
+}
+
+/** The GB/s of the smallest board with so much memory, or of the largest: `roof` of a card in utils/cost/cards.py. */
+function dtBandwidth({ memory, bandwidth }, room) {
+  const board = memory.findIndex((size) => size * GIGABYTE >= room);
+  return bandwidth.at(board); // -1 where none has so much: the last
+}
+
+/** The levers that hold in the plan, without the recipe, and of bits the last: `levers` of a decision. */
+export function dtHeld(facts, { plan, taken }) {
+  const bitsOf = Object.fromEntries(facts.bits);
+  return taken.map(({ lever }) => lever).filter((lever) => lever !== plan.recipe && (bitsOf[lever] ?? plan.bits) === plan.bits);
+}
+
+/** The same decision as `decide`; bytes as numbers. The model of the state is a name, or a number of parameters. */
+export function dtDecide(facts, state) {
+  const { card, task, optimizer, batch } = state;
+  const like = typeof state.model === "number" ? dtNearest(facts, state.model, task) : state.model;
+  const length = state.length ?? Math.min(facts.tokens, facts.architectures[like].positions);
+  const room = BigInt(roomOf(facts, state));
+  const ways = waysOf(facts.cards[card], task);
+  const count = (plan) => (task === "generate" ? dtGenerating : dtTraining)(facts, state, like, plan);
+  let plan = { recipe: ways[0], optimizer, batch, length, accumulate: 1, checkpointing: false, shards: 1, bits: 16 };
+  let items = count(plan);
+  const bare = dtSum(items);
+  const taken = [];
+  for (const [lever, change] of dtLevers(facts, state, ways)) {
+    if (fitsIn(dtSum(items), room)) break;
+    const set = change(plan);
+    if (!set) continue;
+    plan = { ...plan, ...set };
+    items = count(plan);
+    taken.push({ lever, total: Number(dtSum(items)), fits: fitsIn(dtSum(items), room) });
+  }
+  const total = dtSum(items);
+  const cards = dtCards(facts, count, plan, room);
+  const bandwidth = dtBandwidth(facts.cards[card], Number(room));
+  const speed = task === "generate" && bandwidth && cards === 1 ? (1e9 * bandwidth * batch) / Number(total) : null;
+  return {
+    plan, taken, cards, like, bandwidth, first: ways[0], bare: Number(bare), total: Number(total), room: Number(room), fits: fitsIn(total, room),
+    items: Object.fromEntries(Object.entries(items).map(([name, bytes]) => [name, Number(bytes)])), tokens_per_second: speed,
+  };
+}

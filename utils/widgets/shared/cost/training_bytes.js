@@ -1,0 +1,82 @@
+// The bytes of a training step, item by item: `utils.cost.memory.predict` in the page's language. Bytes are BigInt, because a
+// batch times the square of a length can be more than a double counts exactly.
+
+export const MS_MOST = 1_000_000; // of a batch, a length and the like
+
+/** Why a transformer cannot have these sizes, in a sentence; "" if it can. */
+export function sizesFault({ width, heads, groups }) {
+  if (width % heads === 0 && heads % groups === 0) return "";
+  return `Width ${width}, ${heads} heads and ${groups} heads of keys do not fit: the heads must divide the width, and the heads of keys the heads.`;
+}
+
+/** The value of each letter that a size may name: `Architecture.dimensions`, with B texts and S tokens in each. */
+function dimensionsOf(sizes, batch, length) {
+  const { width: D, heads: H, groups, hidden: F, vocabulary: V, classes: C, positions: P } = sizes;
+  const E = D / H;
+  const values = { V, D, F, H, E, G: groups * E, Q: 3 * D, P, C, B: batch, S: length };
+  return Object.fromEntries(Object.entries(values).map(([letter, value]) => [letter, BigInt(value)]));
+}
+
+const product = (letters, values) => [...letters].reduce((size, letter) => size * values[letter], 1n);
+export const added = (numbers) => numbers.reduce((sum, number) => sum + number, 0n);
+export const dividedUp = (bytes, parts) => (bytes + parts - 1n) / parts;
+
+/** The weight tensors of a model: [values of one, how many of them there are]. */
+export function weightTensors(facts, sizes) {
+  const values = dimensionsOf(sizes, 1, 1);
+  const { once, head, layer } = facts.weights[sizes.family];
+  const shapes = (rows, times) => rows.map((letters) => [product(letters, values), times]);
+  return [...shapes(once, 1n), ...(sizes.tied ? [] : shapes(head, 1n)), ...shapes(layer, BigInt(sizes.layers))];
+}
+
+/** The words that hold, of those that a row of saved tensors asks for: `utils.cost.activations.conditions`. */
+function conditionsOf({ sizes, attention, checkpointing, padded }, { words }, device, batch) {
+  const kernel = sizes.attention_dropout > 0 && device === "cpu" ? "math" : "fused";
+  const held = {
+    [padded ? "padded" : "full"]: true, [attention === "eager" ? attention : kernel]: true, [device]: true,
+    single: batch === 1, plain: !checkpointing,
+    dropout: sizes.dropout > 0, "attention-dropout": sizes.attention_dropout > 0, "head-dropout": sizes.head_dropout > 0,
+  };
+  return new Set([...words, ...Object.keys(held).filter((word) => held[word])]);
+}
+
+/** The bytes that autograd saves in a forward pass, and the part of them that autocast's copies of weights take. */
+function savedBytes(facts, plan, batch) {
+  const recipe = facts.recipes[plan.recipe];
+  const values = dimensionsOf(plan.sizes, batch, plan.length);
+  const held = conditionsOf(plan, recipe, facts.cards[plan.card].device, batch);
+  const { once, layer, checkpointed, mask } = facts.saved[plan.sizes.family];
+  const holds = ([, , when]) => when.split(" ").every((word) => word === "" || word.split("|").some((one) => held.has(one)));
+  const sizes = (rows, times) => rows.filter(holds).map(([size, dtype, , isCopy, count]) =>
+    ({ isCopy, bytes: times * BigInt(count * recipe[dtype]) * product(size, values) }));
+  const layers = BigInt(plan.sizes.layers);
+  const all = [...sizes(once, 1n), ...(plan.checkpointing ? [...sizes(mask, 1n), ...sizes(checkpointed, layers)] : sizes(layer, layers))];
+  return [all, all.filter(({ isCopy }) => isCopy)].map((rows) => added(rows.map(({ bytes }) => bytes)));
+}
+
+/** Bytes of the optimizer's moments and counters; in 8 bits each block adds 4 bytes, and small tensors stay wide. */
+function optimizerBytes(tensors, recipe, { moments, bytes_of: wide, counted, block, least }) {
+  const inBlocks = (values) => (values < BigInt(least) ? 4n * values : values + 4n * dividedUp(values, BigInt(block)));
+  const one = block ? inBlocks : (values) => BigInt(recipe[wide]) * values;
+  const counter = counted ? BigInt(recipe.counter) : 0n;
+  return added(tensors.map(([values, times]) => times * (BigInt(moments) * one(values) + counter)));
+}
+
+/** The ledger of one card: `utils.cost.memory.predict`. A plan has the widget's traits, and always the sizes of its model. */
+export function msLedger(facts, plan) {
+  const recipe = facts.recipes[plan.recipe];
+  const tensors = weightTensors(facts, plan.sizes);
+  const parameters = added(tensors.map(([values, times]) => values * times));
+  const [saved, copies] = savedBytes(facts, plan, Math.ceil(plan.batch / plan.accumulate));
+  const casts = plan.stage === 3 && plan.shards > 1 ? 0n : copies; // a layer's copy goes with its gathered weights
+  const sharded = (bytes, stage) => (plan.stage >= stage ? dividedUp(bytes, BigInt(plan.shards)) : bytes);
+  return {
+    weights: sharded(BigInt(recipe.weights) * parameters, 3),
+    master: sharded(BigInt(recipe.master) * parameters, 1),
+    gradients: sharded(BigInt(recipe.gradients) * parameters, 2),
+    optimizer: sharded(optimizerBytes(tensors, recipe, facts.optimizers[plan.optimizer]), 1),
+    activations: saved - copies + casts,
+    casts,
+    parameters,
+  };
+}

@@ -1,0 +1,1 @@
+"""Amounts, sizes and codes as people read them."""
