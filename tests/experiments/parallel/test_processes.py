@@ -197,7 +197,8 @@ def test_the_stop_button_ends_all_ranks(program, left_over, tmp_path, heeding_th
 
 @real_run
 def test_when_the_process_that_waits_is_killed_the_ranks_end_by_themselves(program, left_over, tmp_path):
-    command = f"from utils.experiments.parallel import processes; processes.run({program('time.sleep(600)')!r}, seconds=600)"
+    call = f"processes.run({program('time.sleep(600)')!r}, seconds=600)"
+    command = f"from utils.experiments.parallel import processes; {call}"
     own = {"env": os.environ | {"TMPDIR": str(tmp_path)}}  # it has no time to remove what it wrote
     notebook = subprocess.Popen([sys.executable, "-c", command], stderr=subprocess.DEVNULL, **own)
     try:
