@@ -183,7 +183,7 @@ def test_it_can_be_used_with_the_keyboard_alone(picker):
     page.keyboard.type("70B")
     page.keyboard.press("Enter")
     assert "70.7 GB of 141 GB: it fits" in widget.locator(".mp-rp-fit").inner_text()
-    assert widget.locator(".mp-rp-answer p").first.inner_text().startswith("bf16-true, 8-bit weights")
+    assert widget.locator(".mp-rp-answer p").first.inner_text().startswith("bf16-true with 8-bit weights")
 
 
 def test_junk_gets_a_message_and_changes_nothing(picker):

@@ -125,13 +125,13 @@ function answer(h, facts) {
   const why = h("p", {});
   const note = h("p", { class: "mp-rp-note" });
   return {
-    node: h("div", { class: "mp-rp-answer" }, h("p", {}, name, how, " ", scaler, " ", full), why, note),
+    node: h("div", { class: "mp-rp-answer" }, h("p", {}, name, " ", how, " ", scaler, " ", full), why, note),
     draw({ card, task }, advice) {
       setText(name, advice.recipe);
       setText(scaler, advice.scaler ? "needs a loss scaler" : "no loss scaler");
       scaler.hidden = task === "generate";
       full.hidden = advice.fits;
-      setText(how, advice.levers.map((lever) => `, ${lever}`).join(""));
+      setText(how, advice.levers.length ? `with ${advice.levers.join(" and ")}` : "");
       setText(why, [facts.reasons[advice.reason], ...advice.levers.map((lever) => facts.levers[lever])].join(" "));
       setText(note, facts.cards[card].note);
       note.hidden = note.textContent === "";
@@ -158,7 +158,7 @@ function ledger(h, facts) {
   const fill = h("span", { class: "mp-rp-fill" });
   const bar = h("div", { class: "mp-rp-bar", "aria-hidden": "true" }, fill);
   const fit = h("p", { class: "mp-rp-fit" });
-  const heads = ["kind", "each parameter", "in all"].map((text) => h("th", { scope: "col" }, text));
+  const heads = ["kind", "per parameter", "in all"].map((text) => h("th", { scope: "col" }, text));
   return {
     node: h("div", {}, h("h3", {}, "What it needs"), h("table", {}, h("thead", {}, h("tr", {}, heads)), body), bar, fit),
     draw(state, advice) {
