@@ -115,7 +115,7 @@ def test_generating_asks_for_no_optimizer_and_no_encoder(show):
     press(page, "generate")
     assert field(page, "Model").input_value() == "GPT-2"
     assert not field(page, "Optimizer").is_visible()
-    assert verdict_of(page) == words.verdict(decide("H100", "generate", "GPT-2", batch=8))
+    assert verdict_of(page) == words.verdict(decide("H100", "generate", "GPT-2", batch=8, length=2_048))
 
 
 @pytest.mark.parametrize("name", SYMPTOMS)
