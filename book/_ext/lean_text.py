@@ -1,7 +1,8 @@
 """Scripts and style sheets without what only their readers need: comments and indentation.
 
 Names, lines and everything inside strings, templates and regular expressions stay, so that an error in a page can still
-be found. The test compares the syntax trees before and after.
+be found. The test compares the syntax trees before and after; rjsmin 1.3 does not pass it, for it
+breaks nested templates. esbuild 0.28 packs scripts 6 % smaller, and leaves a line for each file.
 """
 
 import functools
