@@ -3,7 +3,8 @@
 The lightness is turned over in OKLab (Ottosson, "A perceptual color space for image processing", 2020): paper becomes
 the page's dark ground and ink its light ink. Hues stay, so that the orange line of the text is orange here too.
 CSS's `invert() hue-rotate()` would do it without a second file, but it turns hues by a linear matrix that makes blue
-violet, and its white paper becomes black instead of the page's ground.
+violet, and its white paper becomes black instead of the page's ground. The conversion is done on arrays: coloraide does
+it colour by colour, and brings a colour into the screen's range in 0.2 ms.
 """
 
 import numpy as np
