@@ -13,17 +13,24 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
-FIELDS = {"url": "site", "repository-code": "repository"}  # a field of CITATION.cff -> a setting of public_address
+FIELDS = {"url": "site", "repository-code": "repository"}  # a field of CITATION.cff -> what `address` calls it
 CITE = "To cite the book: [CITATION.cff](CITATION.cff)."
 CITED = re.compile(re.escape(CITE) + r".*")
 
 
 def address():
-    """The checked settings of `public_address` in _config.yml."""
+    """Return the addresses that _config.yml names: `site` (html.baseurl) and `repository` (repository.url).
+
+    Raises ValueError for one that is not https.
+    """
     from book_address import checked
 
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
-    return checked(config["sphinx"]["config"]["public_address"] or {})
+    named = {"site": config["html"].get("baseurl"), "repository": config.get("repository", {}).get("url")}
+    known = {name: checked(value) for name, value in named.items() if value}
+    if "repository" in known:
+        known["repository"] = known["repository"].rstrip("/")
+    return known
 
 
 def citation(text, known):

@@ -1,9 +1,7 @@
-"""Sphinx extension: where the book and its repository can be found by others, shown only where that is set.
+"""Sphinx extension: where the book can be found by others, shown only where that is set.
 
-`public_address` in _config.yml is the one place. What is not set there is not shown anywhere: a page has no button and
-no link that could lead nowhere. With a `repository` a page gets its source, issue and launch buttons; with a `site` it
-gets its canonical address, and the site gets a sitemap.xml. Social cards (book_cards.py) and the citation
-(tools/cite.py) read the same place.
+Jupyter Book's own settings say it: `html.baseurl`, `repository` and `launch_buttons` in _config.yml. The site gets a
+sitemap.xml; social cards (book_cards.py), downloads, 404.html and the citation (tools/cite.py) read `site_of` too.
 """
 
 from html import escape
@@ -14,63 +12,30 @@ from sphinx.errors import ExtensionError
 
 from book_progress import in_order
 
-KEYS = ("site", "repository", "branch", "binder", "colab", "jupyterhub")
-BINDER, COLAB = "https://mybinder.org", "https://colab.research.google.com"
 ICON = "fas fa-code-branch"  # the pages carry the theme's solid icons alone, and no brand's
 
 
 def checked(address):
-    """The settings with a slash at the end of `site`, and the branch and the launchers that a repository comes with.
+    """Return an address with a slash at its end, or "" for none.
 
-    Raises ValueError for a name that is none of KEYS, for an address that is not https, and for a branch or a launcher
-    without a repository.
+    Raises ValueError for one that is not https.
     """
-    if unknown := sorted(address.keys() - set(KEYS)):
-        raise ValueError(f"public_address knows {', '.join(KEYS)}, not {', '.join(unknown)}")
-    known = {name: str(value).strip() for name, value in address.items() if value}
-    for name, value in known.items():
-        parts = urlsplit(value)
-        if name != "branch" and (parts.scheme != "https" or not parts.hostname):
-            raise ValueError(f"public_address: {name} has to begin with https://, and is {value!r}")
-    if "repository" not in known:
-        if known.keys() - {"site"}:
-            raise ValueError("public_address: a branch or a launcher needs the repository")
-    else:
-        known["repository"] = known["repository"].rstrip("/").removesuffix(".git")
-        known.setdefault("branch", "main")
-        known.setdefault("binder", BINDER)
-        if urlsplit(known["repository"]).hostname == "github.com":
-            known.setdefault("colab", COLAB)  # it opens notebooks from there alone
-    if "site" in known:
-        known["site"] = known["site"].rstrip("/") + "/"
-    return known
+    address = str(address or "").strip()
+    parts = urlsplit(address)
+    if address and (parts.scheme != "https" or not parts.hostname):
+        raise ValueError(f"an address has to begin with https://, and is {address!r}")
+    return address.rstrip("/") + "/" if address else ""
 
 
-def theme_options(address):
-    """What the theme shows of checked settings: nothing without a repository."""
-    if "repository" not in address:
-        return {}
-    launchers = {f"{name}_url": address.get(key, "") for name, key in
-                 (("binderhub", "binder"), ("colab", "colab"), ("jupyterhub", "jupyterhub"))}  # fmt: skip
-    return {
-        "repository_url": address["repository"],
-        "repository_branch": address["branch"],
-        "path_to_docs": "",
-        "use_repository_button": True,
-        "use_source_button": True,
-        "use_issues_button": True,
-        "launch_buttons": {"notebook_interface": "jupyterlab", **launchers},
-    }
+def site_of(config):
+    """Return the address of the site as `checked` does, given Sphinx's configuration.
 
-
-def settle(app, config):
-    """Check the settings, and tell Sphinx and the theme before either looks."""
+    Raises ExtensionError for one that is not https.
+    """
     try:
-        config.public_address = checked(config.public_address)
+        return checked(config.html_baseurl)
     except ValueError as error:
-        raise ExtensionError(str(error)) from error
-    config.html_theme_options = {**config.html_theme_options, **theme_options(config.public_address)}
-    config.html_baseurl = config.public_address.get("site", "")
+        raise ExtensionError(f"html_baseurl: {error}") from error
 
 
 def plain_icons(app, pagename, templatename, context, doctree):
@@ -89,10 +54,13 @@ def sitemap(site, pages):
 
 
 def write_sitemap(app, exception):
-    """Write sitemap.xml where the address of the site is set, and remove an older one where it is not."""
+    """Write sitemap.xml where the address of the site is set, and remove an older one where it is not.
+
+    sphinx-sitemap 2.9 warns where there is no address, lists 404.html and the search too, and starts a process.
+    """
     if exception is not None or app.builder.format != "html":
         return
-    path, site = Path(app.outdir, "sitemap.xml"), app.config.public_address.get("site")
+    path, site = Path(app.outdir, "sitemap.xml"), site_of(app.config)
     if not site:
         path.unlink(missing_ok=True)
         return
@@ -101,9 +69,8 @@ def write_sitemap(app, exception):
 
 
 def setup(app):
-    """Register `public_address` and connect the steps."""
-    app.add_config_value("public_address", {}, "html", [dict])
-    app.connect("config-inited", settle)
+    """Connect the steps."""
+    app.connect("config-inited", lambda app, config: site_of(config))  # a wrong address ends the build at once
     app.connect("html-page-context", plain_icons, priority=502)  # the theme adds its buttons at 501
     app.connect("build-finished", write_sitemap)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from docutils import nodes
 
+from book_address import site_of
+
 LONGEST = 200  # characters of a description: what messengers show of one
 WIDTH, HEIGHT = 1200, 630  # pixels, the 1.91 : 1 of a large card
 FOLDER = "_static/cards"
@@ -61,7 +63,7 @@ def add_tags(app, pagename, templatename, context, doctree):
     if doctree is None or pagename not in app.env.titles:
         return
     titles = {name: title.astext() for name, title in app.env.titles.items()}
-    site = app.config.public_address.get("site", "")
+    site = site_of(app.config)
     added = tags(pagename, titles[pagename], description(doctree), app.config.html_title, site, titles)
     context["metatags"] = f"{context.get('metatags', '')}\n{added}\n"
 
@@ -88,7 +90,7 @@ def draw(path, book, part):
 
 def write_cards(app, exception):
     """Draw the cards where the site has an address."""
-    if exception is not None or app.builder.format != "html" or not app.config.public_address.get("site"):
+    if exception is not None or app.builder.format != "html" or not site_of(app.config):
         return
     folder = Path(app.outdir, FOLDER)
     folder.mkdir(parents=True, exist_ok=True)

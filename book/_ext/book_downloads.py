@@ -9,6 +9,8 @@ import json
 import zipfile
 from pathlib import Path
 
+from book_address import site_of
+
 NAME = "mixed-precision-book"  # the folder in the archive, and the archive without its suffix
 ARCHIVE = f"{NAME}.zip"
 ROOT_FILES = ("LICENSE", "CITATION.cff", "requirements.txt", "pyproject.toml")
@@ -92,7 +94,7 @@ def write(app, exception):
         return
     import utils
 
-    site, title = app.config.public_address.get("site", ""), app.config.html_title
+    site, title = site_of(app.config), app.config.html_title
     folder = Path(app.outdir, "_sources")
     for path in folder.rglob("*.ipynb"):
         place = path.relative_to(folder).as_posix()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sphinx import addnodes
 
+from book_address import site_of
 from lean_text import lean_script, lean_style
 
 NAME = "404"
@@ -49,7 +50,7 @@ def fill(app, pagename, templatename, context, doctree):
     """Give the template what it shows."""
     if pagename != NAME:
         return
-    site, root = app.config.public_address.get("site", ""), app.config.root_doc
+    site, root = site_of(app.config), app.config.root_doc
     titles = {name: title.astext() for name, title in app.env.titles.items()}
     trees = [(None, [root]), *toctrees_of(app.env.get_doctree(root))]
     context["mp_contents"] = contents(trees, titles, lambda name: f"{site}{name}.html")
