@@ -63,7 +63,7 @@ def rounding_each(rounded: Callable[[torch.Tensor], torch.Tensor], a: torch.Tens
 
 
 def peers() -> tuple[list[Candidate], list[str]]:
-    """Give the peers that can be imported, and a line for each that cannot."""
+    """Return the peers that can be imported, and a line for each that cannot."""
     found, absent = [], []
     for maker in (torch_half, mptorch, qtorch, gfloat, pychop):
         try:

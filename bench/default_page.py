@@ -27,7 +27,7 @@ MATHEMATICS = (
 def default_site(folder):
     """Build the chapter in a folder with Jupyter Book's own settings; return the folder of its HTML.
 
-    Raises RuntimeError where Jupyter Book makes no page.
+    Raises: RuntimeError where Jupyter Book makes no page.
     """
     from build import build
 

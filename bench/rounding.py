@@ -45,7 +45,7 @@ class Candidate:
 
 
 def peers(device: str) -> tuple[list[Candidate], list[str]]:
-    """Give the peers that can be imported, and a line for each that cannot."""
+    """Return the peers that can be imported, and a line for each that cannot."""
     found, absent = [], []
     makers = [qtorch, gfloat, microxcaling, pychop, torchao] + ([ml_dtypes_casts] if device == "cpu" else [])
     for maker in makers:
@@ -193,7 +193,7 @@ def compare(candidates: list[Candidate], copy: Callable, x: torch.Tensor, rounds
 
 
 def drift(limits: list[float]) -> float:
-    """Give the share by which the medians of the first and of the second half of the limit's times differ."""
+    """Return the share by which the medians of the first and of the second half of the limit's times differ."""
     half = len(limits) // 2
     first, second = statistics.median(limits[:half]), statistics.median(limits[half:])
     return abs(first - second) / min(first, second)
@@ -208,7 +208,7 @@ def keep_pages() -> None:
 
 
 def latency_us(n: int, device: str) -> float:
-    """Give the median time of one small call in microseconds, over 30 batches of 100 calls."""
+    """Return the median time of one small call in microseconds, over 30 batches of 100 calls."""
     x = torch.randn(n, device=device)
 
     def batch(x):
@@ -220,7 +220,7 @@ def latency_us(n: int, device: str) -> float:
 
 
 def goals(rows: dict[str, Candidate], latency: float) -> list[tuple[str, float, float, bool]]:
-    """Give (goal, bound, reached value, whether more is better), for what was measured."""
+    """Return (goal, bound, reached value, whether more is better), for what was measured."""
     eager, four = rows["us, float8_e4m3fn"], rows["us, float4_e2m1fn"]
     lines = [
         ("eager, times a copy", 5.0, eager.ratio, False),

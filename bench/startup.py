@@ -16,7 +16,6 @@ PAIRS = (
     ("numpy", "nothing"),
     ("utils.formats", "numpy"),
     ("utils.rounding", "numpy"),
-    ("utils.errors", "numpy"),
     ("utils.records", "nothing"),
     ("utils.widgets.bit_flip", "anywidget"),
     ("torch", "nothing"),

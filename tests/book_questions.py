@@ -10,7 +10,7 @@ from utils.checks.questions import Choice, Number, Option, Question, Task
 
 
 def check_modules() -> dict[str, ModuleType]:
-    """Give the modules of `utils.checks` by name: "bits", "bits_questions" and so on."""
+    """Return the modules of `utils.checks` by name: "bits", "bits_questions" and so on."""
     names = [info.name for info in pkgutil.iter_modules(utils.checks.__path__)]
     return {name: importlib.import_module(f"utils.checks.{name}") for name in names}
 
@@ -29,11 +29,11 @@ def questions_in(value) -> Iterator[Question]:
 
 
 def book_questions() -> list[Question]:
-    """Give the questions that the check modules define, each once, sorted by id."""
+    """Return the questions that the check modules define, each once, sorted by id."""
     found = {id(question): question for module in check_modules().values() for question in questions_in(vars(module))}
     return sorted(found.values(), key=lambda question: question.id)
 
 
 def right_option(question: Choice) -> Option:
-    """Give the option that is right."""
+    """Return the option that is right."""
     return next(option for option in question.options if option.right)

@@ -6,7 +6,7 @@ import re
 
 
 def states_in(text: str) -> list[dict]:
-    """Give the state of each widget in `text`, in order.
+    """Return the state of each widget in `text`, in order.
 
     Raises: ValueError where a state holds NaN or an infinity, which no browser reads.
     """
@@ -15,7 +15,7 @@ def states_in(text: str) -> list[dict]:
 
 
 def state_of(widget) -> dict:
-    """Give the state that a page gets of `widget`."""
+    """Return the state that a page gets of `widget`."""
     [state] = states_in(widget._repr_mimebundle_()[0]["text/html"])
     return state
 

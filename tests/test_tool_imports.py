@@ -20,7 +20,7 @@ def imported(source):
 
 
 def order(sources):
-    """Return the modules, those first that the others import. Raises CycleError where there is no such order."""
+    """Return the modules, those first that the others import. Raises: CycleError where there is no such order."""
     return list(
         TopologicalSorter({name: set(imported(text)) & set(sources) for name, text in sources.items()}).static_order()
     )

@@ -21,7 +21,7 @@ CITED = re.compile(re.escape(CITE) + r".*")
 def address():
     """Return the addresses that _config.yml names: `site` (html.baseurl) and `repository` (repository.url).
 
-    Raises ValueError for one that is not https.
+    Raises: ValueError for one that is not https.
     """
     from book_address import checked
 

@@ -47,7 +47,7 @@ def chapters(root=ROOT):
 def handouts(root=ROOT):
     """The hand-outs by the name of their chapter, in the order of reading.
 
-    Raises HandoutError, with the file's name, where a chapter's exercises cannot stand alone.
+    Raises: HandoutError, with the file's name, where a chapter's exercises cannot stand alone.
     """
     made = {}
     for path in chapters(root):
@@ -96,7 +96,7 @@ def foreign(folder, files, written):
 def write(folder, files):
     """Put the files into the folder, in the place of what an earlier call wrote there.
 
-    Raises ClassroomError, with nothing changed, where a file to be replaced is not as it was written.
+    Raises: ClassroomError, with nothing changed, where a file to be replaced is not as it was written.
     """
     listed = folder / LIST
     try:

@@ -137,7 +137,7 @@ def glued(cells):
 def plain(text, cells):
     """A text of the book as any Jupyter shows it: values and equations filled in, no roles, no links into the book.
 
-    Raises HandoutError for an equation or a value that the chapter does not have.
+    Raises: HandoutError for an equation or a value that the chapter does not have.
     """
     values = glued(cells)
 
@@ -230,7 +230,7 @@ def exercise_cells(exercise, number, cells):
 def handout(chapter):
     """Make the hand-out of a chapter, a notebook without outputs; None where the chapter checks nothing.
 
-    Raises HandoutError where an exercise needs what the chapter does not define before it.
+    Raises: HandoutError where an exercise needs what the chapter does not define before it.
     """
     cells = chapter.cells
     found = exercises(cells)

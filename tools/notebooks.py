@@ -74,7 +74,7 @@ def loads(text: str) -> NotebookNode:
 
 
 def name_cells(cells: list[dict]) -> None:
-    """Give each cell that lacks an id, or repeats one, an id made of its type and source."""
+    """Return each cell that lacks an id, or repeats one, an id made of its type and source."""
     seen = set()
     for cell in cells:
         identity = cell.get("id")

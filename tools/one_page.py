@@ -155,7 +155,7 @@ def not_written(error, path):
 def only(groups, wanted):
     """The parts with the wanted pages alone; all of them where none is named.
 
-    Raises ValueError for a page that there is not.
+    Raises: ValueError for a page that there is not.
     """
     if unknown := sorted(set(wanted) - {name for _, names in groups for name in names}):
         known = groups[-1][1][-1]

@@ -141,7 +141,7 @@ def notebook_rows(text, path, timeout=None):
     """The exercises of a notebook; with `timeout`, in seconds for a cell, after it was run.
 
     In the order of the notebook; an exercise of the chapter whose cell was removed comes last, not attempted.
-    Raises ReportError, with the rows where the notebook could be run in part.
+    Raises: ReportError, with the rows where the notebook could be run in part.
     """
     try:
         notebook = notebooks.loads(text)
@@ -164,7 +164,7 @@ def notebook_rows(text, path, timeout=None):
 
 
 def page_rows(saved, path):
-    """The exercises of all chapters, from what the page "Your progress" saved. Raises ReportError for anything else."""
+    """Return the exercises that "Your progress" saved. Raises: ReportError for anything else."""
     records = saved.get("progress")
     if saved.get("book") != BOOK or not isinstance(records, dict):
         raise ReportError(f"{path} holds no progress of this book.")
@@ -182,7 +182,7 @@ def page_rows(saved, path):
 
 
 def rows_of(path, timeout=None):
-    """The exercises of one file. Raises ReportError where it cannot be read."""
+    """The exercises of one file. Raises: ReportError where it cannot be read."""
     path = Path(path)
     try:
         text = path.read_text("utf8")

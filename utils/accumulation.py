@@ -33,7 +33,7 @@ def add(a, b, fmt: FloatFormat, rounding: Rounding = ties_to_even) -> np.ndarray
     `a`, `b`: real numbers of shapes that fit together, taken as float64. Returns float64 of their common shape. Exact
     for all five deterministic rules; for `stochastic` the probability is exact to 2**(fmt.precision - 53).
 
-    Raises ValueError for a format with more than 51 significant bits, except float64 itself with ties to even, and for
+    Raises: ValueError for a format with more than 51 significant bits, except float64 itself with ties to even, and for
     E8M0, which has no zero.
     """
     _check(fmt, rounding)
@@ -45,7 +45,7 @@ def running_sum(values, fmt: FloatFormat, rounding: Rounding = ties_to_even, sta
 
     `values`: [..., n]. `start`: the total before the first, rounded to the format with ties to even; a number, or an
     array whose shape fits [...], for example one entry for each of many stochastic runs. Returns float64 [..., n].
-    Raises ValueError as `add` does, and for values without an axis.
+    Raises: ValueError as `add` does, and for values without an axis.
     """
     _check(fmt, rounding)
     total, totals = quantize(start, fmt), []
@@ -83,7 +83,7 @@ def pairwise_sum(values, fmt: FloatFormat, rounding: Rounding = ties_to_even) ->
     """Add neighbours, then neighbours of these sums, until one is left: log2(n) roundings deep instead of n.
 
     `values`: [..., n]; where a level has an odd number, its last one waits. Returns float64 [...], values of the format
-    (0 for n = 0). Raises ValueError as `running_sum` does.
+    (0 for n = 0). Raises: ValueError as `running_sum` does.
     """
     _check(fmt, rounding)
     sums = _with_axis(values)
@@ -108,7 +108,7 @@ def matmul(a, b, accumulator: FloatFormat = FLOAT32, chunk: int = 1, rounding: R
     products of a longer chunk are added in float64 before that: exact if they span at most 53 bits, otherwise with
     float64's rounding error, whose last bits depend on the order in which NumPy adds.
 
-    Raises ValueError for shapes that do not fit and for a chunk that is not a whole number from 1 on, and what `add`
+    Raises: ValueError for shapes that do not fit and for a chunk that is not a whole number from 1 on, and what `add`
     raises.
     """
     _check(accumulator, rounding)
@@ -124,7 +124,7 @@ def matmul(a, b, accumulator: FloatFormat = FLOAT32, chunk: int = 1, rounding: R
 
 
 def stall(increment: float, fmt: FloatFormat, start: float = 0.0) -> float:
-    """Give the total at which adding `increment` again and again no longer changes anything, under ties to even.
+    """Return the total at which adding `increment` again and again no longer changes anything, under ties to even.
 
     The increment is taken as it is, not rounded to the format; `start` is rounded to it. Rounding never swaps two
     numbers, so the total cannot jump over a value that would stay where it is: it ends in the first such value at or
@@ -133,7 +133,7 @@ def stall(increment: float, fmt: FloatFormat, start: float = 0.0) -> float:
     after each of these are all to look at; on the way to zero, where gaps shrink, the start and the value after it.
 
     If no value stays, the total overflows, and that is the answer: an infinity, or NaN where the format has none.
-    Raises ValueError as `add` does, and for an increment or a start that is not finite.
+    Raises: ValueError as `add` does, and for an increment or a start that is not finite.
     """
     _check(fmt, ties_to_even)
     increment, start = as_float64(increment), as_float64(start)

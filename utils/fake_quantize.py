@@ -60,7 +60,7 @@ def fake_quantize(
     `compiled`: fuse all steps into one loop with torch.compile. The first call for a format takes seconds. Where
     compilation is not possible (on a CPU it needs a C++ compiler), warns and computes the same values without it.
 
-    Raises TypeError for a tensor that is not of a floating dtype, ValueError for an `out` that does not fit.
+    Raises: TypeError for a tensor that is not of a floating dtype, ValueError for an `out` that does not fit.
     """
     _check(x, fmt, out)
     return _differentiable(partial(_round, fmt=fmt, saturate=saturate, seed=None, compiled=compiled), x, out)
@@ -82,7 +82,7 @@ def fake_quantize_stochastic(
     A probability is exact to 2**-24; it is exact for the float32 values in the normal range of the format.
 
     `seed`: 0 ... 2**64 - 1. The other arguments, dtypes and the gradient are those of `fake_quantize`.
-    Raises TypeError or ValueError as `fake_quantize` does, and for such a seed.
+    Raises: TypeError or ValueError as `fake_quantize` does, and for such a seed.
     """
     _check(x, fmt, out)
     if isinstance(seed, bool) or not isinstance(seed, int):
@@ -195,7 +195,7 @@ def _keys(seed: int, block: int) -> tuple[int, int]:
 
 
 def _key_tensor(seed: int | None, block: int, device: torch.device) -> torch.Tensor | None:
-    """Give the keys as a tensor, because each new int would compile a new kernel."""
+    """Return the keys as a tensor, because each new int would compile a new kernel."""
     return None if seed is None else torch.tensor(_keys(seed, block), dtype=torch.int32).to(device)
 
 

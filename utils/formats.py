@@ -32,7 +32,8 @@ class FloatFormat:
     `mantissa_bits` is the M of ExMy, the width of the stored fraction, without the hidden bit. A format with
     `mantissa_bits == 0` is a pure power of two and has neither zero nor subnormals (E8M0).
 
-    Raises TypeError for widths that are not ints, ValueError for those that float64 arithmetic could not treat exactly.
+    Raises: TypeError for widths that are not ints, ValueError for those that float64 arithmetic could not treat
+    exactly.
     """
 
     name: str
@@ -156,7 +157,7 @@ class FloatFormat:
     def nan_code(self) -> int:
         """The NaN that `encode` writes: the quiet one with an otherwise empty fraction where there are several.
 
-        Raises ValueError if the format has none.
+        Raises: ValueError if the format has none.
         """
         if self.specials == NEGATIVE_ZERO:
             return self.sign_code
@@ -168,7 +169,7 @@ class FloatFormat:
 
     @property
     def inf_code(self) -> int:
-        """Code of +Inf. Raises ValueError if the format has none."""
+        """Code of +Inf. Raises: ValueError if the format has none."""
         if not self.has_inf:
             raise ValueError(f"{self.name} has no infinity; its largest value is {self.max}")
         return (2**self.exponent_bits - 1) << self.mantissa_bits
@@ -228,7 +229,7 @@ def fields(code, fmt: FloatFormat) -> Fields:
     """Cut codes into their sign, exponent and fraction fields.
 
     `code`: unsigned integers of any shape, each below 2**fmt.bits. Returns three arrays of that shape, dtype
-    `fmt.code_dtype`. Raises TypeError for codes that are not integers, ValueError for one that is out of range.
+    `fmt.code_dtype`. Raises: TypeError for codes that are not integers, ValueError for one that is out of range.
     """
     code = _check_codes(code, fmt)
     one = code.dtype.type(1)
@@ -239,9 +240,9 @@ def fields(code, fmt: FloatFormat) -> Fields:
 
 
 def decode(code, fmt: FloatFormat) -> np.ndarray:
-    """Give the exact values of codes, as float64 of the same shape.
+    """Return the exact values of codes, as float64 of the same shape.
 
-    `code`: unsigned integers below 2**fmt.bits. Raises TypeError or ValueError for anything else.
+    `code`: unsigned integers below 2**fmt.bits. Raises: TypeError or ValueError for anything else.
     """
     sign, exponent, mantissa = fields(code, fmt)
     exponent, mantissa = exponent.astype(np.int64), mantissa.astype(np.int64)
@@ -265,7 +266,7 @@ def encode(value, fmt: FloatFormat, rounding: Rounding = ties_to_even, saturate:
     """Round values to the format and give their codes, as `fmt.code_dtype` of the same shape.
 
     `value`: real numbers of any shape, taken as float64. `rounding` and `saturate` as in `utils.rounding.quantize`.
-    Every NaN becomes `fmt.nan_code`. Raises ValueError for a NaN that the format cannot hold.
+    Every NaN becomes `fmt.nan_code`. Raises: ValueError for a NaN that the format cannot hold.
     """
     value = quantize(value, fmt, rounding=rounding, saturate=saturate)
     is_nan = np.isnan(value)

@@ -58,7 +58,7 @@ class StaticLossScaler:
     `scale`: a positive number, kept in float32. The methods are those of `torch.amp.GradScaler`, so that either can
     stand in the same loop; its state, loaded by a `GradScaler`, makes that one constant too. After `update`, `skipped`
     is the number of optimizers whose gradients were infinite or NaN: the learning rate schedule of such a step waits.
-    Raises ValueError for a scale that is not positive, or that float32 cannot hold together with its inverse.
+    Raises: ValueError for a scale that is not positive, or that float32 cannot hold together with its inverse.
     """
 
     _enabled = True
@@ -75,7 +75,7 @@ class StaticLossScaler:
     def scale(self, outputs: torch.Tensor | Iterable) -> torch.Tensor | Iterable:
         """Return outputs * scale: of a tensor, or of all tensors in lists, tuples or other iterables, nested or not.
 
-        Raises ValueError for anything else.
+        Raises: ValueError for anything else.
         """
         if not self._enabled:
             return outputs
@@ -118,7 +118,7 @@ class StaticLossScaler:
     def step(self, optimizer: torch.optim.Optimizer, *args, **kwargs):
         """Unscale if that is still to do, then return `optimizer.step(*args, **kwargs)`, or None for a step left out.
 
-        Raises RuntimeError for a second step of this optimizer without `update` between, and for a closure: it would
+        Raises: RuntimeError for a second step of this optimizer without `update` between, and for a closure: it would
         compute new gradients, which are scaled; AssertionError where no parameter has a gradient.
         """
         if not self._enabled:
@@ -140,7 +140,7 @@ class StaticLossScaler:
     def update(self, new_scale: float | torch.Tensor | None = None) -> None:
         """End the iteration, once for all optimizers: set the next scale, to `new_scale` if there is one.
 
-        Raises AssertionError if no gradient was looked at since the last update, or if `new_scale` is a tensor with
+        Raises: AssertionError if no gradient was looked at since the last update, or if `new_scale` is a tensor with
         more than one element or with a gradient; ValueError as the constructor does.
         """
         if not self._enabled:
@@ -200,7 +200,7 @@ class StaticLossScaler:
     def load_state_dict(self, state_dict: dict[str, float | int]) -> None:
         """Take over a saved scale; a dynamic scaler takes the rest too, from either class here or from `GradScaler`.
 
-        Raises RuntimeError for the empty state of a disabled scaler. A disabled one ignores any state.
+        Raises: RuntimeError for the empty state of a disabled scaler. A disabled one ignores any state.
         """
         if self._enabled and not state_dict:
             raise RuntimeError("the state is empty: a disabled scaler has saved it; leave this scaler as it is")
@@ -217,7 +217,7 @@ class DynamicLossScaler(StaticLossScaler):
     is infinite, lets infinite or NaN gradients through to the weights. With `enabled=False` everything passes through.
 
     It differs in this: the scale is rounded to float32 at once, a scale without an inverse is refused, and fused
-    optimizers, which torch lets divide and skip by themselves, are treated as all others. Raises AssertionError for a
+    optimizers, which torch lets divide and skip by themselves, are treated as all others. Raises: AssertionError for a
     growth factor up to 1 or a backoff factor from 1 on, and ValueError as `StaticLossScaler` does.
     """
 
@@ -272,7 +272,7 @@ class DynamicLossScaler(StaticLossScaler):
 
 
 def _gradients(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
-    """Return all gradients; of a sparse one the stored values. Raises ValueError for float16."""
+    """Return all gradients; of a sparse one the stored values. Raises: ValueError for float16."""
     grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
     if any(grad.dtype is torch.float16 for grad in grads):
         raise ValueError("Attempting to unscale FP16 gradients. Keep the weights in float32, and compute in autocast.")
@@ -286,7 +286,7 @@ def _float32(number: float | torch.Tensor) -> float:
 
 
 def _checked(scale: float | torch.Tensor) -> float:
-    """Return a scale in float32. Raises ValueError if it is not positive, or if it or its inverse overflows there."""
+    """Return a scale in float32. Raises: ValueError if it is not positive, or if it or its inverse overflows there."""
     rounded = _float32(scale)
     if not (rounded > 0 and math.isfinite(rounded) and math.isfinite(_float32(1 / rounded))):
         raise ValueError(f"scale {float(scale)} must be a positive number between 2**-128 and 2**128")

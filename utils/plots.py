@@ -80,7 +80,7 @@ def style() -> None:
 
 
 def look(fmt: FloatFormat | str) -> dict[str, str]:
-    """Give the keyword arguments of `Axes.plot` for a format. Raises ValueError for a format without a look."""
+    """Return the keyword arguments of `Axes.plot` for a format. Raises: ValueError for a format without a look."""
     name = str(fmt)
     if name not in LOOKS:
         raise ValueError(f"no look for {name!r}; the book's formats are {', '.join(LOOKS)}")
@@ -88,7 +88,7 @@ def look(fmt: FloatFormat | str) -> dict[str, str]:
 
 
 def field_colors(fmt: FloatFormat) -> list[str]:
-    """Give the colour of each bit's field, from the sign at the left to the last fraction bit."""
+    """Return the colour of each bit's field, from the sign at the left to the last fraction bit."""
     return [SIGN] * fmt.signed + [EXPONENT] * fmt.exponent_bits + [FRACTION] * fmt.mantissa_bits
 
 
@@ -121,7 +121,7 @@ def dtype_graph(stages: Sequence) -> Figure:
     """Draw boxes in their order from top to bottom, each in the lane of the dtype in which it computes.
 
     `stages`: what `utils.diagnostics.dtype_probe.DtypeProbe.stages` gives. An arrow from another lane is what autocast
-    casts for the box, and says how many tensors that are. Raises ValueError for a dtype without a look, or without any
+    casts for the box, and says how many tensors that are. Raises: ValueError for a dtype without a look, or without any
     stage.
     """
     if not stages:

@@ -1,10 +1,11 @@
-"""Rounding to a format: the short, exact reference, in float64.
+"""Rounding to a format, and what it costs: the short, exact reference, in float64.
 
 Every finite format is a grid. In the binade of x the grid's spacing is `ulp(x)`, so rounding takes three lines:
 measure x in ulps, round that to a whole number, multiply back. Both scalings are by powers of two and exact, so
 there is one rounding and never two. A rounding rule is a function from ulps to whole ulps.
 """
 
+import math
 from collections.abc import Callable
 from numbers import Real
 from typing import Protocol
@@ -64,7 +65,7 @@ def stochastic(rng: np.random.Generator) -> Rounding:
     """Make a rule that rounds up with the probability of the fraction, so that the mean is q itself.
 
     The draw has 53 bits, so the probability is exact to 2**-53. The same generator state gives the same result.
-    Raises TypeError if `rng` is not a NumPy Generator.
+    Raises: TypeError if `rng` is not a NumPy Generator.
     """
     if not isinstance(rng, np.random.Generator):
         raise TypeError(
@@ -79,7 +80,7 @@ def stochastic(rng: np.random.Generator) -> Rounding:
 
 
 def ulp(x, fmt: Grid) -> np.ndarray:
-    """Give the format's spacing at x: the gap between neighbours in the binade of x.
+    """Return the format's spacing at x: the gap between neighbours in the binade of x.
 
     `x`: as in `quantize`. Returns float64 of that shape; below the smallest normal the spacing is that of
     the subnormals, beyond `fmt.max` that of the last binade; NaN at NaN and at the infinities.
@@ -123,7 +124,7 @@ def quantize(x, fmt: Grid, rounding: Rounding = ties_to_even, saturate: bool = F
     zero and what is negative, -Inf too, become NaN in both modes, and what is positive but below its smallest value
     becomes that value.
 
-    Raises TypeError for an x that is not real numbers and for an `fmt` that is not a FloatFormat.
+    Raises: TypeError for an x that is not real numbers and for an `fmt` that is not a FloatFormat.
     """
     x = as_float64(x)
     y = round_to_grid(x, fmt, rounding=rounding)
@@ -135,10 +136,44 @@ def quantize(x, fmt: Grid, rounding: Rounding = ties_to_even, saturate: bool = F
     return (y if fmt.has_negative_zero else y + 0.0)[()]  # -0 + 0 = +0; [()] makes a scalar of a 0-d array
 
 
+def sqnr_db(y, x) -> float:
+    """Return the signal-to-quantisation-noise ratio 10 log10(sum x**2 / sum (y - x)**2) in dB: more is better.
+
+    `x` is the exact value, `y` what became of it: real numbers of one shape.
+
+    Infinity when nothing was lost; -infinity where y is infinite or y - x beyond float64; NaN for a NaN or an infinite
+    x. Raises: ValueError for an empty or all-zero x, which has no signal.
+    """
+    y, x = as_float64(y), as_float64(x)
+    signal = _power_db(x)
+    if signal == -math.inf:
+        raise ValueError("sqnr_db needs a signal: x is empty or zero everywhere")
+    with np.errstate(over="ignore", invalid="ignore"):
+        noise = y - x
+    return signal - _power_db(noise)
+
+
+def _power_db(values: np.ndarray) -> float:
+    """Return 10 log10(sum values**2), the largest value taken out so that no square leaves the range of float64."""
+    peak = float(np.max(np.abs(values), initial=0.0))
+    if peak == 0.0:
+        return -math.inf
+    if not math.isfinite(peak):
+        return peak
+    return 20.0 * math.log10(peak) + 10.0 * math.log10(float(np.sum((values / peak) ** 2)))
+
+
+def underflow_share(x, fmt: Grid) -> float:
+    """Return the share of the non-zero x that the format rounds to zero (0.0 if there are none)."""
+    x = as_float64(x)
+    nonzero = x[(x != 0) & ~np.isnan(x)]
+    return float(np.mean(quantize(nonzero, fmt) == 0)) if nonzero.size else 0.0
+
+
 def as_float64(x) -> np.ndarray:
     """Take real numbers of any shape as a float64 array.
 
-    `x`: an array, a list, a number or a torch tensor. Raises TypeError where NumPy would drop an imaginary part, make
+    `x`: an array, a list, a number or a torch tensor. Raises: TypeError where NumPy would drop an imaginary part, make
     NaN of None, or read a number out of a text or a date.
     """
     if hasattr(x, "is_floating_point"):  # NumPy reads neither torch's bfloat16 nor what lies on a GPU
@@ -154,7 +189,7 @@ def as_float64(x) -> np.ndarray:
 def as_float32(x) -> np.ndarray:
     """Take real numbers of any shape as a float32 array, rounded with ties to even; what is too large becomes infinite.
 
-    Raises TypeError where `as_float64` does.
+    Raises: TypeError where `as_float64` does.
     """
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(as_float64(x), np.float32)

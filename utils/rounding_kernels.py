@@ -57,7 +57,7 @@ class Plan(NamedTuple):
 def plan(fmt: FloatFormat, dtype: torch.dtype, saturate: bool) -> Plan:
     """Choose the method for a format and the dtype of the tensor.
 
-    Raises ValueError for a format of 11 exponent bits that is not float64: its steps leave the range of float64.
+    Raises: ValueError for a format of 11 exponent bits that is not float64: its steps leave the range of float64.
     """
     carrier = FLOAT64_CARRIER if dtype == torch.float64 else FLOAT32_CARRIER
     method = _method(fmt, carrier)
@@ -85,7 +85,7 @@ def _method(fmt: FloatFormat, carrier: Carrier) -> str | None:
 
 
 def without_cast(chosen: Plan) -> Plan:
-    """Give the plan that rounds by arithmetic where `chosen` would cast.
+    """Return the plan that rounds by arithmetic where `chosen` would cast.
 
     A cast there and back has no place in a compiled graph: torch.compile drops it (`pointless_convert` in inductor's
     joint graph passes), and no rounding is left. Nor can a cast round stochastically.
@@ -177,7 +177,7 @@ class Constants(NamedTuple):
 
 
 def constants(chosen: Plan, device: torch.device) -> Constants:
-    """Give the numbers that `fused` needs, on the device."""
+    """Return the numbers that `fused` needs, on the device."""
     carrier, fmt = chosen.carrier, chosen.fmt
     if chosen.method == BITS:
         dropped = carrier.mantissa_bits - fmt.mantissa_bits
@@ -204,7 +204,7 @@ class Shape(NamedTuple):
 
 
 def shape(chosen: Plan) -> Shape:
-    """Give the part of a plan for which code is compiled."""
+    """Return the part of a plan for which code is compiled."""
     return Shape(chosen.method, chosen.carrier, chosen.fmt.has_zero, chosen.fmt.has_negative_zero)
 
 
@@ -235,7 +235,7 @@ def fused(x: torch.Tensor, form: Shape, numbers: Constants, draw=None) -> torch.
 
 
 def random_bits(count: int, start, keys, device: torch.device) -> torch.Tensor:
-    """Give random bits, as int32, for each of the counters start, ..., start + count - 1; use the upper ones.
+    """Return random bits, as int32, for each of the counters start, ..., start + count - 1; use the upper ones.
 
     `start` and the two `keys`: int32 numbers or tensors of shape []. The bits are a function of counter and keys
     alone, so pieces, threads and devices cannot change them. The mixing is the 32-bit finaliser `lowbias32`

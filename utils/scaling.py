@@ -32,11 +32,11 @@ MIN_SCALE = np.float32(FLOAT32.smallest_normal)  # below it the reciprocal overf
 
 
 def scale_from_amax(amax, fmt: FloatFormat, *, margin: float = 0, power_of_two: bool = False) -> np.ndarray:
-    """Give the scale that carries `amax` to `fmt.max / 2**margin`: float32 of the shape of `amax`.
+    """Return the scale that carries `amax` to `fmt.max / 2**margin`: float32 of the shape of `amax`.
 
     `amax`: magnitudes of any shape, taken as float32. `power_of_two`: cut the scale to the next power of two below.
     Zero, infinity and NaN give 1. The scale lies in 2**-126 ... float32's largest value.
-    Raises ValueError for a negative amax. Source: Transformer Engine, `recipe_common.cuh`, `delayed_scaling.cu`.
+    Raises: ValueError for a negative amax. Source: Transformer Engine, `recipe_common.cuh`, `delayed_scaling.cu`.
     """
     check_format(fmt)
     return _scale_to(min(fmt.max * 2.0**-margin, FLOAT32.max), magnitudes(amax), power_of_two)
@@ -63,7 +63,7 @@ class DelayedScaling:
     first step is scaled by 1, since nothing is known. An amax of 0 (a layer without work) is not remembered. Where the
     chosen amax is not finite the scale stays as it was: an infinity blocks "max" until it leaves the history; a NaN is
     passed over by "max". Transformer Engine's own defaults are history=1024, margin=0 and "max".
-    Raises ValueError for a history of no step and for an unknown `choose`.
+    Raises: ValueError for a history of no step and for an unknown `choose`.
     Source: Transformer Engine, "FP8 Delayed Scaling" in its documentation, and `delayed_scaling.cu`.
     """
 
@@ -90,7 +90,7 @@ class DelayedScaling:
     def update(self, amax) -> np.float32:
         """Remember the amax of the step that was computed, and return the scale of the next one.
 
-        Raises ValueError for a negative amax.
+        Raises: ValueError for a negative amax.
         """
         amax = np.float32(magnitudes(amax))
         if amax == 0:
@@ -109,7 +109,7 @@ class Scaling:
     `tile`: rows and columns of a tile; None is the whole axis. `rule`: "exact" (`fmt.max / amax`), "one" (no scaling),
     or a name of `EXPONENT_RULES` (a power of two). `tensor_scale`: a second scale, one float32 for the tensor, that
     fits the tiles' scales into `scale_format`.
-    Raises ValueError for a rule that does not fit the scale's format.
+    Raises: ValueError for a rule that does not fit the scale's format.
     """
 
     name: str
@@ -205,7 +205,7 @@ def quantize_tiles(x, fmt: FloatFormat, scaling: Scaling, *, rounding: Rounding 
     """Scale an array tile by tile and round it to the format; what is past `fmt.max` saturates.
 
     `x`: real numbers of any shape, taken as float32; leading axes are rows. A tile that reaches past the end of the
-    array has fewer values. Raises TypeError for an x that is not real numbers.
+    array has fewer values. Raises: TypeError for an x that is not real numbers.
     """
     x = as_float32(x)
     scale, inv_scale, stored, tensor_inv_scale = _scales(_tile_amax(x, scaling), fmt, scaling)
@@ -229,7 +229,7 @@ def quantize_blocks(
 
     `rule`: by default "floor" for powers of two (OCP MX), else "exact". The defaults are MXFP8 for `FLOAT8_E4M3FN`;
     block=16, scale_format=FLOAT8_E4M3FN and tensor_scale=True are NVFP4 for `FLOAT4_E2M1FN`.
-    Raises ValueError for a block of no value and a rule that does not fit `scale_format`.
+    Raises: ValueError for a block of no value and a rule that does not fit `scale_format`.
     """
     rule = rule or ("exact" if scale_format.has_zero else "floor")
     scaling = Scaling(f"1x{block}", f"blocks of 1×{block}", (1, block), scale_format, rule, tensor_scale)

@@ -42,10 +42,10 @@ EXPONENT_RULES: dict[str, Callable[[np.ndarray, FloatFormat], np.ndarray]] = {
 
 
 def shared_exponent(amax, fmt: FloatFormat, *, rule: str = "floor") -> np.ndarray:
-    """Give the exponent e of the power of two that a block stores: its values are divided by 2**e.
+    """Return the exponent e of the power of two that a block stores: its values are divided by 2**e.
 
     `amax`: magnitudes of any shape, taken as float32. Returns integers of -127 ... 127, E8M0's exponents; -127 for an
-    amax of 0, and 0 for one that is not finite. Raises ValueError for an unknown rule or a negative amax.
+    amax of 0, and 0 for one that is not finite. Raises: ValueError for an unknown rule or a negative amax.
     """
     check_format(fmt)
     if rule not in EXPONENT_RULES:
@@ -60,7 +60,7 @@ def shared_exponent(amax, fmt: FloatFormat, *, rule: str = "floor") -> np.ndarra
 
 
 def magnitudes(amax) -> np.ndarray:
-    """Take magnitudes as float32. Raises ValueError for a negative one."""
+    """Take magnitudes as float32. Raises: ValueError for a negative one."""
     amax = as_float32(amax)
     if (amax < 0).any():
         raise ValueError(f"amax {float(np.nanmin(amax))} is negative; take the magnitudes first, np.abs(x).max()")

@@ -18,7 +18,7 @@ ICON = "fas fa-code-branch"  # the pages carry the theme's solid icons alone, an
 def checked(address):
     """Return an address with a slash at its end, or "" for none.
 
-    Raises ValueError for one that is not https.
+    Raises: ValueError for one that is not https.
     """
     address = str(address or "").strip()
     parts = urlsplit(address)
@@ -30,7 +30,7 @@ def checked(address):
 def site_of(config):
     """Return the address of the site as `checked` does, given Sphinx's configuration.
 
-    Raises ExtensionError for one that is not https.
+    Raises: ExtensionError for one that is not https.
     """
     try:
         return checked(config.html_baseurl)
@@ -39,7 +39,7 @@ def site_of(config):
 
 
 def plain_icons(app, pagename, templatename, context, doctree):
-    """Give the repository's buttons an icon that the pages have: the theme would take a brand's."""
+    """Return the repository's buttons an icon that the pages have: the theme would take a brand's."""
     for button in context.get("header_buttons", []):
         for one in (button, *button.get("buttons", [])):
             if one.get("icon", "").startswith("fab "):

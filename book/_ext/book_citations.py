@@ -18,7 +18,7 @@ def add_letters(entries):
     """Write a letter behind the year of each entry that others are shown like, in the order of their titles.
 
     `entries`: those of a pybtex bibliography. What was lettered before is lettered anew.
-    Raises ValueError where there are more works than letters.
+    Raises: ValueError where there are more works than letters.
     """
     alike = defaultdict(list)
     for entry in entries:

@@ -47,7 +47,7 @@ def style():
 
 
 def fill(app, pagename, templatename, context, doctree):
-    """Give the template what it shows."""
+    """Return the template what it shows."""
     if pagename != NAME:
         return
     site, root = site_of(app.config), app.config.root_doc

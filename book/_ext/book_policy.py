@@ -65,7 +65,7 @@ def important(style):
 def lift_styles(page):
     """The HTML of a page with a class for each attribute `style`, and at the end of its head a sheet of those classes.
 
-    Raises ValueError for an attribute that is not a list of declarations.
+    Raises: ValueError for an attribute that is not a list of declarations.
     """
     names = {}
 
@@ -96,7 +96,7 @@ def handlers(page):
 def protect(page):
     """The HTML of a page with its policy in front of everything that it concerns.
 
-    Raises ValueError where the page holds what no policy without "unsafe" allows.
+    Raises: ValueError where the page holds what no policy without "unsafe" allows.
     """
     if "Content-Security-Policy" in page:
         return page

@@ -116,7 +116,7 @@ def with_line(body, found, link):
 
 
 def prepare_page(app, pagename, templatename, context, doctree):
-    """Give the page its anchors, and its line if it has something to solve."""
+    """Return the page its anchors, and its line if it has something to solve."""
     if not counts(pagename) or "body" not in context:
         return
     context["body"] = with_anchors(context["body"])

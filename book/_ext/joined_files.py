@@ -56,7 +56,7 @@ def remove(static):
 def write(static):
     """Join the files in the built `_static` folder, and tell the pages.
 
-    Raises ValueError for a style sheet with an address that would lead elsewhere from the joined file.
+    Raises: ValueError for a style sheet with an address that would lead elsewhere from the joined file.
     """
     pages = {path: path.read_text("utf8") for path in static.parent.rglob("*.html") if static not in path.parents}
     pages = {path: page for path, page in pages.items() if MARK in page}

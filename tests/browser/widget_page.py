@@ -25,7 +25,7 @@ def source_of(name):
 
 @contextmanager
 def module_page(browser, source, harness=""):
-    """Give a function that calls one of an ES module in a real browser by its name: call("valueText", 3).
+    """Return a function that calls one of an ES module in a real browser by its name: call("valueText", 3).
 
     `harness` runs after the module, which it knows as `words`; where it sets `window.calls`, those are called.
     """

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from oracles import midpoints
-from utils import errors
+from utils import rounding
 from utils.emulation.exponent_histogram import Histogram, histogram
 from utils.formats import (
     BFLOAT16,
@@ -164,7 +164,7 @@ def test_shares_are_those_of_casting_every_value(fmt, scale):
         x = torch.cat([spread(seed=4, binades=40), crafted(fmt)])
         x = x[(x.abs() < 2.0**900) & (x.abs() > 2.0**-900) | (x == 0)]
     scaled, found = times(x, scale), histogram(x)
-    assert found.flushed(fmt, scale) == errors.underflow_share(scaled, fmt)
+    assert found.flushed(fmt, scale) == rounding.underflow_share(scaled, fmt)
     size = np.abs(scaled[scaled != 0])
     tiny = (size < fmt.smallest_normal) & (quantize(size, fmt) != 0)
     assert found.subnormal(fmt, scale) == np.mean(tiny)

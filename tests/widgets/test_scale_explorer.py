@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from tests.page_states import state_of
-from utils.errors import sqnr_db
 from utils.formats import FLOAT8_E4M3FN, FORMATS
+from utils.rounding import sqnr_db
 from utils.scaling import SCALINGS, quantize_tiles
 from utils.widgets.scale_explorer import ScaleExplorer
 from utils.widgets.scale_explorer.facts import MOST_VALUES, SCALED_FORMATS, carry, curve_range, db_text, number_in_short

@@ -19,7 +19,7 @@ TOKEN = re.compile(
 def read_number(text: str) -> Number:
     """Read what the page reads: 0.1, 1/3, 2^-24, 1 + 2**-11, 0x1.8p-3, 0b1.01, 1.6 × 2⁻⁷, inf, nan.
 
-    Raises ValueError for anything else, and for more digits or larger exponents than the page takes.
+    Raises: ValueError for anything else, and for more digits or larger exponents than the page takes.
     """
     plain = re.sub("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda run: "^" + run[0].translate(SUPERSCRIPTS), text.strip().lower())
     for typed, meant in (("−", "-"), ("–", "-"), ("×", "*"), ("·", "*"), ("÷", "/"), ("∞", "inf"), ("**", "^")):

@@ -191,7 +191,7 @@ def _read(question: Number, answer) -> float:
 
 
 def _asked_of(questions: tuple[Question, ...], outcome: Outcome) -> tuple[Question, ...]:
-    """Give what the page asks: all if nothing was attempted; else tasks only, with what was said of code that waits."""
+    """Return what the page asks: all if nothing was attempted, else tasks only, with what was said of waiting code."""
     if outcome.status == NOT_ATTEMPTED:
         return questions
     return tuple(dataclasses.replace(q, said=outcome.line, hint=outcome.hint) for q in questions if isinstance(q, Task))
@@ -213,7 +213,7 @@ def _guarded(check: Callable[[object], Outcome], answer) -> Outcome:
 def as_number(answer) -> float:
     """Read a number as learners write it: 10.5, "2**-3", "(1 + 1/2) * 2^3", "0x1.8p3", or a 0-d array or tensor.
 
-    Raises Unreadable, with a remedy, for anything else.
+    Raises: Unreadable, with a remedy, for anything else.
     """
     if isinstance(answer, str):
         try:
@@ -229,7 +229,7 @@ def as_number(answer) -> float:
 def as_code(answer) -> int:
     """Read a code as learners write it: 0x1234, "0x1234", "0b1001", "1 001", or a BitFlip widget.
 
-    Raises Unreadable, with a remedy, for anything else.
+    Raises: Unreadable, with a remedy, for anything else.
     """
     if hasattr(answer, "code"):
         return int(answer.code)

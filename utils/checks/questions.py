@@ -45,7 +45,7 @@ class Choice:
     """A question with a few answers to choose from, exactly one of them right.
 
     With `predict` the page notes the choice first, and compares it only when the reader has seen what happens.
-    Raises ValueError for an id of the wrong form, fewer than two options, not exactly one right one, or a text that is
+    Raises: ValueError for an id of the wrong form, fewer than two options, not exactly one right one, or a text that is
     empty or leaves a backtick open.
     """
 
@@ -64,7 +64,7 @@ class Choice:
             _check_said(self.id, option.says)
 
     def as_json(self) -> dict:
-        """Give the question as the page reads it."""
+        """Return the question as the page reads it."""
         options = [{"text": o.text, "says": o.says} | ({"right": True} if o.right else {}) for o in self.options]
         return {"kind": "choice", "id": self.id, "text": self.text, "options": options} | (
             {"predict": True} if self.predict else {}
@@ -81,7 +81,7 @@ class Number:
     the rest; `hints` are given one at a time to whoever asks. An answer is right if it is within `tolerance`
     (relative) of `answer`; one within `near` of it is told that it was rounded, where that can be: 450 is a rounded
     448, 449 is not, and no code is rounded. `unit` stands behind the field: "%", "bytes".
-    Raises ValueError for an id of the wrong form, a number that cannot be read, a text that is empty or leaves a
+    Raises: ValueError for an id of the wrong form, a number that cannot be read, a text that is empty or leaves a
     backtick open, and a foreseen wrong answer that counts as right or as another one.
     """
 
@@ -122,7 +122,7 @@ class Number:
         return _same(value, number(self.answer), self.tolerance)
 
     def as_json(self) -> dict:
-        """Give the question as the page reads it."""
+        """Return the question as the page reads it."""
         said = {"kind": "number", "id": self.id, "text": self.text, "answer": self.answer, "says": self.says}
         said |= {
             "wrong": dict(self.wrong),
@@ -152,7 +152,7 @@ class Task:
         _check_said(self.id, self.text)
 
     def as_json(self) -> dict:
-        """Give the task as the page reads it."""
+        """Return the task as the page reads it."""
         said = {"kind": "task", "id": self.id, "text": self.text, "said": self.said, "hint": self.hint}
         return {key: value for key, value in said.items() if value}
 
@@ -183,7 +183,7 @@ def judge(question: Choice | Number, answer: float | int) -> Judgement:
 def number(text: str) -> float:
     """Read a number of a question as `utils.checks.number_text` does, rounded once to float64.
 
-    Raises ValueError for anything else.
+    Raises: ValueError for anything else.
     """
     try:
         return float(read_number(text))
@@ -194,7 +194,7 @@ def number(text: str) -> float:
 
 
 def _ends(text: str) -> tuple[float, float]:
-    """Read a range. Raises ValueError for anything but two numbers with " to " between them."""
+    """Read a range. Raises: ValueError for anything but two numbers with " to " between them."""
     low, high = text.split(" to ")
     return number(low), number(high)
 
@@ -212,7 +212,7 @@ def _is_rounded(value: float, wanted: float, near: float) -> bool:
 
 
 def to_html(text: str) -> str:
-    """Give a text of a question as HTML: its code as <code>, everything else escaped."""
+    """Return a text of a question as HTML: its code as <code>, everything else escaped."""
     parts, at = [], 0
     for found in MARKUP.finditer(text):
         parts.append(html.escape(text[at : found.start()]))
@@ -224,7 +224,7 @@ def to_html(text: str) -> str:
 
 
 def placeholder(questions: list[Question], fallback: str) -> str:
-    """Give the HTML in whose place a page without Python mounts the questions; `fallback` is HTML shown elsewhere."""
+    """Return the HTML in whose place a page without Python mounts the questions; `fallback` is HTML shown elsewhere."""
     asked = {"questions": [question.as_json() for question in questions]}
     state = html.escape(json.dumps(asked, sort_keys=True, ensure_ascii=False))
     room = f' style="--mp-questions: {len(questions)}"' if len(questions) > 1 else ""

@@ -20,7 +20,7 @@ FIELD = 0xFF << 23  # the exponent in the code of a float32
 
 
 def powers(x: torch.Tensor, lowest: int) -> torch.Tensor:
-    """Give 2**exponent of each number, float32 or float64; 0 of 0. No exponent is below `lowest`."""
+    """Return 2**exponent of each number, float32 or float64; 0 of 0. No exponent is below `lowest`."""
     code, mask = codes(x)
     return torch.where(x == 0, 0.0, (code & mask).view(x.dtype).clamp_(min=2.0**lowest))
 
@@ -42,7 +42,7 @@ class LargestPowers:
             self._spread(beside)
 
     def of_rows(self, part: slice) -> Callable[[int, int], torch.Tensor]:
-        """Give the function (start, stop) -> [rows, N] for the products start ... stop - 1, of block after block."""
+        """Return the function (start, stop) -> [rows, N] for the products start ... stop - 1, of block after block."""
         return self._one_by_one(part) if self.stride is None else self._by_products(part)
 
     def _one_by_one(self, part: slice) -> Callable[[int, int], torch.Tensor]:
@@ -116,7 +116,7 @@ class LargestPowers:
 
 
 def _ends(x: torch.Tensor) -> tuple[int, int] | None:
-    """Give the least and the largest exponent of powers of two, zeros left out; None where there is nothing else."""
+    """Return the least and the largest exponent of powers of two, zeros left out; None where there is nothing else."""
     largest = float(x.amax()) if x.numel() else 0.0
     if largest == 0:
         return None
@@ -125,7 +125,7 @@ def _ends(x: torch.Tensor) -> tuple[int, int] | None:
 
 
 def _strides(x: torch.Tensor, stride: int, low: int, start: int) -> torch.Tensor:
-    """Give the powers whose stored exponents are start + stride * (exponent - low)."""
+    """Return the powers whose stored exponents are start + stride * (exponent - low)."""
     exponents = x.view(torch.int32).bitwise_right_shift(23).sub_(127 + low)
     spread = exponents.mul_(stride).add_(start).bitwise_left_shift_(23).view(torch.float32)
     return torch.where(x > 0, spread, 0.0)

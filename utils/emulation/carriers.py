@@ -46,7 +46,7 @@ def extent(x: torch.Tensor) -> Extent:
 
 
 def _measured(x: torch.Tensor) -> torch.Tensor:
-    """Give the least of: the last bit of a significand as an integer, a size that is not zero, its last bit, -|x|."""
+    """Return the least of: the last bit of a significand as an integer, a size that is not zero, its last bit, -|x|."""
     size = x.abs()
     code = size.view(torch.int32)
     lowest = code | 1 << 23
@@ -87,7 +87,7 @@ def add_to_odd(x: torch.Tensor, y: torch.Tensor) -> None:
 
 
 def widening(narrow: torch.Tensor, wide: torch.Tensor) -> Callable[[], object]:
-    """Give the function that copies one tensor to another; float16 to float64 by way of float32, thrice as fast."""
+    """Return the function that copies one tensor to another; float16 to float64 by way of float32, thrice as fast."""
     if narrow.dtype == torch.float16 and wide.dtype == torch.float64:
         between = torch.empty_like(narrow, dtype=torch.float32)
         return lambda: wide.copy_(between.copy_(narrow))
@@ -125,7 +125,7 @@ class Totals:
         self.shifts = exact and not self.casts and not (self.overflows and self.native is None)
 
     def rounding(self, x: torch.Tensor, out: torch.Tensor | None = None) -> Callable[[], None]:
-        """Give the function that rounds what is in x when it is called, to nearest and ties to even.
+        """Return the function that rounds what is in x when it is called, to nearest and ties to even.
 
         `x`: contiguous, of the carrier's dtype; overwritten. `out`: where the result goes, of dtype `home`; None: x.
         The function holds views and scratch memory, because to make them takes as long as a pass over a small tile.
@@ -150,7 +150,7 @@ class Totals:
         return round_once
 
     def rounding_of_sum(self, x: torch.Tensor) -> Callable[[], None]:
-        """Give the function that rounds a sum of two totals, of dtype `home`, in place; native sums are rounded."""
+        """Return the function that rounds a sum of two totals, of dtype `home`, in place; native sums are rounded."""
         return (lambda: None) if self.native else self.rounding(x)
 
     def _shift(self, x: torch.Tensor) -> Callable[[], None]:
@@ -200,7 +200,7 @@ def totals(a: torch.Tensor, b: torch.Tensor, fmt: FloatFormat, *, chunked=False,
 
 
 def _pair_bits(a: torch.Tensor, b: torch.Tensor, left: Extent, right: Extent) -> int:
-    """Give the bits from the leading one of a sum of two neighbouring products to the last one of either, or more."""
+    """Return the bits from the leading one of a sum of two neighbouring products to the last one of either, or more."""
     pairs = a.shape[1] // 2  # the last one of an odd number has no neighbour
     if pairs == 0:
         return 0

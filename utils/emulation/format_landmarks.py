@@ -33,7 +33,7 @@ class Landmark(NamedTuple):
 
 
 def landmarks(fmt: FloatFormat) -> dict[str, Landmark]:
-    """Give the special values of a format by name, without those that it does not have.
+    """Return the special values of a format by name, without those that it does not have.
 
     The values, each with its code: `max`, `lowest` (-max), `smallest_above_one`, `one`, `largest_below_one`,
     `smallest_normal`, `largest_subnormal`, `smallest_subnormal`, `zero`, `negative_zero`, `inf`, `negative_inf`, `nan`
@@ -60,7 +60,7 @@ def landmarks(fmt: FloatFormat) -> dict[str, Landmark]:
 
 
 def counts(fmt: FloatFormat) -> dict[str, int]:
-    """Give the whole numbers that describe a format, by the names of `COUNTS`.
+    """Return the whole numbers that describe a format, by the names of `COUNTS`.
 
     `digits_kept`: decimal digits that survive text to format to text, floor((p - 1) log10 2). `digits_needed`: digits
     of a text that leads back to the same value, ceil(1 + p log10 2). Both hold for normal values. `whole_numbers`: the
@@ -103,7 +103,7 @@ def hex_code(code: int, fmt: FloatFormat) -> str:
 
 
 def csv_text() -> str:
-    """Give the whole table as CSV: three lines of comment, the names of the columns, a row for each quantity."""
+    """Return the whole table as CSV: three lines of comment, the names of the columns, a row for each quantity."""
     out = io.StringIO()
     out.writelines(f"# {line}\n" for line in HEADER)
     writer = csv.writer(out, lineterminator="\n")

@@ -84,7 +84,7 @@ def factorize(a, factors: FloatFormat = FLOAT32, *, sums: FloatFormat | None = N
     `a`: real [n, n]. It is rounded to `factors` first, and so is each row of U and column of L as soon as it is known:
     what follows is computed with the rounded ones. `sums`: what each product and difference of the elimination is
     rounded to; by default float32, float64 for float64 factors. `squeezed`: scale rows and columns first, `squeeze`.
-    Raises FactorsFailed where a number overflows or a pivot is 0, ValueError for a matrix that is not square.
+    Raises: FactorsFailed where a number overflows or a pivot is 0, ValueError for a matrix that is not square.
     """
     a = square(a)
     stored, added = rounder(factors), rounder(sums or (FLOAT64 if factors is FLOAT64 else FLOAT32))

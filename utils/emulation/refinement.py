@@ -30,7 +30,7 @@ def matrix(n: int, condition: float, seed: int = 0) -> np.ndarray:
 
     The singular values fall by one factor (rounded to float32, so the condition is off by up to 3e-8 n of itself).
     Rounds of rotations in random planes, `rotations(n, seed)`, mix rows and columns: only sums, products and quotients,
-    which are the same on every machine. Raises ValueError for n below 2 and a condition below 1.
+    which are the same on every machine. Raises: ValueError for n below 2 and a condition below 1.
     """
     if n < 2 or not 1 <= condition < np.inf:
         raise ValueError(f"n {n} and condition {condition}: take n from 2, a finite condition from 1")
@@ -178,7 +178,7 @@ def refine(
 
     It ends where the backward error, always measured in float64, is at most 2**-52 sqrt(n), as in LAPACK's dsgesv;
     without it after `most` steps, or where `STUCK` steps did not halve the best.
-    Raises ValueError for shapes that do not fit.
+    Raises: ValueError for shapes that do not fit.
     """
     a, b = np.asfortranarray(square(a)), as_float64(b)
     if b.ndim not in (1, 2) or len(b) != len(a) or not b.size or not np.isfinite(b).all():

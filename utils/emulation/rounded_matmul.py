@@ -39,7 +39,7 @@ def matmul(
     exact sum rounded once. The products of a longer chunk are added in float64 first: exact while they span at most
     53 bits. Fast for ties to even and operands of at most 11 significant bits; otherwise exact, and slow.
 
-    Raises ValueError for shapes that do not fit and for a chunk below 1, and what `utils.accumulation.add` raises.
+    Raises: ValueError for shapes that do not fit and for a chunk below 1, and what `utils.accumulation.add` raises.
     """
     a, b = operands(a, b)
     check_format(accumulator)
@@ -133,7 +133,7 @@ def pairwise_matmul(a: torch.Tensor, b: torch.Tensor, *, accumulator: FloatForma
 
 
 def _leaf(count: int, shape: tuple[int, int], fast: Totals, device: torch.device):
-    """Give the function that adds `count` products as a tree, of columns [count, M, 1] and rows [count, 1, N]."""
+    """Return the function that adds `count` products as a tree, of columns [count, M, 1] and rows [count, 1, N]."""
     pairs = torch.empty(-(-count // 2), *shape, dtype=fast.carrier, device=device)
     whole = pairs[: count // 2]  # the last product of an odd number has no neighbour
     sums = torch.empty_like(pairs, dtype=fast.home)
@@ -152,7 +152,7 @@ def _leaf(count: int, shape: tuple[int, int], fast: Totals, device: torch.device
 
 
 def _tree(sums: torch.Tensor, fast: Totals):
-    """Give the function that adds neighbours along the first axis until one is left; an odd one at the end waits."""
+    """Return the function that adds neighbours along the first axis until one is left; an odd one at the end waits."""
     steps = []
     while len(sums) > 1:
         pairs, waits = divmod(len(sums), 2)
@@ -172,7 +172,7 @@ def _tree(sums: torch.Tensor, fast: Totals):
 
 
 def _by_tiles(function, a: torch.Tensor, b: torch.Tensor, fast: Totals, depth: int = 1) -> torch.Tensor:
-    """Give function(columns, rows) of some rows of a at a time, so that `depth` numbers for each total stay cached."""
+    """Return function(columns, rows) of some rows of a at a time: `depth` numbers per total stay cached."""
     columns, rows = columns_and_rows(a, b, fast.carrier)
     height = tile_height(a.device, depth * b.shape[1])
     result = columns.new_empty(a.shape[0], b.shape[1], dtype=fast.home)
@@ -183,7 +183,7 @@ def _by_tiles(function, a: torch.Tensor, b: torch.Tensor, fast: Totals, depth: i
 
 
 def tile_height(device: torch.device, width: int) -> int:
-    """Give the rows of `width` numbers that fit into the caches of the processors; all of them for other devices."""
+    """Return the rows of `width` numbers that fit into the caches of the processors; all of them for other devices."""
     piece = PIECE * torch.get_num_threads() if device.type == "cpu" else DEVICE_PIECE
     return max(1, piece // width)
 

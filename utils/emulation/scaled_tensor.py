@@ -50,7 +50,7 @@ class Scaled:
     def codes(self) -> torch.Tensor:
         """Return the values in the torch dtype of the format; where it has none, their codes as uint8, one a value.
 
-        Raises ValueError for a NaN in a format that has none.
+        Raises: ValueError for a NaN in a format that has none.
         """
         dtype = self.fmt.torch_dtype
         if dtype is not None:
@@ -74,7 +74,7 @@ def quantize(
     `Scaling` or its name in `SCALINGS`. `scale`: take this one instead of the current one (delayed scaling): a number,
     or float32 that fits [tiles along the rows, tiles along the columns]. `seed`: round stochastically, as
     `fake_quantize_stochastic` does. No gradient is recorded.
-    Raises TypeError for an x that is not of a floating dtype, ValueError for an unknown name, or a `scale` where the
+    Raises: TypeError for an x that is not of a floating dtype, ValueError for an unknown name, or a `scale` where the
     scales are stored in a narrow format.
     """
     scaling = _by_name(scaling)
@@ -105,7 +105,7 @@ def amax(x: torch.Tensor) -> torch.Tensor:
 def scale_from_amax(
     amax: torch.Tensor, fmt: FloatFormat, *, margin: float = 0, power_of_two: bool = False
 ) -> torch.Tensor:
-    """Give the scale that carries `amax` to `fmt.max / 2**margin`; float32 of the shape and device of `amax`.
+    """Return the scale that carries `amax` to `fmt.max / 2**margin`; float32 of the shape and device of `amax`.
 
     As `utils.scaling.scale_from_amax`, without its check for negative ones, for which a device would have to wait.
     """
@@ -126,7 +126,7 @@ def update_delayed_(
 
     `history`: float32 [steps], oldest first, zeros at the beginning. `scale`: float32 [], 1 at the beginning. `amax`:
     that of the step that was computed. No device is waited for.
-    Raises ValueError for an unknown `choose`.
+    Raises: ValueError for an unknown `choose`.
     """
     if choose not in ("max", "most_recent"):
         raise ValueError(f"choose {choose!r} is not one of max, most_recent")

@@ -91,7 +91,7 @@ TENSOR_CORES: dict[str, TensorCore] = {
 
 
 def total_bits(fraction_bits: int) -> int:
-    """Give the significant bits of the total of an adder of aligned addends: one more, and at most float32's."""
+    """Return the significant bits of the total of an adder of aligned addends: one more, and at most float32's."""
     return min(fraction_bits + 1, FLOAT32.precision)
 
 
@@ -102,7 +102,7 @@ def truncating_matmul(
 
     `promote`: after every so many products (N_C in DeepSeek-V3, arXiv 2412.19437, 3.3.2; a multiple of `block`) the
     total is added to one of float32, to nearest, and starts again from 0. Returns float32 [M, N]. The sum of a block
-    is that of float64, exact while its products span 53 bits. Raises ValueError as `matmul` does, for bits outside
+    is that of float64, exact while its products span 53 bits. Raises: ValueError as `matmul` does, for bits outside
     1 ... 24 and for a `promote` that is no multiple of `block`.
 
     The total's exponent is not limited here: what lies past float32 becomes infinite when it is promoted or returned.
@@ -128,7 +128,7 @@ def aligned_matmul(
     zero_exponent: int = ZERO,
     promote: int | None = None,
 ) -> torch.Tensor:
-    """Give c + a @ b, where each block and the total are aligned to the largest exponent and cut before they are added.
+    """Return c + a @ b, each block and the total aligned to the largest exponent and cut before they are added.
 
     The exponent of a product is the sum of its factors', so it may lie one place below the product's leading bit. Of
     each addend the bits down to 2**(largest exponent - fraction_bits) are kept, the rest is cut off, toward zero; these
@@ -139,7 +139,7 @@ def aligned_matmul(
     smallest normal number. `c`: float32 [M, N], the first total, or None for 0. `promote` is that of
     `truncating_matmul`. Where an operand is not finite, the result is that of IEEE 754; past float32 it is infinite.
 
-    Raises ValueError as `truncating_matmul` does; `fraction_bits` is in 1 ... 25. Source: Xie, Wang, Yang and Yang,
+    Raises: ValueError as `truncating_matmul` does; `fraction_bits` is in 1 ... 25. Source: Xie, Wang, Yang and Yang,
     "MMA-Sim", arXiv 2511.10909, 2025, for units from the V100 to Blackwell (their T-FDPA).
     """
     if not 1 <= fraction_bits <= MOST_FRACTION_BITS:
@@ -176,7 +176,7 @@ def _aligned_adder(
     fraction_bits: int,
     largest: Callable[[int, int], torch.Tensor],
 ) -> Callable[[torch.Tensor, int, int], torch.Tensor]:
-    """Give the function that adds the products start, ..., stop - 1 to a total, of columns [K, M, 1], rows [K, 1, N].
+    """Return the function that adds the products start, ..., stop - 1 to a total, of columns [K, M, 1], rows [K, 1, N].
 
     In whole steps every addend has at most fraction_bits + 2 bits: int32 holds it, and a conversion cuts off the rest
     (`trunc_` takes ten times as long on a CPU). All views are made once.
@@ -214,7 +214,7 @@ def _aligned_adder(
 
 
 def _within_float32(add_block, bits: int) -> Callable[[torch.Tensor, int, int], torch.Tensor]:
-    """Give the function that adds float64 totals as float32 ones: cut below its smallest places, infinite past it."""
+    """Return the function that adds float64 totals as float32 ones: cut below its smallest places, infinite past it."""
     last = FLUSH * 2.0 ** (1 - bits)
 
     def add(total: torch.Tensor, start: int, stop: int) -> torch.Tensor:
@@ -228,7 +228,7 @@ def _within_float32(add_block, bits: int) -> Callable[[torch.Tensor, int, int], 
 
 
 def _lowest_exponent(x: torch.Tensor, operand_format: FloatFormat | None) -> int:
-    """Give the exponent of subnormal numbers of a tensor; that of float32 where nothing narrower is known."""
+    """Return the exponent of subnormal numbers of a tensor; that of float32 where nothing narrower is known."""
     return (_narrow_formats().get(x.dtype) or operand_format or FLOAT32).emin
 
 
@@ -247,7 +247,7 @@ def _least_size(x: torch.Tensor) -> float:
 
 
 def _not_finite(a: torch.Tensor, b: torch.Tensor, first: torch.Tensor) -> torch.Tensor | None:
-    """Give first + a @ b where an operand is not finite: then IEEE 754 decides, no width does."""
+    """Return first + a @ b where an operand is not finite: then IEEE 754 decides, no width does."""
     if all(torch.isfinite(x).all() for x in (a, b, first)):
         return None
     return first.double() + a.double() @ b.double()

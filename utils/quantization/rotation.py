@@ -10,7 +10,7 @@ from utils.rounding import as_float64
 def hadamard(n: int) -> np.ndarray:
     """Return the orthonormal Hadamard matrix of Sylvester's construction: float64 [n, n], entries of ±1/sqrt(n).
 
-    Raises ValueError where n is not a power of two.
+    Raises: ValueError where n is not a power of two.
     """
     if n < 1 or n & (n - 1):
         raise ValueError(f"n {n} is not a power of two; Sylvester's construction doubles, 1, 2, 4, ...")
@@ -26,7 +26,7 @@ def rotate(x, block: int = 16, *, signs=None) -> np.ndarray:
     An outlier's weight is spread over its block. `signs`: `block` numbers of ±1 that multiply the values first, which
     makes a random rotation of it. A product is left as it is where both factors are rotated along the axis that is
     summed over: rotate(a) @ rotate(b).T = a @ b.T. Source: arXiv 2509.25149.
-    Raises ValueError where the blocks do not fill the axis.
+    Raises: ValueError where the blocks do not fill the axis.
     """
     x = as_float64(x)
     if x.ndim == 0 or x.shape[-1] % block:

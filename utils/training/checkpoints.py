@@ -113,7 +113,7 @@ class Place:
     every: int = 0
 
     def resume(self, trainer: Trainer) -> tuple[History, Clock]:
-        """Give the trainer the state of the file, if there is one; return what happened before.
+        """Return the trainer the state of the file, if there is one; return what happened before.
 
         Raises: Refused when the file is broken, or that of another run.
         """

@@ -76,7 +76,7 @@ def check_nvfp4_squares(answer) -> Outcome:
 
 
 def _matrices() -> list[tuple[np.ndarray, str]]:
-    """Give matrices, and what to think of where one of them alone goes wrong."""
+    """Return matrices, and what to think of where one of them alone goes wrong."""
     draw = np.random.default_rng(0)
     w = draw.standard_normal((48, 64)).astype(np.float32)
     small, spread = np.float32(1e-4) * w, w.copy()
@@ -220,7 +220,7 @@ def _bytes(x: np.ndarray) -> np.ndarray:
 
 
 def _blocks() -> list[tuple[np.ndarray, str, str]]:
-    """Give blocks, what is in them, and the cause of a mistake with them."""
+    """Return blocks, what is in them, and the cause of a mistake with them."""
 
     def of(*tops: float) -> np.ndarray:
         rows = np.zeros((len(tops), 32), np.float32)

@@ -58,7 +58,7 @@ def _is_nothing(said) -> bool:
 
 
 def _scalar(said, name: str) -> float:
-    """Read one number, also from a tensor of one element. Raises Unreadable for anything else."""
+    """Read one number, also from a tensor of one element. Raises: Unreadable for anything else."""
     if torch.is_tensor(said) and said.numel() == 1 and not said.is_complex() and said.dtype != torch.bool:
         return float(said)
     if isinstance(said, float | int) and not isinstance(said, bool):

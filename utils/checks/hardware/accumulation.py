@@ -68,7 +68,7 @@ def check_limited_sum(answer) -> Outcome:
 
 
 def _limited_cases() -> list[tuple[list[float], int]]:
-    """Give sums: the first tells all foreseen mistakes apart, the short ones can be followed by hand."""
+    """Return sums: the first tells all foreseen mistakes apart, the short ones can be followed by hand."""
     rng = np.random.default_rng(0)
     positive, mixed = rng.random(200), rng.standard_normal(200)
     small = np.ldexp(rng.random(50), -30)

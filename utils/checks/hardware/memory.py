@@ -57,7 +57,7 @@ def check_quantize_blocks(answer) -> Outcome:
 
 
 def _cases() -> list[tuple[torch.Tensor, str]]:
-    """Give tensors, and what to think of where one of them alone goes wrong."""
+    """Return tensors, and what to think of where one of them alone goes wrong."""
     draw = torch.Generator().manual_seed(0)
     plain = torch.randn(4 * BLOCK, generator=draw)
     outlier, short, zeros = plain.clone(), plain[: 2 * BLOCK + 10], plain.clone()

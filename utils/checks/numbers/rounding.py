@@ -65,7 +65,7 @@ def check_to_bfloat16(answer) -> Outcome:
 
 
 def _bfloat16_words() -> np.ndarray:
-    """Give the float32 codes to try: first what tells the mistakes apart, then every region, then random ones."""
+    """Return the float32 codes to try: first what tells the mistakes apart, then every region, then random ones."""
     telling = [0x3F800000, 0xC0200000]  # 1 and -2.5, which bfloat16 holds
     telling += [0x3F80C000, 0x3F804000, 0x3F808000, 0x3F818000]  # above half, below half, a tie down, a tie up
     telling += [0xBF80C000, 0xBF808000, 0xBF818000, 0x3FFFFFFF, 0x3FFF8000]  # negative; carries into the exponent
@@ -327,7 +327,7 @@ def _e4m3_fault(function: Callable, kind: Kind) -> str:
 
 
 def _call(function: Callable, *inputs, shown: str):
-    """Call a learner's function. Raises Unreadable, naming the input, for whatever it raises, except a time limit."""
+    """Call a learner's function. Raises: Unreadable, naming the input, for whatever it raises, except a time limit."""
     try:
         return function(*inputs)
     except TimeoutError:

@@ -64,7 +64,7 @@ def check_float32_reduce(answer) -> Outcome:
 
 
 def _reduce_cases() -> list[list[torch.Tensor]]:
-    """Give gradients whose float32 sums are exact, in whatever order: small multiples of powers of two."""
+    """Return gradients whose float32 sums are exact, in whatever order: small multiples of powers of two."""
     draw = torch.Generator().manual_seed(0)
     cases = []
     for ranks, elements in ((600, 64), (3, 64), (7, 5), (1, 4)):

@@ -31,7 +31,7 @@ check_which_eight = choice_table(
 
 
 def _called(answer, *given):
-    """Return what the function makes of copies. Raises Unreadable where it changes them, or returns no tensor."""
+    """Return what the function makes of copies. Raises: Unreadable where it changes them, or returns no tensor."""
     copies = [one.clone() for one in given]
     with time_limit(TIME_LIMIT_S):
         said = answer(*copies)
@@ -130,7 +130,7 @@ def check_split(answer) -> Outcome:
 
 
 def _products() -> list[tuple[torch.Tensor, torch.Tensor, str, str]]:
-    """Give x, w, what is special, and the cause of a mistake with it."""
+    """Return x, w, what is special, and the cause of a mistake with it."""
     draw = torch.Generator().manual_seed(0)
     x, w = torch.randn(24, 64, generator=draw).clamp(-4, 4), torch.randn(48, 64, generator=draw)
     up, down, quiet = x.clone(), x.clone(), x.clone()

@@ -154,7 +154,7 @@ def schedules() -> list[tuple[float, list[bool]]]:
 
 
 def _state(said) -> tuple[float, float]:
-    """Read what a learner's function gives. Raises Unreadable unless it is a scale and a count."""
+    """Read what a learner's function gives. Raises: Unreadable unless it is a scale and a count."""
     if not isinstance(said, tuple | list) or len(said) != 2:
         raise Unreadable(f"The function gives {said!r}; return two values: `return scale, good`.")
     return as_number(said[0]), as_number(said[1])

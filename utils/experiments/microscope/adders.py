@@ -24,7 +24,7 @@ MOST_EXTRA = 6  # more extra bits than these are not told from all
 def whole(value: float, steps: int = STEPS) -> int:
     """Return value * 2**steps, which has to be a whole number.
 
-    Raises ValueError where it is none.
+    Raises: ValueError where it is none.
     """
     numerator, denominator = value.as_integer_ratio()
     result, rest = divmod(numerator << steps, denominator)

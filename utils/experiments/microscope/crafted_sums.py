@@ -56,7 +56,7 @@ def _text(value: Value) -> str:
 
 
 def format_of(dtype: torch.dtype) -> FloatFormat:
-    """Return the format of a floating dtype. Raises ValueError where the table has none."""
+    """Return the format of a floating dtype. Raises: ValueError where the table has none."""
     for fmt in FORMATS.values():
         if fmt.torch_dtype == dtype:
             return fmt
@@ -118,7 +118,7 @@ class Sums:
     def products(self, a: np.ndarray, b: np.ndarray) -> list[float]:
         """Return the sum of a[i] * b[i] over the places for each row i; a and b: [width, places], float64.
 
-        Raises ValueError where the dtype cannot hold a factor, TypeError where the product gives no matrix.
+        Raises: ValueError where the dtype cannot hold a factor, TypeError where the product gives no matrix.
         """
         return [float(x) for x in self.product(a, b).diagonal()]
 

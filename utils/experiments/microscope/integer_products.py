@@ -12,7 +12,8 @@ PLACES = 2**17 + 32  # so many times (-128)**2 is 2**31, with room for a few one
 def look(matmul: Matmul, *, dtype: torch.dtype, device: torch.device | str = "cpu") -> Finding:
     """Find out how many bits a total of int8 products has: sums of 2**e + 1, and 2**31.
 
-    `matmul`: (a, b) -> a @ b of int8 [32, K] and [K, 32]. Raises ValueError for another dtype and what `matmul` raises.
+    `matmul`: (a, b) -> a @ b of int8 [32, K] and [K, 32]. Raises: ValueError for another dtype and what `matmul`
+    raises.
     """
     if dtype is not torch.int8:
         raise ValueError(f"{dtype} is no dtype of this look; use torch.int8, and microscope.look for floating ones")

@@ -58,7 +58,7 @@ class LostOnes:
     No more ones at a time than the sum can count (`most`): a bfloat16 result does not know 257. Where a total is
     rounded in one direction, a small addend of the other sign takes a whole last place off the mask. Then there is no
     count: the pair is asked again with other signs, and at last with fewer and fewer ones: a 1 that alone gives no
-    count is lost. Raises NoTree where the sum counts nothing or overflows, or where too many would have to be asked.
+    count is lost. Raises: NoTree where the sum counts nothing or overflows, or where too many would have to be asked.
     """
 
     def __init__(self, sums: Sums, mask: int, one: int):

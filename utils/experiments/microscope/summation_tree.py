@@ -74,7 +74,7 @@ class _Task(NamedTuple):
 def find(lost: Lost, places: int, most: int = 20_000) -> Node:
     """Return the tree of a sum of so many places.
 
-    `lost` gives for each pair (i, j) how many ones are gone; it is called with many pairs at once. Raises NoTree where
+    `lost` gives for each pair (i, j) how many ones are gone; it is called with many pairs at once. Raises: NoTree where
     its answers contradict each other, or where more than `most` pairs would have to be asked for.
     """
     top = _Draft()
@@ -207,7 +207,7 @@ def layout(tree: Node) -> Layout | None:
 
 
 def _chain(node: Node) -> list[int] | None:
-    """Give the products of each addition of a chain, the first addition first; None where sums meet."""
+    """Return the products of each addition of a chain, the first addition first; None where sums meet."""
     blocks = []
     while True:
         products, sums, _ = node.kind

@@ -44,7 +44,7 @@ def look(
     """Find out how a product (a, b) -> a @ b of one dtype adds: a [width, places] and b [places, width] on the device.
 
     What is found holds for this shape: a library may choose another kernel for another one. Totals that are handed on
-    every N products show from 3 N places on. Raises ValueError for a dtype that is no floating one of the table, for
+    every N products show from 3 N places on. Raises: ValueError for a dtype that is no floating one of the table, for
     fewer than 8 places and for a width below 1, and what `matmul` raises.
     """
     if places < 8:

@@ -31,7 +31,7 @@ class AmaxHistory(BookWidget):
     `step`: the one that is looked at, counted from 1. `spike_step`: the amax of this step is multiplied by 2**`spike`;
     0 for none. All but `series`, `source` and `formats` are read and set from Python while the page shows it.
 
-    Raises ValueError, in one sentence, for what makes no sense.
+    Raises: ValueError, in one sentence, for what makes no sense.
     """
 
     book_name = "amax_history"
@@ -239,7 +239,7 @@ def kept_text(product: float, top: float) -> str:
 
 
 def check_series(series: dict) -> dict[str, list[float]]:
-    """Give the series as lists of float32 values; raise ValueError in one sentence where one has no use here."""
+    """Return the series as lists of float32 values; raise ValueError in one sentence where one has no use here."""
     if not series:
         raise ValueError("series holds no tensor")
     kept = {name: [float(np.float32(amax)) for amax in amaxes] for name, amaxes in series.items()}

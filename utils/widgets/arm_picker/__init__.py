@@ -20,7 +20,7 @@ class ArmPicker(BookWidget):
     that is looked at alone. All but `data` are read and set from Python while the page shows it; `verdicts` and
     `summary` follow them.
 
-    Raises ValueError, in one sentence, for what the data do not hold.
+    Raises: ValueError, in one sentence, for what the data do not hold.
     """
 
     book_name = "arm_picker"

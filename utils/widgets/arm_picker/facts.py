@@ -77,7 +77,7 @@ def arms_of(records: Iterable[Record], arms: Sequence[str] = ARMS) -> dict:
     group with most arms comes first; of two runs of one arm, seed and group the later counts. `arms`: names of recipes
     to list, in order, recorded or not.
 
-    Raises ValueError where no record is of that experiment and one of these arms.
+    Raises: ValueError where no record is of that experiment and one of these arms.
     """
     found = [record for record in records if record.experiment == EXPERIMENT and record.recipe in arms]
     if not found:

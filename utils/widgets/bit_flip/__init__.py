@@ -29,7 +29,7 @@ class Goal:
     three: the power of two (or the rule of the kind), the exponent field, the bits. `solved` is said when the goal is
     reached, by default the value, its code and its fields, and how far off a rounded value is.
 
-    Raises ValueError for a goal that says too little, too much, or what the page cannot check.
+    Raises: ValueError for a goal that says too little, too much, or what the page cannot check.
     """
 
     id: str
@@ -54,7 +54,7 @@ class Goal:
 
     @classmethod
     def of(cls, goal: "Goal | dict") -> "Goal":
-        """Make a goal of a dict with its fields, or give back a goal as it is. Raises ValueError for unknown fields."""
+        """Make a goal of a dict with its fields, or return a goal as it is. Raises: ValueError for unknown fields."""
         if isinstance(goal, Goal):
             return goal
         names = {field.name for field in fields(cls)}
@@ -63,7 +63,7 @@ class Goal:
         return cls(**{**goal, "hints": tuple(goal.get("hints", ()))})
 
     def as_json(self, format: str) -> dict:
-        """Give the goal as JSON values, without what is empty; `format` is the one it has if it names none."""
+        """Return the goal as JSON values, without what is empty; `format` is the one it has if it names none."""
         goal = asdict(self) | {"format": self.format or format, "hints": list(self.hints)}
         return {key: value for key, value in goal.items() if value}
 
@@ -97,7 +97,7 @@ class BitFlip(BookWidget):
     meeting. All but `compact` are read and set from Python while the page shows the widget. In the page a goal starts
     at 1, or at 0 where 1 is the answer, whatever `code` says.
 
-    Raises ValueError for an unknown format, a code with too many bits, or a goal that cannot be checked.
+    Raises: ValueError for an unknown format, a code with too many bits, or a goal that cannot be checked.
     """
 
     book_name = "bit_flip"
@@ -184,7 +184,7 @@ class BitFlip(BookWidget):
 
 
 def start_code(fmt: FloatFormat) -> int:
-    """Give the code of 1, where a reader starts."""
+    """Return the code of 1, where a reader starts."""
     return int(formats.encode(1.0, fmt))
 
 

@@ -28,7 +28,7 @@ RULES = {"mx": "down: floor (OCP MX)", "mx-ceil": "up: ceil (nothing saturates)"
 
 
 def samples() -> dict[str, list[float]]:
-    """Give the values that a reader may start from, by a name: `COUNT` each."""
+    """Return the values that a reader may start from, by a name: `COUNT` each."""
     normal = np.random.default_rng(12).standard_normal(COUNT).round(3)  # amax 1.911: floor clips it
     outlier = normal.copy()
     outlier[11] = 60.0
@@ -148,12 +148,12 @@ class Block:
 
 
 def _share_text(error: float) -> str:
-    """Give an error in percent; ∞ where a value that is read is infinite."""
+    """Return an error in percent; ∞ where a value that is read is infinite."""
     return "∞" if error == np.inf else "NaN" if np.isnan(error) else f"{few_digits(100 * error)}\u00a0%"
 
 
 def make_facts() -> dict:
-    """Give what the page needs besides the state, as JSON values."""
+    """Return what the page needs besides the state, as JSON values."""
     return {
         "formats": [
             {"label": label, "element": element, "scalings": list(names)} for label, (element, names) in KINDS.items()

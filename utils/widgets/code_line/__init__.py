@@ -25,7 +25,7 @@ class CodeLine(BookWidget):
     "positive" half, or the codes "near" the one that is read. All of them are read and set from Python while the page
     shows the widget.
 
-    Raises ValueError for an unknown or wider format, two lines of one format, and a code that the format has not.
+    Raises: ValueError for an unknown or wider format, two lines of one format, and a code that the format has not.
     """
 
     book_name = "code_line"

@@ -18,18 +18,18 @@ DECIMALS = (2.0**-7, 2.0**20)  # in between a value is written in decimals, outs
 
 
 def codes_in_order(fmt: FloatFormat) -> list[int]:
-    """Give all codes of a format from the most negative to the largest; what is no number stands where its bits are."""
+    """Return all codes of a format from the most negative to the largest; NaNs and infinities by their bits."""
     codes = list(range(2**fmt.bits))
     return codes[: fmt.sign_code - 1 : -1] + codes[: fmt.sign_code] if fmt.signed else codes
 
 
 def value_of(code: int, fmt: FloatFormat) -> float:
-    """Give the value of one code."""
+    """Return the value of one code."""
     return float(decode(code, fmt))
 
 
 def kind_of(code: int, fmt: FloatFormat) -> str:
-    """Give the class of a code, one of `ONE`."""
+    """Return the class of a code, one of `ONE`."""
     value = value_of(code, fmt)
     if math.isnan(value) or math.isinf(value):
         return "nan" if math.isnan(value) else "infinity"
@@ -39,7 +39,7 @@ def kind_of(code: int, fmt: FloatFormat) -> str:
 
 
 def value_in_short(value: float) -> str:
-    """Give a value exactly: 448, 57,344, 0.0625, 1.75 × 2⁻¹⁶."""
+    """Return a value exactly: 448, 57,344, 0.0625, 1.75 × 2⁻¹⁶."""
     if math.isnan(value):
         return "NaN"
     minus = "−" if math.copysign(1.0, value) < 0 else ""

@@ -22,7 +22,7 @@ LETTERS = string.digits + string.ascii_letters + "-_"  # for the numbers 0 to 63
 
 @lru_cache(maxsize=64)
 def system(condition: float) -> tuple[np.ndarray, np.ndarray]:
-    """Give the matrix, float64 [SIZE, SIZE], and the right-hand side whose solution is all ones."""
+    """Return the matrix, float64 [SIZE, SIZE], and the right-hand side whose solution is all ones."""
     a = matrix(SIZE, condition, SEED)
     return a, product(a, np.ones(SIZE))
 
@@ -42,6 +42,6 @@ def refined(condition: float, factors: str, residual: str = "float64", correctio
 
 
 def make_facts() -> dict:
-    """Give what the page cannot compute by itself: the rotations that mix the matrix, three letters for each plane."""
+    """Return what the page cannot compute itself: the rotations that mix the matrix, three letters for each plane."""
     rounds = [np.stack(round, axis=1).ravel() for round in rotations(SIZE, SEED)]
     return {"size": SIZE, "rotations": ["".join(LETTERS[number] for number in round) for round in rounds]}

@@ -27,7 +27,7 @@ class DotProduct(BookWidget):
     (as a trait: its `state()`). `added`: how many products have been added at the point that is shown, None for all.
     `log`: whether the axes are logarithmic. All are read and set from Python while the page shows the widget.
 
-    Raises ValueError for a name or a number that is not one of those.
+    Raises: ValueError for a name or a number that is not one of those.
     """
 
     book_name = "dot_product"
@@ -116,7 +116,7 @@ class DotProduct(BookWidget):
 
 @lru_cache(maxsize=64)
 def _ends(data: str, count: int, operand_format: str, seed: int, lanes: tuple[Lane, ...]):
-    """Give the exact sum, and each lane's and each known accumulator's, by its label."""
+    """Return the exact sum, and each lane's and each known accumulator's, by its label."""
     a, b = operands(data, count, operand_format, seed)
     rows = {lane.label: lane.matmul for lane in lanes}
     rows |= {each.label: each.matmul for each in ACCUMULATORS.values()}
@@ -125,7 +125,7 @@ def _ends(data: str, count: int, operand_format: str, seed: int, lanes: tuple[La
 
 
 def _row_and_column(a: np.ndarray, b: np.ndarray, operand_format: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give [1, K] and [K, 1] in the dtype of the operands, which says where their exponents end."""
+    """Return [1, K] and [K, 1] in the dtype of the operands, which says where their exponents end."""
     x, y = (torch.from_numpy(vector).to(FORMATS[operand_format].torch_dtype) for vector in (a, b))
     return x[None], y[:, None]
 

@@ -64,7 +64,7 @@ class Lane:
     `adder`: a name in `ADDERS`. `block`: how many products it adds at once before it rounds; 0: the adder's own
     number. `promote`: after so many products the total is added to one of float32 and starts again from 0; 0: never.
 
-    Raises ValueError for an adder, a block or a promotion that is not one of those.
+    Raises: ValueError for an adder, a block or a promotion that is not one of those.
     """
 
     adder: str = "float16"
@@ -90,7 +90,7 @@ class Lane:
         return f"{ADDERS[self.adder].label}{at_once}{f', promoted every {self.promote}' if self.promote else ''}"
 
     def state(self) -> dict:
-        """Give the lane as JSON for the page."""
+        """Return the lane as JSON for the page."""
         return asdict(self)
 
     def matmul(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -114,7 +114,7 @@ class Lane:
 
 
 def operands(data: str, products: int, operand_format: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Give the two vectors of the dot product, values of the format: float64 [products] each.
+    """Return the two vectors of the dot product, values of the format: float64 [products] each.
 
     `data`: a key of `DATA`. "uniform" and "normal" are drawn by `dice.nearly_normal` and rounded to the format with
     ties to even. The first products do not depend on how many there are.

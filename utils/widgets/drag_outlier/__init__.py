@@ -22,7 +22,7 @@ class DragOutlier(BookWidget):
     `drag_outlier_facts.CASES`. The tensor is the same for everyone: 128 x 1,024 nearly normal values. All three are
     read and set from Python while the page shows the widget.
 
-    Raises ValueError for a case or a size that is not one of those.
+    Raises: ValueError for a case or a size that is not one of those.
     """
 
     book_name = "drag_outlier"

@@ -23,7 +23,7 @@ CASES: dict[str, tuple[str, ...]] = {
 
 @lru_cache(maxsize=1)
 def tensor() -> np.ndarray:
-    """Give nearly normal values: float32 [ROWS, COLUMNS]."""
+    """Return nearly normal values: float32 [ROWS, COLUMNS]."""
     return nearly_normal(SEED, ROWS * COLUMNS).reshape(ROWS, COLUMNS).astype(np.float32)
 
 

@@ -37,7 +37,7 @@ class EveryFormat(BookWidget):
     whether what is too large becomes the largest value. `order`: "error", "width" or "range". `presets`: numbers to
     choose from, each a text or a pair (text, label). All are read and set from Python while the page shows the widget.
 
-    Raises ValueError for a text that is no number and for an unknown format, rule or order.
+    Raises: ValueError for a text that is no number and for an unknown format, rule or order.
     """
 
     book_name = "every_format"
@@ -114,7 +114,7 @@ class EveryFormat(BookWidget):
 
 
 def error_text(error: Number | None) -> str:
-    """Give a relative error in percent, a very small one as a power of two, as the page does."""
+    """Return a relative error in percent, a very small one as a power of two, as the page does."""
     if error is None:
         return "—"
     if error == 0 or error == math.inf:

@@ -28,7 +28,8 @@ class FormatWindow(BookWidget):
     the scale, at most `MOST_LOG2_SCALE` either way. `logarithmic`: whether the shares are drawn on a logarithmic scale.
     All of them are read and set from Python while the page shows the widget; a drag is sent when it ends.
 
-    Raises ValueError, in one sentence, for a record that is none and for what it or the table of formats does not hold.
+    Raises: ValueError, in one sentence, for a record that is none and for what it or the table of formats does not
+    hold.
     """
 
     book_name = "format_window"

@@ -34,7 +34,7 @@ class Loss(NamedTuple):
 
 
 def generated() -> np.ndarray:
-    """Give the generated weights: float32 [COUNT]."""
+    """Return the generated weights: float32 [COUNT]."""
     return (SPREAD * nearly_normal(SEED, COUNT)).astype(np.float32)
 
 
@@ -49,7 +49,7 @@ def check_weights(weights: Sequence[float]) -> None:
 
 
 def row(weights: Sequence[float], outlier: float, place: int) -> np.ndarray:
-    """Give the row with its outlier: float32 [COUNT]."""
+    """Return the row with its outlier: float32 [COUNT]."""
     found = np.array(weights, np.float32) if len(weights) else generated()
     if outlier:
         found[place - 1] = outlier
@@ -57,7 +57,7 @@ def row(weights: Sequence[float], outlier: float, place: int) -> np.ndarray:
 
 
 def quantized(weights: Sequence[float], outlier: float, place: int, bits: int, group: int, symmetric: bool):
-    """Give the `utils.quantization.integers.Quantized` of the row as a matrix of one row."""
+    """Return the `utils.quantization.integers.Quantized` of the row as a matrix of one row."""
     import torch
 
     from utils.quantization.integers import quantize

@@ -23,7 +23,7 @@ class ModelSize(BookWidget):
     set from Python while the page shows the widget; `plan` holds them, with what is said of them: `ledger`, `savings`,
     `largest_batch`, `verdict`, `sentence`.
 
-    Raises ValueError for a name or a number that is not one of those.
+    Raises: ValueError for a name or a number that is not one of those.
     """
 
     book_name = "model_size"

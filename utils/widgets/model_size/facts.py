@@ -134,7 +134,7 @@ COSTS = {  # of each change
 
 
 def make_facts() -> dict:
-    """Give everything that the page needs to compute and to name the bytes, as JSON values."""
+    """Return everything that the page needs to compute and to name the bytes, as JSON values."""
     return {
         **training_facts(),
         "order": list(NAMED),  # the page's state is written with sorted keys
@@ -148,7 +148,7 @@ def make_facts() -> dict:
 
 
 def choices() -> dict[str, dict]:
-    """Give what can be chosen of each trait, with its label."""
+    """Return what can be chosen of each trait, with its label."""
     from utils.training.recipes import RECIPES
 
     return {

@@ -29,7 +29,7 @@ class NumberLine(BookWidget):
     largest value. All of them are read and set from Python while the page shows the widget; a drag is sent when it
     ends.
 
-    Raises ValueError for an unknown format or rule, for text that is no finite number, and for low >= high.
+    Raises: ValueError for an unknown format or rule, for text that is no finite number, and for low >= high.
     """
 
     book_name = "number_line"
@@ -52,7 +52,7 @@ class NumberLine(BookWidget):
         return FORMATS[self.format]
 
     def results(self) -> dict[str, tuple[tuple[float, Fraction], ...]]:
-        """Give what each rule makes of x: by its name the possible values, each with its probability."""
+        """Return what each rule makes of x: by its name the possible values, each with its probability."""
         x = _finite(self.x)
 
         def stored(rule: Rounding) -> float:

@@ -20,7 +20,7 @@ class OpLookup(BookWidget):
     field. `rule`: a key of `RULES` to show its operations alone, "differs" for those whose two rules differ, "" for
     all. `query` and `rule` are read and set from Python while the page shows the widget.
 
-    Raises ValueError for an unknown device or rule.
+    Raises: ValueError for an unknown device or rule.
     """
 
     book_name = "op_lookup"

@@ -240,7 +240,7 @@ class Plan:
 
 
 def percent_text(share: float) -> str:
-    """Give a share in percent, three digits of it; what is there and hardly counts as less than 0.01 %."""
+    """Return a share in percent, three digits of it; what is there and hardly counts as less than 0.01 %."""
     return "<\u00a00.01\u00a0%" if 0 < share < 1e-4 else f"{few_digits(100 * share)}\u00a0%"
 
 
@@ -259,7 +259,7 @@ def weights(model: str) -> int:
 
 
 def make_facts() -> dict:
-    """Give what the page needs besides the reader's choices, as JSON values."""
+    """Return what the page needs besides the reader's choices, as JSON values."""
     from utils.training.float8_recipes import FLOAT8_RECIPES
 
     known = {name: roof for name, roof in ROOFS.items() if "float8" in roof.peaks}

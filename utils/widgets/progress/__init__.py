@@ -42,5 +42,5 @@ class Progress(BookWidget):
 
 
 def exercises(count: int) -> str:
-    """Give a number of exercises in words."""
+    """Return a number of exercises in words."""
     return f"{count} exercise{'' if count == 1 else 's'}"

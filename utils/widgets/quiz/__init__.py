@@ -14,7 +14,7 @@ class Quiz(BookWidget):
     `questions`: the questions as `as_json` gives them. What a reader has solved is kept by the browser, by the id of
     the question; nothing comes back to Python.
 
-    Raises ValueError without a question or for two with one id, TypeError for what is no question.
+    Raises: ValueError without a question or for two with one id, TypeError for what is no question.
     """
 
     book_name = "quiz"

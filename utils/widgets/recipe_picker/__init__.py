@@ -16,7 +16,7 @@ class RecipePicker(BookWidget):
 
     `card`: a name of `CARDS`; `task`: one of `TASKS`; `parameters`: how many; `memory`: in GB, 0 for what the card is
     sold with. All are read and set from Python while the page shows the widget; `recipe` and `advice` follow them.
-    Raises ValueError for what `advise` would refuse.
+    Raises: ValueError for what `advise` would refuse.
     """
 
     book_name = "recipe_picker"

@@ -30,7 +30,7 @@ class ScaleCockpit(BookWidget):
     step. `init_scale`, `growth_interval`, `growth_factor`, `backoff_factor`: of the replayed scaler, by default those
     of the trace, else those of `torch.amp.GradScaler`. All are read and set from Python while the page shows it.
 
-    Raises ValueError, in one sentence, for what makes no sense.
+    Raises: ValueError, in one sentence, for what makes no sense.
     """
 
     book_name = "scale_cockpit"
@@ -200,7 +200,7 @@ class ScaleCockpit(BookWidget):
 
 
 def replay(amaxes, *, init_scale: float, **rule):
-    """Give the scales that `torch.amp.GradScaler` would use over these largest gradients, and the steps that it skips.
+    """Return the scales that `torch.amp.GradScaler` uses over these largest gradients, and the steps that it skips.
 
     `amaxes`: the largest |gradient| of each step, not scaled; None for one that is not finite. `rule`: settings of
     `utils.loss_scaling.next_scale`.
@@ -216,7 +216,7 @@ def replay(amaxes, *, init_scale: float, **rule):
 
 
 def traced_scales(trace: dict) -> list[float]:
-    """Give the scale that each step of a recorded scaler used: what it was after the step before."""
+    """Return the scale that each step of a recorded scaler used: what it was after the step before."""
     after = dict(map(tuple, trace["changes"]))
     scales = [float(trace["init"])]
     for step in range(1, trace["steps"]):
@@ -225,7 +225,7 @@ def traced_scales(trace: dict) -> list[float]:
 
 
 def check_trace(trace: dict) -> dict:
-    """Give the trace of a scaler back; raise ValueError in one sentence if it is none."""
+    """Return the trace of a scaler back; raise ValueError in one sentence if it is none."""
     names = ("init", "growth_interval", "steps", "changes", "skipped")
     if missing := [name for name in names if name not in trace]:
         raise ValueError(f"trace has no {missing[0]}; it needs {', '.join(names)}")

@@ -38,7 +38,7 @@ class ScaleExplorer(BookWidget):
     becomes the largest value. `source`: where the values come from, a sentence. All of them are read and set from
     Python while the page shows the widget; a drag is sent when it ends.
 
-    Raises ValueError for values that are not finite or all zero, and for a choice that there is not.
+    Raises: ValueError for values that are not finite or all zero, and for a choice that there is not.
     """
 
     book_name = "scale_explorer"

@@ -10,9 +10,8 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import numpy as np
 
-from utils.errors import sqnr_db
 from utils.formats import FORMATS, FloatFormat
-from utils.rounding import quantize, round_to_grid
+from utils.rounding import quantize, round_to_grid, sqnr_db
 from utils.scaling import scale_from_amax
 from utils.widgets.shared.numbers.formats import format_label
 from utils.widgets.shared.words.sizes import power_text, size_text, with_commas
@@ -92,7 +91,7 @@ def carry(x: np.ndarray, fmt: FloatFormat, scale, *, saturate: bool = True) -> C
 
 
 def curve_range(amax: float, fmt: FloatFormat) -> range:
-    """Give the exponents of the scales that the curve shows: from where all is lost to where nearly all saturates."""
+    """Return the exponents of the scales that the curve shows: from where all is lost to where nearly all saturates."""
     top = math.frexp(float(scale_from_amax(amax, fmt)))[1] - 1
     low = top - (fmt.emax - fmt.emin + fmt.mantissa_bits) - PAST_THE_CURVE["below"]
     high = top + PAST_THE_CURVE["above"]
@@ -100,7 +99,7 @@ def curve_range(amax: float, fmt: FloatFormat) -> range:
 
 
 def number_in_short(x: float, digits: int = 4) -> str:
-    """Give a number with few digits: 57,344, 0.0625, 1.234 × 10⁻⁸; whole ones exactly, powers of two as such."""
+    """Return a number with few digits: 57,344, 0.0625, 1.234 × 10⁻⁸; whole ones exactly, powers of two as such."""
     if not math.isfinite(x):
         return "NaN" if math.isnan(x) else "−∞" if x < 0 else "∞"
     minus, size = "−" if x < 0 else "", abs(x)
@@ -112,7 +111,7 @@ def number_in_short(x: float, digits: int = 4) -> str:
 
 
 def db_text(db: float) -> str:
-    """Give a ratio in dB with one decimal, or what it is instead."""
+    """Return a ratio in dB with one decimal, or what it is instead."""
     if math.isnan(db) or db == -math.inf:
         return "none"
     if math.isinf(db):
@@ -122,7 +121,7 @@ def db_text(db: float) -> str:
 
 
 def error_text(error: float) -> str:
-    """Give a relative error in percent, with three digits; what float32 alone rounds away as less than 0.001 %."""
+    """Return a relative error in percent, with three digits; what float32 alone rounds away as less than 0.001 %."""
     if not math.isfinite(error):
         return "–"
     return "less than 0.001\u00a0%" if 0 < error < 1e-5 else f"{size_text(100 * error)}\u00a0%"
@@ -179,10 +178,10 @@ def made_tensors(seed: int = 0, count: int = 256) -> dict[str, list[float]]:
 
 
 def sampled(values) -> list[float]:
-    """Give the values of a tensor for a page: float32 in its shortest decimals, evenly drawn, with the largest.
+    """Return the values of a tensor for a page: float32 in its shortest decimals, evenly drawn, with the largest.
 
     `values`: finite real numbers of any shape, a torch tensor too. At most `MOST_VALUES` are kept.
-    Raises ValueError where there is none but zeros, or one that is not finite in float32.
+    Raises: ValueError where there is none but zeros, or one that is not finite in float32.
     """
     values = values.detach().float().cpu() if hasattr(values, "detach") else values
     with np.errstate(over="ignore"):

@@ -42,7 +42,7 @@ function countEnds({ x, scaled, stored, past }, fmt) {
   return counts;
 }
 
-/** The signal-to-quantisation-noise ratio in dB, as utils.errors.sqnr_db. */
+/** The signal-to-quantisation-noise ratio in dB, as utils.rounding.sqnr_db. */
 export function sqnrDb(y, x) {
   return powerDb(x) - powerDb(y.map((value, i) => value - x[i]));
 }

@@ -188,7 +188,7 @@ def compared_with(dtype: str, roof: Roof) -> str | None:
 
 
 def make_facts(roofs: Iterable[Roof], recorded: Iterable[Mapping], sheets: Mapping[str, str]) -> dict:
-    """Give everything that the page needs besides the reader's choices, as JSON values.
+    """Return everything that the page needs besides the reader's choices, as JSON values.
 
     `roofs`: measured ones, after those of the data sheets. `recorded`: points with device, dtype, m, n, k and ms.
     `sheets`: the data sheet of a recorded device, by its name.
@@ -216,7 +216,7 @@ def _rows(products: Mapping[str, Gemm]) -> list[list]:
 
 
 def _by_device(recorded: Iterable[Mapping], devices: set[str]) -> dict[str, dict[str, list]]:
-    """Give the points as [m, n, k, ms], by device and dtype; of two for one product the last."""
+    """Return the points as [m, n, k, ms], by device and dtype; of two for one product the last."""
     found = {}
     for point in recorded:
         device, dtype, ms = point["device"], point["dtype"], point["ms"]

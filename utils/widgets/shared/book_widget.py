@@ -45,7 +45,7 @@ class BookWidget(anywidget.AnyWidget):
 
     @classmethod
     def registry(cls) -> "dict[str, type[BookWidget]]":
-        """Give every imported widget by its `book_name`, sorted."""
+        """Return every imported widget by its `book_name`, sorted."""
         found = {}
         waiting = list(BookWidget.__subclasses__())
         while waiting:
@@ -73,13 +73,13 @@ class BookWidget(anywidget.AnyWidget):
         return "\n".join((WIDGETS / f"{name}.css").read_text("utf8") for name in sheets)
 
     def book_state(self) -> dict:
-        """Give the state that a page needs, as JSON values by trait name, sorted."""
+        """Return the state that a page needs, as JSON values by trait name, sorted."""
         shared = set(anywidget.AnyWidget.class_trait_names(sync=True))
         state = self.get_state()
         return {key: state[key] for key in sorted(state) if key not in shared and not key.startswith("_")}
 
     def static_html(self) -> str:
-        """Give what the page shows where JavaScript does not run. A subclass says it better."""
+        """Return what the page shows where JavaScript does not run. A subclass says it better."""
         return f"<p>{html.escape(repr(self))}</p>"
 
     def __repr__(self) -> str:

@@ -40,7 +40,7 @@ class StepTimeline(BookWidget):
     gradients, S and the limit of the clipping, as text ("0.5", "2^16"), from 1e-12 to 1e12. All are read and set from
     Python while the page shows the widget.
 
-    Raises ValueError for a name or a number that is not one of those, and for something broken that the recipe or the
+    Raises: ValueError for a name or a number that is not one of those, and for something broken that the recipe or the
     clipping does not have.
     """
 

@@ -27,7 +27,7 @@ class Swamping(BookWidget):
     addition. `steps`: how many additions the button "run" makes. `count`: how many have been made; setting it from
     Python shows the sum at that point. `stochastic`: whether there is a lane with stochastic rounding.
 
-    Raises ValueError for a format that is not summable here, a text that is no finite number, an increment that is 0
+    Raises: ValueError for a format that is not summable here, a text that is no finite number, an increment that is 0
     in the format, for a number beyond its largest value, and for a `steps` or a `count` outside `LIMITS`.
     """
 

@@ -176,7 +176,7 @@ class Case:
 
 
 def published() -> list[dict]:
-    """Give the published rates as points: model, weights, card, batch, bytes of a step, rate, source."""
+    """Return the published rates as points: model, weights, card, batch, bytes of a step, rate, source."""
     points = []
     for model, weights, card, rate, source in PUBLISHED:
         kept = weights_of(weights)
@@ -191,7 +191,7 @@ def published() -> list[dict]:
 
 
 def make_facts(roofs: Iterable[Roof], models: Mapping[str, Architecture], points: Iterable[Mapping]) -> dict:
-    """Give everything that the page needs to predict and to compare, as JSON values; ours beside what was published."""
+    """Return all that the page needs to predict and to compare, as JSON values; ours beside what was published."""
     rows = [asdict(roof) | {"memory": MEMORY.get(roof.name, 0)} for roof in (*ROOFS.values(), *roofs)]
     known = LLAMAS | dict(models)
     sizes = ("width", "layers", "heads", "groups", "hidden", "vocabulary", "positions", "tied")
@@ -211,5 +211,5 @@ def room_of(card: Mapping) -> int:
 
 
 def card_text(roof: Roof) -> str:
-    """Give a card with its bandwidth."""
+    """Return a card with its bandwidth."""
     return f"{device_label(roof)}, {few_digits(roof.bandwidth)} GB/s"

@@ -28,7 +28,7 @@ class Update(BookWidget):
     update is made in the table. `formats`: the names that the reader may choose from. All but `formats` are read and
     set from Python while the page shows the widget.
 
-    Raises ValueError for a text that is no finite number, a weight beyond the largest value of the format, and a name
+    Raises: ValueError for a text that is no finite number, a weight beyond the largest value of the format, and a name
     or a count that is not one of those.
     """
 
@@ -67,7 +67,7 @@ class Update(BookWidget):
         return abs(self.exact_update) / (gap_beside(self.stored_weight, self.fmt, below=self.exact_update < 0) / 2)
 
     def stored(self, keeping: str, count: int = 1) -> float:
-        """Give the stored weight after `count` updates, for each way of keeping but the stochastic one."""
+        """Return the stored weight after `count` updates, for each way of keeping but the stochastic one."""
         return updated(self.stored_weight, self.exact_update, self.fmt, keeping, count)
 
     @traitlets.validate("weight", "update")
@@ -122,7 +122,7 @@ class Update(BookWidget):
 
 
 def gap_beside(weight: float, fmt: FloatFormat, below: bool) -> Fraction:
-    """Give the distance of a value of the format to the next one; below a power of two it is half of that above."""
+    """Return the distance of a value of the format to the next one; below a power of two it is half of that above."""
     step = gap(abs(Fraction(weight)), fmt)
     inward = weight > 0 if below else weight < 0
     is_power = weight != 0 and math.frexp(abs(weight))[0] == 0.5 and abs(weight) > fmt.smallest_normal
@@ -130,12 +130,12 @@ def gap_beside(weight: float, fmt: FloatFormat, below: bool) -> Fraction:
 
 
 def updated(weight: float, update: Fraction, fmt: FloatFormat, keeping: str, count: int = 1) -> float:
-    """Give a weight after `count` equal updates, each sum exact and rounded once; the twin of steps.js.
+    """Return a weight after `count` equal updates, each sum exact and rounded once; the twin of steps.js.
 
     `weight`: a value of the format. `keeping`: "ties_to_even"; "toward_zero"; "kahan" as in `kahan_updated`; "master",
     a float32 weight of which the result is a copy.
 
-    Raises ValueError for another way of keeping.
+    Raises: ValueError for another way of keeping.
     """
     if keeping == "kahan":
         return kahan_updated(weight, update, fmt, count)[0]
@@ -151,7 +151,7 @@ def updated(weight: float, update: Fraction, fmt: FloatFormat, keeping: str, cou
 
 
 def kahan_updated(weight: float, update: Fraction, fmt: FloatFormat, count: int = 1) -> tuple[float, float]:
-    """Give (weight, c) after `count` updates: s = weight + c + update; weight = s, c = s - weight, each rounded.
+    """Return (weight, c) after `count` updates: s = weight + c + update; weight = s, c = s - weight, each rounded.
 
     The algorithm of `utils.training.optimizers.Kahan`, with an exact s for its float32 one and the other sign of c: c
     starts at 0 and is what the weight still lacks. `utils.accumulation.kahan_sum` rounds update + c to the format as

@@ -7,7 +7,7 @@ NORMAL_DRAWS = 6  # each gives two numbers of 16 bits: the sum of twelve has var
 
 
 def dice(seed: int, count: int) -> np.ndarray:
-    """Give the first numbers of mulberry32: float64 [count], multiples of 2**-32 in [0, 1)."""
+    """Return the first numbers of mulberry32: float64 [count], multiples of 2**-32 in [0, 1)."""
     state = np.arange(1, count + 1, dtype=np.uint32) * np.uint32(STEP) + np.uint32(seed)  # a counter
     z = (state ^ (state >> np.uint32(15))) * (state | np.uint32(1))
     z ^= z + (z ^ (z >> np.uint32(7))) * (z | np.uint32(61))
@@ -15,7 +15,7 @@ def dice(seed: int, count: int) -> np.ndarray:
 
 
 def nearly_normal(seed: int, count: int) -> np.ndarray:
-    """Give sums of twelve numbers of 16 bits, less 6, from one draw after another: float64 [count], in [-6, 6).
+    """Return sums of twelve numbers of 16 bits, less 6, from one draw after another: float64 [count], in [-6, 6).
 
     They are multiples of 2**-16 with at most 19 bits, which float32 holds.
     """

@@ -10,13 +10,13 @@ from utils.rounding import Rounding, quantize, ties_to_even
 
 
 def floor_log2(x: Fraction) -> int:
-    """Give the largest e with 2**e <= x, for a positive x."""
+    """Return the largest e with 2**e <= x, for a positive x."""
     e = x.numerator.bit_length() - x.denominator.bit_length()
     return e if x >= Fraction(2) ** e else e - 1
 
 
 def gap(size: Fraction, fmt: FloatFormat) -> Fraction:
-    """Give the format's spacing at a magnitude, as `utils.rounding.ulp` does."""
+    """Return the format's spacing at a magnitude, as `utils.rounding.ulp` does."""
     e = min(max(floor_log2(size), fmt.emin), fmt.emax) if size else fmt.emin
     return Fraction(2) ** (e - fmt.mantissa_bits)
 

@@ -31,7 +31,7 @@ class Fates(NamedTuple):
 
 
 def check_recorded(recorded: dict) -> dict:
-    """Give a record of exponents back; raise ValueError in one sentence if it is none."""
+    """Return a record of exponents back; raise ValueError in one sentence if it is none."""
     for name in ("steps", "groups", "kinds", "histograms"):
         if not isinstance(recorded, dict) or not recorded.get(name):
             raise ValueError(f"recorded has no {name}; pass utils.training.watch.recorded(record) of a watched run")
@@ -98,7 +98,7 @@ def merged(histograms: Iterable[dict]) -> dict:
 
 
 def histogram_of(recorded: dict, kind: str, group: str, step: int) -> dict:
-    """Give one histogram of a record, or of all its groups together."""
+    """Return one histogram of a record, or of all its groups together."""
     groups, at = recorded["histograms"][kind], recorded["steps"].index(step)
     return merged(all_steps[at] for all_steps in groups.values()) if group == ALL else groups[group][at]
 

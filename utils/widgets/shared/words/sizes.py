@@ -8,7 +8,7 @@ _THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)
 
 
 def share_text(n: int, total: int) -> str:
-    """Give n of total in percent, with three digits, and never as 0 or all where it is not."""
+    """Return n of total in percent, with three digits, and never as 0 or all where it is not."""
     percent = 100 * n / total
     text = format(_THREE_DIGITS.create_decimal(Decimal(percent)).normalize(), "f")
     if n > 0 and percent < 0.01:
@@ -17,18 +17,18 @@ def share_text(n: int, total: int) -> str:
 
 
 def power_text(power: int) -> str:
-    """Give 2**power as the page writes it: 1, 2¹⁰, 2⁻³."""
+    """Return 2**power as the page writes it: 1, 2¹⁰, 2⁻³."""
     return "1" if power == 0 else "2" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def scale_text(scale: float) -> str:
-    """Give a scale as the page writes it: 2¹⁶ where it is a power of two."""
+    """Return a scale as the page writes it: 2¹⁶ where it is a power of two."""
     significand, exponent = math.frexp(scale)
     return power_text(exponent - 1) if significand == 0.5 else size_text(scale)
 
 
 def size_text(x: float, digits: int = 3) -> str:
-    """Give a magnitude with a few digits, as the page does."""
+    """Return a magnitude with a few digits, as the page does."""
     rounded = Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(Decimal(x))
     if x == 0 or 1e-3 <= x < 1e6:
         return format(rounded.normalize(), "f")
@@ -37,5 +37,5 @@ def size_text(x: float, digits: int = 3) -> str:
 
 
 def with_commas(text: str) -> str:
-    """Give text that begins with a whole number with commas between its groups of three digits."""
+    """Return text that begins with a whole number with commas between its groups of three digits."""
     return re.sub(r"^\d{4,}", lambda found: f"{int(found[0]):,}", text)

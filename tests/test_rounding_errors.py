@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from utils.errors import sqnr_db, underflow_share
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16
-from utils.rounding import quantize
+from utils.rounding import quantize, sqnr_db, underflow_share
 
 inf, nan = math.inf, math.nan
 
