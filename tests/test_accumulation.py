@@ -289,11 +289,16 @@ def test_a_pairwise_sum_is_as_many_roundings_deep_as_n_has_bits():
 @pytest.mark.parametrize(
     ("fmt", "value"),
     [
-        (FLOAT16, 2048), (BFLOAT16, 256), (TF32, 2048), (FLOAT8_E4M3FN, 16), (FLOAT8_E5M2, 8), (FLOAT32, 2**24),
+        (FLOAT16, 2048),
+        (BFLOAT16, 256),
+        (TF32, 2048),
+        (FLOAT8_E4M3FN, 16),
+        (FLOAT8_E5M2, 8),
+        (FLOAT32, 2**24),
         (FLOAT64, 2**53),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_adding_one_stalls_at_two_to_the_precision(fmt, value):
     assert stall(1.0, fmt) == value == 2**fmt.precision
     assert stall(-1.0, fmt) == -value
@@ -309,9 +314,29 @@ def add_until_nothing_changes(increment, fmt, start):
 
 
 INCREMENTS = (
-    1.0, 0.1, 1e-3, 1 / 3, 0.75, 1.25, 1.5, 1.75, 3.0, 5.0, 7.0, 2.5, 0.375, 2.0**-6, 2.0**-9, 2.0**-10, 3e-3, 13.0,
-    20.0, 100.0, 448.0, 1e6,
-)  # fmt: skip
+    1.0,
+    0.1,
+    1e-3,
+    1 / 3,
+    0.75,
+    1.25,
+    1.5,
+    1.75,
+    3.0,
+    5.0,
+    7.0,
+    2.5,
+    0.375,
+    2.0**-6,
+    2.0**-9,
+    2.0**-10,
+    3e-3,
+    13.0,
+    20.0,
+    100.0,
+    448.0,
+    1e6,
+)
 
 
 @pytest.mark.parametrize("start", [0.0, 1.0, 3.3, -0.7, -20.0, 240.0])

@@ -422,8 +422,11 @@ def test_a_run_with_other_settings_is_another_experiment(tiny, tmp_path, capsys)
     (changed,) = records.load_all(tmp_path, experiment="distilbert-batch16-rate1e-04-growth3")
     assert usual.settings["batch"] == 8 != changed.settings["batch"] == 16
     assert changed.settings["schedule"] | {"warmup": 0} == {
-        **usual.settings["schedule"], "warmup": 0, "learning_rate": 1e-4, "growth_interval": 3,
-    }  # fmt: skip
+        **usual.settings["schedule"],
+        "warmup": 0,
+        "learning_rate": 1e-4,
+        "growth_interval": 3,
+    }
     assert changed.results["loss_scale"] > 65536 == usual.results["loss_scale"]  # it has grown
 
 

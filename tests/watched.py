@@ -57,9 +57,17 @@ def record(histograms=None, steps=STEPS, groups=GROUPS, **more):
         }
     text = {"model": "DistilBERT, 2 layers of width 64", "recipe": "32-true", "data": "generated reviews"}
     return copy.deepcopy(
-        {**text, "device": "cpu", "date": "2026-11-21", "steps": list(steps), "groups": list(groups),
-         "kinds": list(histograms), "histograms": histograms, **more}
-    )  # fmt: skip
+        {
+            **text,
+            "device": "cpu",
+            "date": "2026-11-21",
+            "steps": list(steps),
+            "groups": list(groups),
+            "kinds": list(histograms),
+            "histograms": histograms,
+            **more,
+        }
+    )
 
 
 def one(histogram_, kind="activation gradients", group="head"):

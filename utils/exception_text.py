@@ -1,8 +1,8 @@
 """What an exception says, in one line: for notes and tables, where a trace has no room.
 
-    try: ...
-    except RuntimeError as error:
-        note = in_a_line(error)  # "RuntimeError: mat1 and mat2 shapes cannot be multiplied"
+try: ...
+except RuntimeError as error:
+    note = in_a_line(error)  # "RuntimeError: mat1 and mat2 shapes cannot be multiplied"
 """
 
 import torch

@@ -13,12 +13,20 @@ PAPER, INK = (0x14, 0x18, 0x1E), (0xE6, 0xE9, 0xEE)  # --mp-paper and --mp-ink o
 # This share of its chroma is added to a colour's lightness: with less, lines fall below a contrast of 4.5; with more,
 # colours come so close in lightness that eyes without M cones take float32's grey for E2M1's pink.
 LIFT = 0.3
-TO_LMS = np.array([[0.4122214708, 0.5363325363, 0.0514459929],
-                   [0.2119034982, 0.6806995451, 0.1073969566],
-                   [0.0883024619, 0.2817188376, 0.6299787005]])  # fmt: skip
-TO_LAB = np.array([[0.2104542553, 0.7936177850, -0.0040720468],
-                   [1.9779984951, -2.4285922050, 0.4505937099],
-                   [0.0259040371, 0.7827717662, -0.8086757660]])  # fmt: skip
+TO_LMS = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+TO_LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
 
 
 def to_oklab(rgb):

@@ -48,9 +48,29 @@ def test_minus_zero_and_nan_are_read():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "junk", "1e", "0x", "0b", "1..2", "1,5", "1/0", "0^-1", "2^0.5", "(1", "1)", "1 2", "--", "1e99999", "9^99999",
-     "1" * 2001, "2^", "0b12", "__import__('os')"],
-)  # fmt: skip
+    [
+        "",
+        "junk",
+        "1e",
+        "0x",
+        "0b",
+        "1..2",
+        "1,5",
+        "1/0",
+        "0^-1",
+        "2^0.5",
+        "(1",
+        "1)",
+        "1 2",
+        "--",
+        "1e99999",
+        "9^99999",
+        "1" * 2001,
+        "2^",
+        "0b12",
+        "__import__('os')",
+    ],
+)
 def test_what_is_no_number_is_refused_with_an_example(text):
     with pytest.raises(ValueError, match=r'is not a number like "0\.1"'):
         read_number(text)

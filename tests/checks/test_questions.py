@@ -148,8 +148,16 @@ def test_a_number_that_would_mislead_is_refused(changes, says):
 def test_a_range_speaks_for_all_in_it_but_those_that_are_foreseen():
     question = a_number(within={"1 to 5": "Small.", "6 to 20": "Large."})
     said = {value: judge(question, value).message for value in (1, 4, 5, 5.5, 8, 19.99, 20, 20.01)}
-    assert said == {1: "Small.", 4: "Half.", 5: "Small.", 5.5: "No.", 8: "Yes.", 19.99: "Large.", 20: "Large.",
-                    20.01: "No."}  # fmt: skip
+    assert said == {
+        1: "Small.",
+        4: "Half.",
+        5: "Small.",
+        5.5: "No.",
+        8: "Yes.",
+        19.99: "Large.",
+        20: "Large.",
+        20.01: "No.",
+    }
     assert a_number(within={"1 to 5": "Small."}).as_json()["within"] == {"1 to 5": "Small."}
 
 
@@ -180,13 +188,22 @@ def test_a_task_needs_an_id_and_a_text():
 
 def test_the_page_gets_what_it_needs_and_nothing_empty():
     assert a_number().as_json() == {
-        "kind": "number", "id": "test/n", "text": "?", "answer": "8", "says": "Yes.", "wrong": {"4": "Half."},
-        "otherwise": "No.", "near": 0.005,
-    }  # fmt: skip
+        "kind": "number",
+        "id": "test/n",
+        "text": "?",
+        "answer": "8",
+        "says": "Yes.",
+        "wrong": {"4": "Half."},
+        "otherwise": "No.",
+        "near": 0.005,
+    }
     assert Choice("test/c", "Which?", (RIGHT, WRONG), predict=True).as_json() == {
-        "kind": "choice", "id": "test/c", "text": "Which?", "predict": True,
+        "kind": "choice",
+        "id": "test/c",
+        "text": "Which?",
+        "predict": True,
         "options": [{"text": "a", "says": "Yes.", "right": True}, {"text": "b", "says": "No."}],
-    }  # fmt: skip
+    }
     assert Task("test/t", "Do it.").as_json() == {"kind": "task", "id": "test/t", "text": "Do it."}
     assert Task("test/t", "Do it.", said="→ Not yet.").as_json()["said"] == "→ Not yet."
 
@@ -197,11 +214,13 @@ def test_the_page_gets_what_it_needs_and_nothing_empty():
         ("a < b & c", "a &lt; b &amp; c"),
         ("the `code` of <b>", "the <code>code</code> of &lt;b&gt;"),
         ("`a<b` and `c`", "<code>a&lt;b</code> and <code>c</code>"),
-        ("Which?\n```\nif a < b:\n    `c`\n```\nThink.",
-         'Which?<code class="mp-quiz-lines">if a &lt; b:\n    `c`</code>Think.'),
+        (
+            "Which?\n```\nif a < b:\n    `c`\n```\nThink.",
+            'Which?<code class="mp-quiz-lines">if a &lt; b:\n    `c`</code>Think.',
+        ),
         ("```\nx = 1\n```", '<code class="mp-quiz-lines">x = 1</code>'),
     ],
-)  # fmt: skip
+)
 def test_code_is_marked_and_everything_else_is_text(text, shown):
     assert to_html(text) == shown
 

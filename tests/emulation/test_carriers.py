@@ -59,10 +59,17 @@ def test_where_all_sums_are_multiples_of_the_smallest_subnormal_no_binade_is_too
 
 @pytest.mark.parametrize(
     ("values", "precision", "last_bit"),
-    [([0.0, -0.0], 1, math.inf), ([1.0, -4.0], 1, 1.0), ([1.25, 0.5], 3, 0.25), ([-3.0, 2.0], 2, 1.0),
-     ([1.5, 2.0**-30], 2, 2.0**-30), ([1 + 2.0**-10], 11, 2.0**-10), ([math.pi], 24, 2.0**-22),
-     ([math.inf, 1.5, math.nan], 2, 0.5)],
-)  # fmt: skip
+    [
+        ([0.0, -0.0], 1, math.inf),
+        ([1.0, -4.0], 1, 1.0),
+        ([1.25, 0.5], 3, 0.25),
+        ([-3.0, 2.0], 2, 1.0),
+        ([1.5, 2.0**-30], 2, 2.0**-30),
+        ([1 + 2.0**-10], 11, 2.0**-10),
+        ([math.pi], 24, 2.0**-22),
+        ([math.inf, 1.5, math.nan], 2, 0.5),
+    ],
+)
 def test_an_extent_counts_significant_bits(values, precision, last_bit):
     found = extent(torch.tensor(values))
     assert (found.precision, found.last_bit) == (precision, last_bit)

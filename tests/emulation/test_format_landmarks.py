@@ -109,9 +109,15 @@ def test_so_many_digits_lead_back_to_the_same_value(fmt):
 
 
 NUMPY_NAMES = {  # quantity: its name in numpy.finfo and ml_dtypes.finfo
-    "max": "max", "smallest_normal": "smallest_normal", "smallest_subnormal": "smallest_subnormal", "eps": "eps",
-    "bits": "bits", "exponent_bits": "nexp", "mantissa_bits": "nmant", "emin": "minexp",
-}  # fmt: skip
+    "max": "max",
+    "smallest_normal": "smallest_normal",
+    "smallest_subnormal": "smallest_subnormal",
+    "eps": "eps",
+    "bits": "bits",
+    "exponent_bits": "nexp",
+    "mantissa_bits": "nmant",
+    "emin": "minexp",
+}
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "tf32"])

@@ -141,8 +141,14 @@ def test_each_unit_adds_by_its_numbers(name, fmt, spread, shift, size):
 def test_the_units_are_those_that_were_found():
     """Xie et al., MMA-Sim 2.1.1, nv_ptx/sim.py: L_max in bytes by the bytes of an operand, and F."""
     sizes = {FLOAT16: 2, BFLOAT16: 2, TF32: 4, FLOAT8_E4M3FN: 1, FLOAT8_E5M2: 1}
-    generations = {"volta": (8, 23), "turing": (16, 24), "ampere": (16, 24), "ada": (16, 24), "hopper": (32, 25),
-                   "blackwell": (32, 25)}  # fmt: skip
+    generations = {
+        "volta": (8, 23),
+        "turing": (16, 24),
+        "ampere": (16, 24),
+        "ada": (16, 24),
+        "hopper": (32, 25),
+        "blackwell": (32, 25),
+    }
     for name, core in TENSOR_CORES.items():
         size, fraction_bits = generations[name.split("-")[0]]
         eight = name in ("ada-fp8", "hopper-fp8")
@@ -230,8 +236,13 @@ def test_volta_cuts_each_addend_and_rounds_nothing():
 
 def test_infinities_nan_and_subnormals():
     inf, nan = math.inf, math.nan
-    for values, c, total in (([inf, 1.0], None, inf), ([inf, -inf], None, nan), ([nan, 1.0], None, nan),
-                             ([1.0, 1.0], -inf, -inf), ([inf, 1.0], -inf, nan)):  # fmt: skip
+    for values, c, total in (
+        ([inf, 1.0], None, inf),
+        ([inf, -inf], None, nan),
+        ([nan, 1.0], None, nan),
+        ([1.0, 1.0], -inf, -inf),
+        ([inf, 1.0], -inf, nan),
+    ):
         for core in (VOLTA, HOPPER_FP8):
             got = dot(core, values, c=c)
             assert got == total or (math.isnan(got) and math.isnan(total))
@@ -285,9 +296,14 @@ def error(got, a, b):
 
 @pytest.mark.parametrize(
     ("count", "float16", "truncated", "promoted"),
-    [(256, 1.9e-3, 1.9e-4, 1.1e-4), (1024, 7.6e-3, 6.9e-4, 1.1e-4), (4096, 7.2e-2, 2.6e-3, 1.05e-4),
-     (8192, 2.2e-1, 5.2e-3, 1.05e-4), (16384, 5.0e-1, 1.0e-2, 1.05e-4)],
-)  # fmt: skip
+    [
+        (256, 1.9e-3, 1.9e-4, 1.1e-4),
+        (1024, 7.6e-3, 6.9e-4, 1.1e-4),
+        (4096, 7.2e-2, 2.6e-3, 1.05e-4),
+        (8192, 2.2e-1, 5.2e-3, 1.05e-4),
+        (16384, 5.0e-1, 1.0e-2, 1.05e-4),
+    ],
+)
 def test_the_error_grows_with_k_unless_totals_are_promoted(count, float16, truncated, promoted):
     a, b = uniform(count, torch.float16, size=16 if count > 4096 else 32)
     assert error(matmul(a, b, accumulator=FLOAT16), a, b) == pytest.approx(float16, rel=0.15)

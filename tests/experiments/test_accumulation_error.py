@@ -75,8 +75,9 @@ def test_normal_inputs_and_aligned_addends_at_8192():
     assert at("fp8-aligned-128") == pytest.approx(4.8e-4, rel=0.1)
 
 
-@pytest.mark.parametrize(("fraction_bits", "long", "promoted"), [(13, 0.0854, 0.0029), (14, 0.0440, 0.0014),
-                                                                  (15, 0.0220, 0.0007)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fraction_bits", "long", "promoted"), [(13, 0.0854, 0.0029), (14, 0.0440, 0.0014), (15, 0.0220, 0.0007)]
+)
 def test_13_bits_of_a_fraction_cut_after_every_product(fraction_bits, long, promoted):
     """A published course: non-negative E4M3, 13 bits, 1.20 % at K = 512 and 8.54 % at 4096, promoted 0.29 %.
 

@@ -43,8 +43,11 @@ def test_this_machine_answers_as_the_record_of_its_versions_does(here):
     recorded = same[0]
     changed = {name for name, version in mine.items() if recorded.results["packages"][name] != version}
     found = api_drift.differ(recorded, here)
-    bound = {name: pair for name, pair in found.items()
-             if not BY_NAME[name].by_machine and BY_NAME[name].package not in changed}  # fmt: skip
+    bound = {
+        name: pair
+        for name, pair in found.items()
+        if not BY_NAME[name].by_machine and BY_NAME[name].package not in changed
+    }
     assert bound == {}
 
 

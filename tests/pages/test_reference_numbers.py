@@ -34,40 +34,65 @@ TESTS = Path(__file__).parents[1]
 ELSEWHERE = {
     # row: (file, test, a text that stands in the test or in its parameters)
     "text 1, text 8, text 12, text 47: every code as NumPy has it": (
-        "test_formats.py", "test_every_code_has_the_value_that_ml_dtypes_or_numpy_gives_it", "fmt", "ALL",
+        "test_formats.py",
+        "test_every_code_has_the_value_that_ml_dtypes_or_numpy_gives_it",
+        "fmt",
+        "ALL",
     ),
     "text 2: 1.1001000000 is 1.5625": (
-        "test_spec_tables.py", "test_a_code_has_the_value_of_the_specification", '"0.01111.1001000000", 1.5625',
+        "test_spec_tables.py",
+        "test_a_code_has_the_value_of_the_specification",
+        '"0.01111.1001000000", 1.5625',
     ),
     "text 3, text 38: largest values and the other fields of finfo": (
-        "test_formats.py", "test_properties_equal_those_of_finfo", "fmt.max == float(info.max)",
+        "test_formats.py",
+        "test_properties_equal_those_of_finfo",
+        "fmt.max == float(info.max)",
     ),
     "text 37, W25: the rows of the table of formats": (
-        "test_spec_tables.py", "test_a_property_is_what_the_specification_says", 'f"{MX} E8M0", bias=127',
+        "test_spec_tables.py",
+        "test_a_property_is_what_the_specification_says",
+        'f"{MX} E8M0", bias=127',
     ),
     "3.6: E4M3 and E5M2 end at 448 and 57344": (
-        "test_spec_tables.py", "test_a_property_is_what_the_specification_says", "max=448.0", "max=57344.0",
+        "test_spec_tables.py",
+        "test_a_property_is_what_the_specification_says",
+        "max=448.0",
+        "max=57344.0",
     ),
     "3.6: 254 finite codes in E4M3; 248 finite, 6 NaN and 2 infinite in E5M2": (
-        "test_spec_tables.py", "test_so_many_codes_are_finite_nan_or_infinite",
-        "FLOAT8_E4M3FN, 254, 2, 0", "FLOAT8_E5M2, 248, 6, 2",
+        "test_spec_tables.py",
+        "test_so_many_codes_are_finite_nan_or_infinite",
+        "FLOAT8_E4M3FN, 254, 2, 0",
+        "FLOAT8_E5M2, 248, 6, 2",
     ),
     "3.6: the unit roundoff of E4M3 and E5M2 is 6.25 and 12.5 percent": (
-        "test_spec_tables.py", "test_the_unit_roundoff_is_half_of_eps", "(FLOAT8_E4M3FN, 0.0625), (FLOAT8_E5M2, 0.125)",
+        "test_spec_tables.py",
+        "test_the_unit_roundoff_is_half_of_eps",
+        "(FLOAT8_E4M3FN, 0.0625), (FLOAT8_E5M2, 0.125)",
     ),
     "3.6: FNUZ, FP6 and FP4 end at 240, 57344, 28, 7.5 and 6": (
-        "test_spec_tables.py", "test_a_property_is_what_the_specification_says",
-        "bias=8, max=240.0", "bias=16, max=57344.0", "max=28.0", "max=7.5", "max=6.0",
+        "test_spec_tables.py",
+        "test_a_property_is_what_the_specification_says",
+        "bias=8, max=240.0",
+        "bias=16, max=57344.0",
+        "max=28.0",
+        "max=7.5",
+        "max=6.0",
     ),
     "W26: the eight values of E2M1": (
-        "test_spec_tables.py", "test_the_values_of_e2m1_are_these_eight_with_a_sign",
+        "test_spec_tables.py",
+        "test_the_values_of_e2m1_are_these_eight_with_a_sign",
         "[0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]",
     ),
     "W31: under bfloat16 autocast a scale grows to 2^24 in 400 steps at interval 50": (
-        "test_loss_scaling.py", "test_under_bfloat16_autocast_the_scale_only_grows_to_2_24_in_400_steps",
-        "growth_interval=50", "range(400)", "(2.0**24, 0, 0.0)",
+        "test_loss_scaling.py",
+        "test_under_bfloat16_autocast_the_scale_only_grows_to_2_24_in_400_steps",
+        "growth_interval=50",
+        "range(400)",
+        "(2.0**24, 0, 0.0)",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("file", "test", "texts"), [(f, t, more) for f, t, *more in ELSEWHERE.values()], ids=ELSEWHERE)
@@ -93,10 +118,14 @@ VALUES = {
     # bits
     "text 3: 65504 is (2 - 2^-10) * 2^15": ((2 - 2.0**-10) * 2.0**15, FLOAT16.max),
     "text 3: and -65504 the lowest, in NumPy": (
-        [float(end) for end in (np.finfo(np.float16).max, np.finfo(np.float16).min)], [FLOAT16.max, -FLOAT16.max]),
+        [float(end) for end in (np.finfo(np.float16).max, np.finfo(np.float16).min)],
+        [FLOAT16.max, -FLOAT16.max],
+    ),
     "W1: the smallest positive float16 is 2^-14 * 1/1024 = 5.96e-8": (digits(fp16("0 00000 0000000001"), 3), 5.96e-8),
     "W1: the printed formula 2^(1-15) * (1+1/1024) equals 6.109e-5": (
-        digits(2.0 ** (1 - 15) * (1 + 1 / 1024), 4), 6.109e-5),
+        digits(2.0 ** (1 - 15) * (1 + 1 / 1024), 4),
+        6.109e-5,
+    ),
     "text 4: 2^-24, in NumPy too": (FLOAT16.smallest_subnormal, float(np.finfo(np.float16).smallest_subnormal)),
     "text 5: the smallest subnormal": (digits(fp16("0 00000 0000000001"), 9), 5.96046448e-8),
     "text 5: the largest subnormal": (digits(fp16("0 00000 1111111111"), 9), 6.09755516e-5),
@@ -113,24 +142,35 @@ VALUES = {
     "W26: the eps of E2M1 is 0.5": (FLOAT4_E2M1FN.eps, 0.5),
     "W26: in ml_dtypes too": (float(ml_dtypes.finfo(ml_dtypes.float4_e2m1fn).eps), 0.5),
     "3.6: smallest normal and subnormal of E4M3": (
-        (FLOAT8_E4M3FN.smallest_normal, FLOAT8_E4M3FN.smallest_subnormal), (2.0**-6, 2.0**-9)),
+        (FLOAT8_E4M3FN.smallest_normal, FLOAT8_E4M3FN.smallest_subnormal),
+        (2.0**-6, 2.0**-9),
+    ),
     "3.6: smallest normal and subnormal of E5M2": (
-        (FLOAT8_E5M2.smallest_normal, FLOAT8_E5M2.smallest_subnormal), (2.0**-14, 2.0**-16)),
+        (FLOAT8_E5M2.smallest_normal, FLOAT8_E5M2.smallest_subnormal),
+        (2.0**-14, 2.0**-16),
+    ),
     # rounding
     "text 7: 3.141 in float16": (float(quantize(3.141, FLOAT16)), 3.140625),
     "text 7: 3.1415 in float16": (float(quantize(3.1415, FLOAT16)), 3.140625),
     "text 7: 3.142 in float16": (float(quantize(3.142, FLOAT16)), 3.142578125),
     "text 7: torch agrees": (torch.tensor([3.141, 3.1415, 3.142]).half().tolist(), [3.140625, 3.140625, 3.142578125]),
     "text 7: the ulp there is 0.001953": (digits(ulp(3.141, FLOAT16), 4), 0.001953),
-    "text 13: 1/3 in float64": (f"{float(quantize(Fraction(1, 3), FLOAT64)):.60f}",
-        "0.333333333333333314829616256247390992939472198486328125000000"),
-    "text 13: 1/3 in float32": (f"{float(quantize(1 / 3, FLOAT32)):.60f}",
-        "0.333333343267440795898437500000000000000000000000000000000000"),
-    "text 13: 1/3 in float16": (f"{float(quantize(1 / 3, FLOAT16)):.60f}",
-        "0.333251953125000000000000000000000000000000000000000000000000"),
+    "text 13: 1/3 in float64": (
+        f"{float(quantize(Fraction(1, 3), FLOAT64)):.60f}",
+        "0.333333333333333314829616256247390992939472198486328125000000",
+    ),
+    "text 13: 1/3 in float32": (
+        f"{float(quantize(1 / 3, FLOAT32)):.60f}",
+        "0.333333343267440795898437500000000000000000000000000000000000",
+    ),
+    "text 13: 1/3 in float16": (
+        f"{float(quantize(1 / 3, FLOAT16)):.60f}",
+        "0.333251953125000000000000000000000000000000000000000000000000",
+    ),
     "text 13: torch agrees": (
         [torch.tensor(1 / 3, dtype=dtype).item() for dtype in (torch.float64, torch.float32, torch.float16)],
-        [float(quantize(1 / 3, fmt)) for fmt in (FLOAT64, FLOAT32, FLOAT16)]),
+        [float(quantize(1 / 3, fmt)) for fmt in (FLOAT64, FLOAT32, FLOAT16)],
+    ),
     "W3: the ulp of float16 at 1e-3 is 9.5e-7": (digits(ulp(1e-3, FLOAT16), 2), 9.5e-7),
     "W3: at 3.14 it is 0.00195": (digits(ulp(3.14, FLOAT16), 3), 0.00195),
     "W3: at 2048 it is 2": (float(ulp(2048.0, FLOAT16)), 2.0),
@@ -138,11 +178,15 @@ VALUES = {
     "text 9, W4: the ulp at 0.5 is 4.9e-4": (digits(ulp(0.5, FLOAT16), 2), 4.9e-4),
     "text 9, W4: at 0.1 it is 6.1e-5": (digits(ulp(0.1, FLOAT16), 2), 6.1e-5),
     "W5: 1 + 0.0006 is 1.00098 in float16, though 0.0006 < eps": (
-        digits(torch.tensor(1.0).half() + torch.tensor(0.0006).half()), 1.00098),
+        digits(torch.tensor(1.0).half() + torch.tensor(0.0006).half()),
+        1.00098,
+    ),
     "W5: eps is the gap after 1": (FLOAT16.eps, fp16("0 01111 0000000001") - 1.0),
     "W6: subnormals of float16 go 1024 times lower": (FLOAT16.smallest_normal / FLOAT16.smallest_subnormal, 1024.0),
     "W6: tiny and smallest_normal are one value": (
-        torch.finfo(torch.float16).tiny, torch.finfo(torch.float16).smallest_normal),
+        torch.finfo(torch.float16).tiny,
+        torch.finfo(torch.float16).smallest_normal,
+    ),
     "W6: which is the smallest normal": (torch.finfo(torch.float16).tiny, FLOAT16.smallest_normal),
     # limits
     "text 14: 10**6 in float32": (float(quantize(10**6, FLOAT32)), 1e6),
@@ -158,7 +202,7 @@ VALUES = {
     "W29: what underflows is a subnormal": (digits(quantize(1e-5, FLOAT16), 5), 1.0014e-5),
     "W29: or 0": ([float(quantize(x, FLOAT16)) for x in (1e-9, 2.0**-25)], [0.0, 0.0]),
     "W29: in torch too": (torch.tensor([1e-5, 1e-9]).half().tolist(), [float(quantize(1e-5, FLOAT16)), 0.0]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("got", "expected"), VALUES.values(), ids=VALUES)

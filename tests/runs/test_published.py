@@ -72,8 +72,9 @@ def test_what_other_modules_hold_is_not_typed_again():
 
 
 def test_three_shares_of_one_whole_do_not_make_a_hundred():
-    shares = [number(f"ssd-guide, {name}, %") for name in
-              ("zero in float32", "become zero in float16", "not zero in float16")]  # fmt: skip
+    shares = [
+        number(f"ssd-guide, {name}, %") for name in ("zero in float32", "become zero in float16", "not zero in float16")
+    ]
     assert sum(shares) == pytest.approx(103.1)
 
 

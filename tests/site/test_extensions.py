@@ -127,8 +127,9 @@ def test_a_page_without_mathematics_or_tabs_does_not_load_what_sets_them():
     assert loaded("<p>text</p>") == (["doctools.js"], 1)
     assert loaded('<span class="katex">x</span>') == (["doctools.js"], 3)
     assert loaded('<div class="sd-tab-set"><input/><label class="sd-tab-label">') == (
-        ["design-tabs.js", "doctools.js"], 1
-    )  # fmt: skip
+        ["design-tabs.js", "doctools.js"],
+        1,
+    )
 
 
 def test_a_page_gets_each_file_of_its_widgets_once():
@@ -159,11 +160,12 @@ def widget_of(*files):
         ('<div data-mp-widget="lamp"></div><div data-mp-widget="lamp">', ["shared-page", "lamp"], ["lamp"]),
         (
             '<p data-mp-widget="lamp"></p><p data-mp-widget="gauge">',
-            ["shared-formats", "shared-page", "gauge", "lamp"], ["gauge", "lamp"],
+            ["shared-formats", "shared-page", "gauge", "lamp"],
+            ["gauge", "lamp"],
         ),
         ('<div data-mp-widget="unknown">', [], []),
     ],
-)  # fmt: skip
+)
 def test_a_page_loads_what_its_widgets_need_and_the_loader_last(body, scripts, styles):
     widgets = {
         "dial": widget_of("shared/formats", "shared/codec", "shared/page", "dial/words", "dial/widget"),
@@ -171,9 +173,12 @@ def test_a_page_loads_what_its_widgets_need_and_the_loader_last(body, scripts, s
         "lamp": widget_of("shared/page", "lamp/widget"),
     }
     assert {name: list(files) for name, files in book_widgets.bundles(widgets).items()} == {
-        "shared-formats": ["shared/formats", "shared/codec"], "shared-page": ["shared/page"],
-        "dial": ["dial/words", "dial/widget"], "gauge": ["gauge/widget"], "lamp": ["lamp/widget"],
-    }  # fmt: skip
+        "shared-formats": ["shared/formats", "shared/codec"],
+        "shared-page": ["shared/page"],
+        "dial": ["dial/words", "dial/widget"],
+        "gauge": ["gauge/widget"],
+        "lamp": ["lamp/widget"],
+    }
     loaded, added = [], []
     app = SimpleNamespace(
         mp_widgets=widgets,
@@ -199,9 +204,12 @@ def test_files_that_the_same_pages_need_lie_in_one_script():
     }
     found = book_widgets.bundles(widgets, [["dial", "gauge"], ["lamp", "gauge"], []])
     assert {name: list(files) for name, files in found.items()} == {
-        "gauge": ["shared/page", "gauge/widget"], "shared-codec": ["shared/codec"], "dial": ["dial/widget"],
-        "lamp": ["lamp/widget"], "spare": ["spare/widget"],
-    }  # fmt: skip
+        "gauge": ["shared/page", "gauge/widget"],
+        "shared-codec": ["shared/codec"],
+        "dial": ["dial/widget"],
+        "lamp": ["lamp/widget"],
+        "spare": ["spare/widget"],
+    }
 
 
 def test_the_widgets_of_a_page_are_read_from_its_source(tmp_path):
@@ -280,8 +288,9 @@ TRICKY = [
 PACKAGES = Path(importlib.util.find_spec("sphinx").origin).parents[1]
 THEIRS = (
     *(f"sphinx/themes/basic/static/{name}.js" for name in ("doctools", "sphinx_highlight", "searchtools")),
-    "sphinx_design/static/design-tabs.js", "sphinx_togglebutton/_static/togglebutton.js",
-)  # fmt: skip
+    "sphinx_design/static/design-tabs.js",
+    "sphinx_togglebutton/_static/togglebutton.js",
+)
 
 
 def test_the_scripts_of_the_theme_become_shorter_and_keep_their_syntax_and_their_licence(tmp_path):
@@ -417,9 +426,12 @@ def test_what_all_pages_load_first_becomes_one_sheet_and_one_script(tmp_path):
     sums = [used_styles.checksum(static / name) for name in (joined_files.SHEET, joined_files.SCRIPT)]
     for up, folder, own in (("", tmp_path, "one"), ("../", tmp_path / "deep", "two")):
         assert re.findall(r'(?:href|src)="([^"]*)"', (folder / "page.html").read_text()) == [
-            f"{up}_static/paper.css", f"{up}_static/book-theme.css?v={sums[0]}", f"{up}_static/{own}.css?v=2",
-            f"{up}_static/book-theme.js?v={sums[1]}", f"{up}_static/third.js",
-        ]  # fmt: skip
+            f"{up}_static/paper.css",
+            f"{up}_static/book-theme.css?v={sums[0]}",
+            f"{up}_static/{own}.css?v=2",
+            f"{up}_static/book-theme.js?v={sums[1]}",
+            f"{up}_static/third.js",
+        ]
     assert (tmp_path / "404.html").read_text() == "<head></head>"
 
 

@@ -171,7 +171,15 @@ def test_a_page_without_javascript_says_what_each_history_does():
 def test_the_place_in_the_page_holds_the_state():
     [state] = states_in(widget(step=4, spike_step=2)._repr_mimebundle_()[0]["text/html"])
     assert state == {
-        "series": SERIES | {"b": [float(np.float32(3e-5))] * 8}, "source": MADE_UP, "tensor": "a",
-        "format": "float8_e4m3fn", "formats": {}, "history": 2, "margin": 0, "choose": "max", "step": 4,
-        "spike_step": 2, "spike": 6,
-    }  # fmt: skip
+        "series": SERIES | {"b": [float(np.float32(3e-5))] * 8},
+        "source": MADE_UP,
+        "tensor": "a",
+        "format": "float8_e4m3fn",
+        "formats": {},
+        "history": 2,
+        "margin": 0,
+        "choose": "max",
+        "step": 4,
+        "spike_step": 2,
+        "spike": 6,
+    }

@@ -180,15 +180,21 @@ def test_a_difference_of_the_last_kind_is_a_share_of_the_baseline():
         (five_seeds()[:10], "not recorded"),
         (five_seeds(), "no number: the loss was NaN at steps 2 to 4 in 5 of 5"),
         (five_seeds()[5:], "no number: the loss was NaN at steps 2 to 4 in 5 of 5"),
-        ([*pairs(1, 1, arm="16-true"), run("16-true", 2, nan_step=7), run("32-true", 2)],
-         "higher by 1.0 points, in each of 2 pairs; the loss was NaN at step 7 in 1 of 3, which is left out"),
+        (
+            [*pairs(1, 1, arm="16-true"), run("16-true", 2, nan_step=7), run("32-true", 2)],
+            "higher by 1.0 points, in each of 2 pairs; the loss was NaN at step 7 in 1 of 3, which is left out",
+        ),
         ([run("32-true", 0), run("16-true", 1)], "no pair: no seed has a number for both"),
-        ([run("32-true", 0, nan_step=3), run("16-true", 0)],
-         "nothing to compare with: 32-true has no number, its loss was NaN"),
-        ([run("bf16-true", 0), run("16-true", 0)],
-         "nothing to compare with: 32-true has no number, it is not recorded"),
+        (
+            [run("32-true", 0, nan_step=3), run("16-true", 0)],
+            "nothing to compare with: 32-true has no number, its loss was NaN",
+        ),
+        (
+            [run("bf16-true", 0), run("16-true", 0)],
+            "nothing to compare with: 32-true has no number, it is not recorded",
+        ),
     ],
-)  # fmt: skip
+)
 def test_where_there_is_no_number_it_is_said_why(runs, text):
     assert plain(verdict(runs, arm="16-true").text) == text
 

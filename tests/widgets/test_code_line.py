@@ -48,26 +48,49 @@ def test_the_census_is_that_of_ml_dtypes(name):
     [
         ("float8_e4m3fn", 0x7E, "E4M3 0x7E is 448, its largest value. Its one neighbour is 416, a gap of 32 away."),
         ("float8_e4m3fn", 0xFF, "E4M3 0xFF is NaN: its bits after the sign are all 1."),
-        ("float8_e4m3fn", 0x38, "E4M3 0x38 is 1, a normal number. Its neighbours are 0.9375 and 1.125, gaps of 0.0625 "
-         "and 0.125 away."),
-        ("float8_e4m3fn", 0x87, "E4M3 0x87 is −0.013671875, minus its largest subnormal number. Its neighbours are "
-         "−0.015625 and −0.01171875, each a gap of 2⁻⁹ away."),
-        ("float8_e5m2", 0x7B, "E5M2 0x7B is 57,344, its largest value. Its one neighbour is 49,152, a gap of 8,192 "
-         "away."),
+        (
+            "float8_e4m3fn",
+            0x38,
+            "E4M3 0x38 is 1, a normal number. Its neighbours are 0.9375 and 1.125, gaps of 0.0625 and 0.125 away.",
+        ),
+        (
+            "float8_e4m3fn",
+            0x87,
+            "E4M3 0x87 is −0.013671875, minus its largest subnormal number. Its neighbours are "
+            "−0.015625 and −0.01171875, each a gap of 2⁻⁹ away.",
+        ),
+        (
+            "float8_e5m2",
+            0x7B,
+            "E5M2 0x7B is 57,344, its largest value. Its one neighbour is 49,152, a gap of 8,192 away.",
+        ),
         ("float8_e5m2", 0xFC, "E5M2 0xFC is −∞: its exponent bits are all 1 and its fraction is 0."),
         ("float8_e5m2", 0x7D, "E5M2 0x7D is NaN: its exponent bits are all 1 and its fraction is not 0."),
-        ("float8_e5m2", 0x03, "E5M2 0x03 is 1.5 × 2⁻¹⁵, its largest subnormal number. Its neighbours are 2⁻¹⁵ and "
-         "2⁻¹⁴, each a gap of 2⁻¹⁶ away."),
+        (
+            "float8_e5m2",
+            0x03,
+            "E5M2 0x03 is 1.5 × 2⁻¹⁵, its largest subnormal number. Its neighbours are 2⁻¹⁵ and "
+            "2⁻¹⁴, each a gap of 2⁻¹⁶ away.",
+        ),
         ("float8_e4m3fnuz", 0x80, "E4M3FNUZ 0x80 is NaN: the code that would be −0 is the only NaN of E4M3FNUZ."),
-        ("float8_e8m0fnu", 0x00, "E8M0 0x00 is 2⁻¹²⁷, its smallest normal number. Its one neighbour is 2⁻¹²⁶, a gap of "
-         "2⁻¹²⁷ away."),
+        (
+            "float8_e8m0fnu",
+            0x00,
+            "E8M0 0x00 is 2⁻¹²⁷, its smallest normal number. Its one neighbour is 2⁻¹²⁶, a gap of 2⁻¹²⁷ away.",
+        ),
         ("float8_e8m0fnu", 0xFF, "E8M0 0xFF is NaN: its bits are all 1."),
-        ("float4_e2m1fn", 0x1, "E2M1 0x1 is 0.5, its only subnormal number. Its neighbours are 0 and 1, each a gap of "
-         "0.5 away."),
-        ("float4_e2m1fn", 0x8, "E2M1 0x8 is −0, its zero with a sign. Its neighbours are −0.5 and 0.5, each a gap of "
-         "0.5 away."),
+        (
+            "float4_e2m1fn",
+            0x1,
+            "E2M1 0x1 is 0.5, its only subnormal number. Its neighbours are 0 and 1, each a gap of 0.5 away.",
+        ),
+        (
+            "float4_e2m1fn",
+            0x8,
+            "E2M1 0x8 is −0, its zero with a sign. Its neighbours are −0.5 and 0.5, each a gap of 0.5 away.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_code_is_read_in_words(name, code, says):
     assert reading(code, FORMATS[name]) == says
 
@@ -91,8 +114,9 @@ def test_the_text_of_a_value_is_exact(name):
 def test_the_other_lines_say_what_they_store():
     widget = CodeLine(["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"], code=0x7E)
     assert {name: (fate.kind, fate.stored) for name, fate in widget.fates.items()} == {
-        "float8_e5m2": ("exact", 448), "float4_e2m1fn": ("saturated", 6),
-    }  # fmt: skip
+        "float8_e5m2": ("exact", 448),
+        "float4_e2m1fn": ("saturated", 6),
+    }
     assert CodeLine(code=0x80).fates["float8_e5m2"].kind == "exact"
     assert CodeLine(format="float8_e5m2", code=0x7B).fates["float8_e4m3fn"].kind == "overflow"
 
@@ -144,6 +168,9 @@ def test_the_static_form_and_the_state():
         ("E5M2", "256 codes: 240 normal, 6 subnormal, 2 zeros, 2 infinities, 6 NaN", "57,344"),
     ]
     assert state_of(widget) == {
-        "axis": "logarithmic", "code": 0x38, "format": "float8_e4m3fn",
-        "formats": ["float8_e4m3fn", "float8_e5m2"], "view": "all",
-    }  # fmt: skip
+        "axis": "logarithmic",
+        "code": 0x38,
+        "format": "float8_e4m3fn",
+        "formats": ["float8_e4m3fn", "float8_e5m2"],
+        "view": "all",
+    }

@@ -26,9 +26,14 @@ def rows_of(widget):
 
 def test_it_starts_with_a_register_of_float16_and_one_that_is_promoted():
     assert DotProduct().book_state() == {
-        "products": 4096, "data": "uniform", "operands": "float16", "seed": 1, "added": 4096, "log": False,
+        "products": 4096,
+        "data": "uniform",
+        "operands": "float16",
+        "seed": 1,
+        "added": 4096,
+        "log": False,
         "lanes": [{"adder": "float16", "block": 1, "promote": 0}, {"adder": "float16", "block": 1, "promote": 128}],
-    }  # fmt: skip
+    }
 
 
 def test_the_dice_are_mulberry32():

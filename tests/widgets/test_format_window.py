@@ -67,32 +67,54 @@ def test_the_sentence_gives_the_shares_of_the_data():
         (crafted([1, 1], 14, significand=1.999), "float16", 0, "none is subnormal, none overflows."),
         (crafted([1, 1], 14, significand=1.9999), "float16", 0, "none is subnormal, 50\u00a0% overflow."),
         (crafted([1, 2], 14, significand=1.9999), "float16", 0, "none is subnormal, at most 66.7\u00a0% overflow."),
-        (crafted([7], 3), "float16", 20, "scale 2²⁰: none of the values that are not zero becomes zero, none is "
-         "subnormal, all overflow."),
+        (
+            crafted([7], 3),
+            "float16",
+            20,
+            "scale 2²⁰: none of the values that are not zero becomes zero, none is subnormal, all overflow.",
+        ),
         (crafted([7], 3), "float8_e4m3fn", 6, "all overflow to NaN."),
         (crafted([1, 6], 1, significand=1.9), "float4_e2m1fn", 0, "at most 85.7\u00a0% are too large."),
         (crafted([7], 0), "float4_e2m1fn", 0, "none is too large."),
         (crafted([7], 0), "float16", -40, "scale 2⁻⁴⁰: all values that are not zero become zero, none is subnormal"),
         (crafted([100000, 1], -1), "float16", -24, "none of the values that are not zero becomes zero, all are"),
-        (crafted([1, 100000], -2), "float16", -24, "less than 0.01\u00a0% of the values that are not zero become zero, "
-         "more than 99.9\u00a0% are subnormal"),
+        (
+            crafted([1, 100000], -2),
+            "float16",
+            -24,
+            "less than 0.01\u00a0% of the values that are not zero become zero, more than 99.9\u00a0% are subnormal",
+        ),
         (crafted([1, 100000, 100], 14), "float16", 0, "at most 100\u00a0% overflow."),
-        (crafted([], 0, zeros=5), "float16", 0, "scale 1: there is no value that is finite and not zero. (100\u00a0% "
-         "were zero already.)"),
+        (
+            crafted([], 0, zeros=5),
+            "float16",
+            0,
+            "scale 1: there is no value that is finite and not zero. (100\u00a0% were zero already.)",
+        ),
         (crafted([1], 0, infinite=1), "float16", 0, "none overflows. (1 was infinite or NaN already.)"),
         (crafted([1], 0, infinite=1, nan=2), "bfloat16", 0, "none overflows. (3 were infinite or NaN already.)"),
     ],
-)  # fmt: skip
+)
 def test_a_sentence_says_none_all_and_at_most(given, name, log2_scale, says):
     assert says in fates_text(given, FORMATS[name], log2_scale)
 
 
 @pytest.mark.parametrize(
     ("n", "total", "text"),
-    [(0, 7, "0"), (7, 7, "100"), (1, 8, "12.5"), (1, 3, "33.3"), (99949, 100000, "99.9"),
-     (99999, 100000, "more than 99.9"),
-     (1, 10001, "less than 0.01"), (1, 10000, "0.01"), (49, 400, "12.3"), (1, 1000, "0.1"), (2, 3000, "0.0667")],
-)  # fmt: skip
+    [
+        (0, 7, "0"),
+        (7, 7, "100"),
+        (1, 8, "12.5"),
+        (1, 3, "33.3"),
+        (99949, 100000, "99.9"),
+        (99999, 100000, "more than 99.9"),
+        (1, 10001, "less than 0.01"),
+        (1, 10000, "0.01"),
+        (49, 400, "12.3"),
+        (1, 1000, "0.1"),
+        (2, 3000, "0.0667"),
+    ],
+)
 def test_a_share_is_never_rounded_to_nothing_or_all(n, total, text):
     assert share_text(n, total) == f"{text}\u00a0%"
 
@@ -119,8 +141,11 @@ def test_groups_add_up():
 def test_it_starts_with_the_activation_gradients_of_the_last_step():
     widget = FormatWindow(record())
     assert (widget.kind, widget.group, widget.step, widget.format) == (
-        "activation gradients", ALL, STEPS[-1], "float16",
-    )  # fmt: skip
+        "activation gradients",
+        ALL,
+        STEPS[-1],
+        "float16",
+    )
     assert repr(widget) == (
         "FormatWindow('DistilBERT, 2 layers of width 64', 'activation gradients', 'all layers', 'float16', step=300, "
         "log2_scale=0)"

@@ -29,9 +29,16 @@ def test_the_ledger_is_what_memory_predicts(seven):
     own = ModelSize(SMALL, recipe="bf16-true-kahan", batch=6, accumulate=2, shards=4, stage=2, checkpointing=True)
     assert own.model == ""
     assert own.plan.ledger == memory.predict(
-        SMALL, "bf16-true-kahan", batch=6, length=512, attention="sdpa", accumulate=2, shards=4, stage=2,
+        SMALL,
+        "bf16-true-kahan",
+        batch=6,
+        length=512,
+        attention="sdpa",
+        accumulate=2,
+        shards=4,
+        stage=2,
         checkpointing=True,
-    )  # fmt: skip
+    )
 
 
 def test_all_is_set_and_read_from_python():

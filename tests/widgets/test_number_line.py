@@ -98,9 +98,13 @@ def test_the_static_form_says_where_the_six_rules_send_x():
     assert "x = 464:" in page
     rows = dict(re.findall(r"<th scope='row'>(.*?)</th><td>(.*?)</td>", page))
     assert rows == {
-        "ties to even": "448", "ties away": "NaN", "toward zero": "448", "toward +∞": "NaN", "toward −∞": "448",
+        "ties to even": "448",
+        "ties away": "NaN",
+        "toward zero": "448",
+        "toward +∞": "NaN",
+        "toward −∞": "448",
         "stochastic": "448 with 50 %, NaN with 50 %",
-    }  # fmt: skip
+    }
     assert list(rows) == list(RULE_NAMES.values())
 
 

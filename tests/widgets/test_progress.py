@@ -57,8 +57,9 @@ def test_a_placeholder_with_an_anchor_of_its_own_keeps_it():
 
 def test_questions_of_a_page_without_a_kernel_are_found_too():
     assert [found.id for found in book_progress.exercises(placeholder([LARGEST, DECODE], "<p>…</p>"))] == [
-        "numbers/bits/largest", "numbers/bits/decode",
-    ]  # fmt: skip
+        "numbers/bits/largest",
+        "numbers/bits/decode",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -68,11 +69,13 @@ def test_questions_of_a_page_without_a_kernel_are_found_too():
         ("The code of `0.3`:", "The code of 0.3"),
         ("A line\nand `code`.", "A line and code."),
         ("Which line is wrong?\n```\nx\n```\nLook.", "Which line is wrong?"),
-        ("What share of the positive float16 numbers is smaller than 1, and why is it so?",
-         "What share of the positive float16 numbers is smaller than …"),
+        (
+            "What share of the positive float16 numbers is smaller than 1, and why is it so?",
+            "What share of the positive float16 numbers is smaller than …",
+        ),
         ("x" * 60, "x" * 60),
     ],
-)  # fmt: skip
+)
 def test_a_link_shows_the_beginning_of_a_question_as_plain_text(text, short):
     assert book_progress.short(text) == short
     assert len(short) <= book_progress.LONGEST + 2

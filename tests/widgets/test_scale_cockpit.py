@@ -94,31 +94,51 @@ def test_the_sentence_is_that_of_the_nearest_watched_step_at_the_scale_of_the_sc
 @pytest.mark.parametrize(
     ("widget", "says"),
     [
-        (lambda: ScaleCockpit(one(SHARES), log2_scale=27),
-         "Step 1 is taken: the largest of all gradients, 1.22 × 10⁻⁴, times 2²⁷ is 16384. It fits below 65520."),
-        (lambda: ScaleCockpit(one(SHARES), log2_scale=30),
-         "Step 1 would be skipped: the largest of all gradients, 1.22 × 10⁻⁴, times 2³⁰ is 131070. It overflows,"
-         " and one is enough."),
-        (lambda: ScaleCockpit(one(crafted([1], 0, infinite=1))),
-         "Step 1 would be skipped: a gradient was infinite or NaN when it was recorded."),
-        (lambda: ScaleCockpit(one(SHARES), amaxes=[math.inf, 1.0], step=1),
-         "Step 1 would be skipped: a gradient was infinite or NaN when it was recorded."),
-        (lambda: ScaleCockpit(one(SHARES), amaxes=[0.5, 65520 / 65536], step=2),
-         "Step 2 would be skipped: the largest of all gradients, 1, times 2¹⁶ is 65520. It overflows, and one is"
-         " enough."),
-        (lambda: ScaleCockpit(one(SHARES), amaxes=[0.5, 1e-9], step=2),
-         "Step 2 is taken: the largest of all gradients, 1 × 10⁻⁹, times 2¹⁶ is 6.55 × 10⁻⁵. It fits below 65520."),
+        (
+            lambda: ScaleCockpit(one(SHARES), log2_scale=27),
+            "Step 1 is taken: the largest of all gradients, 1.22 × 10⁻⁴, times 2²⁷ is 16384. It fits below 65520.",
+        ),
+        (
+            lambda: ScaleCockpit(one(SHARES), log2_scale=30),
+            "Step 1 would be skipped: the largest of all gradients, 1.22 × 10⁻⁴, times 2³⁰ is 131070. It overflows,"
+            " and one is enough.",
+        ),
+        (
+            lambda: ScaleCockpit(one(crafted([1], 0, infinite=1))),
+            "Step 1 would be skipped: a gradient was infinite or NaN when it was recorded.",
+        ),
+        (
+            lambda: ScaleCockpit(one(SHARES), amaxes=[math.inf, 1.0], step=1),
+            "Step 1 would be skipped: a gradient was infinite or NaN when it was recorded.",
+        ),
+        (
+            lambda: ScaleCockpit(one(SHARES), amaxes=[0.5, 65520 / 65536], step=2),
+            "Step 2 would be skipped: the largest of all gradients, 1, times 2¹⁶ is 65520. It overflows, and one is"
+            " enough.",
+        ),
+        (
+            lambda: ScaleCockpit(one(SHARES), amaxes=[0.5, 1e-9], step=2),
+            "Step 2 is taken: the largest of all gradients, 1 × 10⁻⁹, times 2¹⁶ is 6.55 × 10⁻⁵. It fits below 65520.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_verdict_is_about_the_largest_gradient_of_all(widget, says):
     assert widget().verdict.replace("\u00a0", " ") == says
 
 
 @pytest.mark.parametrize(
     ("x", "text"),
-    [(0.0, "0"), (1.0, "1"), (65520.0, "65500"), (0.00123456, "0.00123"), (9.999e-4, "1 × 10⁻³"), (2.5e6, "2.5 × 10⁶"),
-     (999999.0, "1000000"), (1.25e-30, "1.25 × 10⁻³⁰")],
-)  # fmt: skip
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (65520.0, "65500"),
+        (0.00123456, "0.00123"),
+        (9.999e-4, "1 × 10⁻³"),
+        (2.5e6, "2.5 × 10⁶"),
+        (999999.0, "1000000"),
+        (1.25e-30, "1.25 × 10⁻³⁰"),
+    ],
+)
 def test_a_size_has_three_digits(x, text):
     assert size_text(x).replace("\u00a0", " ") == text
 
@@ -147,7 +167,7 @@ def test_a_scale_is_a_power_of_two_where_it_is_one():
         ({"growth_factor": 1.0}, "growth_factor 1.0 is not above 1"),
         ({"backoff_factor": 1.0}, "backoff_factor 1.0 is not between 0 and 1"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused_in_one_sentence(arguments, says):
     with pytest.raises(ValueError, match=re.escape(says)):
         ScaleCockpit(record(), **arguments)

@@ -73,14 +73,29 @@ def test_an_outlier_makes_the_ratio_good_and_the_median_bad():
 @pytest.mark.parametrize(
     ("values", "chosen", "says"),
     [
-        ([1, 448], {}, "E4M3, scale 1: amax 448 lands at 448, the largest value. Of 2 values none becomes zero, none "
-         "is subnormal, none saturates. SQNR: ∞ dB, median error: 0\u00a0%."),
-        ([0, 0, 1e-4, 448], {}, "Of 4 values 1 becomes zero, none is subnormal, none saturates. (2 were zero already.) "
-         "SQNR: 133.0 dB, median error: 100\u00a0%."),
-        ([0.01, 448], {"rule": "hand", "log2_scale": 1}, "amax 448 lands at 896, past the largest value, 448. Of 2 "
-         "values none becomes zero, none is subnormal, 1 saturates. SQNR: 6.0 dB, median error: 50\u00a0%."),
-        ([0.01, 448], {"rule": "hand", "log2_scale": 1, "saturate": False}, "1 becomes NaN. SQNR: none, median "
-         "error: –."),
+        (
+            [1, 448],
+            {},
+            "E4M3, scale 1: amax 448 lands at 448, the largest value. Of 2 values none becomes zero, none "
+            "is subnormal, none saturates. SQNR: ∞ dB, median error: 0\u00a0%.",
+        ),
+        (
+            [0, 0, 1e-4, 448],
+            {},
+            "Of 4 values 1 becomes zero, none is subnormal, none saturates. (2 were zero already.) "
+            "SQNR: 133.0 dB, median error: 100\u00a0%.",
+        ),
+        (
+            [0.01, 448],
+            {"rule": "hand", "log2_scale": 1},
+            "amax 448 lands at 896, past the largest value, 448. Of 2 "
+            "values none becomes zero, none is subnormal, 1 saturates. SQNR: 6.0 dB, median error: 50\u00a0%.",
+        ),
+        (
+            [0.01, 448],
+            {"rule": "hand", "log2_scale": 1, "saturate": False},
+            "1 becomes NaN. SQNR: none, median error: –.",
+        ),
         ([1, 3e5], {"format": "float8_e5m2", "rule": "hand", "saturate": False}, "1 becomes ∞. SQNR: none"),
         ([2.0**-6, 448], {}, "none is subnormal"),  # the smallest normal number itself
         ([2.0**-6 - 2.0**-20, 448], {}, "1 is subnormal"),
@@ -89,16 +104,27 @@ def test_an_outlier_makes_the_ratio_good_and_the_median_bad():
         ([1, 300], {"rule": "power_of_two"}, "scale 1: amax 300 lands at 300, below"),
         ([1, 7], {"format": "float4_e2m1fn", "rule": "hand", "saturate": False}, "1 saturates. SQNR: 17.0 dB"),
     ],
-)  # fmt: skip
+)
 def test_the_sentence_says_what_the_scale_does(values, chosen, says):
     assert says in ScaleExplorer({"x": values}, **chosen).sentence
 
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(448, "448"), (57344, "57,344"), (17715.2, "17,720"), (0.0625, "0.0625"), (2.0**-15, "2⁻¹⁵"), (-(2.0**20), "−2²⁰"),
-     (1.5e-5, "1.5\u00a0×\u00a010⁻⁵"), (0, "0"), (math.nan, "NaN"), (-math.inf, "−∞"), (0.0019531, "0.001953")],
-)  # fmt: skip
+    [
+        (448, "448"),
+        (57344, "57,344"),
+        (17715.2, "17,720"),
+        (0.0625, "0.0625"),
+        (2.0**-15, "2⁻¹⁵"),
+        (-(2.0**20), "−2²⁰"),
+        (1.5e-5, "1.5\u00a0×\u00a010⁻⁵"),
+        (0, "0"),
+        (math.nan, "NaN"),
+        (-math.inf, "−∞"),
+        (0.0019531, "0.001953"),
+    ],
+)
 def test_a_number_has_few_digits(number, text):
     assert number_in_short(number) == text
 

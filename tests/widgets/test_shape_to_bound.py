@@ -53,18 +53,33 @@ def test_a_batch_is_bound_by_compute_and_feels_the_roof_of_eight_bits():
 @pytest.mark.parametrize(
     ("dtype", "text"),
     [
-        ("float64", "float64 moves 200 % of float32's bytes, under the same roof. This product: 40.1 µs instead of"
-         " 20 µs, 2 times as long. The bytes decide."),
-        ("float32", "float32 moves 50 % of float64's bytes, under the same roof. This product: 20 µs instead of"
-         " 40.1 µs, 2 times as fast. The bytes decide."),
-        ("tf32", "TF32 moves as many bytes as float32, under a roof 7.39 times as high. This product: 20 µs in both."
-         " The bytes decide."),
-        ("float16", "float16 moves 50 % of float32's bytes, under a roof 14.8 times as high. This product: 10 µs"
-         " instead of 20 µs, 2 times as fast. The bytes decide."),
-        ("float8", "FP8 moves 50 % of bfloat16's bytes, under a roof 2 times as high. This product: 5.01 µs instead of"
-         " 10 µs, 2 times as fast. The bytes decide."),
+        (
+            "float64",
+            "float64 moves 200 % of float32's bytes, under the same roof. This product: 40.1 µs instead of"
+            " 20 µs, 2 times as long. The bytes decide.",
+        ),
+        (
+            "float32",
+            "float32 moves 50 % of float64's bytes, under the same roof. This product: 20 µs instead of"
+            " 40.1 µs, 2 times as fast. The bytes decide.",
+        ),
+        (
+            "tf32",
+            "TF32 moves as many bytes as float32, under a roof 7.39 times as high. This product: 20 µs in both."
+            " The bytes decide.",
+        ),
+        (
+            "float16",
+            "float16 moves 50 % of float32's bytes, under a roof 14.8 times as high. This product: 10 µs"
+            " instead of 20 µs, 2 times as fast. The bytes decide.",
+        ),
+        (
+            "float8",
+            "FP8 moves 50 % of bfloat16's bytes, under a roof 2 times as high. This product: 5.01 µs instead of"
+            " 10 µs, 2 times as fast. The bytes decide.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_type_is_compared_with_the_one_that_it_replaces(dtype, text):
     assert plain(ShapeToBound(dtype=dtype).case.change) == text
 

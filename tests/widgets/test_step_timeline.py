@@ -14,9 +14,16 @@ from utils.widgets.step_timeline import BLOCKS, BREAKS, RECIPES, STEP, StepTimel
 
 def test_it_starts_at_the_first_block_of_16_mixed():
     assert StepTimeline().book_state() == {
-        "recipe": "16-mixed", "overflow": False, "accumulate": False, "clip": True, "broken": "", "block": "zero",
-        "norm": "0.5", "scale": "65536", "max_norm": "1",
-    }  # fmt: skip
+        "recipe": "16-mixed",
+        "overflow": False,
+        "accumulate": False,
+        "clip": True,
+        "broken": "",
+        "block": "zero",
+        "norm": "0.5",
+        "scale": "65536",
+        "max_norm": "1",
+    }
 
 
 @pytest.mark.parametrize(

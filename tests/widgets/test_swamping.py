@@ -13,9 +13,14 @@ from utils.widgets.swamping import SUMMABLE, USUAL, Swamping
 def test_it_starts_with_ones_in_bfloat16():
     widget = Swamping()
     assert widget.book_state() == {
-        "format": "bfloat16", "increment": "1", "start": "0", "steps": 4096, "count": 0, "stochastic": False,
+        "format": "bfloat16",
+        "increment": "1",
+        "start": "0",
+        "steps": 4096,
+        "count": 0,
+        "stochastic": False,
         "formats": list(USUAL),
-    }  # fmt: skip
+    }
     assert widget.fmt is BFLOAT16
 
 

@@ -126,8 +126,9 @@ def test_records_give_points_on_the_card_that_they_were_made_on():
     shown = TokensPerSecond.of_records([record_of(), record_of(rate=220, date="2026-02-02"), record_of("int4")])
     ours = [point for point in shown.facts["points"] if point["source"].startswith("recorded")]
     assert [(point["weights"], point["rate"], point["bytes"]) for point in ours] == [
-        ("bfloat16", 220.0, 13_500_000_000), ("int4", 200.0, 13_500_000_000),
-    ]  # fmt: skip
+        ("bfloat16", 220.0, 13_500_000_000),
+        ("int4", 200.0, 13_500_000_000),
+    ]
     assert {point["card"] for point in ours} == {"H200 SXM"}
     assert ours[0] | {"source": ""} == ours[0] | {"source": "", "model": "LLaMA 7B"}
     assert "recorded 2026-02-02, graphs" in shown.facts["points"][0]["source"]

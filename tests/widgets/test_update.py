@@ -19,9 +19,13 @@ from utils.widgets.update import HOLDABLE, KEEPINGS, USUAL, Update, gap_beside, 
 def test_it_starts_with_a_lost_update_in_bfloat16():
     widget = Update()
     assert widget.book_state() == {
-        "weight": "1", "update": "0.001", "format": "bfloat16", "keeping": "ties_to_even", "count": 1000,
+        "weight": "1",
+        "update": "0.001",
+        "format": "bfloat16",
+        "keeping": "ties_to_even",
+        "count": 1000,
         "formats": list(USUAL),
-    }  # fmt: skip
+    }
     assert widget.fmt is BFLOAT16
     assert (widget.stored("ties_to_even"), float(widget.share)) == (1.0, 0.256)
 

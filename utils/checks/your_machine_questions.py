@@ -30,7 +30,7 @@ STEP_GAIN = Choice(
         Option("more than four times", "Half the bytes help beside the products, but by a factor of two at most."),
     ),
     predict=True,
-)  # fmt: skip
+)
 THREE_CELLS = Task(
     "your_machine/three-cells", "I have predicted the three cells, and held them against the grid below."
 )

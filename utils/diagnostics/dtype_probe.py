@@ -24,10 +24,29 @@ from utils.diagnostics.running_module import RunningModule
 CAST, COMPUTE, MOVE = "cast", "compute", "move"
 # Copy, make or look at tensors without arithmetic; views are known by their schema.
 _MOVES = frozenset(
-    {"_local_scalar_dense", "_unsafe_view", "arange", "clone", "copy_", "detach", "empty", "empty_like", "fill_",
-     "full", "full_like", "gather", "index_select", "lift_fresh", "new_empty", "new_zeros", "ones", "ones_like",
-     "zeros", "zeros_like"}
-)  # fmt: skip
+    {
+        "_local_scalar_dense",
+        "_unsafe_view",
+        "arange",
+        "clone",
+        "copy_",
+        "detach",
+        "empty",
+        "empty_like",
+        "fill_",
+        "full",
+        "full_like",
+        "gather",
+        "index_select",
+        "lift_fresh",
+        "new_empty",
+        "new_zeros",
+        "ones",
+        "ones_like",
+        "zeros",
+        "zeros_like",
+    }
+)
 _ELEMENTWISE = frozenset({"add", "cat", "div", "mul", "neg", "sub"})  # neighbours of one dtype share a box of a picture
 _LABELS = {
     "addmm": "linear",

@@ -19,10 +19,22 @@ HEADER = (
 )
 COLUMNS = ("format", "quantity", "decimal", "hex", "code")
 COUNTS = (
-    "bits", "sign_bits", "exponent_bits", "mantissa_bits", "precision", "bias", "emin", "emax",
-    "finite_codes", "nan_codes", "infinity_codes", "zero_codes", "digits_kept", "digits_needed",
+    "bits",
+    "sign_bits",
+    "exponent_bits",
+    "mantissa_bits",
+    "precision",
+    "bias",
+    "emin",
+    "emax",
+    "finite_codes",
+    "nan_codes",
+    "infinity_codes",
+    "zero_codes",
+    "digits_kept",
+    "digits_needed",
     "whole_numbers",
-)  # fmt: skip
+)
 
 
 class Landmark(NamedTuple):

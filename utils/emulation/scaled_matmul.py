@@ -97,8 +97,10 @@ def why_emulated(device: torch.device | str, left: str | Scaling = "tensor", rig
 @cache
 def _tried(device: str, left: str, right: str) -> str:
     """Return what torch says to a product of matrices of 128 x 128, empty if it computes it."""
-    names = {kernel: next(s for s in SCALINGS.values() if (s.tile, s.scale_format) == key and s.rule != "one")
-             for key, kernel in _KERNELS.items()}  # fmt: skip
+    names = {
+        kernel: next(s for s in SCALINGS.values() if (s.tile, s.scale_format) == key and s.rule != "one")
+        for key, kernel in _KERNELS.items()
+    }
     ones = torch.ones(128, 128, device=device)
     a, b = (quantize(ones, FLOAT8_E4M3FN, names[kernel]) for kernel in (left, right))
     try:

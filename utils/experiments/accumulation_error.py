@@ -152,8 +152,10 @@ KINDS = {"points": Point, "llama": Row, "long_sums": LongSum}
 
 def table(parts: dict[str, list]) -> str:
     """Return all parts as aligned text, with a line that says what each shows."""
-    texts = [f"error, ||C - AB|| / ||AB||, against K; {name} inputs\n{_curves(parts['points'], name)}" for name in
-             dict.fromkeys(point.inputs for point in parts["points"])]  # fmt: skip
+    texts = [
+        f"error, ||C - AB|| / ||AB||, against K; {name} inputs\n{_curves(parts['points'], name)}"
+        for name in dict.fromkeys(point.inputs for point in parts["points"])
+    ]
     about = {"llama": "a LLaMA: logits beside those in float32", "long_sums": "sums of LLaMA-7B"}
     texts += [f"{text}\n{_rows(parts[name])}" for name, text in about.items() if parts.get(name)]
     return "\n\n".join(texts)

@@ -127,8 +127,10 @@ def recorded_run(
         settings=asdict(task.settings),
         results={"steps": history.steps, "nan_step": history.nan_step, "jumps": _counted(series)},
         samples={
-            "amax": {kind: {name: list(map(_short, values)) for name, values in by_name.items()}
-                     for kind, by_name in series.items()},
+            "amax": {
+                kind: {name: list(map(_short, values)) for name, values in by_name.items()}
+                for kind, by_name in series.items()
+            },
             "loss": [_short(loss) for loss in history.losses],
         },
         data=plan.texts.source,
@@ -136,7 +138,7 @@ def recorded_run(
         weights=task.weights,
         device=machine.facts(device),
         **records.provenance(shown),
-    )  # fmt: skip
+    )
 
 
 def _short(value: float) -> float:

@@ -142,8 +142,12 @@ def _steps(trainer: Trainer, drawn: list[batches.Batch]) -> None:
 def _loading(batch: batches.Batch, *, device: torch.device, repeats: int) -> list[Line]:
     if device.type != "cuda":
         return [Line("loading", "pinned", note="missing: it speeds up the way to a GPU, and there is none")]
-    return in_turns("loading", {"usual": partial(batch.to, device), "pinned": partial(batch.pinned().to, device)},
-                    device=device, repeats=repeats)  # fmt: skip
+    return in_turns(
+        "loading",
+        {"usual": partial(batch.to, device), "pinned": partial(batch.pinned().to, device)},
+        device=device,
+        repeats=repeats,
+    )
 
 
 def _compiled(trainer: Callable[[], Trainer], step: Callable, *, device: torch.device, repeats: int) -> list[Line]:

@@ -79,10 +79,15 @@ def test_delayed_scaling_is_that_of_python_also_for_infinities_and_nan(call, cho
 
 
 SETTINGS = [
-    dict(), dict(history=1), dict(history=64, margin=2), dict(choose="most_recent"),
-    dict(format="float8_e5m2", margin=1), dict(spike_step=40, spike=6), dict(spike_step=3, spike=-5),
+    dict(),
+    dict(history=1),
+    dict(history=64, margin=2),
+    dict(choose="most_recent"),
+    dict(format="float8_e5m2", margin=1),
+    dict(spike_step=40, spike=6),
+    dict(spike_step=3, spike=-5),
     dict(spike_step=1, spike=16),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)

@@ -376,17 +376,29 @@ def test_a_typed_number_and_one_flip_do_not_solve_a_goal(show):
 @pytest.mark.parametrize(
     ("goal", "name", "code", "says"),
     [
-        (Goal("g", "t", value="0.3"), "float8_e4m3fn", 0x2A,
-         "0.3 becomes 0.3125, about 4.17 % off. Its code is 0x2A: sign 0, exponent field 5 for 2⁻², "
-         "fraction field 2 of 8."),
-        (Goal("g", "t", value="-6.5"), "float16", 0xC680,
-         "−6.5 is 0xC680: sign 1, exponent field 17 for 2², fraction field 640 of 1024."),
-        (Goal("g", "t", kind="infinity"), "float16", 0x7C00,
-         "∞ is 0x7C00: sign 0, exponent field 31, fraction field 0 of 1024."),
+        (
+            Goal("g", "t", value="0.3"),
+            "float8_e4m3fn",
+            0x2A,
+            "0.3 becomes 0.3125, about 4.17 % off. Its code is 0x2A: sign 0, exponent field 5 for 2⁻², "
+            "fraction field 2 of 8.",
+        ),
+        (
+            Goal("g", "t", value="-6.5"),
+            "float16",
+            0xC680,
+            "−6.5 is 0xC680: sign 1, exponent field 17 for 2², fraction field 640 of 1024.",
+        ),
+        (
+            Goal("g", "t", kind="infinity"),
+            "float16",
+            0x7C00,
+            "∞ is 0x7C00: sign 0, exponent field 31, fraction field 0 of 1024.",
+        ),
         (Goal("g", "t", kind="one"), "float8_e8m0fnu", 0x7F, "1 is 0x7F: exponent field 127 for 2⁰."),
         (Goal("g", "t", value="2", solved="Own words."), "float16", 0x4000, "Own words."),
     ],
-)  # fmt: skip
+)
 def test_a_solved_goal_says_what_was_learned(words, goal, name, code, says):
     assert words("solvedText", name, code, goal.as_json(name)) == says
 
@@ -425,32 +437,58 @@ def test_hints_come_one_at_a_time_own_ones_first_and_end_with_the_bits(show):
 @pytest.mark.parametrize(
     ("goal", "name", "first", "second"),
     [
-        (Goal("g", "t", value="-6.5"), "float16",
-         "The sign has a bit of its own; the size is 6.5. 6.5 lies between 4 and 8. "
-         "The power of two at or below it is 4 = 2².",
-         "The exponent field holds the power plus the bias: 2 + 15 = 17."),
-        (Goal("g", "t", value="0.3"), "float8_e4m3fn",
-         "0.3 lies between 1/4 and 1/2. The power of two at or below it is 1/4 = 2⁻².",
-         "The exponent field holds the power plus the bias: −2 + 7 = 5."),
-        (Goal("g", "t", value="1e-4"), "float16",
-         "1e-4 lies between 2⁻¹⁴ and 2⁻¹³. The power of two at or below it is 2⁻¹⁴.",
-         "The exponent field holds the power plus the bias: −14 + 15 = 1."),
-        (Goal("g", "t", value="1.9999"), "float16", "1.9999 rounds to a power of two: 2 = 2¹.",
-         "The exponent field holds the power plus the bias: 1 + 15 = 16."),
-        (Goal("g", "t", value="1e-6"), "float16",
-         "1e-6 lies below 2⁻¹⁴, the smallest normal number of float16: it is subnormal.",
-         "The exponent field holds 0. It stands for the power −14, as field 1 does, and the leading 1 is gone."),
-        (Goal("g", "t", kind="one"), "bfloat16", "1 is a power of two itself: 2⁰.",
-         "The exponent field holds the power plus the bias: 0 + 127 = 127."),
-        (Goal("g", "t", kind="largest"), "float8_e4m3fn",
-         "The largest number has as many ones as a number may have. "
-         "Only the code of all ones after the sign is taken, for NaN.",
-         "The exponent field holds the power plus the bias: 8 + 7 = 15."),
-        (Goal("g", "t", kind="nan"), "float16",
-         "NaN shares the highest exponent field with infinity; its fraction is not 0.",
-         "The exponent field holds 31: all its bits are 1."),
+        (
+            Goal("g", "t", value="-6.5"),
+            "float16",
+            "The sign has a bit of its own; the size is 6.5. 6.5 lies between 4 and 8. "
+            "The power of two at or below it is 4 = 2².",
+            "The exponent field holds the power plus the bias: 2 + 15 = 17.",
+        ),
+        (
+            Goal("g", "t", value="0.3"),
+            "float8_e4m3fn",
+            "0.3 lies between 1/4 and 1/2. The power of two at or below it is 1/4 = 2⁻².",
+            "The exponent field holds the power plus the bias: −2 + 7 = 5.",
+        ),
+        (
+            Goal("g", "t", value="1e-4"),
+            "float16",
+            "1e-4 lies between 2⁻¹⁴ and 2⁻¹³. The power of two at or below it is 2⁻¹⁴.",
+            "The exponent field holds the power plus the bias: −14 + 15 = 1.",
+        ),
+        (
+            Goal("g", "t", value="1.9999"),
+            "float16",
+            "1.9999 rounds to a power of two: 2 = 2¹.",
+            "The exponent field holds the power plus the bias: 1 + 15 = 16.",
+        ),
+        (
+            Goal("g", "t", value="1e-6"),
+            "float16",
+            "1e-6 lies below 2⁻¹⁴, the smallest normal number of float16: it is subnormal.",
+            "The exponent field holds 0. It stands for the power −14, as field 1 does, and the leading 1 is gone.",
+        ),
+        (
+            Goal("g", "t", kind="one"),
+            "bfloat16",
+            "1 is a power of two itself: 2⁰.",
+            "The exponent field holds the power plus the bias: 0 + 127 = 127.",
+        ),
+        (
+            Goal("g", "t", kind="largest"),
+            "float8_e4m3fn",
+            "The largest number has as many ones as a number may have. "
+            "Only the code of all ones after the sign is taken, for NaN.",
+            "The exponent field holds the power plus the bias: 8 + 7 = 15.",
+        ),
+        (
+            Goal("g", "t", kind="nan"),
+            "float16",
+            "NaN shares the highest exponent field with infinity; its fraction is not 0.",
+            "The exponent field holds 31: all its bits are 1.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_hints_go_from_the_power_of_two_to_the_exponent_field(words, goal, name, first, second):
     hints = words("hintsOf", name, None, goal.as_json(name))
     assert hints[:2] == [first, second]

@@ -49,13 +49,21 @@ def test_the_page_decides_as_python_does(call, facts, card):
     """Every task, small and large models, few and many tokens, one card and several."""
     models = ("DistilBERT", "GPT-2 XL", "LLaMA 7B", "Llama 2 70B", "Llama 3 8B")
     states = [
-        {"card": card, "task": task, "model": model, "optimizer": optimizer, "memory": memory, "cards": cards,
-         "batch": batch, "length": length}
+        {
+            "card": card,
+            "task": task,
+            "model": model,
+            "optimizer": optimizer,
+            "memory": memory,
+            "cards": cards,
+            "batch": batch,
+            "length": length,
+        }
         for task, model, (optimizer, cards), (batch, length), memory in itertools.product(
             TASKS, models, [("adamw", 1), ("sgd", 8), ("adamw-8bit", 3)], [(1, 512), (7, 2_048)], [0.0, 37.5]
         )
         if (task, model) != ("generate", "DistilBERT")
-    ]  # fmt: skip
+    ]
     for state, got in zip(states, call("decided", facts, states), strict=True):
         decision = decided(state)
         plan = got["plan"]

@@ -109,9 +109,18 @@ def test_lanes_have_the_names_of_python(call):
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0, "0 %"), (1, "100 %"), (0.99962, "99.96 %"), (0.0196, "1.96 %"), (0.000432, "0.043 %"), (1e-5, "0.001 %"),
-     (9.6e-8, "1·10⁻⁵ %"), (2.4e-9, "2·10⁻⁷ %"), (12.5, "1250 %")],
-)  # fmt: skip
+    [
+        (0, "0 %"),
+        (1, "100 %"),
+        (0.99962, "99.96 %"),
+        (0.0196, "1.96 %"),
+        (0.000432, "0.043 %"),
+        (1e-5, "0.001 %"),
+        (9.6e-8, "1·10⁻⁵ %"),
+        (2.4e-9, "2·10⁻⁷ %"),
+        (12.5, "1250 %"),
+    ],
+)
 def test_a_share_is_a_percentage_of_few_digits(call, share, text):
     assert call("percent", share) == text
 
@@ -253,8 +262,11 @@ def test_an_addition_is_what_the_lane_has_done(call, lane, data):
         elif adder.format:
             exact = got["before"] + first["value"]
             assert 2.0 ** got["end"] == ulp(exact, FORMATS[adder.format])
-        fallen = [max(0, min(got["end"] - last_place(x), math.frexp(x)[1] - last_place(x)))
-                  for one in got["addends"] if (x := abs(one["value"]))]  # fmt: skip
+        fallen = [
+            max(0, min(got["end"] - last_place(x), math.frexp(x)[1] - last_place(x)))
+            for one in got["addends"]
+            if (x := abs(one["value"]))
+        ]
         assert got["off"] == sum(fallen)
         assert got["promotedTo"] is None
 

@@ -62,10 +62,13 @@ def test_values_round_and_saturate_as_in_python(call, fmt):
     from utils.rounding import quantize
 
     rng = np.random.default_rng(seed=1)
-    values = np.concatenate([
-        rng.normal(size=600) * np.exp2(rng.integers(-24, 20, 600)), np.arange(-260, 260) / 2,
-        [448, 464, 465, 480, 1e30, 57344, 61439, 61440, 0.0, -0.0, 2.0**-10, 2.0**-17, 6, 7],
-    ])  # fmt: skip
+    values = np.concatenate(
+        [
+            rng.normal(size=600) * np.exp2(rng.integers(-24, 20, 600)),
+            np.arange(-260, 260) / 2,
+            [448, 464, 465, 480, 1e30, 57344, 61439, 61440, 0.0, -0.0, 2.0**-10, 2.0**-17, 6, 7],
+        ]
+    )
     ours, theirs = np.array(call("round", fmt.name, values.tolist())), quantize(values, fmt, saturate=True)
     np.testing.assert_array_equal(ours, theirs)
 
@@ -219,10 +222,12 @@ def test_the_point_of_a_case_stands_on_its_curve(show):
     plot, spot = (page.locator(name).bounding_box() for name in (".mp-do-curves", ".mp-do-spot.mp-do-chosen"))
     d = page.locator(".mp-do-curves path.mp-do-chosen").get_attribute("d")
     points = np.array([list(map(float, point.split())) for point in d[1:].split("L")]) / 1000
-    at = np.array([
-        (spot["x"] + spot["width"] / 2 - plot["x"]) / plot["width"],
-        (spot["y"] + spot["height"] / 2 - plot["y"]) / plot["height"],
-    ])  # fmt: skip
+    at = np.array(
+        [
+            (spot["x"] + spot["width"] / 2 - plot["x"]) / plot["width"],
+            (spot["y"] + spot["height"] / 2 - plot["y"]) / plot["height"],
+        ]
+    )
     assert np.abs(points - at).sum(axis=1).min() < 0.012
 
 

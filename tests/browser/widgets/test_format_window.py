@@ -205,8 +205,11 @@ def test_where_the_top_binade_is_cut_the_shares_are_bounds(show):
         )
     )
     assert shares == {
-        "become zero": "none", "subnormal": "none", "normal": "≥ 80\u00a0%", "overflow": "≤ 20\u00a0%",
-    }  # fmt: skip
+        "become zero": "none",
+        "subnormal": "none",
+        "normal": "≥ 80\u00a0%",
+        "overflow": "≤ 20\u00a0%",
+    }
     assert sentence(page).endswith("none is subnormal, at most 20\u00a0% overflow.")
     assert page.locator(".mp-fw-fate").inner_text() == "≤ 20\u00a0% → ∞"
 

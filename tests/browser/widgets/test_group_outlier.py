@@ -111,8 +111,14 @@ def test_a_place_in_the_picture_means_its_value(call):
     for x in (-10, -0.3, -0.08, -0.01, 0, 0.05, 0.08, 1, 10):
         assert call("back", call("there", x)) == pytest.approx(x, rel=1e-12, abs=1e-15)
     assert [call("nearest", call("there", x)) for x in (0.02, -0.06, 0.07, 0.08, -0.52, 8.8, 100)] == [
-        0, 0, 0.08, 0.08, -0.5, 8, 10,
-    ]  # fmt: skip
+        0,
+        0,
+        0.08,
+        0.08,
+        -0.5,
+        8,
+        10,
+    ]
 
 
 # What a reader sees and does

@@ -308,13 +308,20 @@ def test_every_bin_holds_what_the_rule_sends_to_its_value_and_nothing_else(line,
 # The geometry of the picture.
 
 VIEWS = [
-    ("float8_e4m3fn", ["0", "1"]), ("float8_e4m3fn", ["-500", "500"]), ("float16", ["0", "1"]),
+    ("float8_e4m3fn", ["0", "1"]),
+    ("float8_e4m3fn", ["-500", "500"]),
+    ("float16", ["0", "1"]),
     ("float16", ["-70000", "70000"]),
-    ("bfloat16", ["-3e38", "3e38"]), ("float32", ["0", "2^-148"]), ("float64", ["0", "1e308"]),
+    ("bfloat16", ["-3e38", "3e38"]),
+    ("float32", ["0", "2^-148"]),
+    ("float64", ["0", "1e308"]),
     ("float64", ["1", "1 + 2^-45"]),
-    ("float4_e2m1fn", ["-7", "7"]), ("float8_e8m0fnu", ["-1", "2^120"]), ("float8_e5m2fnuz", ["2^-18", "2^-12"]),
-    ("tf32", ["0.9", "1.1"]), ("float16", ["1", "1.29"]),
-]  # fmt: skip
+    ("float4_e2m1fn", ["-7", "7"]),
+    ("float8_e8m0fnu", ["-1", "2^120"]),
+    ("float8_e5m2fnuz", ["2^-18", "2^-12"]),
+    ("tf32", ["0.9", "1.1"]),
+    ("float16", ["1", "1.29"]),
+]
 
 
 @pytest.mark.parametrize("pixels", [300, 718, 1400])
@@ -346,8 +353,13 @@ def test_a_view_maps_to_pixels_however_far_off_doubles_are(line):
 def test_a_drag_stops_on_values_and_middles_and_else_on_short_decimals(line):
     bounds = ["0.25", "0.375"]  # E4M3: values 1/32 apart, 175 pixels on this screen
     assert line("dragged", "float8_e4m3fn", bounds, 700, [0, 3, 87, 90, 175, 172]) == [
-        "0.25", "0.25", "0.265625", "0.265625", "0.28125", "0.28125",
-    ]  # fmt: skip
+        "0.25",
+        "0.25",
+        "0.265625",
+        "0.265625",
+        "0.28125",
+        "0.28125",
+    ]
     for text in line("dragged", "float8_e4m3fn", bounds, 700, [20, 40.5, 130, 600.25]):
         assert len(text) <= 6, text  # a ten-thousandth: less than a pixel
 
@@ -371,8 +383,17 @@ def test_fine_steps_go_along_short_decimals_and_stop_at_each_value_and_middle(li
 
 def test_steps_by_one_value_cross_zero_and_end_at_the_ends(line):
     assert line("valueSteps", "float4_e2m1fn", "1.2", -1, 99) == [
-        "1", "0.5", "0", "-0.5", "-1", "-1.5", "-2", "-3", "-4", "-6",
-    ]  # fmt: skip
+        "1",
+        "0.5",
+        "0",
+        "-0.5",
+        "-1",
+        "-1.5",
+        "-2",
+        "-3",
+        "-4",
+        "-6",
+    ]
     assert line("valueSteps", "float4_e2m1fn", "5", 1, 9) == ["6"]
     assert line("valueSteps", "float4_e2m1fn", "1e9", -1, 2) == ["6", "4"]
     assert line("valueSteps", "float4_e2m1fn", "-1e9", 1, 2) == ["-6", "-4"]
@@ -437,9 +458,23 @@ def test_the_marks_point_to_the_even_neighbour_on_both_sides_of_zero(line):
     up = dict(line("marks", "float4_e2m1fn", ["-7", "7"], 700, "ties_to_even"))
     # values ... -1 -0.5 0 0.5 1 1.5 2 3 4 6; a middle at m stands at pixel 50 * (m + 7)
     assert {at / 50 - 7: way for at, way in up.items()} == {
-        -7: False, -5: True, -3.5: False, -2.5: True, -1.75: False, -1.25: True, -0.75: False, -0.25: True,
-        0.25: False, 0.75: True, 1.25: False, 1.75: True, 2.5: False, 3.5: True, 5: False, 7: True,
-    }  # fmt: skip
+        -7: False,
+        -5: True,
+        -3.5: False,
+        -2.5: True,
+        -1.75: False,
+        -1.25: True,
+        -0.75: False,
+        -0.25: True,
+        0.25: False,
+        0.75: True,
+        1.25: False,
+        1.75: True,
+        2.5: False,
+        3.5: True,
+        5: False,
+        7: True,
+    }
     away = line("marks", "float4_e2m1fn", ["-7", "7"], 700, "ties_away")
     assert all(way == (at > 350) for at, way in away)
     assert line("marks", "float4_e2m1fn", ["-7", "7"], 700, "toward_zero") == []
@@ -448,9 +483,14 @@ def test_the_marks_point_to_the_even_neighbour_on_both_sides_of_zero(line):
 def test_bins_lie_beside_each_other_and_the_darker_ones_end_in_0(line):
     bins = line("bins", "float4_e2m1fn", ["0", "4"], 800, "ties_to_even")
     assert bins == [
-        ["0", 0, 50, True], ["1", 50, 150, False], ["2", 150, 250, True], ["3", 250, 350, False], ["4", 350, 500, True],
-        ["5", 500, 700, False], ["6", 700, 800, True],
-    ]  # fmt: skip
+        ["0", 0, 50, True],
+        ["1", 50, 150, False],
+        ["2", 150, 250, True],
+        ["3", 250, 350, False],
+        ["4", 350, 500, True],
+        ["5", 500, 700, False],
+        ["6", 700, 800, True],
+    ]
     down = line("bins", "float4_e2m1fn", ["0", "4"], 800, "toward_zero")
     assert [bin[1:3] for bin in down] == [[0, 100], [100, 200], [200, 300], [300, 400], [400, 600], [600, 800]]
 
@@ -473,50 +513,135 @@ def test_a_roll_counts_what_the_chances_give(line):
 @pytest.mark.parametrize(
     ("name", "x", "rule", "saturate", "says"),
     [
-        ("float8_e4m3fn", "0.3", "ties_to_even", False,
-         "0.3 lies between 0.28125 and 0.3125. The nearer one is 0.3125."),
-        ("float8_e4m3fn", "0.296875", "ties_to_even", False,
-         "0.296875 is exactly halfway between 0.28125 and 0.3125: the neighbour whose last bit is 0 wins, 0.3125."),
-        ("float4_e2m1fn", "-2.5", "ties_to_even", False,
-         "−2.5 is exactly halfway between −3 and −2: the neighbour whose last bit is 0 wins, −2."),
-        ("float4_e2m1fn", "-2.5", "ties_away", False,
-         "−2.5 is exactly halfway between −3 and −2: away from zero means −3."),
-        ("float8_e4m3fn", "-0.3", "toward_zero", False,
-         "−0.3 lies between −0.3125 and −0.28125. The one nearer to zero is −0.28125, however near the other is."),
-        ("float8_e4m3fn", "0.3", "stochastic", False,
-         "0.3 lies between 0.28125 and 0.3125. It goes up with 60\u00a0% and down with 40\u00a0%: "
-         "the nearer, the likelier, and on average x itself."),
+        (
+            "float8_e4m3fn",
+            "0.3",
+            "ties_to_even",
+            False,
+            "0.3 lies between 0.28125 and 0.3125. The nearer one is 0.3125.",
+        ),
+        (
+            "float8_e4m3fn",
+            "0.296875",
+            "ties_to_even",
+            False,
+            "0.296875 is exactly halfway between 0.28125 and 0.3125: the neighbour whose last bit is 0 wins, 0.3125.",
+        ),
+        (
+            "float4_e2m1fn",
+            "-2.5",
+            "ties_to_even",
+            False,
+            "−2.5 is exactly halfway between −3 and −2: the neighbour whose last bit is 0 wins, −2.",
+        ),
+        (
+            "float4_e2m1fn",
+            "-2.5",
+            "ties_away",
+            False,
+            "−2.5 is exactly halfway between −3 and −2: away from zero means −3.",
+        ),
+        (
+            "float8_e4m3fn",
+            "-0.3",
+            "toward_zero",
+            False,
+            "−0.3 lies between −0.3125 and −0.28125. The one nearer to zero is −0.28125, however near the other is.",
+        ),
+        (
+            "float8_e4m3fn",
+            "0.3",
+            "stochastic",
+            False,
+            "0.3 lies between 0.28125 and 0.3125. It goes up with 60\u00a0% and down with 40\u00a0%: "
+            "the nearer, the likelier, and on average x itself.",
+        ),
         ("float8_e4m3fn", "0.25", "ties_away", False, "0.25 is a value of E4M3: every rule keeps it."),
-        ("float8_e4m3fn", "464", "ties_to_even", False,
-         "464 is exactly halfway between 448 and 480, where the next value would be. The tie goes to 448."),
-        ("float8_e5m2", "61440", "ties_to_even", False,
-         "61440 is exactly halfway between 57344 and 65536, where the next value would be. "
-         "The tie goes out: that is an overflow, stored as ∞."),
-        ("float8_e4m3fn", "460", "ties_to_even", False,
-         "460 lies beyond 448, the largest value. But it is nearer to 448 than to 480, where the next value would be: "
-         "no overflow below 464."),
-        ("float8_e4m3fn", "500", "ties_to_even", False,
-         "500 lies beyond 448, the largest value. It is past 464, half a gap out: that is an overflow, stored as NaN."),
-        ("float8_e4m3fn", "500", "ties_to_even", True,
-         "500 lies beyond 448, the largest value. It is past 464, half a gap out: "
-         "the conversion saturates and stores 448."),
-        ("float8_e4m3fn", "500", "toward_zero", False,
-         "500 lies beyond 448, the largest value. Toward zero, no finite number overflows on this side: 448."),
-        ("float8_e5m2", "-1e9", "toward_negative", False,
-         "-1e9 lies beyond −57344, the most negative value. This rule leads outward: "
-         "that is an overflow, stored as −∞.".replace("-1e9", "−1e9")),
-        ("float8_e4m3fn", "456", "stochastic", False,
-         "456 lies beyond 448, the largest value. With 75\u00a0% it goes back to 448; "
-         "with 25\u00a0% that is an overflow, stored as NaN."),
-        ("float8_e8m0fnu", "-1", "ties_to_even", False,
-         "E8M0 has neither zero nor sign: −1 becomes NaN, whatever the rule."),
-        ("float8_e8m0fnu", "3", "ties_to_even", False,
-         "3 is exactly halfway between 2 and 4. Counted in gaps it is 1.5; of 1 and 2 the even one is 2, so 4 wins."),
-        ("float8_e8m0fnu", "1e-60", "toward_zero", False,
-         "1e-60 lies below the smallest value of E8M0, and without a zero there is one way to go: "
-         "≈\u00a05.88 × 10⁻³⁹."),
+        (
+            "float8_e4m3fn",
+            "464",
+            "ties_to_even",
+            False,
+            "464 is exactly halfway between 448 and 480, where the next value would be. The tie goes to 448.",
+        ),
+        (
+            "float8_e5m2",
+            "61440",
+            "ties_to_even",
+            False,
+            "61440 is exactly halfway between 57344 and 65536, where the next value would be. "
+            "The tie goes out: that is an overflow, stored as ∞.",
+        ),
+        (
+            "float8_e4m3fn",
+            "460",
+            "ties_to_even",
+            False,
+            "460 lies beyond 448, the largest value. But it is nearer to 448 than to 480, where the next value would be: "
+            "no overflow below 464.",
+        ),
+        (
+            "float8_e4m3fn",
+            "500",
+            "ties_to_even",
+            False,
+            "500 lies beyond 448, the largest value. It is past 464, half a gap out: that is an overflow, stored as NaN.",
+        ),
+        (
+            "float8_e4m3fn",
+            "500",
+            "ties_to_even",
+            True,
+            "500 lies beyond 448, the largest value. It is past 464, half a gap out: "
+            "the conversion saturates and stores 448.",
+        ),
+        (
+            "float8_e4m3fn",
+            "500",
+            "toward_zero",
+            False,
+            "500 lies beyond 448, the largest value. Toward zero, no finite number overflows on this side: 448.",
+        ),
+        (
+            "float8_e5m2",
+            "-1e9",
+            "toward_negative",
+            False,
+            "-1e9 lies beyond −57344, the most negative value. This rule leads outward: "
+            "that is an overflow, stored as −∞.".replace("-1e9", "−1e9"),
+        ),
+        (
+            "float8_e4m3fn",
+            "456",
+            "stochastic",
+            False,
+            "456 lies beyond 448, the largest value. With 75\u00a0% it goes back to 448; "
+            "with 25\u00a0% that is an overflow, stored as NaN.",
+        ),
+        (
+            "float8_e8m0fnu",
+            "-1",
+            "ties_to_even",
+            False,
+            "E8M0 has neither zero nor sign: −1 becomes NaN, whatever the rule.",
+        ),
+        (
+            "float8_e8m0fnu",
+            "3",
+            "ties_to_even",
+            False,
+            "3 is exactly halfway between 2 and 4. Counted in gaps it is 1.5; of 1 and 2 the even one is 2, so 4 wins.",
+        ),
+        (
+            "float8_e8m0fnu",
+            "1e-60",
+            "toward_zero",
+            False,
+            "1e-60 lies below the smallest value of E8M0, and without a zero there is one way to go: "
+            "≈\u00a05.88 × 10⁻³⁹.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_lesson_says_what_the_rule_does(line, name, x, rule, saturate, says):
     assert line("words", name, x, rule, saturate) == says
 
@@ -524,15 +649,25 @@ def test_the_lesson_says_what_the_rule_does(line, name, x, rule, saturate, says)
 @pytest.mark.parametrize(
     ("name", "x", "gap", "nearest", "relative"),
     [
-        ("float8_e4m3fn", "0.3", "2⁻⁵ = 0.03125", "0.3125, 0.0125 away = 0.4 ulp",
-         "≈ 0.0417, that is 0.667 u (u = 2⁻⁴)"),
+        (
+            "float8_e4m3fn",
+            "0.3",
+            "2⁻⁵ = 0.03125",
+            "0.3125, 0.0125 away = 0.4 ulp",
+            "≈ 0.0417, that is 0.667 u (u = 2⁻⁴)",
+        ),
         ("float8_e4m3fn", "0.25", "2⁻⁵ = 0.03125", "x itself", "0"),
-        ("float8_e4m3fn", "0.001", "2⁻⁹ = 0.001953125", "0.001953125, 0.000953125 away = 0.488 ulp",
-         "≈ 0.953; no bound below 2⁻⁶, the smallest normal"),
+        (
+            "float8_e4m3fn",
+            "0.001",
+            "2⁻⁹ = 0.001953125",
+            "0.001953125, 0.000953125 away = 0.488 ulp",
+            "≈ 0.953; no bound below 2⁻⁶, the smallest normal",
+        ),
         ("float8_e4m3fn", "500", "2⁵ = 32", "448, 52 away = 1.625 ulp", "no bound: x is beyond the largest value"),
         ("float8_e8m0fnu", "-1", "none: E8M0 holds positive numbers only", "none", "none"),
     ],
-)  # fmt: skip
+)
 def test_gap_distance_and_relative_error_are_said(line, name, x, gap, nearest, relative):
     facts = [text.replace("\u00a0", " ") for _, text in line("facts", name, x)]
     assert facts == [gap, nearest, relative]
@@ -634,9 +769,16 @@ def test_the_keys_move_x_finely_or_by_one_value(show):
     page = show(e4m3(x="0.29"))
     handle(page).focus()
     for key, x in [
-        ("ArrowRight", "0.295"), ("ArrowRight", "0.296875"), ("Shift+ArrowRight", "0.3125"), ("PageUp", "0.34375"),
-        ("PageDown", "0.3125"), ("ArrowLeft", "0.31"), ("End", "1"), ("Home", "0"), ("ArrowLeft", "-0.0009765625"),
-    ]:  # fmt: skip
+        ("ArrowRight", "0.295"),
+        ("ArrowRight", "0.296875"),
+        ("Shift+ArrowRight", "0.3125"),
+        ("PageUp", "0.34375"),
+        ("PageDown", "0.3125"),
+        ("ArrowLeft", "0.31"),
+        ("End", "1"),
+        ("Home", "0"),
+        ("ArrowLeft", "-0.0009765625"),
+    ]:
         page.keyboard.press(key)
         assert x_field(page).input_value() == x or key == "ArrowLeft", key
     assert float(x_field(page).input_value()) < 0

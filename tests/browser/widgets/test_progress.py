@@ -231,10 +231,14 @@ def test_where_nothing_is_solved_there_is_nothing_to_save(show):
         ("[1]", "This text holds no progress of this book; nothing was changed."),
         (text_of({}, book="another"), "This text holds no progress of this book; nothing was changed."),
         (text_of([]), "This text holds no progress of this book; nothing was changed."),
-        (text_of({"a/b": SOLVED}, version=2), "This progress was saved by another edition of the book, which this one"
-         " cannot read; nothing was changed."),
-        (text_of({"a/b": SOLVED, "a/c": {"solved": "yes", "hints": 0}}),
-         "The entry “a/c” cannot be read; nothing was changed."),
+        (
+            text_of({"a/b": SOLVED}, version=2),
+            "This progress was saved by another edition of the book, which this one cannot read; nothing was changed.",
+        ),
+        (
+            text_of({"a/b": SOLVED, "a/c": {"solved": "yes", "hints": 0}}),
+            "The entry “a/c” cannot be read; nothing was changed.",
+        ),
         (text_of({"a/b": {"solved": True}}), "The entry “a/b” cannot be read; nothing was changed."),
         (text_of({"a/b": {"solved": True, "hints": -1}}), "The entry “a/b” cannot be read; nothing was changed."),
         (text_of({"a/b": None}), "The entry “a/b” cannot be read; nothing was changed."),
@@ -243,7 +247,7 @@ def test_where_nothing_is_solved_there_is_nothing_to_save(show):
         (" " * 1_000_000 + "1", "This is far longer than a saved progress can be; nothing was changed."),
     ],
     ids=lambda text: text[:20].strip(),
-)  # fmt: skip
+)
 def test_what_is_no_saved_progress_gets_one_sentence_and_changes_nothing(show, text, says):
     page = fold(show(stored=SOME))
     before = stored(page)

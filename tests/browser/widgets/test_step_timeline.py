@@ -80,10 +80,18 @@ class Training:
         self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 1)
         self.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
         self.names = {
-            "torch": torch, "device": "cpu", "clip_grad_norm_": nn.utils.clip_grad_norm_, "x": x, "y": y,
-            "loss_fn": nn.functional.cross_entropy, "batches": [(x[:4], y[:4]), (x[4:], y[4:])],
-            "model": self.model, "optimizer": self.optimizer, "scheduler": self.scheduler, "scaler": self.scaler,
-        }  # fmt: skip
+            "torch": torch,
+            "device": "cpu",
+            "clip_grad_norm_": nn.utils.clip_grad_norm_,
+            "x": x,
+            "y": y,
+            "loss_fn": nn.functional.cross_entropy,
+            "batches": [(x[:4], y[:4]), (x[4:], y[4:])],
+            "model": self.model,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+        }
 
     def run(self, lines, overflow=False):
         """Run the lines as one step; with `overflow` a gradient becomes infinite in backward."""
@@ -155,9 +163,13 @@ def test_a_broken_listing_does_the_harm_that_is_told(call, broken, overflow):
         moved = {"always": True, "inverted": overflow}[broken]
         assert training.scheduler.last_epoch == moved
         assert says.startswith(
-            {("always", True): "No weight has moved, but the learning rate has.", ("always", False): "No harm",
-             ("inverted", True): "It advances now", ("inverted", False): "S did not fall"}[broken, overflow]
-        )  # fmt: skip
+            {
+                ("always", True): "No weight has moved, but the learning rate has.",
+                ("always", False): "No harm",
+                ("inverted", True): "It advances now",
+                ("inverted", False): "S did not fall",
+            }[broken, overflow]
+        )
     elif broken == "no_scale":
         assert "become 0 in float16; with S = 65536 only those below 4.55 × 10⁻¹³ would." in says
         assert bool(training.model.weight.isnan().any()) == overflow == ("NaN" in says)
@@ -190,9 +202,17 @@ def test_every_block_has_words_in_every_state(call, recipe):
 
 @pytest.mark.parametrize(
     ("x", "text"),
-    [(32768, "32768"), (0.5, "0.5"), (1 / 65536, "1.53 × 10⁻⁵"), (2.0**-25, "2.98 × 10⁻⁸"), (0.0625, "0.0625"),
-     (1e12, "1 × 10¹²"), (0.00123456, "0.00123"), (3276.8, "3280")],
-)  # fmt: skip
+    [
+        (32768, "32768"),
+        (0.5, "0.5"),
+        (1 / 65536, "1.53 × 10⁻⁵"),
+        (2.0**-25, "2.98 × 10⁻⁸"),
+        (0.0625, "0.0625"),
+        (1e12, "1 × 10¹²"),
+        (0.00123456, "0.00123"),
+        (3276.8, "3280"),
+    ],
+)
 def test_numbers_are_short(call, x, text):
     assert call("fewDigits", x).replace("\xa0", " ") == text
 

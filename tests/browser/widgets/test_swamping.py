@@ -230,10 +230,14 @@ def test_an_addition_is_explained(call, name, a, b, says):
         ("float16", "0", False, "Adding 0 changes no sum. Add a larger number."),
         ("float16", "inf", False, "inf is no number to count with. Try 1, 0.1, 1/3 or -2^-7."),
         ("float8_e4m3fn", "1000", False, "1000 is beyond 448, the largest value of E4M3."),
-        ("float16", "1e-9", False,
-         "1e-9 is 0 in float16, whose smallest value is ≈\u00a05.96 × 10⁻⁸. Add a larger number."),
+        (
+            "float16",
+            "1e-9",
+            False,
+            "1e-9 is 0 in float16, whose smallest value is ≈\u00a05.96 × 10⁻⁸. Add a larger number.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_number_is_read_or_refused_with_a_sentence(call, name, text, zero, value):
     assert call("read", name, text, zero) == value
 
@@ -287,14 +291,16 @@ def test_kahans_step_shows_what_it_keeps(show):
     press(page, "to the stall")
     step = page.locator(".mp-swamp-kahan-step")
     assert [re.sub(r"\s+", " ", text) for text in step.locator(".mp-swamp-sum").all_inner_texts()] == [
-        "1 − 0 = 1", "256 + 1 = 256", "(256 − 256) − 1 = −1",
-    ]  # fmt: skip
+        "1 − 0 = 1",
+        "256 + 1 = 256",
+        "(256 − 256) − 1 = −1",
+    ]
     assert step.locator("dt").all_inner_texts() == ["wanted =", "grown =", "excess ="]
     assert step.locator(".mp-swamp-meaning").all_inner_texts() == [
         "the increment, less what the sum has in excess",
         "the new sum, rounded",
         "what was added, less what was wanted",
-    ]  # fmt: skip
+    ]
     assert "The sum took 1 too little. excess keeps it, and the next wanted is larger by that much" in step.inner_text()
     press(page, "add one")
     assert step.locator(".mp-swamp-sum").first.inner_text() == "1 − (−1) = 2"

@@ -174,8 +174,9 @@ def test_batch_and_context_are_slid_with_the_keyboard(show):
     batch.press("ArrowRight")
     context.press("End")
     assert (batch.get_attribute("aria-valuetext"), context.get_attribute("aria-valuetext")) == (
-        "2 texts", "131,072, built for 2,048",
-    )  # fmt: skip
+        "2 texts",
+        "131,072, built for 2,048",
+    )
     assert verdict(page) == TokensPerSecond(batch=2, context=2**17).case.verdict
     assert "measured: of one short text alone" in page.locator(".mp-tp-lanes").inner_text()
     context.press("Home")

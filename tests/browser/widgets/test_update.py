@@ -163,11 +163,22 @@ def test_many_updates_end_where_pythons_do(call, name):
 @pytest.mark.parametrize(
     ("x", "update"),
     [
-        (1.0, "1/3"), (1.0, "1e-3"), (1.0, "2^-8 + 2^-200"), (1.0, "2^-8 - 2^-200"), (2.0**-140, "1e-3"),
-        (0.0, "1e-400"), (0.0, "-1e-400"), (0.25, "-0.25 - 2^-100"), (0.25, "-0.25"), (-1.5, "1.5 + 1/3*2^-60"),
-        (0.3, "-0.1"), (-0.05, "0.1"), (2.0**100, "1/7"), (5.0, "2^1000/3"),
+        (1.0, "1/3"),
+        (1.0, "1e-3"),
+        (1.0, "2^-8 + 2^-200"),
+        (1.0, "2^-8 - 2^-200"),
+        (2.0**-140, "1e-3"),
+        (0.0, "1e-400"),
+        (0.0, "-1e-400"),
+        (0.25, "-0.25 - 2^-100"),
+        (0.25, "-0.25"),
+        (-1.5, "1.5 + 1/3*2^-60"),
+        (0.3, "-0.1"),
+        (-0.05, "0.1"),
+        (2.0**100, "1/7"),
+        (5.0, "2^1000/3"),
     ],
-)  # fmt: skip
+)
 def test_a_sum_rounded_to_odd_tells_the_side_of_everything(call, x, update):
     total = Fraction(x) + read_number(update)
     got = Fraction(as_float(call("odd", x, update)))
@@ -238,9 +249,11 @@ def test_the_first_view_says_that_the_update_is_lost(show):
     page = show(Update())
     assert said(page) == "Lost: dw is 0.256 of half a gap, so the nearest value to w + dw is w."
     assert facts(page) == {
-        "w as stored": "1", "w + dw exactly": "1.001",
-        "half the gap to the next": "0.00390625 above; |dw| is 0.256 of it", "stored": "1",
-    }  # fmt: skip
+        "w as stored": "1",
+        "w + dw exactly": "1.001",
+        "half the gap to the next": "0.00390625 above; |dw| is 0.256 of it",
+        "stored": "1",
+    }
     assert row(page, "exactly")[0] == "2"
     assert row(page, "ties to even") == ("1", "0 %")
     assert row(page, "Kahan")[0].startswith("2 c ≈ 0.00316")
@@ -327,10 +340,12 @@ def test_bad_input_gets_one_sentence_and_loses_nothing(show):
     page = show(Update("0.5", "0.25"))
     before = page.locator(".mp-up-table").inner_text()
     for what, text, says in [
-        ("w", "abc", "“abc” is not a number"), ("w", "1e39", "The weight 1e39 is beyond"),
-        ("dw", "1,5", "decimal point"), ("dw", "inf", "The update inf is no finite number."),
+        ("w", "abc", "“abc” is not a number"),
+        ("w", "1e39", "The weight 1e39 is beyond"),
+        ("dw", "1,5", "decimal point"),
+        ("dw", "inf", "The update inf is no finite number."),
         ("dw", "1/0", "division by zero"),
-    ]:  # fmt: skip
+    ]:
         type_into(page, what, text)
         assert says in message(page)
         assert spoken(page) == message(page)

@@ -76,8 +76,15 @@ def test_a_promoted_sum_keeps_the_share_and_the_next_power_does_not(bits, share,
 
 def test_two_units_are_those_of_the_table():
     a, b = (lambda x: cut(cut(1 + x, 11, round) - 1, 11, round)), (lambda x: cut(cut(1 + x, 13) - 1, 13))
-    rows = [(2.0**-10, 2.0**-10, 2.0**-10), (2.0**-11, 0, 2.0**-11), (1.5 * 2**-11, 2.0**-10, 1.5 * 2.0**-11),
-            (2.0**-12, 0, 2.0**-12), (1.5 * 2**-12, 0, 2.0**-12), (2.0**-13, 0, 0), (1.5 * 2**-13, 0, 0)]  # fmt: skip
+    rows = [
+        (2.0**-10, 2.0**-10, 2.0**-10),
+        (2.0**-11, 0, 2.0**-11),
+        (1.5 * 2**-11, 2.0**-10, 1.5 * 2.0**-11),
+        (2.0**-12, 0, 2.0**-12),
+        (1.5 * 2**-12, 0, 2.0**-12),
+        (2.0**-13, 0, 0),
+        (1.5 * 2**-13, 0, 0),
+    ]
     for x, of_a, of_b in rows:
         assert (a(x), b(x)) == (of_a, of_b)
     answers = dict(zip(accumulation_questions.TWO_UNITS, (11, 13, b(1.9 * 2**-12)), strict=True))

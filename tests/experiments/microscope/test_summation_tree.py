@@ -34,9 +34,7 @@ def same(node):
 
 PLACES = range(48)
 SHUFFLED = random.Random(0).sample(PLACES, 48)
-LANES = Node(
-    (Node((chain(PLACES[0::4]), chain(PLACES[1::4]))), Node((chain(PLACES[2::4]), chain(PLACES[3::4]))))
-)  # fmt: skip
+LANES = Node((Node((chain(PLACES[0::4]), chain(PLACES[1::4]))), Node((chain(PLACES[2::4]), chain(PLACES[3::4])))))
 RUNS = Node((Node((chain(PLACES[:16], 8), chain(PLACES[16:32], 8))), chain(PLACES[32:], 8)))
 TREES = {
     "one by one": (chain(PLACES), Layout(1, 1, None, False, tuple(PLACES))),

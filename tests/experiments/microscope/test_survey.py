@@ -53,35 +53,79 @@ MODELS = {
     "bfloat16": (using(matmul, accumulator=BFLOAT16), BF16, 32, {"precision": 8, "overflow": 128} | NEAREST | CHAIN),
     "float32": (matmul, HALF, 32, {"precision": 24, "overflow": None} | NEAREST | CHAIN),
     "float32 of bfloat16": (matmul, BF16, 32, {"precision": 24, "overflow": 128, "smallest": -149} | NEAREST | CHAIN),
-    "chunks of 8": (using(matmul, accumulator=FLOAT16, chunk=8), HALF, 32,
-                    {"precision": 11, "block": 8, "parts": 1} | NEAREST),
+    "chunks of 8": (
+        using(matmul, accumulator=FLOAT16, chunk=8),
+        HALF,
+        32,
+        {"precision": 11, "block": 8, "parts": 1} | NEAREST,
+    ),
     "float32, chunks of 2": (using(matmul, chunk=2), HALF, 16, {"precision": 24, "block": 2, "parts": 1} | NEAREST),
-    "toward zero": (using(matmul, accumulator=BFLOAT16, rounding=toward_zero), BF16, 16,
-                    {"precision": 8, "rounding": "toward_zero", "exact_sums": True}),
-    "upward": (using(matmul, accumulator=BFLOAT16, rounding=toward_positive), BF16, 16,
-               {"precision": 8, "rounding": "toward_positive", "exact_sums": True}),
-    "pairwise": (using(pairwise_matmul, accumulator=BFLOAT16), HALF, 16,
-                 {"precision": 8, "pairwise": True, "outer_precision": 8, "outer_rounding": "ties_to_even"} | NEAREST),
-    "Volta": (TENSOR_CORES["volta"].matmul, HALF, 32,
-              {"precision": 24, "block": 4, "parts": 1, "exact_products": True} | CUT),
+    "toward zero": (
+        using(matmul, accumulator=BFLOAT16, rounding=toward_zero),
+        BF16,
+        16,
+        {"precision": 8, "rounding": "toward_zero", "exact_sums": True},
+    ),
+    "upward": (
+        using(matmul, accumulator=BFLOAT16, rounding=toward_positive),
+        BF16,
+        16,
+        {"precision": 8, "rounding": "toward_positive", "exact_sums": True},
+    ),
+    "pairwise": (
+        using(pairwise_matmul, accumulator=BFLOAT16),
+        HALF,
+        16,
+        {"precision": 8, "pairwise": True, "outer_precision": 8, "outer_rounding": "ties_to_even"} | NEAREST,
+    ),
+    "Volta": (
+        TENSOR_CORES["volta"].matmul,
+        HALF,
+        32,
+        {"precision": 24, "block": 4, "parts": 1, "exact_products": True} | CUT,
+    ),
     "Hopper's FP8": (TENSOR_CORES["hopper-fp8"].matmul, E4M3, 96, {"precision": 14, "block": 32, "parts": 1} | CUT),
     "Ampere": (TENSOR_CORES["ampere"].matmul, HALF, 32, {"precision": 24, "block": 8} | CUT | {"extra_bits": 1}),
     "Hopper": (TENSOR_CORES["hopper"].matmul, BF16, 48, {"precision": 24, "block": 16} | CUT | {"extra_bits": 2}),
-    "aligned, promoted": (using(aligned_matmul, block=8, fraction_bits=10, promote=16), E4M3, 48,
-                          {"precision": 11, "block": 8, "parts": 3, "run": 16, "outer_precision": 24,
-                           "outer_rounding": "ties_to_even"} | CUT),
-    "truncating": (using(truncating_matmul, bits=12, block=16), E4M3, 64,
-                   {"precision": 12, "block": 16, "rounding": "toward_zero", "exact_sums": True}),
-    "truncating, promoted": (using(truncating_matmul, bits=14, block=8, promote=16), HALF, 48,
-                             {"precision": 14, "block": 8, "run": 16, "outer_precision": 24, "exact_sums": True}),
-    "NumPy, row after row": (column_sums, SINGLE, 32, {"precision": 24, "exact_products": False, "product_bits": 24,
-                                                          "product_rounding": "ties_to_even"} | CHAIN),
+    "aligned, promoted": (
+        using(aligned_matmul, block=8, fraction_bits=10, promote=16),
+        E4M3,
+        48,
+        {"precision": 11, "block": 8, "parts": 3, "run": 16, "outer_precision": 24, "outer_rounding": "ties_to_even"}
+        | CUT,
+    ),
+    "truncating": (
+        using(truncating_matmul, bits=12, block=16),
+        E4M3,
+        64,
+        {"precision": 12, "block": 16, "rounding": "toward_zero", "exact_sums": True},
+    ),
+    "truncating, promoted": (
+        using(truncating_matmul, bits=14, block=8, promote=16),
+        HALF,
+        48,
+        {"precision": 14, "block": 8, "run": 16, "outer_precision": 24, "exact_sums": True},
+    ),
+    "NumPy, row after row": (
+        column_sums,
+        SINGLE,
+        32,
+        {"precision": 24, "exact_products": False, "product_bits": 24, "product_rounding": "ties_to_even"} | CHAIN,
+    ),
     "NumPy, 8 totals": (row_sums, HALF, 64, {"precision": 24, "parts": 8, "block": 1, "run": None} | NEAREST),
-    "TF32": (using(fewer_input_bits, rounded=tf32), SINGLE, 16,
-             {"factor_bits": 11, "factor_rounding": "ties_to_even", "exact_products": True, "precision": 24}),
-    "TF32, cut": (using(fewer_input_bits, rounded=tf32_cut), SINGLE, 16,
-                  {"factor_bits": 11, "factor_rounding": "toward_zero", "precision": 24}),
-}  # fmt: skip
+    "TF32": (
+        using(fewer_input_bits, rounded=tf32),
+        SINGLE,
+        16,
+        {"factor_bits": 11, "factor_rounding": "ties_to_even", "exact_products": True, "precision": 24},
+    ),
+    "TF32, cut": (
+        using(fewer_input_bits, rounded=tf32_cut),
+        SINGLE,
+        16,
+        {"factor_bits": 11, "factor_rounding": "toward_zero", "precision": 24},
+    ),
+}
 
 
 @pytest.mark.parametrize(("function", "dtype", "places", "built"), MODELS.values(), ids=MODELS)
@@ -323,8 +367,9 @@ def test_the_command_prints_a_table_and_leaves_a_record(tmp_path, capsys, monkey
     (path,) = tmp_path.glob("microscope-*.json")
     assert path.stat().st_size < 50_000
     findings, refused = survey.of_record(records.load(path))
-    looked = {name: dataclasses.replace(found, evidence=()) for name, found in
-              survey.survey("cpu", places=16)[0].items()}  # fmt: skip
+    looked = {
+        name: dataclasses.replace(found, evidence=()) for name, found in survey.survey("cpu", places=16)[0].items()
+    }
     assert findings == looked
     assert refused == {"float8_e5m2": "RuntimeError: no"}
     assert survey.table(findings, refused) in said

@@ -44,15 +44,29 @@ def test_the_page_gets_each_format_as_python_has_it(name):
     row = json.loads(re.search(rf"^  {name}: (.*),$", FILE.read_text("utf8"), flags=re.MULTILINE)[1])
     assert row == format_row(fmt)
     assert (int(row["max_code"], 16), row["bits"], row["emin"], row["emax"]) == (
-        fmt.max_code, fmt.bits, fmt.emin, fmt.emax,
-    )  # fmt: skip
+        fmt.max_code,
+        fmt.bits,
+        fmt.emin,
+        fmt.emax,
+    )
 
 
 def test_formats_have_their_names_in_prose():
     assert [format_label(FORMATS[name]) for name in FORMATS] == [
-        "float64", "float32", "TF32", "float16", "bfloat16", "E4M3", "E5M2", "E4M3FNUZ", "E5M2FNUZ", "E8M0",
-        "E3M2", "E2M3", "E2M1",
-    ]  # fmt: skip
+        "float64",
+        "float32",
+        "TF32",
+        "float16",
+        "bfloat16",
+        "E4M3",
+        "E5M2",
+        "E4M3FNUZ",
+        "E5M2FNUZ",
+        "E8M0",
+        "E3M2",
+        "E2M3",
+        "E2M1",
+    ]
 
 
 def test_the_registry_has_each_widget_once_however_many_instances_there_are():

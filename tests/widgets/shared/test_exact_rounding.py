@@ -40,9 +40,12 @@ def test_what_float64_cannot_hold_is_rounded_once(name, sign):
     rounded = {rule: quantize_exact(-above_tie if sign else above_tie, fmt, RULES[rule]) for rule in RULES}
     minus = -1 if sign else 1
     assert rounded == {
-        "ties_to_even": minus * up, "ties_away": minus * up, "toward_zero": minus * one,
-        "toward_positive": -one if sign else up, "toward_negative": -up if sign else one,
-    }  # fmt: skip
+        "ties_to_even": minus * up,
+        "ties_away": minus * up,
+        "toward_zero": minus * one,
+        "toward_positive": -one if sign else up,
+        "toward_negative": -up if sign else one,
+    }
 
 
 @pytest.mark.parametrize("name", FORMATS)

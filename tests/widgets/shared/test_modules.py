@@ -90,7 +90,7 @@ def test_a_file_runs_once_however_many_import_it(folder):
         ({"widget": "export let a = 1;\n"}, "has a form that"),
         ({"widget": "export default 1;\nconst a = 1;\n"}, "has a form that"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_joined_is_named(folder, texts, message):
     with pytest.raises(ModuleError, match=message):
         joined("widget", folder(**texts))

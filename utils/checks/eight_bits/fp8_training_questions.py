@@ -19,7 +19,7 @@ WHICH_CURVE = Choice(
         ),
     ),
     predict=True,
-)  # fmt: skip
+)
 OTHER_NETWORK = Choice(
     "eight_bits/fp8_training/predict-other-network",
     "The same recipes now train a DistilBERT. What becomes of the two without scales?",
@@ -37,7 +37,7 @@ OTHER_NETWORK = Choice(
         ),
     ),
     predict=True,
-)  # fmt: skip
+)
 TWICE_THE_PEAK = Choice(
     "eight_bits/fp8_training/predict-speed",
     "A linear layer of 1,024 tokens, 2,048 inputs and 1,024 outputs on an H100, whose peak in FP8 is twice that in"
@@ -52,7 +52,7 @@ TWICE_THE_PEAK = Choice(
         ),
     ),
     predict=True,
-)  # fmt: skip
+)
 
 # --- Exercises --------------------------------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ SEEDS = Number(
     otherwise="Put the numbers in: z's that add up to 2.8, the spread 0.5, the difference 0.25. Then square.",
     hints=("((1.96 + 0.84) * spread / difference)**2",),
     unit="pairs",
-)  # fmt: skip
+)
 BREAK_EVEN = Number(
     "eight_bits/fp8_training/break-even",
     "From which width n on can it pay?",
@@ -91,7 +91,7 @@ BREAK_EVEN = Number(
     otherwise="Saved: 6 n**3 operations at the two peaks. Spent: (22 - 6) n**2 bytes at the bandwidth. Set them equal.",
     hints=("One n**2 cancels. 6 n / 165.2e12 - 6 n / 330.3e12 = 16 / 1008e9.",),
     tolerance=0.012,
-)  # fmt: skip
+)
 RULE_OUT = Task(
     "eight_bits/fp8_training/rule-out",
     "Write `rules_out(by_seed, bound)`: True where the differences show that two recipes differ by less than `bound`.",
@@ -151,4 +151,4 @@ FP8_LM = {
         unit="%",
         tolerance=0.01,
     ),
-}  # fmt: skip
+}

@@ -100,10 +100,10 @@ ON_BY_DEFAULT = Choice(
         ),
         Option(
             "Both",
-            "Look at the row of the products: \"highest\" allows no rounding.",
+            'Look at the row of the products: "highest" allows no rounding.',
         ),
     ),
-)  # fmt: skip
+)
 WHO_GAINS = Choice(
     "hardware/tensor_cores/predict-who-gains",
     "Three steps on an H100: LLaMA trains on 2048 tokens, DistilBERT trains on 12 reviews, LLaMA writes one token. How "
@@ -249,7 +249,7 @@ CRITICAL = {
             "57": "That is the intensity that it never reaches, however large M is. What follows?",
         },
     ),
-}  # fmt: skip
+}
 
 
 def _tf32(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]) -> Number:

@@ -37,7 +37,7 @@ SHARE_BELOW_ONE = Choice(
         Option("nearly all", "About as many powers of two lie above 1 as below it, each with the same 1024 numbers."),
     ),
     predict=True,
-)  # fmt: skip
+)
 NAN_CODES = Choice(
     "numbers/bits/nan-codes",
     "How many different float16 codes mean NaN?",

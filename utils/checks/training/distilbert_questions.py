@@ -11,7 +11,7 @@ EVIDENCE = Choice(
         Option("TF32", "It fits the story: its products see fewer bits than those of float32, and it is better."),
         Option("bf16-true", "It fits the story best: it rounds the most and scores the highest."),
     ),
-)  # fmt: skip
+)
 SEED_SPREAD = Choice(
     "training/distilbert/seed-spread",
     "How far apart are the best and the worst float32 run? All are tested on the same 2,000 reviews; only the seed"
@@ -22,7 +22,7 @@ SEED_SPREAD = Choice(
         Option("5 points or more", "Too much: each run sees the same reviews for as long, and learns much the same."),
     ),
     predict=True,
-)  # fmt: skip
+)
 WHO_FAILS = Choice(
     "training/distilbert/who-fails",
     "Eleven recipes, five seeds each. Two of them end at guessing or not far from it. One of the two is in this"
@@ -45,7 +45,7 @@ WHO_FAILS = Choice(
         ),
     ),
     predict=True,
-)  # fmt: skip
+)
 STANDARD_ERROR = Number(
     "training/distilbert/standard-error",
     text="The standard error of an accuracy of 81 % on 2,000 reviews:",

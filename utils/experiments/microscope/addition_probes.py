@@ -242,15 +242,19 @@ def product_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
     if bits > sums.format.precision:
         return None
     rng, left = random.Random(0), bits // 2 + 1
-    odd = [(rng.randrange(1 << left - 1, 1 << left) | 1, rng.randrange(1 << bits - left, 1 << bits - left + 1) | 1)
-           for _ in range(4 * sums.width)]  # fmt: skip
+    odd = [
+        (rng.randrange(1 << left - 1, 1 << left) | 1, rng.randrange(1 << bits - left, 1 << bits - left + 1) | 1)
+        for _ in range(4 * sums.width)
+    ]
     factors = [(float(x) * sign, float(y)) for x, y in odd for sign in (1, -1)]
     drops = [(int(x) * int(y)).bit_length() - bits for x, y in factors]
     kept = [math.copysign(abs(int(x) * int(y)) >> drop << drop, x) for (x, y), drop in zip(factors, drops, strict=True)]
     scale = 2.0**-left
     first, second = _spot(*nodes(tree)[-1]).entries[:2]
-    crafted = [{first: (x * scale, y * scale), second: (-z * scale * scale, 1.0)}
-               for (x, y), z in zip(factors, kept, strict=True)]  # fmt: skip
+    crafted = [
+        {first: (x * scale, y * scale), second: (-z * scale * scale, 1.0)}
+        for (x, y), z in zip(factors, kept, strict=True)
+    ]
     results = sums.ask("rounding of a product", crafted)
     became = [result / scale / scale + z for result, z in zip(results, kept, strict=True)]
     fits = [name for name in RULES if became == [Adder(bits, name).rounded(int(x) * int(y)) for x, y in factors]]

@@ -152,8 +152,10 @@ def nodes(tree: Node) -> list[tuple[Node, "Node | None"]]:
 
 def predicted(tree: Node, pairs: Sequence[tuple[int, int]]) -> list[int]:
     """Return what `lost` should answer for these pairs if the tree is right."""
-    below = [(node, [{child} if isinstance(child, int) else set(child.places) for child in node.children])
-             for node, _ in nodes(tree)]  # fmt: skip
+    below = [
+        (node, [{child} if isinstance(child, int) else set(child.places) for child in node.children])
+        for node, _ in nodes(tree)
+    ]
     found = []
     for i, j in pairs:
         for node, sets in below:

@@ -147,9 +147,11 @@ class AmaxHistory(BookWidget):
             return "nothing is known yet, so the scale is 1."
         known = known[-1:] if self.choose == "most_recent" else known[-self.history :]
         largest = size_text(float(self.amaxes[known].max()))
-        where = f"step {known[0] + 1}, {largest}" if len(known) == 1 else (
-            f"the largest of steps {known[0] + 1} to {known[-1] + 1}, {largest}"
-        )  # fmt: skip
+        where = (
+            f"step {known[0] + 1}, {largest}"
+            if len(known) == 1
+            else (f"the largest of steps {known[0] + 1} to {known[-1] + 1}, {largest}")
+        )
         return f"the scale comes from {where}."
 
     def _check_step(self, name: str, step: int) -> None:
@@ -204,8 +206,16 @@ class AmaxHistory(BookWidget):
         """Say what delayed scaling does to the series by the length of its history, for pages without JavaScript."""
         rows = ""
         for history in (1, 4, 16, 64):
-            one = AmaxHistory(self.series, self.source, tensor=self.tensor, format=self.format, history=history,
-                              margin=self.margin, spike_step=self.spike_step, spike=self.spike)  # fmt: skip
+            one = AmaxHistory(
+                self.series,
+                self.source,
+                tensor=self.tensor,
+                format=self.format,
+                history=history,
+                margin=self.margin,
+                spike_step=self.spike_step,
+                spike=self.spike,
+            )
             rows += f"<tr><th scope='row'>{history}</th><td>{html.escape(one.summary)}</td></tr>"
         return (
             f"<p>Here delayed scaling is replayed over {self.steps} recorded amaxes, with a spike to put in; that "

@@ -49,16 +49,23 @@ def _bytes(kind: str, label: str) -> Quantity:
 
 QUANTITIES = (
     Quantity(
-        "accuracy", "test accuracy", "%", ("accuracy",), 100.0, 1, decimals=1, difference="points", step=0.25,
-        step_words="a quarter point", far=5.0,
+        "accuracy",
+        "test accuracy",
+        "%",
+        ("accuracy",),
+        100.0,
+        1,
+        decimals=1,
+        difference="points",
+        step=0.25,
+        step_words="a quarter point",
+        far=5.0,
     ),
     Quantity(LOSS, "training loss, last tenth of the steps", "", (), decimals=3, step=0.01, step_words="0.01"),
     Quantity("seconds", "seconds of the run, by the clock", "s", ("seconds",)),
     Quantity("cpu_seconds", "seconds of the run, of the processor", "s", ("cpu_seconds",)),
     Quantity("step_ms", "milliseconds per step, median", "ms", ("step_ms",)),
-    Quantity(
-        "tokens_per_second", "thousand tokens per second", "k/s", ("rates", "tokens_per_second"), 1e-3, better=1
-    ),
+    Quantity("tokens_per_second", "thousand tokens per second", "k/s", ("rates", "tokens_per_second"), 1e-3, better=1),
     Quantity("tflops", "TFLOP/s", "TFLOP/s", ("rates", "tflops"), better=1),
     Quantity("share", "TFLOP/s, share of a large product's", "%", ("rates", "share"), 100.0, 1, difference="points"),
     _bytes("weights", "weights"),
@@ -67,7 +74,7 @@ QUANTITIES = (
     _bytes("saved_activations", "saved activations"),
     _bytes("peak_allocated", "peak allocated"),
     _bytes("peak_reserved", "peak reserved"),
-)  # fmt: skip
+)
 
 
 def arms_of(records: Iterable[Record], arms: Sequence[str] = ARMS) -> dict:

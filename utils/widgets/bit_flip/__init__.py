@@ -14,9 +14,17 @@ from utils.widgets.shared.numbers.formats import format_label
 from utils.widgets.shared.words.code_words import formula_text, value_text
 
 KINDS = (
-    "zero", "negative_zero", "one", "largest", "smallest_normal", "smallest_subnormal", "largest_subnormal",
-    "infinity", "negative_infinity", "nan",
-)  # fmt: skip
+    "zero",
+    "negative_zero",
+    "one",
+    "largest",
+    "smallest_normal",
+    "smallest_subnormal",
+    "largest_subnormal",
+    "infinity",
+    "negative_infinity",
+    "nan",
+)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,10 @@ SYMPTOMS = {
         "NaN in the first or the second step",
         (
             ("The hunter with operations on, over two steps: is it the forward pass or the update?", HERE),
-            ("Update, float16: the epsilon of Adam is 0. Master weights, or an epsilon that the dtype has.",
-             "training/master_weights"),
+            (
+                "Update, float16: the epsilon of Adam is 0. Master weights, or an epsilon that the dtype has.",
+                "training/master_weights",
+            ),
             ("Forward pass: a score, a mask or an epsilon beyond the range of the dtype.", "numbers/limits"),
             ("The same step in float32: still NaN? Then it is not the precision.", HERE),
         ),
@@ -36,8 +38,10 @@ SYMPTOMS = {
         "the loss scale falls and falls",
         (
             ("Is the loss itself NaN? Then no scale will help: hunt as for NaN.", HERE),
-            ("Is zero_grad in every step? An infinity that stays in .grad halves the scale each time.",
-             "training/training_loop"),
+            (
+                "Is zero_grad in every step? An infinity that stays in .grad halves the scale each time.",
+                "training/training_loop",
+            ),
             ("Is the loss in float32 before it is scaled?", "training/loss_scaling"),
         ),
     ),
@@ -62,8 +66,10 @@ SYMPTOMS = {
     "jump": Symptom(
         "the loss jumps where a run was resumed",
         (
-            ("Is everything in the checkpoint: moments, master weights, loss scale, amax history?",
-             "training/training_loop"),
+            (
+                "Is everything in the checkpoint: moments, master weights, loss scale, amax history?",
+                "training/training_loop",
+            ),
             ("The dtype after loading: a bfloat16 checkpoint loads as bfloat16.", "training/master_weights"),
         ),
     ),
@@ -82,4 +88,4 @@ SYMPTOMS = {
             ("What is cast again and again?", "training/autocast"),
         ),
     ),
-}  # fmt: skip
+}

@@ -173,9 +173,11 @@ class ScaleCockpit(BookWidget):
             }[name]
         if not fits:
             needs = {
-                "init_scale": "positive and within float32", "growth_interval": "1 or more", "growth_factor": "above 1",
+                "init_scale": "positive and within float32",
+                "growth_interval": "1 or more",
+                "growth_factor": "above 1",
                 "backoff_factor": "between 0 and 1",
-            }[name]  # fmt: skip
+            }[name]
             raise ValueError(f"{name} {value} is not {needs}")
         return value
 

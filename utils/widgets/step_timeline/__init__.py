@@ -10,13 +10,29 @@ from utils.widgets.shared.book_widget import BookWidget
 
 RECIPES = ("32-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true")
 BLOCKS = (
-    "zero", "forward", "loss", "scale", "backward", "again", "unscale", "clip", "check", "step", "update", "schedule",
-)  # fmt: skip
+    "zero",
+    "forward",
+    "loss",
+    "scale",
+    "backward",
+    "again",
+    "unscale",
+    "clip",
+    "check",
+    "step",
+    "update",
+    "schedule",
+)
 # What can be broken, and the recipe that shows it: "" for any.
 BREAKS = {
-    "": "", "clip_first": "16-mixed", "always": "16-mixed", "inverted": "16-mixed", "no_scale": "16-mixed",
-    "no_update": "16-mixed", "no_zero": "",
-}  # fmt: skip
+    "": "",
+    "clip_first": "16-mixed",
+    "always": "16-mixed",
+    "inverted": "16-mixed",
+    "no_scale": "16-mixed",
+    "no_update": "16-mixed",
+    "no_zero": "",
+}
 LIMITS = (Fraction(1, 10**12), Fraction(10**12))
 STEP = (  # the step of 16-mixed, for pages without JavaScript
     ("optimizer.zero_grad()", "drops the gradients of the last step"),

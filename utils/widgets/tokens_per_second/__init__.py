@@ -136,10 +136,11 @@ class TokensPerSecond(BookWidget):
         for name in FORMATS:
             case = self._case(name)
             read = [
-                f"{point['rate']:,} ({point['source']})" for point in self.facts["points"]
+                f"{point['rate']:,} ({point['source']})"
+                for point in self.facts["points"]
                 if case.comparable
                 and (point["model"], point["weights"], point["card"]) == (self.model, name, self.card)
-            ]  # fmt: skip
+            ]
             cells = (
                 *(case.weights.label, few_digits(case.moved.total / GIGABYTE), few_digits(case.tokens_per_second)),
                 *(
