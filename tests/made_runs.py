@@ -91,7 +91,9 @@ def all_arms(devices=(CPU,), seeds=5):
                 }
                 found.append(
                     run(
-                        *(arm, seed, 0.8 + round(40 * noise[3]) / 2000),
+                        arm,
+                        seed,
+                        0.8 + round(40 * noise[3]) / 2000,
                         losses=[0.7 - 0.3 * i / PLANNED + 0.05 * part for i, part in enumerate(noise)],
                         device=device,
                         rates=rates,

@@ -66,7 +66,7 @@ def test_keys_that_heads_share_and_keys_of_their_own_are_both_counted():
 )
 def test_a_larger_model_gives_what_was_measured_of_it(name, attention, megabytes):
     a = Architecture("distilbert", 512, 128, 4, 4, 4, 512, 64, **DROPOUTS)
-    found = activations.saved(*(a, recipe(name)), batch=64, length=48, attention=attention, padded=False, device="cpu")
+    found = activations.saved(a, recipe(name), batch=64, length=48, attention=attention, padded=False, device="cpu")
     assert found / 1e6 == pytest.approx(megabytes, abs=0.06)
 
 
@@ -83,7 +83,8 @@ def test_every_recorded_run_saved_what_the_formula_says(path):
     shape = {"groups": shape["heads"], "attention_dropout": shape.get("dropout", 0.0)} | shape
     family = "llama" if "llama" in record.experiment else "distilbert"
     found = activations.saved(
-        *(Architecture(family, **shape), recipe(record.recipe)),
+        Architecture(family, **shape),
+        recipe(record.recipe),
         batch=settings["batch"],
         length=settings.get("max_length") or settings["length"],
         device=record.device["kind"],

@@ -28,11 +28,12 @@ def test_the_products_of_a_step_share_their_operations():
         pytest.param("fp8-current", 6 * X + 10 * W + 6 * DY, id="each tensor is read a second time"),
         pytest.param("fp8-row", 6 * X + 10 * W + 6 * DY, id="a row's amax, and a column's"),
         pytest.param(
-            *("fp8-block", (2 + 2 * (1 + 4 / 128)) * (X + DY) + (4 + 2 * (1 + 4 / 128**2)) * W),
+            "fp8-block",
+            (2 + 2 * (1 + 4 / 128)) * (X + DY) + (4 + 2 * (1 + 4 / 128**2)) * W,
             id="float32 scales of 128 and of 128 x 128 values",
         ),
         pytest.param(
-            *("fp8-mx", (2 + 2 * (1 + 1 / 32)) * (X + DY) + (4 + 2 * (1 + 1 / 32)) * W), id="a byte for 32 values"
+            "fp8-mx", (2 + 2 * (1 + 1 / 32)) * (X + DY) + (4 + 2 * (1 + 1 / 32)) * W, id="a byte for 32 values"
         ),
     ],
 )

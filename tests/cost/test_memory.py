@@ -152,7 +152,10 @@ def test_eight_bits_take_a_little_over_two_bytes_a_parameter():
 def test_zero_gives_what_its_paper_says(stage, gigabytes):
     # Figure 1 of arXiv 1910.02054: 7.5 billion parameters on 64 processes.
     whole = Ledger(
-        *(15_000_000_000, 30_000_000_000, 15_000_000_000, 60_000_000_000),
+        15_000_000_000,
+        30_000_000_000,
+        15_000_000_000,
+        60_000_000_000,
         activations=0,
         casts=0,
         parameters=7_500_000_000,
@@ -292,5 +295,8 @@ def test_the_vectors_ask_for_every_choice():
     families = {architectures.named(case["model"]).family for case in memory.VECTORS}
     assert families == set(architectures.FAMILIES)
     assert {recipe(case["recipe"]).weights for case in memory.VECTORS} == {
-        *(torch.float64, torch.float32, torch.bfloat16, torch.float16),
+        torch.float64,
+        torch.float32,
+        torch.bfloat16,
+        torch.float16,
     }

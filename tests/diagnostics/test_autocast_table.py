@@ -84,15 +84,37 @@ OBSCURE = {
     **{
         f"fft_{name}": lambda x, name=name: getattr(torch.fft, name)(x(4, 4))
         for name in (
-            *("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", "rfft", "irfft", "rfft2", "irfft2", "rfftn", "irfftn"),
-            *("hfft", "ihfft"),
+            "fft",
+            "ifft",
+            "fft2",
+            "ifft2",
+            "fftn",
+            "ifftn",
+            "rfft",
+            "irfft",
+            "rfft2",
+            "irfft2",
+            "rfftn",
+            "irfftn",
+            "hfft",
+            "ihfft",
         )
     },
     **{
         f"linalg_{name}": lambda x, name=name: getattr(L, name)(x.matrix(2))
         for name in (
-            *("cond", "cholesky", "svdvals", "eigvals", "eigvalsh", "inv", "qr", "cholesky_ex"),
-            *("svd", "eig", "eigh", "inv_ex"),
+            "cond",
+            "cholesky",
+            "svdvals",
+            "eigvals",
+            "eigvalsh",
+            "inv",
+            "qr",
+            "cholesky_ex",
+            "svd",
+            "eig",
+            "eigh",
+            "inv_ex",
         )
     },
     "linalg_matrix_rank": lambda x: L.matrix_rank(x.matrix(2)),

@@ -218,13 +218,29 @@ def test_a_tensor_that_was_changed_in_place_is_another_one():
 def test_the_stages_of_a_distilbert_layer(of_bert):
     stages = of_bert.stages(LAYER)
     assert [stage.label for stage in stages] == [
-        *("q_lin", "k_lin", "v_lin", "matmul", "mul", "softmax", "matmul", "out_lin", "add", "sa_layer_norm"),
-        *("lin1", "activation", "lin2", "add", "output_layer_norm"),
+        "q_lin",
+        "k_lin",
+        "v_lin",
+        "matmul",
+        "mul",
+        "softmax",
+        "matmul",
+        "out_lin",
+        "add",
+        "sa_layer_norm",
+        "lin1",
+        "activation",
+        "lin2",
+        "add",
+        "output_layer_norm",
     ]
     assert stages[0] == Stage("q_lin", "linear", "bfloat16", (DOWN,) * 3)  # its input, weight and bias
     assert stages[7] == Stage("out_lin", "linear", "bfloat16", (DOWN,) * 2)  # its input is narrow already
     assert [stage.label for stage in stages if stage.dtype == "float32"] == [
-        *("add", "sa_layer_norm", "add", "output_layer_norm"),
+        "add",
+        "sa_layer_norm",
+        "add",
+        "output_layer_norm",
     ]
 
 

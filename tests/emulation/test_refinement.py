@@ -22,8 +22,13 @@ def system(n, condition, seed=0):
 @pytest.mark.parametrize(
     ("fmt", "condition", "steps"),
     [
-        *[(FLOAT32, 1e2, 2), (FLOAT32, 1e4, 3), (FLOAT32, 1e6, 4), (FLOAT32, 1e7, 7)],
-        *[(FLOAT16, 1e2, 5), (FLOAT16, 1e4, 15), (BFLOAT16, 1e2, 9)],
+        (FLOAT32, 1e2, 2),
+        (FLOAT32, 1e4, 3),
+        (FLOAT32, 1e6, 4),
+        (FLOAT32, 1e7, 7),
+        (FLOAT16, 1e2, 5),
+        (FLOAT16, 1e4, 15),
+        (BFLOAT16, 1e2, 9),
     ],
 )
 def test_it_converges_to_float64_below_the_limit_of_its_factors(fmt, condition, steps):

@@ -19,8 +19,15 @@ from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU, FLOAT16
 from utils.scaling import SCALINGS
 
 PAIRS = (
-    *(("none", "none"), ("tensor", "tensor"), ("row", "row"), ("1x128", "128x128"), ("1x128", "1x128")),
-    *(("128x128", "1x128"), ("mx", "mx"), ("mx-ceil", "mx-ceil"), ("nvfp4", "nvfp4")),
+    ("none", "none"),
+    ("tensor", "tensor"),
+    ("row", "row"),
+    ("1x128", "128x128"),
+    ("1x128", "1x128"),
+    ("128x128", "1x128"),
+    ("mx", "mx"),
+    ("mx-ceil", "mx-ceil"),
+    ("nvfp4", "nvfp4"),
 )
 
 

@@ -11,8 +11,16 @@ from utils.runs.seeds_needed import by_normal, critical, ruled_out, seeds_needed
 @pytest.mark.parametrize(
     ("freedom", "share", "table"),
     [  # two-sided 5 %, 1 % and one-sided 5 %: any printed table of Student's t
-        *[(1, 0.025, 12.706), (2, 0.025, 4.303), (4, 0.025, 2.776), (10, 0.025, 2.228), (120, 0.025, 1.980)],
-        *[(1, 0.005, 63.657), (5, 0.005, 4.032), (30, 0.005, 2.750), (1, 0.05, 6.314), (20, 0.05, 1.725)],
+        (1, 0.025, 12.706),
+        (2, 0.025, 4.303),
+        (4, 0.025, 2.776),
+        (10, 0.025, 2.228),
+        (120, 0.025, 1.980),
+        (1, 0.005, 63.657),
+        (5, 0.005, 4.032),
+        (30, 0.005, 2.750),
+        (1, 0.05, 6.314),
+        (20, 0.05, 1.725),
     ],
 )
 def test_the_limits_of_students_t_are_those_of_its_table(freedom, share, table):

@@ -51,7 +51,8 @@ def test_the_passes_are_those_of_the_float32_layer_within_the_error_of_the_forma
     forward, backward = (fmt.eps / 2 / 3**0.5 for fmt in (recipe.forward, recipe.backward))
     mx = 2 if name == "fp8-mx" else 1  # the top of a block saturates (OCP MX's floor)
     for result, exact, bound in (
-        *((y, exact_y, (2 * forward**2) ** 0.5), (dx, exact_dx, (forward**2 + backward**2) ** 0.5)),
+        (y, exact_y, (2 * forward**2) ** 0.5),
+        (dx, exact_dx, (forward**2 + backward**2) ** 0.5),
         (dw, exact_dw, (forward**2 + backward**2) ** 0.5),
     ):
         # An error evenly spread over half a gap, for both factors: the root mean square of a rounding at its worst.
@@ -78,13 +79,17 @@ def test_the_three_products_are_those_that_the_recipe_tells(name):
 def test_formats_and_axes_of_the_recipes():
     block = {gemm.name: gemm for gemm in FLOAT8_RECIPES["fp8-block"].gemms}
     assert [(one.left.scaling, one.right.scaling) for one in block.values()] == [
-        *(("1x128", "128x128"), ("1x128", "128x128"), ("1x128", "1x128"))
+        ("1x128", "128x128"),
+        ("1x128", "128x128"),
+        ("1x128", "1x128"),
     ]
     assert [side.shape for side in (block["wgrad"].left, block["wgrad"].right)] == ["[N, M]", "[K, M]"]
     hybrid = FLOAT8_RECIPES["fp8-delayed"].gemms
     assert [(one.left.fmt, one.right.fmt) for one in hybrid] == [(E4M3, E4M3), (E5M2, E4M3), (E5M2, E4M3)]
     assert {name for name in NAMES if FLOAT8_RECIPES[name].backward is E5M2} == {
-        *("fp8-unscaled", "fp8-current", "fp8-delayed")
+        "fp8-unscaled",
+        "fp8-current",
+        "fp8-delayed",
     }
 
 

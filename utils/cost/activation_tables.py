@@ -124,7 +124,9 @@ DISTILBERT = Table(
         *_dropout("attention", "BHSS", "weights", "eager attention-dropout true|padded|cuda"),
         *_dropout("attention", "BHSS", "compute", "eager attention-dropout mixed full cpu"),
         Saved(
-            *("attention weights, as multiplied", "BHSS", "compute"),
+            "attention weights, as multiplied",
+            "BHSS",
+            "compute",
             when="eager mixed|attention-dropout padded|cuda|attention-dropout",
         ),
         Saved("output of attention", "BSD", "compute", when="eager"),

@@ -107,8 +107,14 @@ def of(config: object) -> Architecture:
 def _of_distilbert(config) -> Architecture:
     _expect(config, activation="gelu")
     return Architecture(
-        *("distilbert", config.vocab_size, config.dim, config.n_layers, config.n_heads, config.n_heads),
-        *(config.hidden_dim, config.max_position_embeddings),
+        "distilbert",
+        config.vocab_size,
+        config.dim,
+        config.n_layers,
+        config.n_heads,
+        config.n_heads,
+        config.hidden_dim,
+        config.max_position_embeddings,
         classes=config.num_labels,
         dropout=config.dropout,
         attention_dropout=config.attention_dropout,
@@ -121,8 +127,14 @@ def _of_gpt2(config) -> Architecture:
     if config.embd_pdrop != config.resid_pdrop:
         raise ValueError(f"embd_pdrop {config.embd_pdrop} and resid_pdrop {config.resid_pdrop} must be the same")
     return Architecture(
-        *("gpt2", config.vocab_size, config.n_embd, config.n_layer, config.n_head, config.n_head),
-        *(config.n_inner or 4 * config.n_embd, config.n_positions),
+        "gpt2",
+        config.vocab_size,
+        config.n_embd,
+        config.n_layer,
+        config.n_head,
+        config.n_head,
+        config.n_inner or 4 * config.n_embd,
+        config.n_positions,
         tied=config.tie_word_embeddings,
         dropout=config.resid_pdrop,
         attention_dropout=config.attn_pdrop,
@@ -133,8 +145,14 @@ def _of_llama(config) -> Architecture:
     _expect(config, hidden_act="silu", attention_bias=False, mlp_bias=False)
     _expect(config, head_dim=config.hidden_size // config.num_attention_heads)
     return Architecture(
-        *("llama", config.vocab_size, config.hidden_size, config.num_hidden_layers, config.num_attention_heads),
-        *(config.num_key_value_heads, config.intermediate_size, config.max_position_embeddings),
+        "llama",
+        config.vocab_size,
+        config.hidden_size,
+        config.num_hidden_layers,
+        config.num_attention_heads,
+        config.num_key_value_heads,
+        config.intermediate_size,
+        config.max_position_embeddings,
         tied=config.tie_word_embeddings,
         attention_dropout=config.attention_dropout,
     )
@@ -161,7 +179,14 @@ def _llama_of(width: int, layers: int, heads: int, hidden: int, **more: int) -> 
 # arXiv 2407.21783, table 3. The rest is from their configurations.
 NAMED = {
     "DistilBERT": Architecture(
-        *("distilbert", 30_522, 768, 6, 12, 12, 3_072, 512),
+        "distilbert",
+        30_522,
+        768,
+        6,
+        12,
+        12,
+        3_072,
+        512,
         dropout=0.1,
         attention_dropout=0.1,
         head_dropout=0.2,

@@ -127,7 +127,9 @@ def _by_name(*faults: Fault) -> dict[str, Fault]:
 FAULTS = _by_name(
     Fault(
         "log of zero",
-        *("DistilBERT", "bf16-mixed", sabotage.log_of_zero),
+        "DistilBERT",
+        "bf16-mixed",
+        sabotage.log_of_zero,
         symptom="The loss falls for dozens of steps, smoothly, nearly to zero. Then it is NaN, and stays so.",
         cause="The network becomes sure: p rounds to 1, the logarithm of 1 - p is infinite, and 0 times that is NaN.",
         remedy="Cross-entropy of the logits, in float32: log-softmax never forms a probability.",
@@ -137,7 +139,9 @@ FAULTS = _by_name(
     ),
     Fault(
         "epsilon of Adam",
-        *("DistilBERT", "16-true", sabotage.nothing),
+        "DistilBERT",
+        "16-true",
+        sabotage.nothing,
         symptom="The first loss is right. The second is NaN, whatever the learning rate.",
         cause="Adam adds 1e-8 to the root of v. In float16 both are 0, so the update is 0/0 or m/0.",
         remedy="Compute the update in float32, from master weights.",
@@ -146,7 +150,9 @@ FAULTS = _by_name(
     ),
     Fault(
         "mask of -1e9",
-        *("DistilBERT", "16-mixed", sabotage.added_mask),
+        "DistilBERT",
+        "16-mixed",
+        sabotage.added_mask,
         symptom="One step of an epoch is NaN, the last. The scaler leaves it out and halves the scale, every epoch.",
         cause="-1e9 is -inf in float16. A row of padding alone has nothing else, and its softmax is NaN.",
         remedy="Put the lowest number of the dtype in the place of the score, or drop the empty row.",
@@ -154,7 +160,9 @@ FAULTS = _by_name(
     ),
     Fault(
         "bias of the keys",
-        *("DistilBERT", "16-mixed", sabotage.bias_of_the_keys),
+        "DistilBERT",
+        "16-mixed",
+        sabotage.bias_of_the_keys,
         symptom="The first loss is NaN, and all others. The scale falls to zero; the weights stay as they were.",
         cause="Query times key overflows before it is divided by the root of the width: inf - inf in the softmax.",
         remedy="Divide the query first, or compute the scores in bfloat16.",
@@ -162,7 +170,9 @@ FAULTS = _by_name(
     ),
     Fault(
         "twins in a batch",
-        *("DistilBERT", "32-true", sabotage.twins),
+        "DistilBERT",
+        "32-true",
+        sabotage.twins,
         symptom="Losses are finite up to some step, and that one's is, too. The next one is NaN. In float32.",
         cause="Two equal texts have the distance 0, and the root has an infinite slope there: inf times 0.",
         remedy="Add an epsilon under the root, one that the dtype has.",
@@ -170,7 +180,9 @@ FAULTS = _by_name(
     ),
     Fault(
         "epsilon of a norm",
-        *("LLaMA", "16-true-master", sabotage.epsilon_of_a_norm),
+        "LLaMA",
+        "16-true-master",
+        sabotage.epsilon_of_a_norm,
         symptom="The first loss is NaN as soon as a batch has padding; without padding all is well.",
         cause="The epsilon of the norm is 1e-8, which is 0 in float16. Padding is zeros, and 0 times 1/0 is NaN.",
         remedy="Take the mean of the squares in float32, as LLaMA's own norm does.",
@@ -178,7 +190,9 @@ FAULTS = _by_name(
     ),
     Fault(
         "clip before unscale",
-        *("DistilBERT", "16-mixed", sabotage.clip_first),
+        "DistilBERT",
+        "16-mixed",
+        sabotage.clip_first,
         symptom="The loss stays where it was. Nothing is NaN, no step is left out.",
         cause="The clip sees gradients that are 65,536 times too large, and what is left is that much too small.",
         remedy="unscale_ first.",
@@ -188,7 +202,9 @@ FAULTS = _by_name(
     ),
     Fault(
         "bfloat16 weights",
-        *("LLaMA", "bf16-true", sabotage.nothing),
+        "LLaMA",
+        "bf16-true",
+        sabotage.nothing,
         symptom="The loss falls, but half as far as it could. Nothing is NaN.",
         cause="Most updates are smaller than half a step between two bfloat16 numbers, and are rounded away.",
         remedy="float32 weights, or a store that keeps what is rounded off.",
@@ -199,7 +215,9 @@ FAULTS = _by_name(
     ),
     Fault(
         "stale scale",
-        *("LLaMA", "fp8-delayed", sabotage.stale_scale),
+        "LLaMA",
+        "fp8-delayed",
+        sabotage.stale_scale,
         symptom="The loss jumps up in the middle of the run, at the step at which it was resumed. Nothing is NaN.",
         cause="The FP8 layers go on with scales of smaller activations, and most values saturate.",
         remedy="Save and load the amax history with the weights, and train in training mode.",

@@ -24,7 +24,10 @@ PLAIN = {_aten.mm.default, _aten.bmm.default, _aten.mv.default, _aten.dot.defaul
 ADDING = {_aten.addmm.default, _aten.baddbmm.default, _aten.addmv.default}  # (c, a, b): beta * c + alpha * a @ b
 OTHERS = {  # that multiply and add in one: those whose operations torch counts, and a few that it overlooks
     *flop_registry,
-    *(_aten.addbmm, _aten.vdot, _aten._addmm_activation, _aten._scaled_dot_product_flash_attention_for_cpu),
+    _aten.addbmm,
+    _aten.vdot,
+    _aten._addmm_activation,
+    _aten._scaled_dot_product_flash_attention_for_cpu,
 }
 
 

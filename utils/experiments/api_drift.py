@@ -232,7 +232,8 @@ GROUPS: dict[str, tuple[Question, ...]] = {
         Question("is_bf16_supported()", "torch", lambda: str(torch.cuda.is_bf16_supported()), by_machine=True),
         Question(
             "is_bf16_supported(including_emulation=False)",
-            *("torch", lambda: str(torch.cuda.is_bf16_supported(including_emulation=False))),
+            "torch",
+            lambda: str(torch.cuda.is_bf16_supported(including_emulation=False)),
             by_machine=True,
         ),
         Question("torch.cuda.amp.GradScaler", "torch", _old_scaler),

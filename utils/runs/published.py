@@ -38,7 +38,8 @@ def _of(source: str, place: str, **rows: dict[str, float]) -> dict[str, Publishe
 PUBLISHED: dict[str, Published] = {
     # DistilBERT, what the charts leave out; an A100
     **_of(
-        *("raschka2023scripts", "logs"),
+        "raschka2023scripts",
+        "logs",
         distilbert={
             **{"32-true, train %": 97.28, "32-true, validation %": 89.88},
             **{"32-true-high, train %": 97.41, "32-true-high, validation %": 92.75},
@@ -50,7 +51,8 @@ PUBLISHED: dict[str, Published] = {
     ),
     # Vision transformers, a GPT-2; an A100
     **_of(
-        *("raschka2023memory", "logs, ViT-L/16, batch 64, 1 epoch"),
+        "raschka2023memory",
+        "logs, ViT-L/16, batch 64, 1 epoch",
         vit_l={
             **{"32-true, min": 17.88, "32-true, GB": 26.84, "32-true, %": 96.06},
             **{"16-mixed, min": 3.45, "16-mixed, GB": 18.21, "16-mixed, %": 95.71},
@@ -58,14 +60,16 @@ PUBLISHED: dict[str, Published] = {
         },
     ),
     **_of(
-        *("raschka2023cvpr", "logs.md, 03 and 04, ViT-B/16, batch 16, 3 epochs"),
+        "raschka2023cvpr",
+        "logs.md, 03 and 04, ViT-B/16, batch 16, 3 epochs",
         vit_b={
             **{"32-true, min": 18.49, "32-true, GB": 3.71, "32-true, %": 95.78},
             **{"bf16-mixed, min": 6.36, "bf16-mixed, GB": 3.04, "bf16-mixed, %": 95.24},
         },
     ),
     **_of(
-        *("raschka2024scratch", "ch05/10_llm-training-speed, README"),
+        "raschka2024scratch",
+        "ch05/10_llm-training-speed, README",
         gpt2={
             **{"float32, tok/s": 12_526, "TF32, tok/s": 27_648, "fused AdamW, tok/s": 28_399},
             **{"bfloat16, tok/s": 45_486, "FlashAttention, tok/s": 91_901, "all, tok/s": 142_156},
@@ -76,7 +80,8 @@ PUBLISHED: dict[str, Published] = {
     **_of("raschka2023mixed", "the article", lit_llama={"bfloat16, GB": 13.52, "float32, GB": 27.02}),
     **_of("litllama2023", "README", lit_llama={"int4, GB": 5}),
     **_of(
-        *("gptfast2023", "README, A100 of 80 GB at 330 W"),
+        "gptfast2023",
+        "README, A100 of 80 GB at 330 W",
         gpt_fast={
             **{"LLaMA 7B, bfloat16, GB/s": 1397, "LLaMA 7B, int8, GB/s": 1069, "LLaMA 7B, int4, GB/s": 863},
             **{"Llama 3 8B, bfloat16, tok/s": 93.89, "Llama 3 8B, int8, tok/s": 137.64},
@@ -84,19 +89,22 @@ PUBLISHED: dict[str, Published] = {
         },
     ),
     **_of(
-        *("te_gemma", "batch 64"),
+        "te_gemma",
+        "batch 64",
         gemma={"transformers, s": 46.6, "Transformer Engine, s": 12.25, "with CUDA graphs, s": 6.39},
     ),
     # FP8
     **_of(
-        *("te_gemm_profiling", "Worked Example: 5B Model on H200; an H200 NVL"),
+        "te_gemm_profiling",
+        "Worked Example: 5B Model on H200; an H200 NVL",
         te_h200={
             **{"bfloat16, ms": 32.014, "current, ms": 20.285, "delayed, ms": 18.978, "block, ms": 22.882},
             **{"bfloat16, handed over, ms": 31.968, "current, handed over, ms": 16.785},
         },
     ),
     **_of(
-        *("te_gemm_profiling", "Worked Example: 5B Model on B300"),
+        "te_gemm_profiling",
+        "Worked Example: 5B Model on B300",
         te_b300={
             **{"bfloat16, ms": 12.758, "MXFP8, ms": 8.984, "NVFP4, ms": 6.453},
             **{"bfloat16, handed over, ms": 13.102, "NVFP4, handed over, ms": 3.764},
@@ -104,18 +112,21 @@ PUBLISHED: dict[str, Published] = {
         },
     ),
     **_of(
-        *("te_getting_started", "getting_started_pytorch_summary.csv, commit 802c747"),
+        "te_getting_started",
+        "getting_started_pytorch_summary.csv, commit 802c747",
         te_layer={
             **{"torch, ms": 48.51, "its attention, ms": 35.78, "its attention and FP8, ms": 23.46},
             "its whole layer and FP8, ms": 21.84,
         },
     ),
     **_of(
-        *("te_llama", "a step, batch 8"),
+        "te_llama",
+        "a step, batch 8",
         te_llama={"transformers, ms": 248, "Transformer Engine, ms": 185, "Transformer Engine and FP8, ms": 160},
     ),
     **_of(
-        *("torchao_float8", "Llama3-8B on 8 H100"),
+        "torchao_float8",
+        "Llama3-8B on 8 H100",
         torchao_h100={
             **{"bfloat16, tok/s": 6150, "tensorwise, tok/s": 7689.5, "rowwise, tok/s": 6768},
             **{"bfloat16, GB": 47.65, "tensorwise, GB": 47.77},
@@ -127,7 +138,8 @@ PUBLISHED: dict[str, Published] = {
         torchao_b200={"tensorwise, %": 25.4, "MXFP8, %": 20.0, "rowwise, %": 4.0},
     ),
     **_of(
-        *("peng2023fp8lm", "second version, table 5"),
+        "peng2023fp8lm",
+        "second version, table 5",
         gpt_175b={
             **{"BF16, GB": 66.1, "BF16, samples/s": 22.4, "BF16, TFLOP/s": 386, "BF16, MFU %": 39.0},
             **{"TE, GB": 69.6, "TE, samples/s": 28.7, "TE, TFLOP/s": 493, "TE, MFU %": 24.9},
@@ -141,7 +153,8 @@ PUBLISHED: dict[str, Published] = {
         },
     ),
     **_of(
-        *("peng2023fp8lm", "second version, zero-shot average"),
+        "peng2023fp8lm",
+        "second version, zero-shot average",
         gpt_7b={"BF16, %": 58.4, "FP8-LM, %": 58.0},
         gpt_13b={"BF16, %": 61.0, "FP8-LM, %": 60.4},
     ),
@@ -149,20 +162,24 @@ PUBLISHED: dict[str, Published] = {
     **_of("peng2023fp8lm", "abstract, second version", fp8_lm_v2={"faster, %": 75, "less memory, %": 39}),
     # Loss scaling
     **_of(
-        *("nvidia2023mixed", "section 3.1, figures 1 and 2"),
+        "nvidia2023mixed",
+        "section 3.1, figures 1 and 2",
         ssd_guide={"zero in float32, %": 66.8, "become zero in float16, %": 31, "not zero in float16, %": 5.3},
     ),
     **_of(
-        *("micikevicius2018mixed", "section 3.2, figure 3"),
+        "micikevicius2018mixed",
+        "section 3.2, figure 3",
         ssd={"zero in float32, %": 67, "scale": 8, "irrelevant below, exponent": -27},
     ),
     **_of(
-        *("micikevicius2018mixed", "section 3.1"),
+        "micikevicius2018mixed",
+        "section 3.1",
         update={"lost at weight over update": 2048},
         speech={"gradients below the exponent -24, %": 5},
     ),
     **_of(
-        *("micikevicius2018mixed", "table 1; read in copies of it"),
+        "micikevicius2018mixed",
+        "table 1; read in copies of it",
         imagenet={
             **{"AlexNet, float32, %": 56.77, "AlexNet, mixed, %": 56.93},
             **{"VGG-D, float32, %": 65.40, "VGG-D, mixed, %": 65.43},
@@ -173,7 +190,8 @@ PUBLISHED: dict[str, Published] = {
         },
     ),
     **_of(
-        *("micikevicius2018mixed", "table 2"),
+        "micikevicius2018mixed",
+        "table 2",
         detection={
             **{"Faster R-CNN, float32, mAP": 69.1, "Faster R-CNN, unscaled, mAP": 68.6},
             **{"Faster R-CNN, scaled, mAP": 69.7, "SSD, float32, mAP": 76.9, "SSD, scaled, mAP": 77.1},
@@ -181,11 +199,13 @@ PUBLISHED: dict[str, Published] = {
     ),
     # FP8 in hardware
     **_of(
-        *("deepseek2024v3", "section 3.3.2"),
+        "deepseek2024v3",
+        "section 3.3.2",
         h800={"bits of a total": 14, "largest error at K = 4096, %": 2, "products between promotions": 128},
     ),
     **_of(
-        *("ocp_ofp8_2023", "tables 1 and 2"),
+        "ocp_ofp8_2023",
+        "tables 1 and 2",
         E4M3={
             "bias": 7,
             "largest": 448,
@@ -201,7 +221,8 @@ PUBLISHED: dict[str, Published] = {
     ),
     **_of("noune2022fp8", "table 1", E4M3FNUZ={"largest": 240}, E5M2FNUZ={"largest": 57344}),
     **_of(
-        *("ocp_mx_2023", "section 5"),
+        "ocp_mx_2023",
+        "section 5",
         **{"E3M2": {"largest": 28}, "E2M3": {"largest": 7.5}, "E2M1": {"largest": 6}},
         MX={"values in a block": 32, "FP8, bits a value": 8.25, "FP6, bits a value": 6.25, "FP4, bits a value": 4.25},
     ),

@@ -180,15 +180,21 @@ RECIPES = {
         _true("64-true", _F64, "everything in float64: twice the bytes of float32"),
         _true("32-true", _F32, "everything in float32: what the others are held against"),
         _true(
-            *("32-true-high", _F32, "32-true whose products may round their inputs to TF32, 11 significant bits"),
+            "32-true-high",
+            _F32,
+            "32-true whose products may round their inputs to TF32, 11 significant bits",
             float32_matmul="high",
         ),
         _true(
-            *("32-true-medium", _F32, "32-true whose products may round their inputs to bfloat16, 8 significant bits"),
+            "32-true-medium",
+            _F32,
+            "32-true whose products may round their inputs to bfloat16, 8 significant bits",
             float32_matmul="medium",
         ),
         _mixed(
-            *("16-mixed", _F16, "float32 weights, float16 products, and a loss scaler against underflow"),
+            "16-mixed",
+            _F16,
+            "float32 weights, float16 products, and a loss scaler against underflow",
             needs_loss_scaling=True,
         ),
         _mixed("bf16-mixed", _BF16, "float32 weights, bfloat16 products: the range of float32, so no loss scaler"),
@@ -196,27 +202,37 @@ RECIPES = {
         _true("16-true", _F16, "everything in float16, where Adam's eps of 1e-8 is 0 and small squares are, too"),
         _true("16-true-eps", _F16, "16-true with an eps of 1e-4 for Adam, which is not 0 in float16", epsilon=1e-4),
         _true(
-            *("16-true-moments", _F16, "float16 weights; Adam's moments, its eps and its arithmetic in float32"),
+            "16-true-moments",
+            _F16,
+            "float16 weights; Adam's moments, its eps and its arithmetic in float32",
             optimizer=_F32,
             store=Nearest(),
         ),
         _true("bf16-true", _BF16, "everything in bfloat16: a weight of 8 significant bits loses small updates"),
         _true(
-            *("16-true-master", _F16, "float16 weights, rounded from float32 copies that Adam updates"),
+            "16-true-master",
+            _F16,
+            "float16 weights, rounded from float32 copies that Adam updates",
             optimizer=_F32,
             store=Master(),
         ),
         _true(
-            *("bf16-true-master", _BF16, "bfloat16 weights, rounded from float32 copies that Adam updates"),
+            "bf16-true-master",
+            _BF16,
+            "bfloat16 weights, rounded from float32 copies that Adam updates",
             optimizer=_F32,
             store=Master(),
         ),
         _true(
-            *("bf16-true-kahan", _BF16, "bf16-true that keeps each weight's rounding error beside it"),
+            "bf16-true-kahan",
+            _BF16,
+            "bf16-true that keeps each weight's rounding error beside it",
             store=Kahan(),
         ),
         _true(
-            *("bf16-true-stochastic", _BF16, "bf16-true that rounds new weights at random, right on average"),
+            "bf16-true-stochastic",
+            _BF16,
+            "bf16-true that rounds new weights at random, right on average",
             store=Stochastic(),
         ),
     )
@@ -229,13 +245,22 @@ def _float8(name: str, float8: Float8Recipe, also: str = "", **fields) -> Recipe
 
 FLOAT8 = {name: _float8(name, float8) for name, float8 in FLOAT8_RECIPES.items()}
 FLOAT8["fp8-unscaled-loss-scale"] = _float8(
-    *("fp8-unscaled-loss-scale", FLOAT8_RECIPES["fp8-unscaled"], "; a factor of 2¹⁴ on the loss"), loss_scale=2.0**14
+    "fp8-unscaled-loss-scale", FLOAT8_RECIPES["fp8-unscaled"], "; a factor of 2¹⁴ on the loss", loss_scale=2.0**14
 )
 KNOWN = RECIPES | FLOAT8
 PLAIN = tuple(name for name in RECIPES if name.count("-") == 1)  # the names that Lightning has, too
 ARMS = (  # of the comparison on DistilBERT, in the order in which it is told
-    *("64-true", "32-true", "32-true-high", "32-true-medium", "16-mixed", "bf16-mixed"),
-    *("16-true", "16-true-eps", "16-true-moments", "bf16-true", "bf16-true-stochastic"),
+    "64-true",
+    "32-true",
+    "32-true-high",
+    "32-true-medium",
+    "16-mixed",
+    "bf16-mixed",
+    "16-true",
+    "16-true-eps",
+    "16-true-moments",
+    "bf16-true",
+    "bf16-true-stochastic",
 )
 
 

@@ -86,7 +86,8 @@ CASES = {
     "condition": Case(Condition, lambda w: ["21 steps"], ends_ms=200),
     "decision_tree": Case(DecisionTree, lambda w: [verdict(w.decision)], room=1.5),
     "dot_product": Case(
-        *(lambda: DotProduct(512, ["bfloat16"], data="ones"), lambda w: ["bfloat16 256 −50 %"]),
+        lambda: DotProduct(512, ["bfloat16"], data="ones"),
+        lambda w: ["bfloat16 256 −50 %"],
         **{"room": None, "starts": "run again", "ends_ms": 500},
     ),
     "drag_outlier": Case(DragOutlier, lambda w: ["E4M3, one scale a tensor"], ends_ms=300),
@@ -102,13 +103,13 @@ CASES = {
     "precision_plan": Case(PrecisionPlan, lambda w: [w.plan.verdict]),
     "scale_cockpit": Case(
         lambda: ScaleCockpit(record(), run_of_a_scaler()[0], amaxes=run_of_a_scaler()[1]),
-        *(lambda w: [w.verdict],),
+        lambda w: [w.verdict],
         sets={"step": 44},
     ),
     "scale_explorer": Case(ScaleExplorer, lambda w: [w.sentence]),
     "shape_to_bound": Case(
         lambda: ShapeToBound(roofs=[ROOF], recorded=[MEASURED], device=ROOF.name, dtype="float32", m=512),
-        *(answers,),
+        answers,
         room=None,
     ),
     "step_timeline": Case(StepTimeline, lambda w: ["scaler.unscale_(optimizer)"]),

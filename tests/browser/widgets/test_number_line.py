@@ -577,7 +577,8 @@ def test_a_roll_counts_what_the_chances_give(line):
             "460",
             "ties_to_even",
             False,
-            "460 lies beyond 448, the largest value. But it is nearer to 448 than to 480, where the next value would be: "
+            "460 lies beyond 448, the largest value. But it is nearer to 448 than to 480, "
+            "where the next value would be: "
             "no overflow below 464.",
         ),
         (
@@ -585,7 +586,8 @@ def test_a_roll_counts_what_the_chances_give(line):
             "500",
             "ties_to_even",
             False,
-            "500 lies beyond 448, the largest value. It is past 464, half a gap out: that is an overflow, stored as NaN.",
+            "500 lies beyond 448, the largest value. "
+            "It is past 464, half a gap out: that is an overflow, stored as NaN.",
         ),
         (
             "float8_e4m3fn",

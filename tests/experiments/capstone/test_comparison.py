@@ -88,10 +88,23 @@ def test_an_optimizer_that_is_unknown_is_refused():
 
 
 MEASURED = [
-    *("32-true-128x6", "bf16-mixed-96x8", "bf16-true-128x8", "bf16-mixed-128x8", "bf16-mixed-128x4", "16-mixed-64x4"),
-    *("bf16-true-master-96x4", "bf16-true-kahan-96x4", "bf16-true-192x4-8bit", "bf16-mixed-256x2", "64-true-64x2"),
-    *("bf16-mixed-128x8-checkpointing", "bf16-mixed-192x8-checkpointing", "bf16-true-256x8-checkpointing"),
-    *("32-true-128x8-checkpointing", "bf16-mixed-256x2-checkpointing", "32-true-256x1"),
+    "32-true-128x6",
+    "bf16-mixed-96x8",
+    "bf16-true-128x8",
+    "bf16-mixed-128x8",
+    "bf16-mixed-128x4",
+    "16-mixed-64x4",
+    "bf16-true-master-96x4",
+    "bf16-true-kahan-96x4",
+    "bf16-true-192x4-8bit",
+    "bf16-mixed-256x2",
+    "64-true-64x2",
+    "bf16-mixed-128x8-checkpointing",
+    "bf16-mixed-192x8-checkpointing",
+    "bf16-true-256x8-checkpointing",
+    "32-true-128x8-checkpointing",
+    "bf16-mixed-256x2-checkpointing",
+    "32-true-256x1",
 ]
 
 

@@ -26,32 +26,50 @@ INSIDE = "mean - t * error and mean + t * error both have to lie inside of -boun
 # mean, standard error, bound, verdict, and what it says of a function that has another one; the grossest error first
 CASES = (
     (
-        *(0.0, 0.5, BOUND, False),
+        0.0,
+        0.5,
+        BOUND,
+        False,
         "Five differences with mean 0 and a standard error of 0.5 rule nothing out, and your function says otherwise:"
         " their interval is four times as wide as the bound. That none was found is no proof that there is none.",
     ),
     (
-        *(0.1, 0.01, BOUND, True),
+        0.1,
+        0.01,
+        BOUND,
+        True,
         "A mean of 0.1 with a standard error of 0.01 lies below 0.25 for certain. It also differs from 0, and that is"
         " another question: a small difference may be real.",
     ),
-    (*(0.4, 0.01, BOUND, False), "A mean of 0.4 with a standard error of 0.01 lies beyond the bound of 0.25."),
+    (0.4, 0.01, BOUND, False, "A mean of 0.4 with a standard error of 0.01 lies beyond the bound of 0.25."),
     (
-        *(-0.4, 0.01, BOUND, False),
+        -0.4,
+        0.01,
+        BOUND,
+        False,
         "A mean of -0.4 is as far away as one of 0.4. Both ends of the interval have to lie inside of the bounds.",
     ),
     (
-        *(0.0, 0.1, 0.35, True),
+        0.0,
+        0.1,
+        0.35,
+        True,
         "Five differences with mean 0 and a standard error of 0.1 stay below 0.35: 2.13 * 0.1. The mean of n varies"
         " less than one of them, by the root of n.",
     ),
     (
-        *(0.0, 0.1, BOUND, True),
+        0.0,
+        0.1,
+        BOUND,
+        True,
         "Each of the two bounds is tested on its own side at 5 %, so take t for 95 %, which is the interval of 90 %:"
         " `critical(n - 1, 0.05)`.",
     ),
     (
-        *(0.0, 0.125, BOUND, False),
+        0.0,
+        0.125,
+        BOUND,
+        False,
         "Five differences with a standard error of 0.125: 2.13 of it are 0.27, more than the bound. Take Student's t"
         " for n - 1 degrees of freedom, and the spread of a sample, `statistics.stdev`.",
     ),

@@ -24,8 +24,14 @@ from utils.workloads import models
 
 NAME = "capstone"
 PLANS = (  # of the chapter, at small size
-    *("32-true-128x6", "bf16-mixed-96x8", "bf16-true-128x8", "bf16-mixed-128x4", "bf16-true-192x4"),
-    *("bf16-mixed-128x8-checkpointing", "bf16-mixed-192x8-checkpointing", "bf16-true-256x8-checkpointing"),
+    "32-true-128x6",
+    "bf16-mixed-96x8",
+    "bf16-true-128x8",
+    "bf16-mixed-128x4",
+    "bf16-true-192x4",
+    "bf16-mixed-128x8-checkpointing",
+    "bf16-mixed-192x8-checkpointing",
+    "bf16-true-256x8-checkpointing",
 )
 FILLING = {"bf16-mixed": (False, True), "bf16-true": (False,)}  # at full size: recipe, whether to checkpoint
 WIDTHS, MOST = (2_048, 4_096), 128  # at full size: widths, and the most texts in a step

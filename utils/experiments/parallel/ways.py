@@ -86,7 +86,11 @@ WAYS = {
         Way("fsdp2-bf16", FSDP2, _BF16, _F32, "bfloat16 weights travel and compute; gradients are added up in float32"),
         Way("fsdp2-bf16-reduce", FSDP2, _BF16, _BF16, "bfloat16 weights and gradients travel"),
         Way(
-            *("fsdp2-16", FSDP2, _F16, _F32, "float16 weights travel and compute; the loss is scaled"),
+            "fsdp2-16",
+            FSDP2,
+            _F16,
+            _F32,
+            "float16 weights travel and compute; the loss is scaled",
             needs_loss_scaling=True,
         ),
     )

@@ -33,7 +33,8 @@ def refined(condition: float, factors: str, residual: str = "float64", correctio
     a, b = system(condition)
     fmt = FACTORS[factors]
     return refine(
-        *(a, b),
+        a,
+        b,
         factors=fmt,
         residual=fmt if residual == "factors" else FACTORS[residual],
         correct=CORRECTIONS[correction],

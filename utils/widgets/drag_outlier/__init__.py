@@ -10,8 +10,12 @@ from utils.widgets.shared.book_widget import BookWidget
 LABELS = {"float8_e4m3fn": "E4M3", "int8": "INT8", "float4_e2m1fn": "E2M1"}
 STATIC_OUTLIERS = (0, 30, 300, 3000, 30_000, 300_000)
 STATIC_CASES = (
-    *(("float8_e4m3fn", "tensor"), ("float8_e4m3fn", "1x128"), ("int8", "tensor"), ("int8", "1x128")),
-    *(("float4_e2m1fn", "tensor"), ("float4_e2m1fn", "nvfp4")),
+    ("float8_e4m3fn", "tensor"),
+    ("float8_e4m3fn", "1x128"),
+    ("int8", "tensor"),
+    ("int8", "1x128"),
+    ("float4_e2m1fn", "tensor"),
+    ("float4_e2m1fn", "nvfp4"),
 )
 
 

@@ -173,8 +173,16 @@ class Plan:
             for moved in (WIDE_CASTS, CASTS[self.recipe])
         )
         return Row(
-            *(kind, outputs, inputs, count, 0 if out else count - whole),
-            *(count * sum(gemm.operations for gemm in gemms), wide + kept, narrow, casts, fits),
+            kind,
+            outputs,
+            inputs,
+            count,
+            0 if out else count - whole,
+            count * sum(gemm.operations for gemm in gemms),
+            wide + kept,
+            narrow,
+            casts,
+            fits,
         )
 
     @property

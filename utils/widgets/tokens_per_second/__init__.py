@@ -142,11 +142,11 @@ class TokensPerSecond(BookWidget):
                 and (point["model"], point["weights"], point["card"]) == (self.model, name, self.card)
             ]
             cells = (
-                *(case.weights.label, few_digits(case.moved.total / GIGABYTE), few_digits(case.tokens_per_second)),
-                *(
-                    few_digits(case.held / GIGABYTE),
-                    "; ".join(read) or ("not recorded yet" if case.comparable else "–"),
-                ),
+                case.weights.label,
+                few_digits(case.moved.total / GIGABYTE),
+                few_digits(case.tokens_per_second),
+                few_digits(case.held / GIGABYTE),
+                "; ".join(read) or ("not recorded yet" if case.comparable else "–"),
             )
             rows += f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in cells)}</tr>"
         heads = ("weights in", "GB a step", "tokens/s at most", "GB held", "measured")
