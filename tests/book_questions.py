@@ -11,8 +11,8 @@ from utils.checks.questions import Choice, Number, Option, Question, Task
 
 def check_modules() -> dict[str, ModuleType]:
     """Return the modules of `utils.checks` by name: "bits", "bits_questions" and so on."""
-    names = [info.name for info in pkgutil.iter_modules(utils.checks.__path__)]
-    return {name: importlib.import_module(f"utils.checks.{name}") for name in names}
+    found = pkgutil.walk_packages(utils.checks.__path__, "utils.checks.")
+    return {info.name.rpartition(".")[2]: importlib.import_module(info.name) for info in found if not info.ispkg}
 
 
 def questions_in(value) -> Iterator[Question]:

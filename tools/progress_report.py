@@ -12,6 +12,7 @@ that is safe. A file from the page holds what a browser has kept and cannot be r
 import argparse
 import ast
 import csv
+import functools
 import importlib
 import json
 import pkgutil
@@ -67,14 +68,16 @@ def checks_of(chapter):
     """
     if chapter not in chapters():
         return {}
-    found = vars(importlib.import_module(f"utils.checks.{chapter}"))
+    found = vars(importlib.import_module(chapters()[chapter]))
     return {name.removeprefix("check_"): check for name, check in found.items() if name.startswith("check_")}
 
 
+@functools.cache
 def chapters():
-    """The names of all chapters that check something."""
-    names = [module.name for module in pkgutil.iter_modules(checks.__path__)]
-    return [name for name in names if name != "outcome" and not name.endswith("_questions")]
+    """The module of checks of each chapter that checks something, by the chapter's name."""
+    found = pkgutil.walk_packages(checks.__path__, "utils.checks.")
+    modules = {module.name.rpartition(".")[2]: module.name for module in found if not module.ispkg}
+    return {name: module for name, module in modules.items() if f"{name}_questions" in modules}
 
 
 def find_checks(cells):
@@ -88,7 +91,7 @@ def find_checks(cells):
         except SyntaxError:
             continue
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module == "utils.checks":
+            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("utils.checks."):
                 chapter = next((alias.name for alias in node.names if alias.asname == "checks"), chapter)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("checks.check_"):
@@ -115,7 +118,8 @@ def run(notebook, path, timeout):
     """
     for check in list(find_checks(notebook.cells)):
         if check.chapter in chapters():
-            asked = f"from utils.checks import {check.chapter} as checks\nchecks.check_{check.name}({check.argument})"
+            module = chapters()[check.chapter]
+            asked = f"import {module} as checks\nchecks.check_{check.name}({check.argument})"
             check.cell.source = keep_answer(check.cell.source) + asked
     for cell in notebook.cells:
         if cell.cell_type == "code":

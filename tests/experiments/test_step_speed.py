@@ -145,11 +145,11 @@ def test_the_command_prints_the_table_and_writes_a_record(tmp_path, monkeypatch,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--repeats", "0"], "levers: --repeats 0 is below 1"),
-        (["--size", "huge"], "levers: unknown size 'huge'"),
-        (["--data", "/no/such/folder"], "levers: data folder /no/such/folder is not there"),
-        (["--record", "/proc/records"], "levers: cannot write records into /proc/records"),
-        (["--frobnicate"], "levers: unrecognized arguments: --frobnicate"),
+        (["--repeats", "0"], "step_speed: --repeats 0 is below 1"),
+        (["--size", "huge"], "step_speed: unknown size 'huge'"),
+        (["--data", "/no/such/folder"], "step_speed: data folder /no/such/folder is not there"),
+        (["--record", "/proc/records"], "step_speed: cannot write records into /proc/records"),
+        (["--frobnicate"], "step_speed: unrecognized arguments: --frobnicate"),
     ],
 )
 def test_a_bad_argument_is_one_line_and_exit_code_2(arguments, message, capsys):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from utils.formats import FORMATS, FloatFormat, decode, encode
 
-CSV = Path(__file__).resolve().parents[1] / "book" / "_static" / "formats.csv"
+CSV = Path(__file__).resolve().parents[2] / "book" / "_static" / "formats.csv"
 HEADER = (
     "One row for each quantity of each format; the names are explained in the book, page Formats.",
     "decimal: the shortest text that reads back as the same float64. hex: the exact value as a C99 hexadecimal float.",

@@ -38,7 +38,7 @@ def trained(monkeypatch, given):
         record = None
         return comparison.Result(plan, seed, 1, 1, None, 1.0, losses.pop(), record)
 
-    monkeypatch.setattr(checks.capstone, "measure_plan", measure_plan)
+    monkeypatch.setattr(checks.comparison, "measure_plan", measure_plan)
     return losses
 
 
