@@ -3,12 +3,13 @@
 PYTHON := .venv/bin/python
 export OMP_WAIT_POLICY := PASSIVE
 .DEFAULT_GOAL := help
-.PHONY: help set-up book pdf epub serve lab live classroom test audit bench sweep
+.PHONY: help set-up book pdf epub serve lab live classroom check test audit bench sweep
 
 help:
 	@echo "make book    build the HTML book from the committed outputs; prints the page to open"
 	@echo "make pdf     print the whole book into one PDF, with the browser of the tests"
 	@echo "make epub    the whole book as an EPUB, for readers of electronic books"
+	@echo "make check   style, layers, form, and the tests of what you changed; at most 3 minutes"
 	@echo "make test    run all tests: units, notebooks, and the built pages in a real browser"
 	@echo "make serve   show the built book on a local port"
 	@echo "make lab     open the notebooks in JupyterLab"
@@ -44,6 +45,9 @@ live: set-up
 
 classroom: set-up
 	@$(PYTHON) tools/classroom.py
+
+check: set-up
+	@$(PYTHON) tools/run_tests.py --changed
 
 test:
 	@command -v python3 > /dev/null || { echo "python3 is missing: install Python 3.11, 3.12 or 3.13." >&2; exit 1; }

@@ -1,4 +1,9 @@
-"""Run all tests in stages; every stage runs, whatever the others gave, and a summary ends the output."""
+"""Run all tests in stages; every stage runs, whatever the others gave, and a summary ends the output.
+
+python tools/run_tests.py               # all stages
+python tools/run_tests.py units         # the named ones
+python tools/run_tests.py --changed     # style, form, and the units of what differs from the last commit, or from main
+"""
 
 import os
 import re
@@ -10,14 +15,21 @@ from pathlib import Path
 import browsers
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTEST = ("-m", "pytest", "-q", "-n", "2")
+PYTEST = ("-m", "pytest", "-q", "-n", "2", "--durations", "10")
 BY_FILE = ("--dist", "loadfile")  # the cells of one notebook need one kernel
 UNITS = (*BY_FILE, "-m", "not browser and not sweep", "tests")
 SANITIZE = ("--nbval-sanitize-with", "tests/nbval_sanitize.cfg")
 CELLS = (*BY_FILE, "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", *SANITIZE, "book")
 # name, what it is, the arguments of Python, once or several times
 STAGES = (
-    ("style", "ruff and Biome on code and notebooks", ("-m", "ruff", "check", "."), ("tools/lint_scripts.py",)),
+    (
+        "style",
+        "ruff, Biome, and the layers of utils",
+        ("-m", "ruff", "check", "."),
+        ("-m", "ruff", "format", "--check", "--quiet", "."),
+        ("tools/lint_scripts.py",),
+        ("tools/lint_layers.py",),
+    ),
     ("form", "notebooks are in their normal form", ("tools/notebooks.py", "check")),
     ("units", "pytest without a browser", (*PYTEST, *UNITS)),
     ("cells", "nbval: every cell gives its output again", (*PYTEST, *CELLS)),
@@ -52,11 +64,38 @@ def untracked():
         return set()
 
 
+def changed_files():
+    """The files that differ from the last commit, and on a branch also from main."""
+    files = untracked()
+    for revisions in (("HEAD",), ("main...HEAD",)):
+        command = ["git", "diff", "--name-only", "--diff-filter=d", *revisions]
+        files |= set(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines())
+    return {path for path in files if (ROOT / path).exists()}
+
+
+def tests_of(changed):
+    """The test files that are changed, or named after a changed module of utils, tools or the extensions."""
+    names = {f"test_{Path(path).stem}.py" for path in changed if path.endswith(".py")}
+    names |= {f"test_{Path(path).parent.name}.py" for path in changed if path.startswith("utils/widgets/")}
+    tests = (path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
+    return sorted(path for path in tests if path in changed or Path(path).name in names)
+
+
+def changed_stages():
+    """The stages of `--changed`: units are those that `tests_of` names, and none where it names none."""
+    tests = [path for path in tests_of(changed_files()) if not path.startswith("tests/browser/")]
+    style, form, (_, _, (*options, _)), *_ = STAGES
+    return (style, form, *([("units", ", ".join(tests), (*options, *tests))] if tests else []))
+
+
 def main(wanted):
     """Run the stages named in `wanted`, or all of them; return 1 where one failed or left a file behind, else 0.
 
     A name that no stage has runs nothing: it returns 2.
     """
+    stages = STAGES
+    if "--changed" in wanted:
+        wanted, stages = set(), changed_stages()
     names = [name for name, *_ in STAGES]
     if unknown := sorted(wanted - set(names)):
         print(
@@ -69,7 +108,7 @@ def main(wanted):
     if browser:
         environment["CHROME"] = browser
     summary = []
-    for name, meaning, *commands in STAGES:
+    for name, meaning, *commands in stages:
         if wanted and name not in wanted:
             continue
         print(f"\n== {name}: {meaning}", flush=True)

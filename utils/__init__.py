@@ -1,1 +1,1 @@
-"""The code of the book: each module says in its first line what it holds, and imports only from the floors below it."""
+"""The code of the book, in layers: each module says in its first line what it holds. ARCHITECTURE.md has the order."""

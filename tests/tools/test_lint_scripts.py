@@ -45,13 +45,3 @@ def test_node_reads_each_file_as_what_it_is(tmp_path, capfd, kind, text, code):
     files = [tmp_path / "a.js"]
     assert lint_scripts.read_all(files if kind == "module" else [], files if kind == "script" else []) == code
     assert ("a.js" in capfd.readouterr().err) == bool(code)
-
-
-@pytest.mark.parametrize("broken", ["ruff", "tools/lint_scripts.py"])
-def test_one_command_that_fails_makes_its_stage_fail(monkeypatch, capsys, broken):
-    import run_tests
-
-    monkeypatch.setattr(run_tests, "run_stage", lambda arguments, environment: (int(broken in arguments), ""))
-    monkeypatch.setattr(run_tests, "untracked", set)
-    assert run_tests.main({"style"}) == 1
-    assert "failed: style" in capsys.readouterr().out
