@@ -225,7 +225,8 @@ def of_record(record: records.Record) -> Sweep:
 def measured_roof(record: records.Record) -> Roof:
     """Return the roof of a record: the largest rate that each dtype reached, and the bandwidth of the copy."""
     found = of_record(record)
-    source = f"measured {record.date[:10]}: {record.command}"
+    commit = record.commit[:7] if record.commit else "unknown"
+    source = f"measured {record.date[:10]} at commit {commit}: {record.command}"
     return Roof(record.device["name"], found.reached, found.bandwidth, source, measured=True)
 
 
