@@ -3,7 +3,7 @@
     saved(architectures.named("GPT-2"), recipe("bf16-mixed"), batch=8, length=1_024)  # bytes
     terms(...)  # tensor by tensor, as in `activation_tables`
 
-The loss is that of `fine_tuning.Trainer`: the mean cross-entropy of float32 logits, with int64 labels.
+The loss is that of `training_loop.Trainer`: the mean cross-entropy of float32 logits, with int64 labels.
 """
 
 from dataclasses import asdict, dataclass

@@ -100,7 +100,7 @@ def train(
 
 
 def _loss(fabric: "Fabric", model: nn.Module, batch: Batch) -> torch.Tensor:
-    """Return the mean cross-entropy in float32 or wider, as `fine_tuning.Trainer.loss` does."""
+    """Return the mean cross-entropy in float32 or wider, as `training_loop.Trainer.loss` does."""
     with fabric.init_tensor():  # or the results of a float64 model are handed out in float32
         logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
     return F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), batch.labels)

@@ -3,7 +3,7 @@
     number("te-h200, bfloat16, ms")  # 32.014
     PUBLISHED["te-h200, bfloat16, ms"].source, .place  # a key of book/references.bib, and where it stands there
 
-What another module holds is not here: `old_chart` has the DistilBERT benchmark, `roofline` the data sheets,
+What another module holds is not here: `raschka2023` has the DistilBERT benchmark, `roofline` the data sheets,
 `fp8_casts` torchao's layers, `bytes_per_parameter` the counts of bytes, and the widget TokensPerSecond the rates of
 LLaMA 7B. The last word of a name is the unit: min, GB (1e9 bytes), % of the test data that is right, ms, s, tok/s,
 TFLOP/s, x (times as fast).
