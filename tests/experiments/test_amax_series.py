@@ -23,7 +23,9 @@ TINY = review_task.Settings(
     batch=8,
     max_length=32,
     schedule=training_loop.Schedule(learning_rate=1e-3),
-    shape=models.Shape(width=16, layers=3, heads=2, hidden=32, positions=64, dropout=0, head_dropout=0, spread=0.05),
+    shape=models.Shape(
+        width=16, layers=3, heads=2, hidden=32, positions=64, dropout=0.1, head_dropout=0.1, spread=0.05
+    ),
 )
 
 

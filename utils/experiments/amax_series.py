@@ -1,27 +1,26 @@
-"""The amax of a linear layer's three operands, step by step through a training: what delayed scaling has to foresee.
+"""Record the amax of a linear layer's three operands in every step of a training: what delayed scaling must foresee.
 
     python -m utils.experiments.amax_series --model distilbert --size small --data DIR --record DIR
 
 A linear layer multiplies its input with its weight, and the gradient of its output with both. Those are the tensors
-that an FP8 product needs a scale for. The run is that of `utils.distilbert` or `utils.llama`: the same weights, the
-same batches.
+that an FP8 product needs a scale for. The run is that of `utils.distilbert` or `utils.llama`: the same weights, batches
+and dropout, so the same losses.
 """
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 
 import torch
 from torch import nn
 
-from utils import distilbert, llama, machine, records
+from utils import distilbert, llama, records
 from utils.runs import command_line, experiment, tables
-from utils.training import training_loop, watch
+from utils.training import watch
 from utils.training.layer_names import layer_of
-from utils.training.recipes import Recipe, recipe
-from utils.training.training_loop import Trainer
-from utils.workloads import data, language_task, models, review_task
+from utils.training.recipes import Recipe
+from utils.training.recipes import recipe as find_recipe
+from utils.workloads import data, language_task, review_task
 
 NAME = "amax_series"
 PREFIX = "amax-"  # of the experiment: "amax-distilbert"
@@ -46,10 +45,13 @@ class AmaxSeries:
         if unknown := set(names) - set(linears):
             raise ValueError(f"no linear layer {min(unknown)!r}; the model has {', '.join(linears)}")
         self.linears, self.scaler = {name: linears[name] for name in names}, scaler
-        self._seen = {kind: {name: [] for name in names} for kind in KINDS}  # tensors on the device, read at the end
+        # Scalar tensors on the device: reading one in every step would make the device wait.
+        self._amaxes: dict[str, dict[str, list[torch.Tensor]]] = {kind: {name: [] for name in names} for kind in KINDS}
 
     def __enter__(self) -> "AmaxSeries":
-        self._hooks = [module.register_forward_hook(partial(self._see, name)) for name, module in self.linears.items()]
+        self._hooks = [
+            module.register_forward_hook(partial(self._note_amaxes, name)) for name, module in self.linears.items()
+        ]
         return self
 
     def __exit__(self, *error) -> None:
@@ -60,20 +62,20 @@ class AmaxSeries:
     def series(self) -> dict[str, dict[str, list[float]]]:
         """The amaxes so far, by kind and name."""
         return {
-            kind: {name: [seen.item() for seen in steps] for name, steps in by_name.items()}
-            for kind, by_name in self._seen.items()
+            kind: {name: [amax.item() for amax in amaxes] for name, amaxes in by_name.items()}
+            for kind, by_name in self._amaxes.items()
         }
 
-    def _see(self, name: str, module: nn.Linear, inputs: tuple, output: torch.Tensor) -> None:
-        if not output.requires_grad:
+    def _note_amaxes(self, name: str, module: nn.Linear, inputs: tuple, output: torch.Tensor) -> None:
+        if not output.requires_grad:  # an evaluation, which is no step
             return
-        self._seen[INPUTS][name].append(_amax(inputs[0]))
-        self._seen[WEIGHTS][name].append(_amax(module.weight))
+        self._amaxes[INPUTS][name].append(_take_amax(inputs[0]))
+        self._amaxes[WEIGHTS][name].append(_take_amax(module.weight))
         inv_scale = 1.0 / self.scaler.get_scale() if self.scaler is not None else 1.0
-        output.register_hook(lambda gradient: self._seen[GRADIENTS][name].append(_amax(gradient) * inv_scale))
+        output.register_hook(lambda gradient: self._amaxes[GRADIENTS][name].append(_take_amax(gradient) * inv_scale))
 
 
-def _amax(x: torch.Tensor) -> torch.Tensor:
+def _take_amax(x: torch.Tensor) -> torch.Tensor:
     return x.detach().float().abs().amax()
 
 
@@ -82,13 +84,13 @@ def chosen(model: nn.Module) -> list[str]:
 
     Of a model's first and last block; `CHOSEN` are the ends of the names.
     """
-    found = [
+    names = [
         name
         for name, module in model.named_modules()
         if isinstance(module, nn.Linear) and name.rpartition(".")[2] in CHOSEN
     ]
-    blocks = list(map(layer_of, found))
-    return [name for name, block in zip(found, blocks, strict=True) if block in (blocks[0], blocks[-1])]
+    blocks = list(map(layer_of, names))
+    return [name for name, block in zip(names, blocks, strict=True) if block in (blocks[0], blocks[-1])]
 
 
 def jumps(values: Sequence[float], *, history: int = HISTORY) -> list[tuple[int, float]]:
@@ -97,47 +99,32 @@ def jumps(values: Sequence[float], *, history: int = HISTORY) -> list[tuple[int,
     Scales that come from these steps saturate there, unless a margin leaves room for the factor. The first step has
     nothing before it and is left out.
     """
-    found = []
-    for at in range(1, len(values)):
-        known = max(values[max(0, at - history) : at])
-        if values[at] > known:
-            found.append((at + 1, values[at] / known if known else float("inf")))
-    return found
+    steps_and_factors = []
+    for index in range(1, len(values)):
+        largest = max(values[max(0, index - history) : index])  # the amax that a delayed scale would know
+        if values[index] > largest:
+            steps_and_factors.append((index + 1, values[index] / largest if largest else float("inf")))
+    return steps_and_factors
 
 
 def recorded_run(
     plan: experiment.Plan, recipe: Recipe, *, device: torch.device, seed: int = 0, shown: str = ""
 ) -> records.Record:
     """Train the plan's model once and return the record of its amaxes; `of_record` reads it."""
-    task = plan.task
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        model, recipe = task.new_model(seed), recipe.seeded(seed)
-        models.fit_attention(model, device)
-        trainer = Trainer(model, recipe=recipe, device=device, schedule=task.settings.schedule, steps=plan.steps)
-        with AmaxSeries(trainer.model, chosen(trainer.model), scaler=trainer.scaler) as seen:
-            label = f"{recipe.name} seed {seed}"
-            history = training_loop.fine_tune(trainer, plan.draw(seed), steps=plan.steps, label=label)
-    series = seen.series
-    return records.Record(
+    with experiment.set_up(plan, recipe, device=device, seed=seed) as training:
+        trainer = training.trainer
+        amaxes = AmaxSeries(trainer.model, chosen(trainer.model), scaler=trainer.scaler)
+        history, _ = experiment.train(training, watchers=[amaxes])
+    series = amaxes.series
+    rounded = {
+        kind: {name: list(map(_short, values)) for name, values in by_name.items()} for kind, by_name in series.items()
+    }
+    return experiment.to_record(
+        training,
         experiment=f"{PREFIX}{plan.name}",
-        recipe=recipe.name,
-        size=task.size,
-        seeds=(seed,),
-        settings=asdict(task.settings),
-        results={"steps": history.steps, "nan_step": history.nan_step, "jumps": _counted(series)},
-        samples={
-            "amax": {
-                kind: {name: list(map(_short, values)) for name, values in by_name.items()}
-                for kind, by_name in series.items()
-            },
-            "loss": [_short(loss) for loss in history.losses],
-        },
-        data=plan.texts.source,
-        data_name=plan.texts.name,
-        weights=task.weights,
-        device=machine.facts(device),
-        **records.provenance(shown),
+        results={"steps": history.steps, "nan_step": history.nan_step, "jumps": _count_jumps(series)},
+        samples={"amax": rounded, "loss": [_short(loss) for loss in history.losses]},
+        provenance=records.provenance(shown),
     )
 
 
@@ -145,15 +132,15 @@ def _short(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _counted(series: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, list]]:
-    """Return by kind and name: how many jumps there are, and the largest of them with its step."""
-    found: dict[str, dict[str, list]] = {}
+def _count_jumps(series: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, list]]:
+    """Return by kind and name: how many jumps there are, the step of the largest, and its factor."""
+    counts: dict[str, dict[str, list]] = {kind: {} for kind in series}
     for kind, by_name in series.items():
         for name, values in by_name.items():
-            own = jumps(values)
-            step, factor = max(own, key=lambda jump: jump[1], default=(None, None))
-            found.setdefault(kind, {})[name] = [len(own), step, factor and _short(factor)]
-    return found
+            steps_and_factors = jumps(values)
+            step, factor = max(steps_and_factors, key=lambda jump: jump[1], default=(None, None))
+            counts[kind][name] = [len(steps_and_factors), step, factor and _short(factor)]
+    return counts
 
 
 def of_record(record: records.Record) -> dict:
@@ -214,15 +201,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", metavar="DIR", help="folder with the data; default: the hub, else generated")
     try:
         options = parser.checked(arguments)
-        chosen_recipe = recipe(options.recipe)
+        recipe = find_recipe(options.recipe)
         plan = planned(options.model, size=options.size, folder=options.data)
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
     print(command_line.first_lines(options.device, size=options.size, data=plan.texts.source), flush=True)
-    found = recorded_run(plan, chosen_recipe, device=options.device, shown=options.command)
-    print(table(found))
+    record = recorded_run(plan, recipe, device=options.device, shown=options.command)
+    print(table(record))
     if options.record:
-        records.save(found, options.record)
+        records.save(record, options.record)
     return 0
 
 

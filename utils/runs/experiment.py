@@ -1,12 +1,13 @@
-"""What every experiment does around its training loop: a run and its record, and what the records of many runs say.
+"""Run an experiment and record it; compare the records of many runs.
 
-An experiment says in a `Plan` what it trains on and what it measures afterwards; everything else is the same for all.
+An experiment says in a `Plan` what it trains on and what it measures afterwards; everything else is the same for all:
+`run` does `set_up`, `train`, `measure_run` and `to_record`.
 """
 
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -51,10 +52,22 @@ class Plan:
     full_batch: Batch  # as wide as a batch can get: what it keeps for its backward pass is recorded
     draw: Callable[[int], Iterator[Batch]]  # from the seed: all batches, in order
     evaluate: Callable[[Trainer], dict]  # plain JSON values, which join the results
-    module: str  # that makes the plan: what it loads is the code of the run, see `loaded_source`
+    module: str  # name of the module that makes the plan; all that it imports is the run's code, see `loaded_source`
     validate: Callable[[Trainer], float] | None = None
     epoch: int = 0
     note: str = ""  # what a command says besides device, size, data and weights
+
+
+@dataclass(frozen=True)
+class Training:
+    """A run that was set up and takes its steps in `train`; `saved`: bytes that one full batch keeps for backward."""
+
+    plan: Plan
+    seed: int
+    trainer: Trainer
+    attention: str  # the implementation that the device got
+    saved: measure.SavedBytes
+    place: Place
 
 
 def run(
@@ -72,7 +85,7 @@ def run(
 
     `watch_steps` is the number of steps, evenly spaced, whose exponents are counted. The record is then one of another
     experiment, "watched-..." (see `utils.training.watch`): its losses are the same, its times are not. It also says
-    which share of its updates was lost, and how large the largest gradient of each step was.
+    what share of its updates was lost, and how large the largest gradient of each step was.
 
     `checkpoint` is a folder: every `every` steps the run leaves there what it needs to go on, in a file of its own
     name. If it finds that file, it goes on from it, and ends with the weights and the losses that it would have had
@@ -85,83 +98,79 @@ def run(
     """
     if watch_steps and checkpoint:
         raise ValueError("a watched run keeps no checkpoint: its histograms would be lost; leave out one of the two")
-    task, key = plan.task, record_key(plan, recipe, seed=seed, device=device, watch_steps=watch_steps)
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)  # dropout draws from the global generator
-        model, recipe = task.new_model(seed), recipe.seeded(seed)
-        attention = models.fit_attention(model, device)
-        schedule = task.settings.schedule
-        trainer = Trainer(model, recipe=recipe, device=device, schedule=schedule, steps=plan.steps)
-        saved = run_facts.saved_bytes(trainer, plan.full_batch)
-        watch = None
-        if watch_steps:
-            steps = evenly(plan.steps, count=watch_steps)
-            watch = Watch(trainer.model, trainer.optimizer, scaler=trainer.scaler, steps=steps)
-        place = Place(None)
-        if checkpoint:
-            name = f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}"
-            begun = run_key(plan, recipe, seed=seed, device=device)
-            place = Place(checkpoint / f"{name}{SUFFIX}", key=begun, every=every)
-        history, clock = place.resume(trainer)
-        measure.reset_peak(device)
-        meter = LostUpdates(trainer.model, trainer.optimizer)
+    key = record_key(plan, recipe, seed=seed, device=device, watch_steps=watch_steps)
+    with set_up(plan, recipe, device=device, seed=seed, checkpoint=checkpoint, every=every) as training:
+        trainer = training.trainer
+        steps = evenly(plan.steps, count=watch_steps) if watch_steps else ()
+        watch = Watch(trainer.model, trainer.optimizer, scaler=trainer.scaler, steps=steps) if steps else None
+        lost = LostUpdates(trainer.model, trainer.optimizer)
         largest = LargestGradients(trainer.model, scaler=trainer.scaler)
-        clock.start()
-        with contextlib.ExitStack() as looking:
-            for each in (meter, largest) if watch else ():
-                looking.enter_context(each)
-            _train(plan, trainer, history, seed=seed, watch=watch, place=place, clock=clock)
-        clock.stop()
-    found = {
-        "planned_steps": plan.steps,
-        "attention": attention,
-        "seconds": clock.seconds,
-        "cpu_seconds": clock.cpu_seconds,  # of all threads: what a shared machine can still compare
-        "resumed_at": clock.resumed_at,  # steps
-        "memory": run_facts.memory(trainer, saved),  # before what follows, which would raise the peak
-        **run_facts.facts(trainer, history),
-        "rates": run_facts.rates(trainer, history),
-        **({"lost_updates": meter.shares()} if watch else {}),
-        **plan.evaluate(trainer),
-    }
-    samples = run_facts.samples(history)
+        history, clock = train(training, watch=watch, watchers=(lost, largest) if watch else ())
+    results, samples = measure_run(training, history, clock), run_facts.samples(history)
     if watch:
+        results["lost_updates"] = lost.shares()
         samples |= {"exponents": watch.as_json(), "largest_gradient": largest.values()[: run_facts.LARGEST]}
-    record = records.Record(
-        experiment=f"{PREFIX if watch else ''}{plan.name}",
-        recipe=recipe.name,
-        size=task.size,
-        seeds=(seed,),
-        settings=asdict(task.settings),
-        results=found,
-        samples=samples,
-        data=plan.texts.source,
-        data_name=plan.texts.name,
-        weights=task.weights,
-        device=machine.facts(device),
-        key=key,
-        **(provenance or records.provenance()),
-    )
-    place.clear()
+    name = f"{PREFIX if watch else ''}{plan.name}"
+    record = to_record(training, experiment=name, results=results, samples=samples, key=key, provenance=provenance)
+    training.place.clear()
     return Run(record, trainer.model)
 
 
-def _train(
+@contextlib.contextmanager
+def set_up(
     plan: Plan,
-    trainer: Trainer,
-    history: History,
+    recipe: Recipe,
     *,
-    seed: int,
-    watch: Watch | None,
-    place: Place,
-    clock: Clock,
-) -> None:
-    """Take the steps that the history lacks, from one epoch's end or checkpoint to the next."""
-    drawn = plan.draw(seed)
+    device: torch.device,
+    seed: int = 0,
+    checkpoint: Path | None = None,
+    every: int = CHECKPOINT_EVERY,
+) -> Iterator[Training]:
+    """Make the model and its trainer from a seed; train inside the context, where torch's generators are the run's own.
+
+    Dropout draws from the global generators: they are seeded here, and put back when the context ends. `checkpoint` and
+    `every` are as in `run`.
+    """
+    task = plan.task
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        model, recipe = task.new_model(seed), recipe.seeded(seed)
+        attention = models.fit_attention(model, device)
+        trainer = Trainer(model, recipe=recipe, device=device, schedule=task.settings.schedule, steps=plan.steps)
+        saved = run_facts.saved_bytes(trainer, plan.full_batch)
+        place = Place(None)
+        if checkpoint:
+            name = f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}{SUFFIX}"
+            place = Place(checkpoint / name, key=run_key(plan, recipe, seed=seed, device=device), every=every)
+        yield Training(plan, seed, trainer, attention, saved, place)
+
+
+def train(
+    training: Training, *, watch: Watch | None = None, watchers: Sequence[contextlib.AbstractContextManager] = ()
+) -> tuple[History, Clock]:
+    """Take all steps that the checkpoint lacks, if there is one; return what happened and how long it took.
+
+    `watch` looks into single steps. `watchers` are entered before the first step and left after the last.
+    """
+    history, clock = training.place.resume(training.trainer)
+    measure.reset_peak(training.trainer.device)
+    clock.start()
+    with contextlib.ExitStack() as entered:
+        for watcher in watchers:
+            entered.enter_context(watcher)
+        _take_steps(training, history, clock, watch)
+    clock.stop()
+    return history, clock
+
+
+def _take_steps(training: Training, history: History, clock: Clock, watch: Watch | None) -> None:
+    """Carry the history on to the last step, from one epoch's end or checkpoint to the next."""
+    plan, trainer, place = training.plan, training.trainer, training.place
+    drawn = plan.draw(training.seed)
     for _ in itertools.islice(drawn, history.steps):
-        pass  # what it has seen before
+        pass  # batches that the run has trained on before
     pauses = [count for count in (plan.epoch if plan.validate else 0, place.every) if count]
-    label = f"{trainer.recipe.name} seed {seed}"
+    label = f"{trainer.recipe.name} seed {training.seed}"
     while history.steps < plan.steps:
         stop = min([plan.steps, *((history.steps // count + 1) * count for count in pauses)])
         training_loop.fine_tune(trainer, drawn, steps=stop, label=label, watch=watch, history=history)
@@ -171,6 +180,50 @@ def _train(
             history.validation.append(plan.validate(trainer))
         if place.every and stop % place.every == 0 and stop < plan.steps:
             place.save(trainer, history, clock)
+
+
+def measure_run(training: Training, history: History, clock: Clock) -> dict:
+    """Return the results of a run that is trained: its time, bytes and rates, and what its plan evaluates."""
+    trainer = training.trainer
+    return {
+        "planned_steps": training.plan.steps,
+        "attention": training.attention,
+        "seconds": clock.seconds,
+        "cpu_seconds": clock.cpu_seconds,  # of all threads: what a shared machine can still compare
+        "resumed_at": clock.resumed_at,  # steps
+        "memory": run_facts.memory(trainer, training.saved),  # before what follows, which would raise the peak
+        **run_facts.facts(trainer, history),
+        "rates": run_facts.rates(trainer, history),
+        **training.plan.evaluate(trainer),
+    }
+
+
+def to_record(
+    training: Training,
+    *,
+    experiment: str,
+    results: dict,
+    samples: dict,
+    key: str | None = None,
+    provenance: dict | None = None,
+) -> records.Record:
+    """Return the record of a run: `results` and `samples`, with the plan, seed, device and provenance of the run."""
+    plan, task = training.plan, training.plan.task
+    return records.Record(
+        experiment=experiment,
+        recipe=training.trainer.recipe.name,
+        size=task.size,
+        seeds=(training.seed,),
+        settings=asdict(task.settings),
+        results=results,
+        samples=samples,
+        data=plan.texts.source,
+        data_name=plan.texts.name,
+        weights=task.weights,
+        device=machine.facts(training.trainer.device),
+        key=key,
+        **(provenance or records.provenance()),
+    )
 
 
 def record_key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device, watch_steps: int | None = None) -> str:
@@ -211,7 +264,7 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves out 0; never for a single seed."""
+        """Whether the interval excludes 0; never for a single seed."""
         return self.half is not None and abs(self.mean) > self.half
 
 
@@ -223,16 +276,16 @@ def against(
     Paired: runs of one seed begin with the same weights and see the same batches, so most of what a seed decides
     cancels. Seeds that only one of the two has are left out, and so is a recipe that shares none with the baseline.
     """
-    found: dict[str, dict[int, float]] = {}
+    values: dict[str, dict[int, float]] = {}  # by recipe and seed
     for record in finished:
         number = record.results[value]
         for seed in record.seeds:
-            found.setdefault(record.recipe, {})[seed] = math.nan if number is None else number
-    base, differences = found.get(baseline, {}), {}
-    for name in [name for name in KNOWN if name in found and name != baseline]:
-        seeds = tuple(sorted(found[name].keys() & base.keys()))
+            values.setdefault(record.recipe, {})[seed] = math.nan if number is None else number
+    base, differences = values.get(baseline, {}), {}
+    for name in [name for name in KNOWN if name in values and name != baseline]:
+        seeds = tuple(sorted(values[name].keys() & base.keys()))
         if seeds:
-            by_seed = tuple(found[name][seed] - base[seed] for seed in seeds)
+            by_seed = tuple(values[name][seed] - base[seed] for seed in seeds)
             differences[name] = Difference(name, baseline, seeds, by_seed, *measure.mean_interval(by_seed))
     return differences
 
