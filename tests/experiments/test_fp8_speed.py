@@ -10,8 +10,9 @@ import torch.nn.functional as F
 from utils import records
 from utils.cost.fp8_casts import BFLOAT16, Layer, square
 from utils.emulation.float32_matmul import allowing
-from utils.experiments import fp8_speed, gemm_calls, gemm_sweep
+from utils.experiments import fp8_speed, gemm_calls
 from utils.experiments.fp8_speed import BOTH, CASTS, PARTS, PRODUCT, RECIPES, STEP, Point, Speeds
+from utils.runs import measurement
 from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe
 
 CPU = torch.device("cpu")
@@ -20,7 +21,7 @@ LAYER = Layer(tokens=48, inputs=64, outputs=32)
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    monkeypatch.setattr(gemm_sweep, "SAMPLE_MS", 0.001)
+    monkeypatch.setattr(measurement, "SAMPLE_MS", 0.001)
     monkeypatch.setattr(gemm_calls, "COLD_BYTES", 50_000)
     monkeypatch.setattr(fp8_speed, "WIDTHS", {"small": (16, 32)})
 
@@ -134,7 +135,7 @@ def test_the_clocks_are_those_of_a_device_that_computes(monkeypatch):
         call()
         return {"sm_clock_mhz": 1_980.0}
 
-    monkeypatch.setattr(gemm_sweep, "busy_moment", asked)
+    monkeypatch.setattr(measurement, "clocks_under_load", asked)
     assert fp8_speed.measured(device=CPU, size="small", repeats=1).moment == {"sm_clock_mhz": 1_980.0}
 
 

@@ -1,7 +1,6 @@
 """Every product is measured or says why not, a record gives the sweep back, and its roof is what was reached."""
 
 import math
-import threading
 from dataclasses import replace
 
 import pytest
@@ -13,6 +12,7 @@ from utils.emulation.float32_matmul import allowing
 from utils.experiments import gemm_calls, gemm_sweep, gemm_sweep_shapes
 from utils.experiments.gemm_calls import DTYPES, prepared
 from utils.experiments.gemm_sweep import Point, Sweep
+from utils.runs import measurement
 from utils.workloads import models
 
 CPU = torch.device("cpu")
@@ -26,8 +26,8 @@ def short(monkeypatch):
         yield from ((group, family) for group, family in TINY if group in groups)
 
     monkeypatch.setattr(gemm_sweep, "families", families)
-    monkeypatch.setattr(gemm_sweep, "SAMPLE_MS", 0.001)
-    monkeypatch.setattr(gemm_sweep, "COPY_BYTES", {"small": 4096, "full": 8192})
+    monkeypatch.setattr(measurement, "SAMPLE_MS", 0.001)
+    monkeypatch.setattr(measurement, "COPY_BYTES", {"small": 4096, "full": 8192})
     monkeypatch.setattr(gemm_calls, "COLD_BYTES", 200_000)
 
 
@@ -171,25 +171,6 @@ def test_the_shapes_hold_squares_rows_odd_widths_and_both_steps(size, monkeypatc
     assert heads in {batch for family in found["DistilBERT step"] for _, batch in family}
     head = {"small": Gemm(8 * 152, 640, 128), "full": Gemm(2048, 32_000, 4096)}[size]
     assert head in single["LLaMA step"]  # the output of the language model
-
-
-def test_a_gpu_computes_until_it_has_told_its_clocks(monkeypatch):
-    calls, told = [], threading.Event()
-
-    def moment(device):
-        assert told.wait(10)  # nvidia-smi takes its time
-        return {"sm_clock_mhz": 1_980.0}
-
-    def call():
-        calls.append("call")
-        if len(calls) > 5:
-            told.set()
-
-    monkeypatch.setattr(machine, "moment", moment)
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: calls.append("waited"))
-    assert gemm_sweep.busy_moment(call, torch.device("cuda")) == {"sm_clock_mhz": 1_980.0}
-    assert calls[:6] == ["call", "waited"] * 3
-    assert gemm_sweep.busy_moment(call, CPU) == {}
 
 
 def test_an_unknown_group_is_refused():

@@ -14,6 +14,7 @@ from utils.experiments.generation_models import Subject
 from utils.experiments.generation_points import Point, Result, results
 from utils.experiments.generation_speed import of_record, record, table
 from utils.measure import Timing
+from utils.runs import measurement
 from utils.training.recipes import Recipe
 from utils.workloads import models, tokenizers
 
@@ -169,7 +170,7 @@ def test_a_record_gives_the_result_back(subject, tmp_path):
 
 def test_the_limit_is_the_data_sheet_where_the_device_has_one(monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setattr(generation_points.gemm_sweep, "COPY_BYTES", {"small": 2**16})
+    monkeypatch.setattr(measurement, "COPY_BYTES", {"small": 2**16})
     bandwidth, source, copy = generation_points.limit(CPU, size="small")
     assert bandwidth == copy > 0
     assert "on this machine" in source

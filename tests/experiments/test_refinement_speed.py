@@ -10,6 +10,7 @@ from utils.emulation.refinement import product as exact_product
 from utils.experiments import refinement_speed
 from utils.experiments.refinement_speed import FACTORS, SOLVE, WAYS, Point, Speeds, blocked_lu, solve
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32
+from utils.runs import measurement
 
 CPU = torch.device("cpu")
 
@@ -124,7 +125,7 @@ def test_the_clocks_are_those_of_a_device_that_solves(monkeypatch):
         assert call().converged
         return {"sm_clock_mhz": 1_980.0}
 
-    monkeypatch.setattr(refinement_speed.gemm_sweep, "busy_moment", asked)
+    monkeypatch.setattr(measurement, "clocks_under_load", asked)
     assert refinement_speed.measured(device=CPU, size="small", repeats=1).moment == {"sm_clock_mhz": 1_980.0}
 
 

@@ -118,7 +118,7 @@ def record_of(format="bfloat16", parameters=6_738_415_616, device="NVIDIA H200",
     weight = SimpleNamespace(numel=lambda: parameters)
     subject = Subject("any", SimpleNamespace(parameters=lambda: [weight]), torch.zeros(1, 8), weights="", data="")
     known = {"versions": {}, "command": "", "commit": None, "dirty": None, "date": date}
-    made = generation_speed.record(found, subject, device=torch.device("cpu"), size="full", known=known)
+    made = generation_speed.record(found, subject, device=torch.device("cpu"), size="full", provenance=known)
     return dataclasses.replace(made, device={"name": device, "kind": "cuda"})
 
 

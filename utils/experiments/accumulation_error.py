@@ -23,7 +23,7 @@ from utils.experiments.microscope import ways_to_multiply
 from utils.experiments.microscope.ways_to_multiply import Way
 from utils.fake_quantize import fake_quantize
 from utils.formats import FORMATS, FloatFormat
-from utils.runs import command_line, tables
+from utils.runs import command_line, measurement, tables
 
 NAME = "accumulation_error"
 COUNTS = {"small": tuple(2**k for k in range(8, 15)), "full": tuple(2**k for k in range(8, 17))}  # K
@@ -184,27 +184,29 @@ def record(
     parts: dict[str, list], trained: llama.Trained, *, size: str, device: torch.device, shown: str = "", seed: int = 0
 ) -> records.Record:
     """Return all parts as one record, numbers with six digits; `of_record` gives them back."""
-    return records.Record(
-        experiment=NAME,
+    return measurement.make_record(
+        NAME,
         recipe=trained.record.recipe,
         size=size,
-        seeds=(seed,),
+        device=device,
         settings={"counts": COUNTS[size], "modelled_side": SIZE, "measured_side": SIDE[device.type], "tokens": TOKENS},
-        results={name: [_short(row) for row in found] for name, found in parts.items()},
+        results={name: [_to_json(row) for row in rows] for name, rows in parts.items()},
         samples={},
+        shown=shown,
+        seed=seed,
         data=f"random numbers; {trained.record.data}",
         data_name=trained.record.data_name,
         weights=f"a trained LLaMA of width {trained.model.config.hidden_size}",
-        device=machine.facts(device),
-        **records.provenance(shown),
     )
 
 
-def _short(row: Point | Row | LongSum) -> dict:
-    """Return the fields of a row that are not their defaults."""
+def _to_json(row: Point | Row | LongSum) -> dict:
+    """Return the fields of a row that are not their defaults, numbers with six digits."""
     defaults = {field.name: field.default for field in fields(row)}
-    short = {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in asdict(row).items()}
-    return {name: value for name, value in short.items() if value != defaults[name]}
+    changed = {name: value for name, value in asdict(row).items() if value != defaults[name]}
+    return {
+        name: measurement.round_to(value, 6) if isinstance(value, float) else value for name, value in changed.items()
+    }
 
 
 def of_record(record: records.Record) -> dict[str, list]:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from utils import distilbert, llama, records
-from utils.runs import command_line, experiment, tables
+from utils.runs import command_line, experiment, measurement, tables
 from utils.training import watch
 from utils.training.layer_names import layer_of
 from utils.training.recipes import Recipe
@@ -117,19 +117,16 @@ def recorded_run(
         history, _ = experiment.train(training, watchers=[amaxes])
     series = amaxes.series
     rounded = {
-        kind: {name: list(map(_short, values)) for name, values in by_name.items()} for kind, by_name in series.items()
+        kind: {name: list(map(measurement.round_to, values)) for name, values in by_name.items()}
+        for kind, by_name in series.items()
     }
     return experiment.to_record(
         training,
         experiment=f"{PREFIX}{plan.name}",
         results={"steps": history.steps, "nan_step": history.nan_step, "jumps": _count_jumps(series)},
-        samples={"amax": rounded, "loss": [_short(loss) for loss in history.losses]},
+        samples={"amax": rounded, "loss": [measurement.round_to(loss) for loss in history.losses]},
         provenance=records.provenance(shown),
     )
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
 
 
 def _count_jumps(series: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, list]]:
@@ -139,7 +136,7 @@ def _count_jumps(series: dict[str, dict[str, list[float]]]) -> dict[str, dict[st
         for name, values in by_name.items():
             steps_and_factors = jumps(values)
             step, factor = max(steps_and_factors, key=lambda jump: jump[1], default=(None, None))
-            counts[kind][name] = [len(steps_and_factors), step, factor and _short(factor)]
+            counts[kind][name] = [len(steps_and_factors), step, factor and measurement.round_to(factor)]
     return counts
 
 

@@ -26,7 +26,7 @@ from utils.diagnostics import autocast_table, fp8_failures
 from utils.diagnostics.autocast_docs import RULES
 from utils.diagnostics.autocast_operations import OPERATIONS
 from utils.emulation import float32_matmul
-from utils.runs import command_line, tables
+from utils.runs import command_line, measurement, tables
 from utils.training import precision_names
 
 NAME = "api_drift"
@@ -273,19 +273,18 @@ def answers() -> dict[str, str]:
 def record(*, shown: str = "") -> records.Record:
     """Ask everything, and return the answers as a record; torch's version is in its name."""
     release = ".".join(packages()["torch"].split(".")[:2])
-    return records.Record(
-        experiment=NAME,
+    return measurement.make_record(
+        NAME,
         recipe="questions",
         size="small",
-        seeds=(0,),
+        device=CPU,
         settings={},
         results={"answers": answers(), "packages": packages()},
         samples={},
+        shown=shown,
         data="none",
         data_name=f"torch{release}",
         weights="random, for the one model that is loaded",
-        device=machine.facts(CPU),
-        **records.provenance(shown),
     )
 
 

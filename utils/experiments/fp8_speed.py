@@ -21,15 +21,16 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils import machine, measure, records
+from utils import measure, records
 from utils.cost.fp8_casts import BFLOAT16, PUBLISHED, Layer, cast_bytes, square
 from utils.emulation.float32_matmul import allowing
 from utils.emulation.scaled_matmul import scaled_matmul, transposed, why_emulated
 from utils.emulation.scaled_tensor import Scaled, quantize
 from utils.exception_text import of_compiler
-from utils.experiments import gemm_calls, gemm_sweep
+from utils.experiments import gemm_calls
 from utils.experiments.gemm_calls import Call
-from utils.runs import command_line, tables
+from utils.runs import command_line, measurement, tables
+from utils.runs.measurement import Timed
 from utils.training.float8_linear import Float8Linear
 from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe, Operand
 
@@ -44,7 +45,7 @@ TOKENS = {"small": (), "full": (16, 2_048, 16_384)}
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Timed):
     """One part of one layer under "bfloat16" or a recipe, times of a call in milliseconds.
 
     `family`: why the layer is measured. Where it was not, `note` says why.
@@ -63,11 +64,6 @@ class Point:
     def layer(self) -> Layer:
         """The shape."""
         return Layer(self.tokens, self.inputs, self.outputs)
-
-    @property
-    def timing(self) -> measure.Timing:
-        """The times of a call with their median and spread."""
-        return measure.Timing(self.samples)
 
     @property
     def tflops(self) -> float | None:
@@ -101,12 +97,12 @@ class Speeds:
     def break_even(self, recipe: str, part: str = STEP, *, family: str = SQUARES) -> Layer | None:
         """Return the smallest layer of a family at and above which FP8 is faster; None where the largest is not."""
         layers = {p.layer: None for p in self.points if p.family == family}
-        found = None
+        smallest = None
         for layer in sorted(layers, key=lambda layer: layer.operations, reverse=True):
             if (self.faster(layer, recipe, part) or 0) <= 1:
                 break
-            found = layer
-        return found
+            smallest = layer
+        return smallest
 
 
 def families(size: str) -> Iterator[tuple[str, Layer]]:
@@ -115,7 +111,7 @@ def families(size: str) -> Iterator[tuple[str, Layer]]:
     for tokens in TOKENS[size]:
         yield from ((LLAMA, Layer(tokens, *shape)) for shape in ((4_096, 4_096), (4_096, 11_008), (11_008, 4_096)))
     if size == "full":
-        yield from ((TORCHAO, each.layer) for each in PUBLISHED)
+        yield from ((TORCHAO, published.layer) for published in PUBLISHED)
 
 
 def prepared(layer: Layer, name: str, *, device: torch.device, compiled: bool = False) -> dict[str, tuple]:
@@ -123,15 +119,15 @@ def prepared(layer: Layer, name: str, *, device: torch.device, compiled: bool = 
 
     Call them inside `allowing("highest")`; each was tried once.
     """
-    parts = _bfloat16(layer, device) if name == BFLOAT16 else _float8(layer, FLOAT8_RECIPES[name], device)
-    found: dict[str, tuple] = {}
+    parts = _make_bfloat16(layer, device) if name == BFLOAT16 else _make_float8(layer, FLOAT8_RECIPES[name], device)
+    calls: dict[str, tuple] = {}
     for part in PARTS:
         call, note = parts[part]
-        found[part] = _tried(call, device, compiled and part != PRODUCT) if call else (None, note)
-    return found
+        calls[part] = _try_call(call, device, compiled and part != PRODUCT) if call else (None, note)
+    return calls
 
 
-def _tried(call: Call, device: torch.device, compiled: bool) -> tuple[Call | None, str]:
+def _try_call(call: Call, device: torch.device, compiled: bool) -> tuple[Call | None, str]:
     if compiled:
         call.product = torch.compile(call.product, dynamic=False)  # a kernel for this shape, as a training has it
     try:
@@ -144,7 +140,7 @@ def _tried(call: Call, device: torch.device, compiled: bool) -> tuple[Call | Non
     return call, ""
 
 
-def _copies(layer: Layer, device: torch.device, make: Callable[..., tuple]) -> list[tuple]:
+def _make_copies(layer: Layer, device: torch.device, make: Callable[..., tuple]) -> list[tuple]:
     """Return what `make` makes of x [M, K] in bfloat16 and of a float32 weight [N, K], more than a cache holds."""
     generator = torch.Generator(device).manual_seed(0)
     x, w = (
@@ -155,47 +151,47 @@ def _copies(layer: Layer, device: torch.device, make: Callable[..., tuple]) -> l
     return [make(x.bfloat16(), w / layer.inputs**0.5) for _ in range(count)]
 
 
-def _bfloat16(layer: Layer, device: torch.device) -> dict[str, tuple]:
+def _make_bfloat16(layer: Layer, device: torch.device) -> dict[str, tuple]:
     product, note = gemm_calls.prepared(layer.gemms[0], BFLOAT16, device=device)
-    plain = _copies(layer, device, lambda x, w: (x, w))
-    calls = {CASTS: lambda x, w: w.bfloat16(), BOTH: lambda x, w: F.linear(x, w.bfloat16())}
-    found = {part: (Call(call, plain, "highest"), "") for part, call in calls.items()}
-    found |= {PRODUCT: (product, note), STEP: (_step(layer, device, nn.Linear), "")}
-    return found if product else found | dict.fromkeys((BOTH, STEP), (None, note))
+    plain = _make_copies(layer, device, lambda x, w: (x, w))
+    functions = {CASTS: lambda x, w: w.bfloat16(), BOTH: lambda x, w: F.linear(x, w.bfloat16())}  # y = x @ w.T
+    calls = {part: (Call(function, plain, "highest"), "") for part, function in functions.items()}
+    calls |= {PRODUCT: (product, note), STEP: (_make_step(layer, device, nn.Linear), "")}
+    return calls if product else calls | dict.fromkeys((BOTH, STEP), (None, note))
 
 
-def _float8(layer: Layer, recipe: Float8Recipe, device: torch.device) -> dict[str, tuple]:
+def _make_float8(layer: Layer, recipe: Float8Recipe, device: torch.device) -> dict[str, tuple]:
     forward = recipe.gemms[0]
     # Delayed scaling knows its scale before: any number serves to time it.
     scale = torch.ones((), device=device) if recipe.history else None
-    cast = partial(_cast, left=forward.left, right=forward.right, scale=scale)
+    cast = partial(_cast_operands, left=forward.left, right=forward.right, scale=scale)
     multiply = partial(scaled_matmul, fast_accumulation=forward.name in recipe.fast)
-    wide = _copies(layer, device, lambda x, w: (x, w))
-    found = {CASTS: (Call(cast, wide, "highest"), "")}
+    wide = _make_copies(layer, device, lambda x, w: (x, w))
+    calls = {CASTS: (Call(cast, wide, "highest"), "")}
     reason = why_emulated(device, forward.left.scaling, forward.right.scaling)
     if reason:
-        return found | dict.fromkeys((PRODUCT, BOTH, STEP), (None, reason))
-    found[PRODUCT] = (Call(multiply, _copies(layer, device, cast), "highest"), "")
-    found[BOTH] = (Call(lambda x, w: multiply(*cast(x, w)), wide, "highest"), "")
+        return calls | dict.fromkeys((PRODUCT, BOTH, STEP), (None, reason))
+    calls[PRODUCT] = (Call(multiply, _make_copies(layer, device, cast), "highest"), "")
+    calls[BOTH] = (Call(lambda x, w: multiply(*cast(x, w)), wide, "highest"), "")
     reason = recipe.why_emulated(device)
-    step = None if reason else _step(layer, device, partial(Float8Linear, recipe=recipe))
-    return found | {STEP: (step, reason)}
+    step = None if reason else _make_step(layer, device, partial(Float8Linear, recipe=recipe))
+    return calls | {STEP: (step, reason)}
 
 
-def _cast(
+def _cast_operands(
     x: torch.Tensor, w: torch.Tensor, *, left: Operand, right: Operand, scale: torch.Tensor | None
 ) -> tuple[Scaled, Scaled]:
     """Return both operands of the forward product as a kernel takes them."""
     a, b = (quantize(tensor, operand.fmt, operand.scaling, scale=scale) for tensor, operand in ((x, left), (w, right)))
-    a, b = (replace(each, values=each.codes()) for each in (a, b))
-    return a, transposed(b)
+    a, b = (replace(scaled, values=scaled.codes()) for scaled in (a, b))
+    return a, transposed(b)  # [M, K] and [K, N]
 
 
-def _step(layer: Layer, device: torch.device, kind: Callable[..., nn.Linear]) -> Call:
+def _make_step(layer: Layer, device: torch.device, linear_class: Callable[..., nn.Linear]) -> Call:
     """Return a forward and backward pass of a linear layer under autocast, as in a training step."""
 
-    def made(x: torch.Tensor, w: torch.Tensor) -> tuple:
-        linear = kind(layer.inputs, layer.outputs, bias=False, device=device)
+    def make(x: torch.Tensor, w: torch.Tensor) -> tuple:
+        linear = linear_class(layer.inputs, layer.outputs, bias=False, device=device)
         linear.weight.data.copy_(w)
         dy = torch.randn(layer.tokens, layer.outputs, device=device).bfloat16()
         return linear, x.requires_grad_(), dy
@@ -206,7 +202,7 @@ def _step(layer: Layer, device: torch.device, kind: Callable[..., nn.Linear]) ->
             y = linear(x)
         y.backward(dy)
 
-    return Call(step, _copies(layer, device, made), "highest")
+    return Call(step, _make_copies(layer, device, make), "highest")
 
 
 def measured(
@@ -215,10 +211,10 @@ def measured(
     size: str,
     repeats: int = REPEATS,
     compiled: bool = False,
-    told: Callable[[str], None] = str,
+    report: Callable[[str], None] = str,
 ) -> Speeds:
-    """Measure everything; the recipes of a layer take turns. `told` hears of each layer when it is done."""
-    found: list[Point] = []
+    """Measure everything; the recipes of a layer take turns. `report` is called after each layer."""
+    points: list[Point] = []
     again = None
     with allowing("highest"):
         for family, layer in families(size):
@@ -231,69 +227,68 @@ def measured(
                     planned.append(point)
                     if call:
                         calls[point] = call
-            times = gemm_sweep.timed(calls, device=device, repeats=repeats)
-            found += [replace(point, samples=times.get(point, ())) for point in planned]
+            times = measurement.time_calls(calls, device=device, repeats=repeats)
+            points += [replace(point, samples=times.get(point, ())) for point in planned]
             again = again or next(((point, calls[point], times[point]) for point in calls), None)
-            told(str(layer))
+            report(str(layer))
         point, call, before = again
-        after = gemm_sweep.timed({point: call}, device=device, repeats=repeats)[point]
-        many = math.ceil(gemm_sweep.BUSY_MS / measure.Timing(after).median)
-        moment = gemm_sweep.busy_moment(call.times(many), device)
-    drift = measure.Timing(after).median / measure.Timing(before).median - 1
-    return Speeds(tuple(found), compiled, moment, float(f"{drift:.4g}"))
+        after = measure.Timing(measurement.time_calls({point: call}, device=device, repeats=repeats)[point])
+        count = math.ceil(measurement.BUSY_MS / after.median)
+        moment = measurement.clocks_under_load(call.times(count), device)
+    return Speeds(tuple(points), compiled, moment, measurement.relative_drift(measure.Timing(before), after))
 
 
-def table(found: Speeds) -> str:
+def table(speeds: Speeds) -> str:
     """Return the layers as text: times of the parts, how many times as fast as bfloat16, the bytes of a step's casts.
 
     Below: what was not measured and why, the break-even of each recipe, and a warning when the machine was not quiet.
     """
     rows = [("layer", "recipe", *(f"{part} ms" for part in PARTS), "times as fast", "casts of a step")]
-    for layer in dict.fromkeys(point.layer for point in found.points):
+    for layer in dict.fromkeys(point.layer for point in speeds.points):
         for name in (BFLOAT16, *RECIPES):
-            parts = (found.at(layer, name, part) for part in PARTS)
+            parts = (speeds.at(layer, name, part) for part in PARTS)
             times = (f"{point.timing.median:.3g}" if point else "-" for point in parts)
-            ratios = (found.faster(layer, name, part) for part in (PRODUCT, BOTH, STEP) if name != BFLOAT16)
+            ratios = (speeds.faster(layer, name, part) for part in (PRODUCT, BOTH, STEP) if name != BFLOAT16)
             shown = " / ".join("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
             rows.append((str(layer), name, *times, shown, f"{cast_bytes(layer, name) / 1e6:.3g} MB"))
     lines = [tables.align(rows), "times as fast as bfloat16: product / product with casts / step"]
     missing: dict[str, dict[str, None]] = {}
-    for point in found.points:
+    for point in speeds.points:
         if point.note:
             missing.setdefault(point.note, {})[f"{point.recipe} {point.part}"] = None
-    lines += [f"not measured, {note}: {', '.join(what)}" for note, what in missing.items()]
-    lines += [_said(found, name) for name in RECIPES]
-    if not any(found.at(point.layer, name, PRODUCT) for point in found.points for name in RECIPES):
+    lines += [f"not measured, {note}: {', '.join(parts)}" for note, parts in missing.items()]
+    lines += [_say_break_even(speeds, name) for name in RECIPES]
+    if not any(speeds.at(point.layer, name, PRODUCT) for point in speeds.points for name in RECIPES):
         lines.append("no FP8 speed: this device multiplies no FP8; the casts are timed as it does them")
-    if abs(found.drift) > gemm_sweep.DRIFT:
-        lines.append(f"NOT QUIET: one call took {1 + found.drift:.2f} times as long at the end; measure again")
+    lines += measurement.drift_warning("call", speeds.drift)
     return "\n".join(line for line in lines if line)
 
 
-def _said(found: Speeds, name: str) -> str:
+def _say_break_even(speeds: Speeds, name: str) -> str:
     """Return the break-even of a recipe in words; empty where its step was not measured."""
-    if not any(point.recipe == name and point.part == STEP and point.samples for point in found.points):
+    if not any(point.recipe == name and point.part == STEP and point.samples for point in speeds.points):
         return ""
-    layer = found.break_even(name)
+    layer = speeds.break_even(name)
     return f"{name}: a step is faster from {layer} on" if layer else f"{name}: no step of a square layer is faster"
 
 
-def record(found: Speeds, *, device: torch.device, size: str, shown: str = "") -> records.Record:
+def record(speeds: Speeds, *, device: torch.device, size: str, shown: str = "") -> records.Record:
     """Return the speeds as a record; `of_record` gives them back."""
-    results = {**records.rows(found.points), "compiled": found.compiled, "moment": found.moment}
-    return records.Record(
-        experiment=NAME,
-        recipe="compiled" if found.compiled else "eager",
+    return measurement.make_record(
+        NAME,
+        recipe="compiled" if speeds.compiled else "eager",
         size=size,
-        seeds=(0,),
-        settings={"sample_ms": gemm_sweep.SAMPLE_MS, "threads": torch.get_num_threads()},
-        results=results | {"drift": found.drift, "emulated": bool(why_emulated(device))},
-        samples=records.samples(found.points),
-        data="random numbers from a normal distribution",
-        data_name="random",
-        weights="none",
-        device=machine.facts(device),
-        **records.provenance(shown),
+        device=device,
+        settings={"sample_ms": measurement.SAMPLE_MS, "threads": torch.get_num_threads()},
+        results={
+            **records.rows(speeds.points),
+            "compiled": speeds.compiled,
+            "moment": speeds.moment,
+            "drift": speeds.drift,
+            "emulated": bool(why_emulated(device)),
+        },
+        samples=records.samples(speeds.points),
+        shown=shown,
     )
 
 
@@ -317,13 +312,17 @@ def main(arguments: list[str] | None = None) -> int:
         options = _parse(arguments)
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
-    where = {"device": options.device, "size": options.size}
+    subject = {"device": options.device, "size": options.size}
     print(command_line.first_lines(options.device, size=options.size), flush=True)
-    told = {"told": lambda layer: print(f"{layer}: done", file=sys.stderr)}
-    found = measured(**where, repeats=options.repeats, compiled=options.compile, **told)
-    print(table(found))
+    speeds = measured(
+        **subject,
+        repeats=options.repeats,
+        compiled=options.compile,
+        report=lambda layer: print(f"{layer}: done", file=sys.stderr),
+    )
+    print(table(speeds))
     if options.record:
-        records.save(record(found, **where, shown=options.command), options.record)
+        records.save(record(speeds, **subject, shown=options.command), options.record)
     return 0
 
 

@@ -15,9 +15,10 @@ from utils import llama, machine, measure
 from utils.cost.cards import of_device
 from utils.cost.token_bytes import bytes_per_token, kv_bytes
 from utils.exception_text import of_compiler
-from utils.experiments import gemm_sweep
 from utils.experiments.generation_models import Subject
 from utils.quantization.weight_formats import converted, weight_format, weight_report
+from utils.runs import measurement
+from utils.runs.measurement import Timed
 from utils.training.recipes import RECIPES, Recipe
 from utils.workloads import generation
 from utils.workloads.generation import WAYS, Writer
@@ -25,12 +26,12 @@ from utils.workloads.generation import WAYS, Writer
 FORMATS = ("float32", "bfloat16", "float16", "float8", "int8", "int4")
 DEFAULT_WAYS = ("dynamic", "static")
 TOKENS = {"small": 96, "full": 200}
-REPEATS = 5
+REPEATS, COPY_REPEATS = 5, 7
 BY_DTYPE = {torch.float32: "32-true", torch.bfloat16: "bf16-true", torch.float16: "16-true"}
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Timed):
     """One way: the times in milliseconds to write all tokens, and the bytes of a step; `note` says why there is none.
 
     `tokens` were written one after the other, batch 1; the first step reads the prompt.
@@ -41,11 +42,6 @@ class Point:
     bytes: int
     samples: tuple[float, ...] = ()
     note: str = ""
-
-    @property
-    def timing(self) -> measure.Timing:
-        """The times with their median and spread."""
-        return measure.Timing(self.samples)
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -99,7 +95,9 @@ class Result:
 
 def limit(device: torch.device, *, size: str) -> tuple[float, str, float]:
     """Return GB/s, where they stand, and the GB/s of a copy on this machine."""
-    moved, samples = gemm_sweep.copy_times(device=device, size=size, seconds=measure.quiet_clock()[0])
+    moved, samples = measurement.time_copy(
+        device=device, size=size, repeats=COPY_REPEATS, seconds=measure.quiet_clock()[0]
+    )
     copy = moved / measure.Timing(samples).median / 1e6
     sheet = of_device(machine.facts(device)["name"])
     if sheet:

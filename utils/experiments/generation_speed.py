@@ -1,10 +1,10 @@
-"""Tokens a second, bytes and answers of a LLaMA with its weights in many formats, generated in many ways.
+"""Tokens per second, bytes and answers of a LLaMA with its weights in many formats, decoded in many ways.
 
     python -m utils.experiments.generation_speed --format float32 bfloat16 int8 --way dynamic static --size small
     --record DIR
 
-What is timed, and against which limit, stands in `utils.experiments.generation_points`; here it becomes records and a
-table.
+`utils.experiments.generation_points` does the timing and has the limit that the rates are compared with; here they
+become records and a table.
 """
 
 import argparse
@@ -13,12 +13,12 @@ from dataclasses import asdict
 
 import torch
 
-from utils import machine, records
+from utils import records
 from utils.experiments import generation_models
 from utils.experiments.generation_models import SHAPES, TRAINED, Subject
 from utils.experiments.generation_points import DEFAULT_WAYS, FORMATS, REPEATS, Point, Result, results
 from utils.quantization.weight_formats import WEIGHT_FORMATS, weight_format
-from utils.runs import command_line, tables
+from utils.runs import command_line, measurement, tables
 from utils.workloads import generation
 from utils.workloads.generation import WAYS
 
@@ -27,26 +27,32 @@ MODELS = {"small": TRAINED, "full": "7b"}
 
 
 def record(
-    found: Result, subject: Subject, *, device: torch.device, size: str, shown: str = "", known: dict | None = None
+    result: Result,
+    subject: Subject,
+    *,
+    device: torch.device,
+    size: str,
+    shown: str = "",
+    provenance: dict | None = None,
 ) -> records.Record:
-    """Return a result as a record; `of_record` gives it back. `known`: `records.provenance`, made once for many."""
-    fields = asdict(found)
+    """Return a result as a record; `of_record` gives it back. `provenance` may be made once for many records."""
+    fields = asdict(result)
     points = fields.pop("points")
     samples = {point["way"]: list(point.pop("samples")) for point in points}
     parameters = sum(parameter.numel() for parameter in subject.model.parameters())
-    return records.Record(
-        experiment=NAME,
-        recipe=found.format,
+    return measurement.make_record(
+        NAME,
+        recipe=result.format,
         size=size,
-        seeds=(0,),
+        device=device,
         settings={"prompt": subject.prompt.shape[1], "window": subject.window, "attention": "sdpa", "batch": 1},
         results=fields | {"points": points, "model": subject.name, "parameters": parameters},
         samples=samples,
+        shown=shown,
+        provenance=provenance,
         data=subject.data,
         data_name=records.slug(subject.name),
         weights=subject.weights,
-        device=machine.facts(device),
-        **(known or records.provenance(shown)),
     )
 
 
@@ -57,29 +63,31 @@ def of_record(record: records.Record) -> Result:
     return Result(**fields, points=tuple(points))
 
 
-def table(found: list[Result]) -> str:
+def table(results: list[Result]) -> str:
     """Return the results as text: bytes, rates and their share of the limit, and how near the answers are."""
     rows = [("weights", "way", "held MB", "tokens/s", "GB/s", "of the limit", "perplexity", "KL", "differs at")]
-    for one in found:
-        held = f"{(one.weights + one.cache) / 1e6:,.2f}"
+    for result in results:
+        held = f"{(result.weights + result.cache) / 1e6:,.2f}"
         answers = (
-            "-" if one.perplexity is None else f"{one.perplexity:.4f}",
-            "-" if one.kl is None else f"{one.kl:.2g}",
-            "never" if one.first_difference is None else str(one.first_difference),
+            "-" if result.perplexity is None else f"{result.perplexity:.4f}",
+            "-" if result.kl is None else f"{result.kl:.2g}",
+            "never" if result.first_difference is None else str(result.first_difference),
         )
-        for point in one.points:
+        for point in result.points:
             rates = ("-", "-", "-")
             if point.samples:
                 rate, moved = point.tokens_per_second, point.gigabytes_per_second
-                rates = (f"{rate:,.1f}", f"{moved:.2f}", f"{100 * one.share(point):.0f} %")
-            rows.append((one.format, point.way, held, *rates, *answers))
+                rates = (f"{rate:,.1f}", f"{moved:.2f}", f"{100 * result.share(point):.0f} %")
+            rows.append((result.format, point.way, held, *rates, *answers))
     lines = [tables.align(rows)]
-    lines += dict.fromkeys(f"{one.format}: {one.kernel}" for one in found)
+    lines += dict.fromkeys(f"{result.format}: {result.kernel}" for result in results)
     lines += dict.fromkeys(
-        f"{one.format}, no time: {point.note}" for one in found for point in one.points if point.note
+        f"{result.format}, no time: {point.note}" for result in results for point in result.points if point.note
     )
-    lines += dict.fromkeys(f"limit: {one.limit:,.4g} GB/s, {one.limit_source}; a copy: {one.copy:.3g}" for one in found)
-    lines += dict.fromkeys(f"clock: {one.clock}" for one in found)
+    lines += dict.fromkeys(
+        f"limit: {result.limit:,.4g} GB/s, {result.limit_source}; a copy: {result.copy:.3g}" for result in results
+    )
+    lines += dict.fromkeys(f"clock: {result.clock}" for result in results)
     return "\n".join(lines)
 
 
@@ -95,12 +103,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", metavar="DIR", help="folder with prose; default: generated stories")
     parser.add_count("--tokens", default=None, help="to write")
     parser.add_count("--repeats", default=REPEATS, help="times of each; default: %(default)s")
-    found = parser.checked(arguments)
-    for name in found.format:
-        weight_format(name)
-    for name in found.way:
+    options = parser.checked(arguments)
+    for name in options.format:
+        weight_format(name)  # raises for an unknown name
+    for name in options.way:
         generation.way(name)
-    return found
+    return options
 
 
 @command_line.in_one_line(PROGRAM, kept="the formats above are done, and recorded where --record was given")
@@ -109,20 +117,20 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         options = _parse(arguments)
         where = {"device": options.device, "size": options.size}
-        chosen = options.model or MODELS[options.size]
-        subject = generation_models.subject(chosen, **where, weights=options.weights, text=options.data)
+        model = options.model or MODELS[options.size]
+        subject = generation_models.subject(model, **where, weights=options.weights, text=options.data)
     except (ValueError, OSError) as error:
         return command_line.complain(PROGRAM, str(error), 2)
     first = {"size": options.size, "data": subject.data, "weights": subject.weights}
     print(command_line.first_lines(options.device, **first), flush=True)
-    asked = {"formats": tuple(options.format), "ways": tuple(options.way), "tokens": options.tokens}
-    known, done, code = records.provenance(options.command), [], 0
+    names = {"formats": tuple(options.format), "ways": tuple(options.way)}
+    provenance, done, code = records.provenance(options.command), [], 0
     try:
-        for found in results(subject, **where, **asked, repeats=options.repeats):
-            done.append(found)
-            print(f"{found.format}: done", file=sys.stderr)
+        for result in results(subject, **where, **names, tokens=options.tokens, repeats=options.repeats):
+            done.append(result)
+            print(f"{result.format}: done", file=sys.stderr)
             if options.record:
-                records.save(record(found, subject, **where, known=known), options.record)
+                records.save(record(result, subject, **where, provenance=provenance), options.record)
     except ValueError as error:
         code = command_line.complain(PROGRAM, str(error), 2)
     except (MemoryError, RuntimeError) as error:

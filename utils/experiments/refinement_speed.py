@@ -12,14 +12,15 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
-from utils import machine, measure, records
+from utils import measure, records
 from utils.emulation.float32_matmul import allowing
 from utils.exception_text import in_a_line
-from utils.experiments import gemm_sweep
-from utils.runs import command_line, tables
+from utils.runs import command_line, measurement, tables
+from utils.runs.measurement import Timed
 
 NAME = "refinement_speed"
 REPEATS = 5
@@ -126,7 +127,7 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Timed):
     """One part of a solve of size n in one way: times in milliseconds, and how the solve ended.
 
     Where it was not timed, `note` says why.
@@ -139,11 +140,6 @@ class Point:
     steps: int = 0
     backward_error: float | None = None
     note: str = ""
-
-    @property
-    def timing(self) -> measure.Timing:
-        """The times of a call with their median and spread."""
-        return measure.Timing(self.samples)
 
 
 @dataclass(frozen=True)
@@ -203,74 +199,64 @@ def points(n: int, *, device: torch.device, repeats: int = REPEATS) -> Iterator[
         for part in PARTS:
             point = Point(n, way, part, note=note)
             if ended:
-                point = replace(point, steps=ended.steps, backward_error=float(f"{ended.backward_error:.3g}"))
+                point = replace(point, steps=ended.steps, backward_error=measurement.round_to(ended.backward_error, 3))
             if not note:
-                calls[point] = (lambda w: lambda: solve(a, b, w))(way) if part == SOLVE else _factors(a, way)
+                calls[point] = partial(solve, a, b, way) if part == SOLVE else partial(factorize, a, way)
             planned.append(point)
     clock, _ = measure.quiet_clock()
     timings = measure.time_in_turns(calls, device=device, warmup=1, repeats=repeats, seconds=clock)
     for point in planned:
         samples = timings[point].samples if point in timings else ()
-        yield replace(point, samples=tuple(float(f"{sample:.4g}") for sample in samples))
+        yield replace(point, samples=tuple(map(measurement.round_to, samples)))
 
 
-def _factors(a: torch.Tensor, way: str) -> Callable[[], object]:
-    return lambda: factorize(a, way)
-
-
-def measured(*, device: torch.device, size: str, repeats: int = REPEATS, told: Callable[[str], None] = str) -> Speeds:
-    """Measure every size; `told` hears of each when it is done."""
-    found: list[Point] = []
+def measured(*, device: torch.device, size: str, repeats: int = REPEATS, report: Callable[[str], None] = str) -> Speeds:
+    """Measure every size; `report` is called after each."""
+    measured_points: list[Point] = []
     with allowing("highest"):
         for n in SIZES[size]:
-            found += points(n, device=device, repeats=repeats)
-            told(f"n = {n}")
-        first = found[0].n
+            measured_points += points(n, device=device, repeats=repeats)
+            report(f"n = {n}")
+        first = measured_points[0].n
         again = next(point for point in points(first, device=device, repeats=repeats) if point.part == SOLVE)
         a, b = system(first, device)
-        moment = gemm_sweep.busy_moment(lambda: solve(a, b, WIDE), device)
-    before = Speeds(tuple(found), {}, 0.0).at(first, WIDE)
-    drift = again.timing.median / before.timing.median - 1
-    return Speeds(tuple(found), moment, float(f"{drift:.4g}"))
+        moment = measurement.clocks_under_load(lambda: solve(a, b, WIDE), device)
+    speeds = Speeds(tuple(measured_points), moment, drift=0.0)
+    return replace(speeds, drift=measurement.relative_drift(speeds.at(first, WIDE).timing, again.timing))
 
 
-def table(found: Speeds) -> str:
+def table(speeds: Speeds) -> str:
     """Return the sizes as text: times of both parts, how many times as fast as float64, steps and backward errors.
 
     Below: what was not timed and why, and a warning when the machine was not quiet.
     """
     rows = [("n", "factors", "factors ms", "solve ms", "times as fast", "steps", "backward error")]
-    for n in found.sizes:
+    for n in speeds.sizes:
         for way in WAYS:
-            if point := found.at(n, way):
-                factors = found.at(n, way, FACTORS).timing.median
-                speeds = f"{found.faster(n, way, FACTORS):.2f} / {found.faster(n, way):.2f}"
+            if point := speeds.at(n, way):
+                factors = speeds.at(n, way, FACTORS).timing.median
+                ratios = f"{speeds.faster(n, way, FACTORS):.2f} / {speeds.faster(n, way):.2f}"
                 ended = (str(point.steps), f"{point.backward_error:.1e}")
-                rows.append((str(n), way, f"{factors:.3g}", f"{point.timing.median:.3g}", speeds, *ended))
+                rows.append((str(n), way, f"{factors:.3g}", f"{point.timing.median:.3g}", ratios, *ended))
     lines = [tables.align(rows), "times as fast as float64: factors / whole solve"]
-    missing = {(p.way, p.note): None for p in found.points if p.note}
+    missing = {(p.way, p.note): None for p in speeds.points if p.note}
     lines += [f"{way} not timed: {note}" for way, note in missing]
-    if abs(found.drift) > gemm_sweep.DRIFT:
-        lines.append(f"NOT QUIET: one solve took {1 + found.drift:.2f} times as long at the end; measure again")
-    return "\n".join(lines)
+    return "\n".join([*lines, *measurement.drift_warning("solve", speeds.drift)])
 
 
-def record(found: Speeds, *, device: torch.device, size: str, shown: str = "") -> records.Record:
+def record(speeds: Speeds, *, device: torch.device, size: str, shown: str = "") -> records.Record:
     """Return the speeds as a record; `of_record` gives them back."""
     clock = "events" if device.type == "cuda" else measure.quiet_clock()[1]
-    return records.Record(
-        experiment=NAME,
+    return measurement.make_record(
+        NAME,
         recipe="lu",
         size=size,
-        seeds=(0,),
+        device=device,
         settings={"block": BLOCK, "threads": torch.get_num_threads(), "clock": clock},
-        results={**records.rows(found.points), "moment": found.moment, "drift": found.drift},
-        samples=records.samples(found.points),
+        results={**records.rows(speeds.points), "moment": speeds.moment, "drift": speeds.drift},
+        samples=records.samples(speeds.points),
+        shown=shown,
         data=f"normal random numbers, {DIAGONAL} sqrt(n) more on the diagonal",
-        data_name="random",
-        weights="none",
-        device=machine.facts(device),
-        **records.provenance(shown),
     )
 
 
@@ -293,13 +279,12 @@ def main(arguments: list[str] | None = None) -> int:
         options = _parse(arguments)
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
-    where = {"device": options.device, "size": options.size}
+    subject = {"device": options.device, "size": options.size}
     print(command_line.first_lines(options.device, size=options.size), flush=True)
-    told = {"told": lambda what: print(f"{what}: done", file=sys.stderr)}
-    found = measured(**where, repeats=options.repeats, **told)
-    print(table(found))
+    speeds = measured(**subject, repeats=options.repeats, report=lambda part: print(f"{part}: done", file=sys.stderr))
+    print(table(speeds))
     if options.record:
-        records.save(record(found, **where, shown=options.command), options.record)
+        records.save(record(speeds, **subject, shown=options.command), options.record)
     return 0
 
 

@@ -14,9 +14,10 @@ from functools import partial
 
 import torch
 
-from utils import distilbert, machine, measure, records
+from utils import distilbert, measure, records
 from utils.exception_text import of_compiler
-from utils.runs import command_line, tables
+from utils.runs import command_line, measurement, tables
+from utils.runs.measurement import Timed
 from utils.training import batches
 from utils.training.recipes import recipe
 from utils.training.training_loop import Trainer
@@ -32,7 +33,7 @@ ADAMW = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": 
 
 
 @dataclass(frozen=True)
-class Line:
+class Line(Timed):
     """One setting of one lever: its times in milliseconds, and how many times as fast it is as the lever's first one.
 
     Where it cannot be measured, there are no times, and `note` says why.
@@ -43,11 +44,6 @@ class Line:
     samples: tuple[float, ...] = ()
     faster: float | None = None
     note: str = ""
-
-    @property
-    def timing(self) -> measure.Timing:
-        """The times with their median and spread."""
-        return measure.Timing(self.samples)
 
 
 def lines(
@@ -178,22 +174,22 @@ def table(found: list[Line]) -> str:
     return "\n".join(f"{text}  {note}".rstrip() for text, note in zip(texts, notes, strict=True))
 
 
-def record(task: Task, found: list[Line], *, device: torch.device, shown: str = "", seed: int = 0) -> records.Record:
+def record(task: Task, lines: list[Line], *, device: torch.device, shown: str = "", seed: int = 0) -> records.Record:
     """Return the lines as one record; `of_record` gives them back."""
-    rows = [{name: value for name, value in asdict(line).items() if name != "samples"} for line in found]
-    return records.Record(
-        experiment=NAME,
+    rows = [{name: value for name, value in asdict(line).items() if name != "samples"} for line in lines]
+    return measurement.make_record(
+        NAME,
         recipe=RECIPE,
         size=task.size,
-        seeds=(seed,),
+        device=device,
         settings=asdict(task.settings),
         results={"lines": rows},
-        samples={f"{line.lever}: {line.setting}": list(line.samples) for line in found},
+        samples={f"{line.lever}: {line.setting}": list(line.samples) for line in lines},
+        shown=shown,
+        seed=seed,
         data=task.reviews.source,
         data_name=task.reviews.name,
         weights=task.weights,
-        device=machine.facts(device),
-        **records.provenance(shown),
     )
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict
 
 import torch
 
-from utils import machine, records
+from utils import records
 from utils.exception_text import in_a_line
 from utils.experiments.microscope import addition_probes, integer_products, summation_tree, whole_sums
 from utils.experiments.microscope.adders import common
@@ -26,7 +26,7 @@ from utils.experiments.microscope.findings import Finding, summary
 from utils.experiments.microscope.masks import order_of
 from utils.experiments.microscope.summation_tree import Node
 from utils.experiments.microscope.ways_to_multiply import Way, own
-from utils.runs import tables
+from utils.runs import measurement, tables
 
 NAME = "microscope"
 PLACES, LONG = 128, 512  # products of a sum; FP8 totals are known to be handed on every 128
@@ -198,19 +198,17 @@ def record(
     plain = {name: {k: v for k, v in asdict(found).items() if k != "evidence"} for name, found in findings.items()}
     asked = {name: Counter(probe.about for probe in found.evidence) for name, found in findings.items()}
     examples = {name: {probe.about: str(probe) for probe in found.evidence} for name, found in findings.items()}
-    return records.Record(
-        experiment=NAME,
+    return measurement.make_record(
+        NAME,
         recipe="products",
         size="small",
-        seeds=(0,),
+        device=device,
         settings={},
         results={"findings": plain, "refused": dict(refused)},
         samples={"asked": {name: dict(counts) for name, counts in asked.items()}, "last_of_them": examples},
+        shown=shown,
         data="crafted sums",
         data_name="crafted",
-        weights="none",
-        device=machine.facts(device),
-        **records.provenance(shown),
     )
 
 
