@@ -15,7 +15,7 @@ import notebooks
 import progress_report
 from utils.checks.outcome import Outcome
 from utils.checks.questions import CORRECT
-from utils.experiments.capstone import comparison, plans
+from utils.experiments.capstone import comparison, forecasts, plans
 
 MADE = classroom.handouts()
 SCHEMA = {"schema_version": int, "grade": bool, "solution": bool, "locked": bool, "task": bool, "grade_id": str}
@@ -99,9 +99,9 @@ def test_the_guide_promises_for_its_card_what_the_forecast_says():
     rows += printed
     for name, promised, measured in rows:
         plan = plans.named(name)
-        assert f"{plans.forecast(plan, given).peak / 1e6:.1f}" == promised, name
-        assert not measured or bool(plans.refuse(plan, given)) == (measured == "refused"), name
-    assert all(plans.refuse(plans.named(name), given) for name in comparison.PLANS)
+        assert f"{forecasts.forecast(plan, given).peak / 1e6:.1f}" == promised, name
+        assert not measured or bool(forecasts.refuse(plan, given)) == (measured == "refused"), name
+    assert all(forecasts.refuse(plans.named(name), given) for name in comparison.PLANS)
 
 
 def test_the_guide_names_exercises_by_their_titles():

@@ -10,7 +10,8 @@ from utils.checks.practice import capstone as checks
 from utils.checks.practice.capstone_questions import BAR, LOGITS, REPORTS, VERDICTS, VOCABULARY, WHAT_A_TAKES
 from utils.checks.questions import number
 from utils.experiments.capstone import comparison
-from utils.experiments.capstone.plans import Plan, forecast, problem, refuse
+from utils.experiments.capstone.forecasts import forecast, refuse
+from utils.experiments.capstone.plans import Plan, problem
 
 CPU = torch.device("cpu")
 D = Plan("bf16-mixed", width=192, batch=8, checkpointing=True)

@@ -13,9 +13,10 @@ from torch.utils._pytree import tree_leaves
 from utils import llama, machine, records
 from utils.cost import fitting, memory
 from utils.cost.live_bytes import LiveBytes
-from utils.experiments.capstone import comparison, saved_tensors
-from utils.experiments.capstone import plans as plans
-from utils.experiments.capstone.plans import Budget, Plan, Problem, forecast, named, problem, refuse
+from utils.experiments.capstone import budget, comparison, forecasts, plans, saved_tensors
+from utils.experiments.capstone.budget import Budget
+from utils.experiments.capstone.forecasts import forecast, refuse
+from utils.experiments.capstone.plans import Plan, Problem, named, problem
 from utils.runs import experiment
 from utils.training import training_loop
 from utils.training.recipes import KNOWN, RECIPES, recipe
@@ -226,7 +227,7 @@ def test_a_byte_that_is_kept_stands_for_fourteen_that_pass(name, small):
         trainer.step(batch)
         with Traffic() as traffic:
             trainer.step(batch)
-    assert traffic.moved / forecast(plan, small).ledger.activations == pytest.approx(plans.PASSES, rel=0.1)
+    assert traffic.moved / forecast(plan, small).ledger.activations == pytest.approx(forecasts.PASSES, rel=0.1)
 
 
 def test_the_parts_of_the_time_are_work_over_rate(small):
@@ -237,8 +238,8 @@ def test_the_parts_of_the_time_are_work_over_rate(small):
     layer = 4 * tokens * width**2 + 2 * tokens * 152 * width + 3 * tokens * width * hidden
     done = 3 * 2 * (2 * layer + tokens * width * vocabulary)
     assert found.parts["products"] == pytest.approx(done / 0.4e12 * 1e3)
-    assert found.parts["memory"] == pytest.approx(plans.PASSES * found.ledger.activations / 30e9 * 1e3)
-    assert found.parts["launches"] == pytest.approx(plans.launches(plan, given) * 7e-3)
+    assert found.parts["memory"] == pytest.approx(forecasts.PASSES * found.ledger.activations / 30e9 * 1e3)
+    assert found.parts["launches"] == pytest.approx(forecasts.launches(plan, given) * 7e-3)
     assert found.milliseconds == pytest.approx(sum(found.parts.values()))
     float32 = forecast(replace(plan, recipe="32-true"), given).parts
     assert float32["products"] == pytest.approx(4 * found.parts["products"])
@@ -262,15 +263,15 @@ def test_no_speed_is_claimed_where_no_rate_is_that_of_the_recipe(name, small):
 
 
 def test_the_operations_of_a_step_do_not_depend_on_its_batch(small):
-    counts = {plans.launches(Plan("32-true", 64, batch), small) for batch in (1, 8)}
+    counts = {forecasts.launches(Plan("32-true", 64, batch), small) for batch in (1, 8)}
     assert len(counts) == 1
     assert counts.pop() > 300
 
 
 def test_rates_are_measured_for_what_the_device_multiplies(monkeypatch):
-    monkeypatch.setitem(plans.COPIED, "cpu", 2**16)
+    monkeypatch.setitem(budget.COPIED, "cpu", 2**16)
     monkeypatch.setattr(machine, "cpu_flags", lambda words: set())
-    card = plans.rates(Budget("a card", 7), CPU)
+    card = budget.measure_rates(Budget("a card", 7), CPU)
     assert (card.name, card.size, list(card.products)) == ("a card", 7, ["float32"])
     assert min(card.bandwidth, card.launch, *card.products.values()) > 0
 
@@ -420,7 +421,7 @@ def test_full_plans_fill_a_card(monkeypatch):
 @pytest.fixture
 def short(monkeypatch, tiny):
     monkeypatch.setattr(comparison, "problem", lambda size, **how: tiny)
-    monkeypatch.setattr(plans, "rates", lambda card, device: replace(card, **RATES))
+    monkeypatch.setattr(plans, "measure_rates", lambda card, device: replace(card, **RATES))
 
 
 def run(*arguments: str) -> int:

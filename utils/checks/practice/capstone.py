@@ -7,7 +7,8 @@ import torch
 from utils.checks.outcome import Outcome, as_number, choice_table, correct, exercise, not_yet, paper
 from utils.checks.practice.capstone_questions import BAR, LOGITS, PLAN, REPORTS, VERDICTS, VOCABULARY
 from utils.experiments.capstone import comparison
-from utils.experiments.capstone.plans import Plan, named, problem, refuse
+from utils.experiments.capstone.forecasts import refuse
+from utils.experiments.capstone.plans import Plan, named, problem
 
 SHOWN = tuple(map(named, comparison.PLANS))  # the plans of the table
 PROMISE = 0.05  # how far the promised bytes may lie from the measured ones

@@ -1,9 +1,9 @@
-"""The capstone, run: what a plan takes and how well its model learns, beside what was predicted.
+"""Run the plans of the capstone: what each takes and how well its model learns, beside what was predicted.
 
     python -m utils.experiments.capstone --plan bf16-true-128x8 bf16-mixed-96x8 --size small --seeds 3 --record DIR
 
-`measure` does one plan and seed. What trains is `utils.llama`; plans and predictions are those of
-`utils.experiments.capstone.plans`. Without --plan: the plans of the chapter, and at full size those that fill the card.
+`measure_plan` does one plan and seed. `utils.llama` trains it, `utils.experiments.capstone.forecasts` predicts it.
+Without --plan: the plans of the chapter, and at full size those that fill the card.
 """
 
 import argparse
@@ -17,7 +17,8 @@ import torch
 from utils import llama, measure, records
 from utils.cost import fitting
 from utils.exception_text import first_line
-from utils.experiments.capstone.plans import Plan, Problem, forecast, named, problem, refuse
+from utils.experiments.capstone.forecasts import forecast, refuse
+from utils.experiments.capstone.plans import Plan, Problem, named, problem
 from utils.runs import command_line, experiment, tables
 from utils.training.training_loop import Trainer
 from utils.workloads import models
@@ -59,90 +60,96 @@ class Result:
         return self.peak / self.predicted_peak - 1
 
 
-def peak(plan: Plan, given: Problem) -> int:
+def peak(plan: Plan, problem: Problem) -> int:
     """Take two steps of a full batch, and return the most bytes that were alive in the second one.
 
-    The first step begins the moments. On CUDA by the allocator, elsewhere by what the operations return.
+    On CUDA by the allocator, elsewhere by what the operations return.
     """
-    task = plan.task(given)
+    task = plan.task(problem)
     model = task.new_model(0)
-    models.fit_attention(model, given.device)
-    how = {"recipe": plan.running(), "schedule": task.settings.schedule, "steps": task.settings.steps}
-    trainer, batch = Trainer(model, device=given.device, **how), _planned(plan, given).full_batch
-    return [fitting.step_peak(trainer, batch) for _ in range(2)][1]
+    models.fit_attention(model, problem.device)
+    settings, batch = task.settings, _make_run_plan(plan, problem).full_batch
+    trainer = Trainer(
+        model, recipe=plan.running(), device=problem.device, schedule=settings.schedule, steps=settings.steps
+    )
+    fitting.step_peak(trainer, batch)  # the optimizer's moments are made in the first step
+    return fitting.step_peak(trainer, batch)
 
 
-def measure_plan(plan: Plan, given: Problem, *, seed: int = 0, shown: dict | None = None) -> Result:
+def measure_plan(plan: Plan, problem: Problem, *, seed: int = 0, shown: dict | None = None) -> Result:
     """Predict a plan, try a step, train it, and return what was predicted and what came of it.
 
     `shown`: the provenance of its record. Raises: ValueError with the sentence of `refuse`, and
     torch.OutOfMemoryError where a step takes more than the card has.
     """
-    if why := refuse(plan, given):
+    if why := refuse(plan, problem):
         raise ValueError(why)
-    predicted, took = forecast(plan, given), peak(plan, given)
-    if took > given.card.size:
+    predicted, measured_peak = forecast(plan, problem), peak(plan, problem)
+    if measured_peak > problem.card.size:
         raise torch.OutOfMemoryError(
-            f"{plan.name}: a step takes {took / 1e6:.1f} MB, {given.card.name} has {given.card.size / 1e6:.1f}"
+            f"{plan.name}: a step takes {measured_peak / 1e6:.1f} MB,"
+            f" {problem.card.name} has {problem.card.size / 1e6:.1f}"
         )
-    run = experiment.run(_planned(plan, given), plan.running(), device=given.device, seed=seed, provenance=shown)
-    found = run.record.results
-    by_processor = measure.quiet_clock()[1] == "processor" and given.device.type == "cpu"
-    results = found | {
+    run = experiment.run(
+        _make_run_plan(plan, problem), plan.running(), device=problem.device, seed=seed, provenance=shown
+    )
+    taken = run.record.results
+    by_processor = measure.quiet_clock()[1] == "processor" and problem.device.type == "cpu"
+    results = taken | {
         "plan": asdict(plan),
-        "card": {"name": given.card.name, "size": given.card.size},
+        "card": {"name": problem.card.name, "size": problem.card.size},
         "predicted_peak": predicted.peak,
-        "peak": took,
+        "peak": measured_peak,
         "predicted_ms": predicted.milliseconds,
-        "ms": 1e3 * found["cpu_seconds"] / found["steps"] if by_processor else found["step_ms"],
+        "ms": 1e3 * taken["cpu_seconds"] / taken["steps"] if by_processor else taken["step_ms"],
     }
     return of_record(replace(run.record, experiment=NAME, recipe=plan.name, results=results))
 
 
 def of_record(record: records.Record) -> Result:
     """Return the result that a record holds."""
-    found = record.results
-    loss = float("nan") if found["loss"] is None else found["loss"]
+    results = record.results
+    loss = float("nan") if results["loss"] is None else results["loss"]
     names = ("predicted_peak", "peak", "predicted_ms", "ms")
-    return Result(named(record.recipe), record.seeds[0], *(found[name] for name in names), loss, record)
+    return Result(named(record.recipe), record.seeds[0], *(results[name] for name in names), loss, record)
 
 
-def _planned(plan: Plan, given: Problem) -> experiment.Plan:
+def _make_run_plan(plan: Plan, problem: Problem) -> experiment.Plan:
     """Return what `llama` trains for this plan; of what it measures afterwards, the loss alone."""
-    planned = llama.make_plan(plan.task(given))
+    usual = llama.make_plan(plan.task(problem))
 
     def evaluate(trainer: Trainer) -> dict:
-        settings = planned.task.settings
-        losses = llama.token_losses(trainer.model, planned.task.held_out, recipe=trainer.recipe, window=settings.length)
+        settings = usual.task.settings
+        losses = llama.token_losses(trainer.model, usual.task.held_out, recipe=trainer.recipe, window=settings.length)
         return {"held_out_tokens": len(losses), "loss": losses.double().mean().item()}
 
-    return replace(planned, name=f"{NAME}-{plan.name}", evaluate=evaluate, module=__spec__.name)
+    return replace(usual, name=f"{NAME}-{plan.name}", evaluate=evaluate, module=__spec__.name)
 
 
-def filling(given: Problem) -> list[Plan]:
+def filling(problem: Problem) -> list[Plan]:
     """Return for each recipe and width the plan with the largest batch, up to `MOST`, that is predicted to fit."""
-    found = []
-    for width, (recipe, ways) in itertools.product(WIDTHS, FILLING.items()):
-        for again in ways:
-            plan = Plan(recipe, width, 1, checkpointing=again)
-            batch = fitting.largest_batch(lambda n, plan=plan: not refuse(replace(plan, batch=n), given), most=MOST)
+    plans = []
+    for width, (recipe, checkpointing_choices) in itertools.product(WIDTHS, FILLING.items()):
+        for checkpointing in checkpointing_choices:
+            plan = Plan(recipe, width, 1, checkpointing=checkpointing)
+            batch = fitting.largest_batch(lambda n, plan=plan: not refuse(replace(plan, batch=n), problem), most=MOST)
             if batch:
-                found.append(replace(plan, batch=batch))
-    return found
+                plans.append(replace(plan, batch=batch))
+    return plans
 
 
-def summary(found: list[Result]) -> list[dict[str, str]]:
+def summary(results: list[Result]) -> list[dict[str, str]]:
     """Return the results as texts by heading, one row a plan, the highest loss first.
 
     Bytes are the most of all seeds, times their mean, the loss carries the 95 % Student interval over them.
     """
     plans: dict[Plan, list[Result]] = {}
-    for result in found:
+    for result in results:
         plans.setdefault(result.plan, []).append(result)
-    return [_row(runs) for runs in sorted(plans.values(), key=lambda runs: -max(run.loss for run in runs))]
+    return [_make_row(runs) for runs in sorted(plans.values(), key=lambda runs: -max(run.loss for run in runs))]
 
 
-def _row(runs: list[Result]) -> dict[str, str]:
+def _make_row(runs: list[Result]) -> dict[str, str]:
     expected = [run.predicted_ms for run in runs]
     return {
         "plan": runs[0].plan.name,
@@ -154,9 +161,9 @@ def _row(runs: list[Result]) -> dict[str, str]:
     }
 
 
-def table(found: list[Result]) -> str:
+def table(results: list[Result]) -> str:
     """Return `summary` as aligned text."""
-    rows = summary(found)
+    rows = summary(results)
     return tables.align([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
 
 
@@ -175,16 +182,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code: 2 where no plan could be run."""
     try:
         options = _parse(arguments)
-        given = problem(options.size, device=options.device, source=options.data or "generated")
-        chosen = [named(name) for name in options.plan or (PLANS if options.size == "small" else ())]
-        plans = chosen or filling(given)
+        unrated = problem(options.size, device=options.device, source=options.data or "generated")
+        named_plans = [named(name) for name in options.plan or (PLANS if options.size == "small" else ())]
+        plans = named_plans or filling(unrated)
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
-    given = given.rated()
-    first = {"size": options.size, "data": given.task.prose.source, "card": f"{given.card.size / 1e6:,.1f} MB"}
+    rated = unrated.rated()
+    first = {"size": options.size, "data": rated.task.prose.source, "card": f"{rated.card.size / 1e6:,.1f} MB"}
     print(command_line.first_lines(options.device, **first), flush=True)
     done = []
-    for result in _results(plans, given, options):
+    for result in _run_plans(plans, rated, options):
         done.append(result)
         print(f"{result.plan.name} seed {result.seed}: done", file=sys.stderr, flush=True)
     if not done:
@@ -193,23 +200,23 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _results(plans: list[Plan], given: Problem, options: argparse.Namespace) -> Iterator[Result]:
+def _run_plans(plans: list[Plan], problem: Problem, options: argparse.Namespace) -> Iterator[Result]:
     """Yield the result of each plan and seed, from its record where there is one; say of the others why not."""
-    shown, fell = records.provenance(options.command), set()
+    provenance, failed = records.provenance(options.command), set()
     for seed, plan in itertools.product(range(options.seeds), plans):
-        if plan in fell:
+        if plan in failed:
             continue
         try:
-            key = experiment.record_key(_planned(plan, given), plan.running(), seed=seed, device=given.device)
-            found = options.record and records.find(options.record, key=key, recipe=plan.name, seed=seed)
-            result = of_record(found) if found else measure_plan(plan, given, seed=seed, shown=shown)
+            key = experiment.record_key(_make_run_plan(plan, problem), plan.running(), seed=seed, device=problem.device)
+            record = options.record and records.find(options.record, key=key, recipe=plan.name, seed=seed)
+            result = of_record(record) if record else measure_plan(plan, problem, seed=seed, shown=provenance)
         except (ValueError, MemoryError, RuntimeError) as error:
             if not (isinstance(error, ValueError) or command_line.out_of_memory(error)):
                 raise
-            fell.add(plan)
-            said = first_line(error)
-            print(said if said.startswith(f"{plan.name}:") else f"{plan.name}: {said}", flush=True)
+            failed.add(plan)
+            reason = first_line(error)
+            print(reason if reason.startswith(f"{plan.name}:") else f"{plan.name}: {reason}", flush=True)
             continue
-        if options.record and not found:
+        if options.record and not record:
             records.save(result.record, options.record)
         yield result
