@@ -44,7 +44,7 @@ def run(
         experiment=experiment,
         recipe=recipe,
         size="small",
-        seeds=(seed,),
+        seed=seed,
         settings=settings,
         results=facts | results | ({"rates": rates} if rates else {}),
         samples={"loss": kept},

@@ -162,7 +162,7 @@ def test_every_arm_of_the_comparison_is_recorded_with_the_same_five_seeds(name):
     asked = (name, "small", "imdb", "cpu")
     every = records.load_all(experiment="distilbert")
     runs = [run for run in every if (run.recipe, run.size, run.data_name, run.device["kind"]) == asked]
-    assert sorted(run.seeds for run in runs) == [(seed,) for seed in range(5)]
+    assert sorted(run.seed for run in runs) == list(range(5))
     for run in runs:
         assert {"accuracy", "cpu_seconds", "memory"} <= set(run.results)
         assert (run.results["nan_step"] is not None) == (name == "16-true")
@@ -294,11 +294,11 @@ def test_the_command_prints_what_it_uses_and_writes_one_record_a_run(tiny, tmp_p
     assert ("16-mixed: emulated: this CPU has no float16 products" in said) == recipe("16-mixed").emulated(CPU)
     assert "95 % Student interval of the mean over 2 seeds" in said
     found = records.load_all(tmp_path)
-    assert [(record.recipe, record.seeds) for record in found] == [
-        ("16-mixed", (0,)),
-        ("16-mixed", (1,)),
-        ("32-true", (0,)),
-        ("32-true", (1,)),
+    assert [(record.recipe, record.seed) for record in found] == [
+        ("16-mixed", 0),
+        ("16-mixed", 1),
+        ("32-true", 0),
+        ("32-true", 1),
     ]
     shown = "python -m utils.distilbert --recipe 32-true 16-mixed --seeds 2 --size small --record DIR"
     assert {record.command for record in found} == {shown}
@@ -386,7 +386,7 @@ def test_ctrl_c_keeps_the_records_of_the_finished_runs(tiny, tmp_path, capsys, m
     said = capsys.readouterr()
     assert code == 130
     assert said.err == "distilbert: interrupted after 1 of 3 runs; their records are kept\n"
-    assert [record.seeds for record in records.load_all(tmp_path)] == [(0,)]
+    assert [record.seed for record in records.load_all(tmp_path)] == [0]
     assert "one seed, so no interval" in said.out
 
 

@@ -24,7 +24,7 @@ def a_record(**changes) -> records.Record:
         "experiment": "distilbert",
         "recipe": "bf16-mixed",
         "size": "small",
-        "seeds": (0,),
+        "seed": 0,
         "settings": {"batch": 8, "shape": {"width": 64}},
         "results": {"accuracy": 0.9, "validation": [0.5, 0.75]},
         "samples": {"loss": [[1, 0.7], [2, 0.6]]},
@@ -38,7 +38,7 @@ def a_record(**changes) -> records.Record:
 
 
 def test_a_record_comes_back_from_the_disk_as_it_was(tmp_path):
-    record = a_record(seeds=(0, 1))
+    record = a_record(seed=7)
     path = records.save(record, tmp_path)
     assert records.load(path) == record
     assert records.load_all(tmp_path, experiment="distilbert") == [record]
@@ -79,8 +79,15 @@ def test_records_without_a_key_load_and_match_nothing(tmp_path):
     assert records.find(tmp_path, key=key, recipe="bf16-mixed", seed=0) is None
     path.write_text("half a fi")
     assert records.find(tmp_path, key=key, recipe="bf16-mixed", seed=0) is None
-    for committed in records.RESULTS.glob("*.json"):
-        records.load(committed)
+
+
+@pytest.mark.parametrize("path", sorted(records.RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_a_committed_record_loads_and_is_written_as_it_was(path, tmp_path):
+    record = records.load(path)
+    assert isinstance(record.seed, int)
+    committed = json.loads(path.read_text("utf8"))
+    saved = json.loads(records.save(record, tmp_path).read_text("utf8"))
+    assert list(saved.items()) == list((committed | {"key": record.key}).items())  # None in records older than keys
 
 
 def test_runs_on_different_devices_lie_side_by_side():
@@ -121,6 +128,7 @@ def test_a_value_that_is_not_json_is_named(tmp_path):
         pytest.param("[1, 2]", "it holds a list", id="not an object"),
         pytest.param('{"schema": 99, "seeds": []}', "schema 99, this code reads 1", id="of another schema"),
         pytest.param('{"schema": 1, "seeds": [0]}', "missing", id="fields missing"),
+        pytest.param('{"schema": 1, "seeds": [0, 1]}', "one run, of one seed", id="of two seeds"),
     ],
 )
 def test_a_file_that_is_no_record_is_refused_with_its_name(tmp_path, text, message):
@@ -232,7 +240,7 @@ POINTS = (Point(1, (0.5, 0.25)), Point(2, note="no memory"))
 
 
 def test_measured_points_come_back_from_their_rows_and_samples(tmp_path):
-    record = a_record(results=records.rows(POINTS), samples=records.samples(POINTS))
+    record = a_record(results=records.columns_and_points(POINTS), samples=records.point_samples(POINTS))
     assert record.results == {"columns": ["n", "note"], "points": [[1, ""], [2, "no memory"]]}
     assert record.samples == {"points": [[0.5, 0.25], []]}
     assert records.points_of(records.load(records.save(record, tmp_path)), Point) == POINTS
@@ -240,7 +248,7 @@ def test_measured_points_come_back_from_their_rows_and_samples(tmp_path):
 
 @pytest.mark.parametrize("harm", [{"points": [[1, ""]]}, {"columns": ["n"]}], ids=["a row less", "a name less"])
 def test_points_that_do_not_fit_their_samples_or_columns_are_refused(harm):
-    record = a_record(results=records.rows(POINTS) | harm, samples=records.samples(POINTS))
+    record = a_record(results=records.columns_and_points(POINTS) | harm, samples=records.point_samples(POINTS))
     with pytest.raises(ValueError, match="zip"):
         records.points_of(record, Point)
 
@@ -251,10 +259,10 @@ def test_the_points_of_a_published_record_are_written_again_as_they_were(module)
     assert found
     for record in found:
         points = records.points_of(record, module.Point)
-        written = records.rows(points)
+        written = records.columns_and_points(points)
         assert written.items() <= record.results.items()
         assert list(written) == list(record.results)[:2]
-        assert records.samples(points)["points"] == record.samples["points"]
+        assert records.point_samples(points)["points"] == record.samples["points"]
 
 
 def test_the_page_on_loss_scaling_shows_a_gpu_run_without_a_loss_scale(capsys):

@@ -35,7 +35,7 @@ class Record:
     experiment: str
     recipe: str
     size: str
-    seeds: tuple[int, ...]
+    seed: int  # in the file: `"seeds": [seed]`
     settings: dict
     results: dict
     samples: dict
@@ -54,9 +54,8 @@ class Record:
     @property
     def name(self) -> str:
         """File name without its ending: experiment-recipe-size-data-device-seed, one rule for every device."""
-        seeds = "seed" + "_".join(str(seed) for seed in self.seeds)
         device = slug(self.device["name"]) if self.device["kind"] != "cpu" else "cpu"
-        return "-".join((self.experiment, self.recipe, self.size, self.data_name, device, seeds))
+        return "-".join((self.experiment, self.recipe, self.size, self.data_name, device, f"seed{self.seed}"))
 
 
 def slug(text: str) -> str:
@@ -118,7 +117,7 @@ def save(record: Record, folder: Path | str = RESULTS) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{record.name}.json"
     try:
-        text = json.dumps(_finite(dataclasses.asdict(record)), allow_nan=False, ensure_ascii=False)
+        text = json.dumps(_finite(_to_fields(record)), allow_nan=False, ensure_ascii=False)
     except TypeError as error:
         raise ValueError(f"record {record.name} holds a value that is not JSON: {error}") from error
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{record.name}.", suffix=".tmp")
@@ -131,6 +130,14 @@ def save(record: Record, folder: Path | str = RESULTS) -> Path:
         Path(temporary).unlink(missing_ok=True)
         raise
     return path
+
+
+def _to_fields(record: Record) -> dict:
+    """Return what the file holds: the fields of the record, its seed as a list of one."""
+    return {
+        "seeds" if name == "seed" else name: [value] if name == "seed" else value
+        for name, value in dataclasses.asdict(record).items()
+    }
 
 
 def _finite(value):
@@ -166,8 +173,10 @@ def load(name: Path | str) -> Record:
             raise TypeError(f"it holds a {type(fields).__name__}, not an object")
         if fields.get("schema") != SCHEMA:
             raise TypeError(f"schema {fields.get('schema')}, this code reads {SCHEMA}; record the run again")
-        fields["seeds"] = tuple(fields["seeds"])
-        return Record(**fields)
+        seeds = fields.pop("seeds")
+        if len(seeds) != 1:
+            raise TypeError(f"seeds {seeds}: a record is one run, of one seed")
+        return Record(**fields, seed=seeds[0])
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{path.name} is not a readable record: {error}") from error
 
@@ -198,24 +207,25 @@ def find(folder: Path | str, *, key: str, recipe: str, seed: int) -> Record | No
     return None
 
 
-def rows(points: Sequence) -> dict:
+def columns_and_points(points: Sequence) -> dict:
     """Return measured points as a part of `results`: "columns" names their fields, "points" holds a row of each.
 
     `points`: at least one, dataclasses of one kind whose values are plain. The field `samples`, a tuple of times, is
-    left out: it belongs into the samples of a record, see `samples`. `points_of` puts both together again.
+    left out: it belongs in the samples of a record, see `point_samples`. `points_of` puts both together again.
     """
     columns = [field.name for field in dataclasses.fields(points[0]) if field.name != SAMPLES]
     return {"columns": columns, "points": [[getattr(point, name) for name in columns] for point in points]}
 
 
-def samples(points: Sequence) -> dict:
+def point_samples(points: Sequence) -> dict:
     """Return the times of measured points as a part of the samples of a record: under "points" a list of each."""
     return {"points": [list(point.samples) for point in points]}
 
 
 def points_of(record: Record, kind: type[Point]) -> tuple[Point, ...]:
-    """Return the measured points of a record, made of `rows` and `samples`, as dataclasses of their kind.
+    """Return the measured points of a record as dataclasses of their kind.
 
+    They were written by `columns_and_points` and `point_samples`.
     Raises: ValueError where a row has not as many values as there are columns, or not every row has its samples.
     """
     columns, found = record.results["columns"], zip(record.results["points"], record.samples["points"], strict=True)

@@ -48,7 +48,7 @@ def a_record(name: str, seed: int, accuracy: float | None, **changes) -> records
         experiment="distilbert",
         recipe=name,
         size="small",
-        seeds=(seed,),
+        seed=seed,
         settings={},
         results=found | changes,
         samples={},

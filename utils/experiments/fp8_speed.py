@@ -281,13 +281,13 @@ def record(speeds: Speeds, *, device: torch.device, size: str, shown: str = "") 
         device=device,
         settings={"sample_ms": measurement.SAMPLE_MS, "threads": torch.get_num_threads()},
         results={
-            **records.rows(speeds.points),
+            **records.columns_and_points(speeds.points),
             "compiled": speeds.compiled,
             "moment": speeds.moment,
             "drift": speeds.drift,
             "emulated": bool(why_emulated(device)),
         },
-        samples=records.samples(speeds.points),
+        samples=records.point_samples(speeds.points),
         shown=shown,
     )
 

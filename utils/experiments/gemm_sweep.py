@@ -144,7 +144,7 @@ def sweep(
 def record(sweep: Sweep, *, device: torch.device, size: str, shown: str = "") -> records.Record:
     """Return the sweep as a record; `of_record` gives it back."""
     results = {
-        **records.rows(sweep.points),
+        **records.columns_and_points(sweep.points),
         "copied": sweep.copied,
         "moment": sweep.moment,
         "drift": sweep.drift,
@@ -162,7 +162,7 @@ def record(sweep: Sweep, *, device: torch.device, size: str, shown: str = "") ->
             "threads": torch.get_num_threads(),
         },
         results=results,
-        samples={"copies": list(sweep.copies), **records.samples(sweep.points)},
+        samples={"copies": list(sweep.copies), **records.point_samples(sweep.points)},
         shown=shown,
     )
 

@@ -253,8 +253,8 @@ def record(speeds: Speeds, *, device: torch.device, size: str, shown: str = "") 
         size=size,
         device=device,
         settings={"block": BLOCK, "threads": torch.get_num_threads(), "clock": clock},
-        results={**records.rows(speeds.points), "moment": speeds.moment, "drift": speeds.drift},
-        samples=records.samples(speeds.points),
+        results={**records.columns_and_points(speeds.points), "moment": speeds.moment, "drift": speeds.drift},
+        samples=records.point_samples(speeds.points),
         shown=shown,
         data=f"normal random numbers, {DIAGONAL} sqrt(n) more on the diagonal",
     )

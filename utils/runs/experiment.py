@@ -213,7 +213,7 @@ def to_record(
         experiment=experiment,
         recipe=training.trainer.recipe.name,
         size=task.size,
-        seeds=(training.seed,),
+        seed=training.seed,
         settings=asdict(task.settings),
         results=results,
         samples=samples,
@@ -279,8 +279,7 @@ def against(
     values: dict[str, dict[int, float]] = {}  # by recipe and seed
     for record in finished:
         number = record.results[value]
-        for seed in record.seeds:
-            values.setdefault(record.recipe, {})[seed] = math.nan if number is None else number
+        values.setdefault(record.recipe, {})[record.seed] = math.nan if number is None else number
     base, differences = values.get(baseline, {}), {}
     for name in [name for name in KNOWN if name in values and name != baseline]:
         seeds = tuple(sorted(values[name].keys() & base.keys()))

@@ -114,7 +114,7 @@ def make_record(
         experiment=experiment,
         recipe=recipe,
         size=size,
-        seeds=(seed,),
+        seed=seed,
         settings=settings,
         results=results,
         samples=samples,

@@ -438,8 +438,8 @@ def test_the_command_line_runs_each_plan_and_seed_once(short, tmp_path, capsys):
     assert {row[0] for row in rows} == {"32-true-32x2", "bf16-true-32x2"}
     assert all("±" in row for row in rows)
     found = records.load_all(tmp_path, experiment="capstone")
-    assert {(record.recipe, record.seeds) for record in found} == set(
-        itertools.product(("bf16-true-32x2", "32-true-32x2"), ((0,), (1,)))
+    assert {(record.recipe, record.seed) for record in found} == set(
+        itertools.product(("bf16-true-32x2", "32-true-32x2"), (0, 1))
     )
     assert "--seeds 2 --record DIR" in found[0].command
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}

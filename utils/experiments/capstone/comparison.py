@@ -111,7 +111,7 @@ def of_record(record: records.Record) -> Result:
     results = record.results
     loss = float("nan") if results["loss"] is None else results["loss"]
     names = ("predicted_peak", "peak", "predicted_ms", "ms")
-    return Result(named(record.recipe), record.seeds[0], *(results[name] for name in names), loss, record)
+    return Result(named(record.recipe), record.seed, *(results[name] for name in names), loss, record)
 
 
 def _make_run_plan(plan: Plan, problem: Problem) -> experiment.Plan:

@@ -141,7 +141,7 @@ def record(result: Result, *, steps: int, shown: str = "") -> records.Record:
         experiment=NAME,
         recipe=f"{result.way.name}-{len(result.ranks)}",
         size=about["size"],
-        seeds=(0,),
+        seed=0,
         settings=about["settings"] | {"way": result.way.name, "ranks": len(result.ranks), "steps": steps},
         results={
             "backend": about["backend"],

@@ -93,7 +93,7 @@ def arms_of(records: Iterable[Record], arms: Sequence[str] = ARMS) -> dict:
     groups = {}
     for record in sorted(found, key=lambda record: record.date):
         runs = groups.setdefault(_group_of(record), {})
-        runs.setdefault(record.recipe, {})[record.seeds[0]] = record  # the later one stays
+        runs.setdefault(record.recipe, {})[record.seed] = record  # the later one stays
     most_first = sorted(groups.items(), key=lambda group: -len(group[1]))
     return {
         "arms": list(arms),
