@@ -1,15 +1,15 @@
-"""The command line of an experiment: recipes and seeds, one run after the other, each recorded; and their table.
+"""The command line of an experiment: make a run of each recipe and seed, record it, and print the table of all.
 
     python -m utils.distilbert --recipe 32-true bf16-mixed --size small --seeds 2 --data DIR --record DIR
 
-`--recipe all` are the arms of the comparison. With --record, a run whose record is there already is not made again: a
-command that was stopped goes on where it was, and with --checkpoint also inside a run.
+`--recipe all` stands for the arms of the comparison. With --record, a run whose record is there already is not made
+again: a command that was stopped goes on where it was, and with --checkpoint also inside a run.
 A mistake in the arguments or in the data is one line on stderr and exit code 2, before anything is trained.
 """
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -37,10 +37,10 @@ RECIPE_HELP = f"names, or {ALL} for the {len(ARMS)} of the comparison"
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments after they were checked.
+    """The arguments, checked.
 
-    `batch` and `width` are None where the experiment's own are to be used, `watch` where no exponents are to be
-    counted, `checkpoint` where an unfinished run leaves nothing.
+    `batch` and `width` are None for those of the experiment, `watch` (steps whose exponents are counted) for none,
+    `checkpoint` where an unfinished run leaves nothing.
     """
 
     recipes: list[Recipe]
@@ -180,19 +180,19 @@ class _Stopped(Exception):
     """One line that says why a command cannot go on."""
 
 
-@dataclass
+class _CannotRun(Exception):
+    """One line that says why torch cannot run a recipe on this device; the other recipes go on."""
+
+
 class Runs:
     """The runs of a command: those that are done, and the recipes that torch cannot run on this device, with why."""
 
-    options: Options
-    plan: Plan
-    done: list[records.Record] = field(default_factory=list)
-    missing: dict[str, str] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)  # of the runs that were made
-
-    def __post_init__(self) -> None:
-        self.provenance = records.provenance(self.options.command)  # once: a long comparison is one state of the code
-        self.how = {"device": self.options.device, "watch_steps": self.options.watch}
+    def __init__(self, options: Options, plan: Plan):
+        self.options, self.plan = options, plan
+        self.done: list[records.Record] = []
+        self.missing: dict[str, str] = {}  # reason by recipe
+        self.seconds: list[float] = []  # of the runs that were made, not found
+        self.provenance = records.provenance(options.command)  # once: a long comparison is one state of the code
 
     @property
     def planned(self) -> int:
@@ -205,26 +205,48 @@ class Runs:
         """
         order = [(seed, recipe) for seed in range(self.options.seeds) for recipe in self.options.recipes]
         for ended, (seed, recipe) in enumerate(order, start=1):
-            start = time.perf_counter()
-            if remark := self._make(recipe, seed):
-                print(f"{ended} of {self.planned}  {recipe.name} seed {seed}: {remark}", flush=True)
-                continue
-            self.seconds.append(time.perf_counter() - start)
-            left = (self.planned - ended) * sum(self.seconds) / len(self.seconds)
-            text = f"{self.seconds[-1]:.1f} s; {duration(sum(self.seconds))} so far"
-            text += f", about {duration(left)} to go" if left else ""
+            text = self._find_or_make(recipe, seed, left=self.planned - ended)
             print(f"{ended} of {self.planned}  {recipe.name} seed {seed}: {text}", flush=True)
 
-    def _make(self, recipe: Recipe, seed: int) -> str:
-        """Make one run and record it, or return why it is not made."""
+    def _find_or_make(self, recipe: Recipe, seed: int, *, left: int) -> str:
+        """Add a run to those that are done or missing, and return a text about it; `left` are those after it."""
         if recipe.name in self.missing:
             return self.missing[recipe.name]
         if record := self._find(recipe, seed):
             self.done.append(record)
             return "its record is there already: not run again"
-        how = {"provenance": self.provenance, "checkpoint": self.options.checkpoint, **self.how}
+        start = time.perf_counter()
         try:
-            record = experiment.run(self.plan, recipe, seed=seed, **how).record
+            record = self._train(recipe, seed)
+        except _CannotRun as error:
+            self.missing[recipe.name] = str(error)
+            return str(error)
+        self._save(record)
+        self.done.append(record)
+        self.seconds.append(time.perf_counter() - start)
+        text = f"{self.seconds[-1]:.1f} s; {duration(sum(self.seconds))} so far"
+        seconds_left = left * sum(self.seconds) / len(self.seconds)
+        return f"{text}, about {duration(seconds_left)} to go" if seconds_left else text
+
+    def _find(self, recipe: Recipe, seed: int) -> records.Record | None:
+        if self.options.record is None:
+            return None
+        device, watch_steps = self.options.device, self.options.watch
+        key = experiment.record_key(self.plan, recipe, seed=seed, device=device, watch_steps=watch_steps)
+        return records.find(self.options.record, key=key, recipe=recipe.name, seed=seed)
+
+    def _train(self, recipe: Recipe, seed: int) -> records.Record:
+        """Return the record of a run that is made now. Raises: _CannotRun, _Stopped."""
+        try:
+            run = experiment.run(
+                self.plan,
+                recipe,
+                seed=seed,
+                device=self.options.device,
+                provenance=self.provenance,
+                watch_steps=self.options.watch,
+                checkpoint=self.options.checkpoint,
+            )
         except checkpoints.Refused as error:
             raise _Stopped(str(error)) from None
         except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
@@ -234,18 +256,14 @@ class Runs:
                 raise _Stopped(f"{recipe.name}: out of memory at batch size {batch}; {advice}") from None
             if "not implemented for" not in str(error):
                 raise
-            self.missing[recipe.name] = f"missing, torch cannot run it on this device: {str(error).splitlines()[0]}"
-            return self.missing[recipe.name]
+            first_line = str(error).splitlines()[0]
+            raise _CannotRun(f"missing, torch cannot run it on this device: {first_line}") from None
+        return run.record
+
+    def _save(self, record: records.Record) -> None:
+        """Write a record where the command has a folder for them. Raises: _Stopped where it cannot be written."""
         if self.options.record is not None:
             try:
                 records.save(record, self.options.record)
             except OSError as error:
                 raise _Stopped(not_written(error)) from None
-        self.done.append(record)
-        return ""
-
-    def _find(self, recipe: Recipe, seed: int) -> records.Record | None:
-        if self.options.record is None:
-            return None
-        key = experiment.record_key(self.plan, recipe, seed=seed, **self.how)
-        return records.find(self.options.record, key=key, recipe=recipe.name, seed=seed)
