@@ -2,7 +2,8 @@
 
     python -m utils.distilbert --recipe 32-true bf16-mixed 16-mixed --size small --seeds 2 --data DIR --record DIR
 
-`run` trains one DistilBERT and returns its record. `trained` gives the other chapters a finished model.
+`make_plan` is the experiment, which `utils.runs.experiment.run` carries out. `trained` gives other chapters a finished
+model.
 """
 
 import sys
@@ -26,7 +27,7 @@ TIMED = replace(review_task.TINY, vocabulary=4_000, width=256, heads=4, hidden=1
 
 
 def make_plan(task: Task) -> experiment.Plan:
-    """Return what a run on this task draws and measures."""
+    """Return the plan of a run on this task: its batches, and what is measured."""
     settings = task.settings
 
     def draw(seed: int) -> Iterator[batches.Batch]:
@@ -34,24 +35,24 @@ def make_plan(task: Task) -> experiment.Plan:
         for _ in range(settings.epochs):
             yield from batches.shuffled(task.train, settings.batch, generator=generator)
 
-    def share(trainer: Trainer, part: batches.Tokens) -> float:
-        held_out = batches.ordered(part, 4 * settings.batch)
+    def measure_accuracy(trainer: Trainer, reviews: batches.Tokens) -> float:
+        held_out = batches.ordered(reviews, 4 * settings.batch)
         return training_loop.accuracy(trainer.model, held_out, recipe=trainer.recipe, device=trainer.device)
 
     def evaluate(trainer: Trainer) -> dict:
-        return {"n_test": len(task.test), "accuracy": share(trainer, task.test)}
+        return {"n_test": len(task.test), "accuracy": measure_accuracy(trainer, task.test)}
 
-    epoch = batches.count(len(task.train), settings.batch)
+    epoch = batches.count(len(task.train), settings.batch)  # steps
     return experiment.Plan(
-        f"{NAME}{task.variant}",
-        task,
-        task.reviews,
-        settings.epochs * epoch,
-        full_batch(task),
-        draw,
-        evaluate,
+        name=f"{NAME}{task.variant}",
+        task=task,
+        texts=task.reviews,
+        steps=settings.epochs * epoch,
+        full_batch=full_batch(task),
+        draw=draw,
+        evaluate=evaluate,
         module=__spec__.name,  # "utils.distilbert", also where this file is the program
-        validate=(lambda trainer: share(trainer, task.validation)) if len(task.validation) else None,
+        validate=(lambda trainer: measure_accuracy(trainer, task.validation)) if len(task.validation) else None,
         epoch=epoch,
     )
 
@@ -63,19 +64,22 @@ def full_batch(task: Task) -> batches.Batch:
 
 
 def summary(finished: list[records.Record]) -> list[dict[str, str]]:
-    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `recipes.KNOWN`.
+    """Return the results of all finished runs as texts by heading, one row per recipe in the order of `recipes.KNOWN`.
 
     Accuracies, and their paired differences to 32-true in percentage points, carry the 95 % Student interval over the
     seeds; times are means over the seeds.
     """
     differences = experiment.against(finished)
 
-    def accuracy(name: str, runs: list[dict]) -> dict[str, str]:
-        found, own = differences.get(name), [100 * result["accuracy"] for result in runs]
-        points = experiment.interval((100 * each for each in found.by_seed), digits=1, sign="+") if found else "-"
-        return {"accuracy %": experiment.interval(own, digits=1), "minus 32-true": points}
+    def format_accuracy(name: str, runs: list[dict]) -> dict[str, str]:
+        percent = [100 * result["accuracy"] for result in runs]
+        points = [100 * difference for difference in differences[name].by_seed] if name in differences else []
+        return {
+            "accuracy %": experiment.interval(percent, digits=1),
+            "minus 32-true": experiment.interval(points, digits=1, sign="+") if points else "-",
+        }
 
-    return run_table.summary(finished, measured=accuracy)
+    return run_table.summary(finished, own_columns=format_accuracy)
 
 
 def table(finished: list[records.Record]) -> str:
@@ -86,8 +90,9 @@ def table(finished: list[records.Record]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    how = {"program": NAME, "about": __doc__, "recipes": DEFAULT_RECIPES}
-    return experiment_command.main(arguments, **how, prepare=prepare, table=table)
+    return experiment_command.main(
+        arguments, program=NAME, about=__doc__, recipes=DEFAULT_RECIPES, prepare=prepare, table=table
+    )
 
 
 def prepare(options: experiment_command.Options) -> experiment.Plan:
@@ -124,24 +129,24 @@ def step_times(
     rows, length = (12, 512) if full else (16, 64)
     shape = models.Shape() if full else TIMED
     generator = torch.Generator().manual_seed(0)
-    ids = torch.randint(5, shape.vocabulary, (rows, length), generator=generator)
+    ids = torch.randint(5, shape.vocabulary, (rows, length), generator=generator)  # [B, S], no special tokens
     labels = torch.randint(2, (rows,), generator=generator)
     batch = batches.Batch(ids, torch.ones_like(ids), labels).to(device)
     times = []
     for name in names:
-        chosen, model = recipes.recipe(name), models.distilbert(shape)
+        recipe, model = recipes.recipe(name), models.distilbert(shape)
         models.fit_attention(model, device)
         schedule = training_loop.Schedule(learning_rate=1e-5)
-        trainer = training_loop.Trainer(model, recipe=chosen, device=device, schedule=schedule, steps=repeats + 3)
-        with chosen.on(device):
+        trainer = training_loop.Trainer(model, recipe=recipe, device=device, schedule=schedule, steps=repeats + 3)
+        with recipe.on(device):
             timing = measure.time_call(lambda: trainer.step(batch), device=device, warmup=2, repeats=repeats)  # noqa: B023
-        times.append(StepTime(name, timing, chosen.emulated(device)))
+        times.append(StepTime(name, timing, recipe.emulated(device)))
     return times
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A fine-tuned model in evaluation mode, its tokeniser, the reviews it was tested on, and the record of its run."""
+    """A fine-tuned model in evaluation mode, its tokenizer, the reviews it was tested on, and the record of its run."""
 
     model: nn.Module
     tokenizer: object
@@ -159,7 +164,7 @@ def trained(
     seed: int = 0,
     device: torch.device | None = None,
 ) -> Trained:
-    """Return a DistilBERT fine-tuned by `run`, from the cache where the same run was made before.
+    """Return a fine-tuned DistilBERT, from the cache if the same run was made before.
 
     `source` is "generated", a folder with reviews, or None for what `utils.workloads.data.reviews` finds.
     Raises: ValueError when the folder or the recipe is unknown.
@@ -167,14 +172,14 @@ def trained(
     device = device or machine.device()
     reviews = data.generated_reviews(size) if source == "generated" else data.reviews(source, size=size)
     task = review_task.prepare(reviews, size=size)
-    found = trained_models.kept(
+    kept = trained_models.kept(
         make_plan(task),
         recipes.recipe(recipe),
         seed=seed,
         device=device,
         load=models.saved_distilbert,
     )
-    return Trained(found.model, task.tokenizer, task.test_texts, task.test.labels.tolist(), found.record, found.cached)
+    return Trained(kept.model, task.tokenizer, task.test_texts, task.test.labels.tolist(), kept.record, kept.cached)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
     python -m utils.llama --recipe 32-true bf16-mixed 16-mixed --size small --seeds 2 --data DIR --record DIR
 
-`run` trains one LLaMA and returns its record. `trained` gives the chapters a finished model.
+`make_plan` is the experiment, which `utils.runs.experiment.run` carries out. `trained` gives the chapters a finished
+model, and `perplexity` and `agreement` measure any LLaMA.
 """
 
 import itertools
@@ -43,20 +44,20 @@ def token_losses(
 ) -> torch.Tensor:
     """Return -ln p(token | the tokens before it), float32 [M], in the order of the text, on the device of `ids`.
 
-    `ids` is int64 [N]. A piece of text goes from one begin token to the next; of each piece every token has a loss but
-    the first, so M is N minus the number of pieces. The tokens before it: those of its piece, from the last multiple
-    of `window` on (None: the positions that the model was built for). The logarithm is taken in float32 whatever the
-    recipe computes in. `cache` makes what keeps the keys and values of a batch: attention reads what it gives back.
+    `ids` is int64 [N]. A piece of text goes from one begin token to the next. Every token of a piece but the first has
+    a loss, so M is N minus the number of pieces. The tokens before it are those of its piece, from the last multiple of
+    `window` on (None: the positions that the model was built for). The logarithm is taken in float32 whatever the
+    recipe computes in. `cache` makes the KV cache of a batch, which attention reads its keys and values from.
     """
-    found = [
-        F.cross_entropy(logits, labels, reduction="none").float()
-        for logits, labels in _predictions(model, ids, recipe=recipe, window=window, cache=cache)
+    losses = [
+        F.cross_entropy(logits, labels, reduction="none").float()  # -ln softmax(logits)[label]: [M, V], [M] -> [M]
+        for logits, labels in _predict(model, ids, recipe=recipe, window=window, cache=cache)
     ]
-    return torch.cat(found).to(ids.device) if found else torch.zeros(0, device=ids.device)
+    return torch.cat(losses).to(ids.device) if losses else torch.zeros(0, device=ids.device)
 
 
 @torch.no_grad()
-def _predictions(
+def _predict(
     model: nn.Module,
     ids: torch.Tensor,
     *,
@@ -66,7 +67,7 @@ def _predictions(
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yield logits, float32 or wider [M, V], and the tokens that they predict, int64 [M], as `token_losses` says."""
     device, training = model.device, model.training
-    rows = _windows(
+    rows = _cut_windows(
         ids.tolist(), begin=model.config.bos_token_id, window=window or model.config.max_position_embeddings
     )
     for start in range(0, len(rows), ROWS):
@@ -74,20 +75,20 @@ def _predictions(
         batch = batches.pad(part, list(range(len(part)))).to(device)
         model.eval()
         with recipe.on(device), recipe.autocast(device):
-            kept = {"past_key_values": cache(), "use_cache": True} if cache else {}
-            logits = model(input_ids=batch.ids, attention_mask=batch.mask, **kept).logits
+            kv_cache = {"past_key_values": cache(), "use_cache": True} if cache else {}
+            logits = model(input_ids=batch.ids, attention_mask=batch.mask, **kv_cache).logits  # [B, S, V]
         model.train(training)
-        real = batch.labels != batches.IGNORED
+        real = batch.labels != batches.IGNORED  # [B, S], M of them
         yield logits[real].to(torch.promote_types(logits.dtype, torch.float32)), batch.labels[real]
 
 
-def _windows(ids: list[int], *, begin: int | None, window: int) -> list[list[int]]:
+def _cut_windows(ids: list[int], *, begin: int | None, window: int) -> list[list[int]]:
     """Cut ids into rows of at most `window` + 1 tokens, each overlapping the next of its piece by one token."""
-    bounds = [0, *(at for at, token in enumerate(ids) if at and token == begin), len(ids)]
+    bounds = [0, *(index for index, token in enumerate(ids) if index and token == begin), len(ids)]  # of pieces
     return [
-        ids[at : min(at + window + 1, stop)]
+        ids[first : min(first + window + 1, stop)]
         for start, stop in itertools.pairwise(bounds)
-        for at in range(start, stop - 1, window)
+        for first in range(start, stop - 1, window)
     ]
 
 
@@ -101,8 +102,8 @@ def perplexity(
 ) -> float:
     """Return exp of the mean of `token_losses`, per token: the mean is taken in float64.
 
-    1 for a model that is always right and sure, the size of the vocabulary for one that knows nothing; infinite or NaN
-    where a loss is.
+    It is 1 for a model that is always right and certain, the size of the vocabulary for one that knows nothing, and
+    infinite or NaN where a loss is.
     """
     losses = token_losses(model, ids, recipe=recipe, window=window, cache=cache)
     return _exp(losses.double().mean().item())
@@ -112,7 +113,7 @@ def perplexity(
 class Agreement:
     """How near the predictions of one model are to those of another.
 
-    `top1`: the share of tokens for which both would choose the same. `kl`: the mean over the tokens of the
+    `top1`: the share of tokens for which both rank the same token first. `kl`: the mean over the tokens of the
     Kullback-Leibler divergence sum p ln(p / q) in nats, p of the reference and q of the model.
     """
 
@@ -136,12 +137,12 @@ def agreement(
     same = count = 0
     divergence = torch.zeros((), dtype=torch.float64, device=model.device)
     sides = ((reference, FLOAT32, None), (model, recipe, cache))
-    pairs = (_predictions(one, ids, recipe=in_, window=window, cache=kept) for one, in_, kept in sides)
-    for (p, _), (q, _) in zip(*pairs, strict=True):
+    logits = (_predict(net, ids, recipe=rules, window=window, cache=make) for net, rules, make in sides)
+    for (p, _), (q, _) in zip(*logits, strict=True):  # logits of the reference and the model, [M, V]
         same += int((p.argmax(-1) == q.argmax(-1)).sum())
         count += len(p)
         log_p, log_q = p.log_softmax(-1), q.log_softmax(-1)
-        divergence += (log_p.exp() * (log_p - log_q)).sum(dtype=torch.float64)
+        divergence += (log_p.exp() * (log_p - log_q)).sum(dtype=torch.float64)  # sum of p ln(p / q)
     return Agreement(same / count, divergence.item() / count)
 
 
@@ -153,23 +154,23 @@ def _exp(value: float) -> float:
 
 
 def make_plan(task: Task) -> experiment.Plan:
-    """Return what a run on this task draws and measures."""
+    """Return the plan of a run on this task: its batches, and what is measured."""
     settings = task.settings
 
     def draw(seed: int) -> Iterator[batches.Batch]:
         generator = torch.Generator().manual_seed(seed)
-        left = settings.steps
-        while left > 0:
+        steps_left = settings.steps
+        while steps_left > 0:
             for batch in batches.shuffled(task.train, settings.batch, generator=generator, bucket=1):
                 yield batch
-                left -= 1
-                if left == 0:
+                steps_left -= 1
+                if steps_left == 0:
                     return
 
     def evaluate(trainer: Trainer) -> dict:
         losses = token_losses(trainer.model, task.held_out, recipe=trainer.recipe, window=settings.length)
         loss = losses.double().mean().item()
-        prompt = task.held_out[None, : settings.length // 4].to(trainer.device)
+        prompt = task.held_out[None, : settings.length // 4].to(trainer.device)  # [1, S / 4]
         trainer.model.eval()
         written = generation.writing_time(
             trainer.model, prompt, tokens=WRITTEN, recipe=trainer.recipe, repeats=WRITINGS
@@ -185,31 +186,34 @@ def make_plan(task: Task) -> experiment.Plan:
     rows = list(range(min(settings.batch, len(task.train))))
     full_batch = batches.pad(task.train, rows, length=settings.length)
     return experiment.Plan(
-        f"{NAME}{task.variant}", task, task.prose, settings.steps, full_batch, draw, evaluate, module=__spec__.name
+        name=f"{NAME}{task.variant}",
+        task=task,
+        texts=task.prose,
+        steps=settings.steps,
+        full_batch=full_batch,
+        draw=draw,
+        evaluate=evaluate,
+        module=__spec__.name,
     )
 
 
 def summary(finished: list[records.Record]) -> list[dict[str, str]]:
-    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `recipes.KNOWN`.
+    """Return the results of all finished runs as texts by heading, one row per recipe in the order of `recipes.KNOWN`.
 
     Loss and perplexity carry the 95 % Student interval over the seeds; rates are means over the seeds.
     """
 
-    def measured(name: str, runs: list[dict]) -> dict[str, str]:
-        wrote = [1e3 * result["written_tokens"] / _median(result["writing_ms"]) for result in runs]
+    def format_losses(name: str, runs: list[dict]) -> dict[str, str]:
+        medians_ms = [measure.Timing(tuple(result["writing_ms"])).median for result in runs]
+        rates = [1e3 * result["written_tokens"] / ms for result, ms in zip(runs, medians_ms, strict=True)]
+        emulated = run_table.emulated_float8(name, runs)
         return {
             "loss": experiment.interval((result["loss"] for result in runs), digits=4),
             "perplexity": experiment.interval((result["perplexity"] for result in runs), digits=4),
-            "written tokens/s": "-"
-            if run_table.emulated_float8(name, runs)
-            else f"{measure.mean_interval(wrote)[0]:,.0f}",
+            "written tokens/s": "-" if emulated else f"{measure.mean_interval(rates)[0]:,.0f}",
         }
 
-    return run_table.summary(finished, measured=measured)
-
-
-def _median(samples: list[float]) -> float:
-    return measure.Timing(tuple(samples)).median
+    return run_table.summary(finished, own_columns=format_losses)
 
 
 def table(finished: list[records.Record]) -> str:
@@ -224,8 +228,9 @@ def table(finished: list[records.Record]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    how = {"program": NAME, "about": __doc__, "recipes": DEFAULT_RECIPES}
-    return experiment_command.main(arguments, **how, prepare=prepare, table=table)
+    return experiment_command.main(
+        arguments, program=NAME, about=__doc__, recipes=DEFAULT_RECIPES, prepare=prepare, table=table
+    )
 
 
 def prepare(options: experiment_command.Options) -> experiment.Plan:
@@ -240,7 +245,7 @@ def prepare(options: experiment_command.Options) -> experiment.Plan:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model in evaluation mode, its tokeniser, the text held out from it, and the record of its run.
+    """A trained model in evaluation mode, its tokenizer, the text held out from it, and the record of its run.
 
     `ids` are the tokens of that text, int64 [N], as `token_losses` and `perplexity` take them.
     """
@@ -261,24 +266,24 @@ def trained(
     seed: int = 0,
     device: torch.device | None = None,
 ) -> Trained:
-    """Return a LLaMA trained by `run`, from the cache where the same run was made before.
+    """Return a trained LLaMA, from the cache if the same run was made before.
 
     `source` is "generated", a folder with text, or None for what `utils.workloads.data.prose` finds.
     Raises: ValueError when the folder or the recipe is unknown.
     """
     device = device or machine.device()
-    chosen = recipes.recipe(recipe)
+    training_recipe = recipes.recipe(recipe)  # raises before a text is read
     characters = language_task.settings_for(size).characters
     prose = data.generated_prose(characters) if source == "generated" else data.prose(source, characters=characters)
     task = language_task.prepare(prose, size=size)
-    found = trained_models.kept(
+    kept = trained_models.kept(
         make_plan(task),
-        chosen,
+        training_recipe,
         seed=seed,
         device=device,
         load=models.saved_llama,
     )
-    return Trained(found.model, task.tokenizer, task.held_out, task.held_out_text, found.record, found.cached)
+    return Trained(kept.model, task.tokenizer, task.held_out, task.held_out_text, kept.record, kept.cached)
 
 
 if __name__ == "__main__":

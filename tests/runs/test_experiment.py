@@ -139,7 +139,9 @@ def test_rates_count_tokens_padding_and_operations_of_all_steps():
 def test_the_table_shows_rates_and_says_what_the_device_made_of_an_arm():
     remark = "on this CPU the same as 32-true: a float32 product keeps 24 significant bits"
     finished = runs("32-true", {0: 0.5}, remark="") + runs("32-true-high", {0: 0.5}, remark=remark)
-    rows = run_table.summary(finished, measured=lambda name, results: {"name again": name, "runs": str(len(results))})
+    rows = run_table.summary(
+        finished, own_columns=lambda name, results: {"name again": name, "runs": str(len(results))}
+    )
     assert [row["recipe"] for row in rows] == [row["name again"] for row in rows] == ["32-true", "32-true-high"]
     assert {name: rows[0][name] for name in run_table.RATES} == {
         "tokens/s": "1,000",
@@ -154,21 +156,21 @@ def test_the_table_shows_rates_and_says_what_the_device_made_of_an_arm():
 def test_a_record_older_than_rates_and_remarks_is_shown_without_them():
     old = a_record("32-true", 0, 0.5)
     del old.results["rates"]
-    (row,) = run_table.summary([old], measured=lambda *_: {})
+    (row,) = run_table.summary([old], own_columns=lambda *_: {})
     assert {row[name] for name in run_table.RATES} == {"-"}
     assert run_table.table([row], [old], about="a test").endswith("a test; one seed, so no interval")
 
 
 def test_peaks_of_a_gpu_are_columns_of_their_own():
     memory = BYTES | {"peak_allocated": 5_370_000_000, "peak_reserved": 6_000_000_000}
-    (row,) = run_table.summary(runs("32-true", {0: 0.5}, memory=memory), measured=lambda *_: {})
+    (row,) = run_table.summary(runs("32-true", {0: 0.5}, memory=memory), own_columns=lambda *_: {})
     assert (row["peak allocated"], row["peak reserved"]) == ("5370.00 MB", "6000.00 MB")
 
 
 def test_the_rates_of_emulated_fp8_are_not_shown_as_a_speed():
     finished = runs("bf16-mixed", {0: 0.8}, emulated=True) + runs("fp8-current", {0: 0.8}, emulated=True)
     finished += runs("fp8-mx", {0: 0.8}, emulated=False)
-    rows = {row["recipe"]: row for row in run_table.summary(finished, measured=lambda name, results: {})}
+    rows = {row["recipe"]: row for row in run_table.summary(finished, own_columns=lambda name, results: {})}
     assert list(rows) == ["bf16-mixed", "fp8-current", "fp8-mx"]
     for name, shown in {"bf16-mixed": True, "fp8-current": False, "fp8-mx": True}.items():
         assert all((rows[name][heading] != "-") == shown for heading in run_table.RATES), name

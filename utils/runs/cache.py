@@ -1,4 +1,4 @@
-"""A folder of the user's for what takes seconds to make: found again by a key, filled in one move."""
+"""A folder in the user's cache for what takes seconds to make: it is named by a key and filled in one move."""
 
 import hashlib
 import importlib.metadata
@@ -15,9 +15,9 @@ VERSIONS = ("torch", "transformers", "tokenizers")
 
 def root() -> Path:
     """Return the cache: `MIXED_PRECISION_CACHE`, else mixed-precision-book in the user's cache folder."""
-    named = os.environ.get("MIXED_PRECISION_CACHE")
-    if named:
-        return Path(named)
+    folder = os.environ.get("MIXED_PRECISION_CACHE")
+    if folder:
+        return Path(folder)
     if sys.platform == "darwin":
         home = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
@@ -36,18 +36,18 @@ def key(*parts) -> str:
 
 
 def keep(folder: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a new folder and move it to `folder` in one step; a reader never finds half of it.
+    """Let `write` fill a new folder and move it to `folder` in one step, so that no reader finds it half full.
 
-    Where another process was faster, its folder stays.
+    If another process was faster, its folder stays.
     Raises: OSError when the cache cannot be written.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
+    new = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
     try:
-        write(place)
-        place.rename(folder)
+        write(new)
+        new.rename(folder)
     except OSError:
         if not folder.is_dir():
             raise
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What every command of the book has in common: its options, and a mistake or Ctrl-C said in one line.
+"""The options that every command of the book has, and mistakes and Ctrl-C as one line on stderr.
 
 A mistake in the arguments is one line on stderr and exit code 2, before anything is measured.
 """
@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         """
         first = (about or "").partition("\n")[0]
         super().__init__(prog=f"python -m utils.{program}", description=first, allow_abbrev=False)
-        self.program, self._counts = program, []
+        self.program, self._count_options = program, []
         if sizes:
             self.add_argument("--size", help=f"{sizes}; default: full on a GPU")
         self.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
 
     def add_count(self, name: str, *, default: int | None, help: str) -> None:
         """Add an option that is a positive integer."""
-        self._counts.append(self.add_argument(name, type=int, default=default, metavar="N", help=help))
+        self._count_options.append(self.add_argument(name, type=int, default=default, metavar="N", help=help))
 
     def add_names(self, name: str, *, default: Sequence[str], help: str) -> None:
         """Add an option that takes one name or more, all of which stand in the help."""
@@ -47,15 +47,15 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(name, nargs="+", default=list(default), metavar="NAME", help=help)
 
     def checked(self, arguments: list[str] | None) -> argparse.Namespace:
-        """Return the options, of the process where none are given, with the device, size and folder that are meant.
+        """Return the checked options; `arguments` of None are those of the process.
 
-        `command` is what a record shows.
+        `device`, `size` and `record` are resolved, `command` is the command line as a record shows it.
 
         Raises: ValueError that names the bad argument.
         """
         arguments = sys.argv[1:] if arguments is None else arguments
         options = self.parse_args(arguments)
-        for option in self._counts:
+        for option in self._count_options:
             if (value := getattr(options, option.dest)) is not None and value < 1:
                 raise ValueError(f"{option.option_strings[0]} {value} is below 1")
         for option in FOLDERS:
@@ -74,14 +74,14 @@ class Parser(argparse.ArgumentParser):
 
 def shown_command(arguments: list[str], *, program: str) -> str:
     """Return the command as a record shows it: every folder is DIR, since a path tells about somebody's machine."""
-    shown, folder = [], False
+    shown, is_folder = [], False
     for argument in arguments:
         name, equals, _ = argument.partition("=")
-        if folder and not argument.startswith("--"):
+        if is_folder and not argument.startswith("--"):
             argument = "DIR"
         elif name in FOLDERS and equals:
             argument = f"{name}=DIR"
-        folder = argument in FOLDERS
+        is_folder = argument in FOLDERS  # of the next argument
         shown.append(argument)
     return shlex.join(["python", "-m", f"utils.{program}", *shown])
 
@@ -94,22 +94,22 @@ def duration(seconds: float) -> str:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Say whether torch failed for want of memory; on a CPU it raises a plain RuntimeError."""
+    """Say whether torch ran out of memory; on a CPU it raises a plain RuntimeError."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
     return "DefaultCPUAllocator" in str(error) or "not enough memory" in str(error)
 
 
 def not_written(error: OSError) -> str:
-    """Return what is said where a record fails in the end, as on a full disk, after `checked` has tried the folder."""
-    where = f" ({error.filename})" if error.filename else ""
-    return f"the record cannot be written: {error.strerror or error}{where}; make room, or name another folder"
+    """Return the message for a record that could not be saved, as on a full disk; the folder was writable before."""
+    path = f" ({error.filename})" if error.filename else ""
+    return f"the record cannot be written: {error.strerror or error}{path}; make room, or name another folder"
 
 
 def in_one_line(program: str, *, kept: str = "nothing was recorded") -> Callable:
-    """Return what wraps a `main` that measures: Ctrl-C, and a record that cannot be written, are one line on stderr.
+    """Decorate a `main` that measures: print Ctrl-C and a record that cannot be written as one line on stderr.
 
-    `kept` says what an interrupted command leaves.
+    `kept` says what is left of an interrupted command.
     """
 
     def wrap(main: Callable[[list[str] | None], int]) -> Callable[[list[str] | None], int]:
@@ -128,7 +128,7 @@ def in_one_line(program: str, *, kept: str = "nothing was recorded") -> Callable
 
 
 def first_lines(device: torch.device, **more: str) -> str:
-    """Return the device and what else a command really uses, a line for each."""
+    """Return the device and what else a command uses, one line each."""
     return "\n".join(f"{name:8} {text}" for name, text in {"device": machine.describe(device), **more}.items())
 
 

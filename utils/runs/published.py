@@ -1,9 +1,9 @@
-"""Numbers that others have published and this book is held against: each typed once, with its source.
+"""Numbers that others have published, each typed once, with its source: the book compares its own with them.
 
     number("te-h200, bfloat16, ms")  # 32.014
     PUBLISHED["te-h200, bfloat16, ms"].source, .place  # a key of book/references.bib, and where it stands there
 
-What another module holds is not here: `raschka2023` has the DistilBERT benchmark, `roofline` the data sheets,
+Numbers of other modules are not repeated: `raschka2023` has the DistilBERT benchmark, `roofline` the data sheets,
 `fp8_casts` torchao's layers, `bytes_per_parameter` the counts of bytes, and the widget TokensPerSecond the rates of
 LLaMA 7B. The last word of a name is the unit: min, GB (1e9 bytes), % of the test data that is right, ms, s, tok/s,
 TFLOP/s, x (times as fast).
@@ -26,18 +26,18 @@ def number(name: str) -> float:
     return PUBLISHED[name].value
 
 
-def _of(source: str, place: str, **rows: dict[str, float]) -> dict[str, Published]:
-    """Return the numbers of one place: rows are what was measured, by the beginning of its name."""
+def _from_place(source: str, place: str, **rows: dict[str, float]) -> dict[str, Published]:
+    """Return the numbers of one place in a source: `rows` are what was measured, by the beginning of its name."""
     return {
-        f"{start.replace('_', '-')}, {name}": Published(value, source, place)
-        for start, numbers in rows.items()
+        f"{prefix.replace('_', '-')}, {name}": Published(value, source, place)
+        for prefix, numbers in rows.items()
         for name, value in numbers.items()
     }
 
 
 PUBLISHED: dict[str, Published] = {
     # DistilBERT, what the charts leave out; an A100
-    **_of(
+    **_from_place(
         "raschka2023scripts",
         "logs",
         distilbert={
@@ -50,7 +50,7 @@ PUBLISHED: dict[str, Published] = {
         },
     ),
     # Vision transformers, a GPT-2; an A100
-    **_of(
+    **_from_place(
         "raschka2023memory",
         "logs, ViT-L/16, batch 64, 1 epoch",
         vit_l={
@@ -59,7 +59,7 @@ PUBLISHED: dict[str, Published] = {
             **{"bf16-true, min": 2.88, "bf16-true, GB": 13.82, "bf16-true, %": 96.92},
         },
     ),
-    **_of(
+    **_from_place(
         "raschka2023cvpr",
         "logs.md, 03 and 04, ViT-B/16, batch 16, 3 epochs",
         vit_b={
@@ -67,7 +67,7 @@ PUBLISHED: dict[str, Published] = {
             **{"bf16-mixed, min": 6.36, "bf16-mixed, GB": 3.04, "bf16-mixed, %": 95.24},
         },
     ),
-    **_of(
+    **_from_place(
         "raschka2024scratch",
         "ch05/10_llm-training-speed, README",
         gpt2={
@@ -77,9 +77,9 @@ PUBLISHED: dict[str, Published] = {
         },
     ),
     # Writing text
-    **_of("raschka2023mixed", "the article", lit_llama={"bfloat16, GB": 13.52, "float32, GB": 27.02}),
-    **_of("litllama2023", "README", lit_llama={"int4, GB": 5}),
-    **_of(
+    **_from_place("raschka2023mixed", "the article", lit_llama={"bfloat16, GB": 13.52, "float32, GB": 27.02}),
+    **_from_place("litllama2023", "README", lit_llama={"int4, GB": 5}),
+    **_from_place(
         "gptfast2023",
         "README, A100 of 80 GB at 330 W",
         gpt_fast={
@@ -88,13 +88,13 @@ PUBLISHED: dict[str, Published] = {
             **{"Llama 3 8B, bfloat16, GB/s": 1411, "Llama 3 8B, int8, GB/s": 1031},
         },
     ),
-    **_of(
+    **_from_place(
         "te_gemma",
         "batch 64",
         gemma={"transformers, s": 46.6, "Transformer Engine, s": 12.25, "with CUDA graphs, s": 6.39},
     ),
     # FP8
-    **_of(
+    **_from_place(
         "te_gemm_profiling",
         "Worked Example: 5B Model on H200; an H200 NVL",
         te_h200={
@@ -102,7 +102,7 @@ PUBLISHED: dict[str, Published] = {
             **{"bfloat16, handed over, ms": 31.968, "current, handed over, ms": 16.785},
         },
     ),
-    **_of(
+    **_from_place(
         "te_gemm_profiling",
         "Worked Example: 5B Model on B300",
         te_b300={
@@ -111,7 +111,7 @@ PUBLISHED: dict[str, Published] = {
             **{"bfloat16, 4096 x 4096, ms": 0.307, "NVFP4, 4096 x 4096, ms": 0.256},
         },
     ),
-    **_of(
+    **_from_place(
         "te_getting_started",
         "getting_started_pytorch_summary.csv, commit 802c747",
         te_layer={
@@ -119,12 +119,12 @@ PUBLISHED: dict[str, Published] = {
             "its whole layer and FP8, ms": 21.84,
         },
     ),
-    **_of(
+    **_from_place(
         "te_llama",
         "a step, batch 8",
         te_llama={"transformers, ms": 248, "Transformer Engine, ms": 185, "Transformer Engine and FP8, ms": 160},
     ),
-    **_of(
+    **_from_place(
         "torchao_float8",
         "Llama3-8B on 8 H100",
         torchao_h100={
@@ -132,12 +132,12 @@ PUBLISHED: dict[str, Published] = {
             **{"bfloat16, GB": 47.65, "tensorwise, GB": 47.77},
         },
     ),
-    **_of(
+    **_from_place(
         "torchao_training",
         "Llama3-8B on B200",
         torchao_b200={"tensorwise, %": 25.4, "MXFP8, %": 20.0, "rowwise, %": 4.0},
     ),
-    **_of(
+    **_from_place(
         "peng2023fp8lm",
         "second version, table 5",
         gpt_175b={
@@ -152,32 +152,32 @@ PUBLISHED: dict[str, Published] = {
             **{"FP8-LM, batch 2, samples/s": 109.5, "FP8-LM, batch 4, samples/s": 121.5},
         },
     ),
-    **_of(
+    **_from_place(
         "peng2023fp8lm",
         "second version, zero-shot average",
         gpt_7b={"BF16, %": 58.4, "FP8-LM, %": 58.0},
         gpt_13b={"BF16, %": 61.0, "FP8-LM, %": 60.4},
     ),
-    **_of("peng2023fp8lm", "abstract, first version", fp8_lm_v1={"faster, %": 64, "less memory, %": 42}),
-    **_of("peng2023fp8lm", "abstract, second version", fp8_lm_v2={"faster, %": 75, "less memory, %": 39}),
+    **_from_place("peng2023fp8lm", "abstract, first version", fp8_lm_v1={"faster, %": 64, "less memory, %": 42}),
+    **_from_place("peng2023fp8lm", "abstract, second version", fp8_lm_v2={"faster, %": 75, "less memory, %": 39}),
     # Loss scaling
-    **_of(
+    **_from_place(
         "nvidia2023mixed",
         "section 3.1, figures 1 and 2",
         ssd_guide={"zero in float32, %": 66.8, "become zero in float16, %": 31, "not zero in float16, %": 5.3},
     ),
-    **_of(
+    **_from_place(
         "micikevicius2018mixed",
         "section 3.2, figure 3",
         ssd={"zero in float32, %": 67, "scale": 8, "irrelevant below, exponent": -27},
     ),
-    **_of(
+    **_from_place(
         "micikevicius2018mixed",
         "section 3.1",
         update={"lost at weight over update": 2048},
         speech={"gradients below the exponent -24, %": 5},
     ),
-    **_of(
+    **_from_place(
         "micikevicius2018mixed",
         "table 1; read in copies of it",
         imagenet={
@@ -189,7 +189,7 @@ PUBLISHED: dict[str, Published] = {
             **{"ResNet-50, float32, %": 75.92, "ResNet-50, mixed, %": 76.04},
         },
     ),
-    **_of(
+    **_from_place(
         "micikevicius2018mixed",
         "table 2",
         detection={
@@ -198,12 +198,12 @@ PUBLISHED: dict[str, Published] = {
         },
     ),
     # FP8 in hardware
-    **_of(
+    **_from_place(
         "deepseek2024v3",
         "section 3.3.2",
         h800={"bits of a total": 14, "largest error at K = 4096, %": 2, "products between promotions": 128},
     ),
-    **_of(
+    **_from_place(
         "ocp_ofp8_2023",
         "tables 1 and 2",
         E4M3={
@@ -219,14 +219,14 @@ PUBLISHED: dict[str, Published] = {
             "exponent of the smallest subnormal": -16,
         },
     ),
-    **_of("noune2022fp8", "table 1", E4M3FNUZ={"largest": 240}, E5M2FNUZ={"largest": 57344}),
-    **_of(
+    **_from_place("noune2022fp8", "table 1", E4M3FNUZ={"largest": 240}, E5M2FNUZ={"largest": 57344}),
+    **_from_place(
         "ocp_mx_2023",
         "section 5",
         **{"E3M2": {"largest": 28}, "E2M3": {"largest": 7.5}, "E2M1": {"largest": 6}},
         MX={"values in a block": 32, "FP8, bits a value": 8.25, "FP6, bits a value": 6.25, "FP4, bits a value": 4.25},
     ),
-    **_of("nvidia2025nvfp4", "section 2", NVFP4={"values in a block": 16, "bits a value": 4.5}),
+    **_from_place("nvidia2025nvfp4", "section 2", NVFP4={"values in a block": 16, "bits a value": 4.5}),
 }
 
 # What was measured for this book before its code was written, with other code: a second opinion, no source.

@@ -1,4 +1,4 @@
-"""The published benchmark that the chapter on DistilBERT reads again: its runs, as its logs and its charts give them.
+"""Raschka's published DistilBERT benchmark, which a chapter reads again: its runs, from its logs and its charts.
 
 distilbert-base-uncased on IMDb's 50,000 reviews (35,000 / 5,000 / 10,000, padded to 512 tokens), batch 12, Adam 5e-5,
 3 epochs; one NVIDIA A100, torch 2.0.0; one run for each recipe, all from seed 123.
@@ -33,7 +33,7 @@ class Published:
     @property
     def tflops(self) -> float:
         """The rate in TFLOP/s that the minutes amount to; a multiply-add is two."""
-        return operations() / self.minutes / 60 / 1e12
+        return operations() / self.minutes / 60 / 1e12  # FLOPs / s / 1e12
 
 
 def operations() -> float:
@@ -42,7 +42,7 @@ def operations() -> float:
 
     config = DistilBertConfig(num_labels=2)
     trained, validated = (training_step(config, rows, LENGTH) for rows in (TRAINED, VALIDATED))
-    return EPOCHS * (trained + validated / 3)
+    return EPOCHS * (trained + validated / 3)  # validation: the forward pass alone
 
 
 RUNS = (

@@ -11,7 +11,7 @@ LARGEST = 2_000  # first steps whose largest gradient a record keeps
 
 
 def facts(trainer: Trainer, history: History) -> dict:
-    """Return how the training went, and what the device made of the recipe."""
+    """Return how the training went, and how the device carried out the recipe."""
     return {
         "steps": history.steps,
         "nan_step": history.nan_step,
@@ -28,7 +28,7 @@ def facts(trainer: Trainer, history: History) -> dict:
 
 
 def memory(trainer: Trainer, saved: measure.SavedBytes) -> dict:
-    """Return bytes: tensors as they are after the last step, and what one full batch saved for its backward pass."""
+    """Return bytes: of the tensors after the last step, and of what one full batch saved for its backward pass."""
     peak, parameters = measure.peak(trainer.device), list(trainer.model.parameters())
     return {
         "weights": measure.tensor_bytes(parameters),
@@ -42,9 +42,9 @@ def memory(trainer: Trainer, saved: measure.SavedBytes) -> dict:
 
 
 def saved_bytes(trainer: Trainer, batch: Batch) -> measure.SavedBytes:
-    """Count what the forward pass of a batch keeps for the backward pass.
+    """Count the bytes that the forward pass of a batch keeps for the backward pass.
 
-    With eager attention, so that the count is the same on every device.
+    Attention is eager, so the count is the same on every device.
     """
     usual = trainer.model.config._attn_implementation
     trainer.model.set_attn_implementation("eager")
@@ -57,24 +57,24 @@ def saved_bytes(trainer: Trainer, batch: Batch) -> measure.SavedBytes:
 
 
 def rates(trainer: Trainer, history: History) -> dict:
-    """Return what the steps did in a second: of their own time, without what lies between them.
+    """Return tokens and FLOPs per second of the steps alone, without the time between them.
 
     `tokens_per_second` leaves padding out, `padded_tokens_per_second` counts it; `padding` is its share of all tokens.
-    `operations` are those of the matrix products of a step on average, `tflops` their rate. `matmul_tflops` is what one
-    large product reaches in the dtype of the recipe, measured now; `share` is the one divided by the other.
+    `operations` are the FLOPs of the matrix products of an average step, `tflops` their rate. `matmul_tflops` is what
+    one large product reaches in the dtype of the recipe, measured now; `share` is `tflops` / `matmul_tflops`.
     """
     seconds, config = sum(history.milliseconds) / 1e3, trainer.model.config
     sizes = [(*map(int, size.split("x")), count) for size, count in history.sizes.items()]
-    padded = sum(rows * length * count for rows, length, count in sizes)
-    done = sum(flops.training_step(config, rows, length) * count for rows, length, count in sizes)
+    padded = sum(rows * length * count for rows, length, count in sizes)  # tokens: count batches of [rows, length]
+    operations = sum(flops.training_step(config, rows, length) * count for rows, length, count in sizes)
     with trainer.recipe.on(trainer.device):
-        reached = measure.matmul_tflops(trainer.recipe.arithmetic, device=trainer.device)
-    rate = measure.tflops(done, 1e3 * seconds, limit=reached)
+        limit = measure.matmul_tflops(trainer.recipe.arithmetic, device=trainer.device)
+    rate = measure.tflops(operations, 1e3 * seconds, limit=limit)  # milliseconds
     return {
         "tokens_per_second": history.tokens / seconds,
         "padded_tokens_per_second": padded / seconds,
         "padding": 1 - history.tokens / padded,
-        "operations": done / history.steps,
+        "operations": operations / history.steps,
         "tflops": rate.value,
         "matmul_tflops": rate.limit,
         "share": rate.share,
@@ -91,5 +91,5 @@ def samples(history: History) -> dict:
 
 
 def _thin(values: list[float], most: int, *, digits: int) -> list[list]:
-    stride = max(1, -(-len(values) // most))
+    stride = max(1, -(-len(values) // most))  # rounded up, so that at most `most` are left
     return [[step, round(value, digits)] for step, value in list(enumerate(values, 1))[::stride]]

@@ -1,4 +1,4 @@
-"""The table that an experiment prints of its finished runs: one row a recipe, and below it what ± means."""
+"""The table of an experiment's finished runs: one row per recipe, and below it what ± means."""
 
 from collections.abc import Callable
 
@@ -10,12 +10,12 @@ RATES = ("tokens/s", "padding", "TFLOP/s", "of a matmul")  # a matmul: the rate 
 
 
 def summary(
-    finished: list[records.Record], *, measured: Callable[[str, list[dict]], dict[str, str]]
+    finished: list[records.Record], *, own_columns: Callable[[str, list[dict]], dict[str, str]]
 ) -> list[dict[str, str]]:
-    """Return the results of all finished runs as texts by heading, one row a recipe in the order of `KNOWN`.
+    """Return the results of all finished runs as texts by heading, one row per recipe in the order of `KNOWN`.
 
-    `measured` gives an experiment's own columns from the name of a recipe and its results. Times and rates are means
-    over the seeds; a rate that a record lacks is a "-", and so is one of emulated FP8, which is no speed of FP8.
+    `own_columns(name, results)` returns the columns that an experiment adds for a recipe. Times and rates are means
+    over the seeds. A rate that a record lacks is "-", and so is that of emulated FP8, which is not the speed of FP8.
     """
     rows = []
     for name in [name for name in KNOWN if any(record.recipe == name for record in finished)]:
@@ -28,11 +28,13 @@ def summary(
         rows.append(
             {
                 "recipe": name,
-                **measured(name, runs),
+                **own_columns(name, runs),
                 "seconds": f"{_mean(runs, 'seconds'):.1f}",
                 "processor s": f"{_mean(runs, 'cpu_seconds'):.1f}",
                 "ms/step": f"{_mean(runs, 'step_ms'):.1f}",
-                **_rates([] if emulated_float8(name, runs) else [run["rates"] for run in runs if "rates" in run]),
+                **_format_rates(
+                    [] if emulated_float8(name, runs) else [run["rates"] for run in runs if "rates" in run]
+                ),
                 **{heading: f"{memory[kind] / 1e6:.2f} MB" for heading, kind in kinds.items()},
                 "loss scale": "-" if scale is None else f"{scale:.0f}",
                 "skipped": " ".join(str(result["skipped_steps"]) for result in runs),
@@ -51,8 +53,8 @@ def _mean(runs: list[dict], name: str) -> float:
     return measure.mean_interval(result[name] for result in runs)[0]
 
 
-def _rates(runs: list[dict]) -> dict[str, str]:
-    """Return the columns of `results.rates`."""
+def _format_rates(runs: list[dict]) -> dict[str, str]:
+    """Return the columns of `run_facts.rates`; without runs all are "-"."""
     if not runs:
         return dict.fromkeys(RATES, "-")
     texts = (
@@ -67,7 +69,7 @@ def _rates(runs: list[dict]) -> dict[str, str]:
 def table(rows: list[dict[str, str]], finished: list[records.Record], *, about: str) -> str:
     """Return the rows of `summary` as aligned text, with a line that says what was measured and what ± means.
 
-    Below stands what the device has made of an arm, where that is not what its name says.
+    A line below names each recipe that the device ran in another way than its name says.
     """
     seeds = max(sum(record.recipe == row["recipe"] for record in finished) for row in rows)
     note = "one seed, so no interval"

@@ -1,11 +1,12 @@
-"""How many paired seeds it takes to see a difference between two recipes, and how many to rule one out.
+"""Count the paired seeds that it takes to see a difference between two recipes, or to rule one out.
 
     seeds_needed(0.25, spread=0.4)  # 23 pairs: a mean difference of 0.25 is seen in four experiments of five
 
 Two recipes run from the same seeds. Their differences, seed by seed, have a mean and a standard deviation: the
-`spread`, in the unit of the `difference`. They are taken to be normal and independent. "Seen": Student's paired t test
-finds the mean to be unlike 0. `error` is how often it may do so where the true mean is 0 (both sides together), `power`
-how often it has to where the true mean is `difference`. With m comparisons at once, hand over error / m (Bonferroni).
+`spread`, in the unit of the `difference`. They are taken to be normal and independent. A difference is seen if
+Student's paired t test finds that the mean is not 0. `error` is how often it may do so where the true mean is 0 (both
+sides together), `power` how often it must where the true mean is `difference`. For m comparisons at once, pass
+error / m (Bonferroni).
 
 On paper, n = ((z(1 - error/2) + z(power)) * spread / difference)**2 with z the quantile of the normal distribution
 (`by_normal`). That takes the spread as known. It is measured in the same few runs, which `seeds_needed` pays for.
@@ -27,11 +28,11 @@ _NORMAL = NormalDist()
 
 
 def by_normal(difference: float, *, spread: float, power: float = 0.8, error: float = 0.05) -> float:
-    """Return the number of pairs by the formula on paper, not rounded; too small where it is below about 30.
+    """Return the number of pairs by the formula on paper, not rounded; below about 30 it is too small.
 
     Raises: ValueError for a difference of 0, a spread that is not positive, or shares outside 0 ... 1.
     """
-    _check(difference, spread, power, error)
+    _check_arguments(difference, spread, power, error)
     z = _NORMAL.inv_cdf(1 - error / 2) + _NORMAL.inv_cdf(power)
     return (z * spread / difference) ** 2
 
@@ -41,8 +42,8 @@ def seeds_needed(difference: float, *, spread: float, power: float = 0.8, error:
 
     Raises: ValueError as `by_normal`, and where it would take more than `MOST` pairs.
     """
-    _check(difference, spread, power, error)
-    return _fewest(lambda pairs: seen(pairs, difference, spread=spread, error=error), power)
+    _check_arguments(difference, spread, power, error)
+    return _find_fewest(lambda pairs: seen(pairs, difference, spread=spread, error=error), power)
 
 
 def seeds_to_rule_out(
@@ -50,20 +51,21 @@ def seeds_to_rule_out(
 ) -> int:
     """Return the smallest number of pairs that shows two recipes to differ by less than `difference`.
 
-    Shown: the interval of 1 - 2 `error` (90 % for 5 %) around the mean lies within plus and minus the difference.
-    `true`: what they differ by in truth, 0 for equal recipes; the nearer to the difference, the more pairs it takes.
+    It is shown when the interval of 1 - 2 `error` (90 % for 5 %) around the mean lies within plus and minus the
+    difference. `true` is their true difference, 0 for equal recipes; the nearer to `difference`, the more pairs it
+    takes.
     Raises: ValueError as `seeds_needed`.
     """
-    _check(difference, spread, power, error)
-    return _fewest(lambda pairs: ruled_out(pairs, difference, spread=spread, true=true, error=error), power)
+    _check_arguments(difference, spread, power, error)
+    return _find_fewest(lambda pairs: ruled_out(pairs, difference, spread=spread, true=true, error=error), power)
 
 
 def seen(pairs: int, difference: float, *, spread: float, error: float = 0.05) -> float:
     """Return the probability that `pairs` paired seeds show a true mean difference to be unlike 0.
 
-    Raises: ValueError for less than 2 pairs: one says nothing of its spread.
+    Raises: ValueError for less than 2 pairs: one pair has no spread.
     """
-    shift, limit = _standard(pairs, difference, spread), critical(pairs - 1, error / 2)
+    shift, limit = _standardize(pairs, difference, spread), critical(pairs - 1, error / 2)
     # t of a mean that is not 0 follows the noncentral distribution: P(t > limit) + P(t < -limit)
     return float(1 - nctdtr(pairs - 1, shift, limit) + nctdtr(pairs - 1, shift, -limit))
 
@@ -73,8 +75,8 @@ def ruled_out(pairs: int, difference: float, *, spread: float, true: float = 0.0
 
     Raises: ValueError for less than 2 pairs.
     """
-    room, limit = abs(_standard(pairs, difference, spread)), critical(pairs - 1, error)
-    shift, half = _standard(pairs, true, spread), (pairs - 1) / 2
+    room, limit = abs(_standardize(pairs, difference, spread)), critical(pairs - 1, error)
+    shift, half = _standardize(pairs, true, spread), (pairs - 1) / 2
     constant = math.log(2) + half * math.log(half) - math.lgamma(half)
 
     def density(s: float) -> float:
@@ -101,7 +103,7 @@ def simulated(
     Each draws `pairs` normal differences and takes the t test of their mean.
     """
     drawn = generator.normal(difference, spread, (trials, pairs))
-    t = drawn.mean(1) * math.sqrt(pairs) / drawn.std(1, ddof=1)
+    t = drawn.mean(1) * math.sqrt(pairs) / drawn.std(1, ddof=1)  # Student's t of each experiment, [trials]
     return float(np.mean(np.abs(t) > critical(pairs - 1, error / 2)))
 
 
@@ -110,7 +112,7 @@ def critical(freedom: int, share: float) -> float:
     return float(-stdtrit(freedom, share))
 
 
-def _fewest(probability: Callable[[int], float], power: float) -> int:
+def _find_fewest(probability: Callable[[int], float], power: float) -> int:
     high = 2
     while probability(high) < power:
         high *= 2
@@ -123,13 +125,14 @@ def _fewest(probability: Callable[[int], float], power: float) -> int:
     return high
 
 
-def _standard(pairs: int, difference: float, spread: float) -> float:
+def _standardize(pairs: int, difference: float, spread: float) -> float:
+    """Return difference / (spread / sqrt(pairs)): the mean in units of its standard error."""
     if pairs < 2:
         raise ValueError(f"{pairs} pairs say nothing of their spread; take at least 2")
     return difference * math.sqrt(pairs) / spread
 
 
-def _check(difference: float, spread: float, power: float, error: float) -> None:
+def _check_arguments(difference: float, spread: float, power: float, error: float) -> None:
     if not (difference and spread > 0 and math.isfinite(difference / spread)):
         raise ValueError(f"difference {difference}, spread {spread}: both must be finite, and neither may be 0")
     if not (0 < power < 1 and 0 < error < 1):

@@ -1,4 +1,4 @@
-"""Tables: of a command as text in columns, and of a page as MyST Markdown with citations and links in its cells.
+"""Tables: aligned text for commands, and MyST Markdown with citations and links in its cells for pages.
 
     Markdown(page_table("Speeds", ("what", "theirs"), [("bfloat16", "32 ms")]))
 
@@ -12,7 +12,7 @@ UNITS = "%|GB|GB/s|TB/s|TFLOP/s|mAP|min|ms|points|s|samples/s|steps|times|tok/s"
 
 
 def align(rows: list[tuple[str, ...]]) -> str:
-    """Return rows as text in columns: the first one to the left, the others to the right."""
+    """Return rows as text in columns: the first column aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -22,9 +22,9 @@ def align(rows: list[tuple[str, ...]]) -> str:
 
 
 def page_table(label: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return the table, which scrolls in itself where it is too wide; `label` names its region for screen readers.
+    """Return a table that scrolls by itself where it is too wide; `label` names its region for screen readers.
 
-    A vertical bar in a cell is written as one; a number and its unit, one of `UNITS`, stay on one line.
+    A vertical bar in a cell is escaped; a number and its unit, one of `UNITS`, stay on one line.
 
     Raises: ValueError for a row that is not as long as the head.
     """
@@ -33,9 +33,9 @@ def page_table(label: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -
         if len(line) != len(head):
             raise ValueError(f"a row of {len(line)} cells under {len(head)} headings: {line}")
     region = f'<div class="mp-scroll" tabindex="0" role="region" aria-label="{label}">'
-    table = "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+    table = "\n".join("| " + " | ".join(map(_escape, line)) + " |" for line in lines)
     return f"{region}\n\n{table}\n\n</div>\n"
 
 
-def _cell(text: str) -> str:
+def _escape(text: str) -> str:
     return re.sub(rf"(?<=\d) (?=(?:{UNITS})(?:[,;. )]|$))", "\u00a0", text.replace("|", r"\|"))

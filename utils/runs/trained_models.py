@@ -1,4 +1,4 @@
-"""Trained models in the cache: the same run is made once, whichever chapter asks for it first."""
+"""Keep trained models in the cache: the same run is made once, whichever chapter asks for it first."""
 
 import shutil
 import warnings
@@ -19,7 +19,7 @@ from utils.workloads import models
 
 @dataclass(frozen=True)
 class Kept:
-    """A trained model on its device, in evaluation mode, with the record of its run; `cached`: not trained now."""
+    """A trained model on its device, in evaluation mode, with the record of its run; `cached`: not trained just now."""
 
     model: nn.Module
     record: records.Record
@@ -34,32 +34,32 @@ def kept(
     device: torch.device,
     load: Callable[..., nn.Module],
 ) -> Kept:
-    """Return the model of a run, from the cache where the same run was made before.
+    """Return the model of a run, from the cache if the same run was made before.
 
     The same run: plan, recipe, seed, kind of device, texts, versions, and the source that the plan's module loads.
     `load(folder, dtype=...)` reads what `save_pretrained` wrote.
-    Raises: ValueError for a recipe with FP8 layers, which that writes as plain ones.
+    Raises: ValueError for a recipe with FP8 layers: `save_pretrained` would write them as plain ones.
     """
     if recipe.float8:
         raise ValueError(f"a model trained in {recipe.name} is not kept: its FP8 layers would be lost; use run(...)")
     task, key = plan.task, run_key(plan, recipe, seed=seed, device=device)
     folder = cache.root() / f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}-{key}"
-    found = _found(folder, lambda: load(folder, dtype=recipe.weights))
-    if found:
-        model, record = found
+    cached = _read_cached(folder, lambda: load(folder, dtype=recipe.weights))
+    if cached:
+        model, record = cached
     else:
         finished = run(plan, recipe, device=device, seed=seed)
         model, record = finished.model, finished.record
         try:
-            cache.keep(folder, lambda place: _write(place, finished))
+            cache.keep(folder, lambda new_folder: _write(new_folder, finished))
         except OSError as error:
             warnings.warn(f"the trained model is not kept, {cache.root()}: {error.strerror}", stacklevel=3)
     models.fit_attention(model, device)
-    return Kept(model.to(device).eval(), record, cached=found is not None)
+    return Kept(model.to(device).eval(), record, cached=cached is not None)
 
 
-def _found(folder: Path, load: Callable[[], nn.Module]) -> tuple[nn.Module, records.Record] | None:
-    """Return what the folder keeps; a folder that is damaged is removed, with a warning, to be filled anew."""
+def _read_cached(folder: Path, load: Callable[[], nn.Module]) -> tuple[nn.Module, records.Record] | None:
+    """Return the model and its record, None if they are not there; remove a damaged folder, with a warning."""
     if not folder.is_dir():
         return None
     try:
