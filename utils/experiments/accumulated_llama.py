@@ -1,7 +1,8 @@
-"""What a LLaMA makes of each accumulator, and which of its sums are long enough for a difference.
+"""Run a LLaMA with each accumulator, and add the sums of a large one, which are long enough to tell them apart.
 
-A trained model answers once for each accumulator: `rows` says how far its logits go, and what that does to its choices
-and its perplexity. The sums of a model that trains in seconds are short, so `long_sums` adds those of a large one.
+A trained model predicts a text once with each accumulator: `rows` says how far its logits move, and what that does to
+its choices and its perplexity. The sums of a model that trains in seconds are short, so `long_sums` adds those of
+LLaMA-7B.
 """
 
 import copy
@@ -28,9 +29,10 @@ class Row:
     """One accumulator: what it changes in the logits of a model, and in its predictions.
 
     `largest` and `mean` are of |logit - logit of the model in float32|; `kl`, in nats, and `top1` as `llama.Agreement`
-    with the model in float32; `perplexity` per token. What the accumulator adds shows beside the row of exact sums with
-    the same operands. It shows from about that row's mean on: one last bit turns a later rounding of an operand
-    around, so sums that differ only there make logits differ by nearly as much as rounding the operands does.
+    with the model in float32; `perplexity` per token. Compare each row with that of exact sums with the same operands:
+    the difference is the accumulator's. Below about that row's mean nothing can be told, because one last bit can
+    change how a later operand is rounded: sums that differ only there move the logits by nearly as much as rounding the
+    operands does.
     """
 
     accumulator: str
@@ -42,28 +44,33 @@ class Row:
     perplexity: float
 
 
-def rows(model: nn.Module, ids: torch.Tensor, ones: Iterable[Accumulator]) -> list[Row]:
+def rows(model: nn.Module, ids: torch.Tensor, accumulators: Iterable[Accumulator]) -> list[Row]:
     """Let a LLaMA predict the tokens `ids`, int64 [N], with every accumulator, and return a row for each.
 
     The first rows are the model "as it is" in float32 and "in float64", and exact sums for each format of operands. All
     runs predict the same tokens, so small differences count.
     """
-    ones = list(ones)
-    ideal = [exact(fmt) for fmt in dict.fromkeys(one.operands for one in ones)]
+    accumulators = list(accumulators)
+    ideal = [exact(fmt) for fmt in dict.fromkeys(accumulator.operands for accumulator in accumulators)]
     reference = _Once(model)
-    found = [_row("as it is", "float32", reference, reference, ids)]
-    found.append(_row("in float64", "float64", _Once(copy.deepcopy(model).double()), reference, ids))
-    found += [_row(one.name, one.operands.name, _Once(model, one), reference, ids) for one in (*ideal, *ones)]
-    return found
+    return [
+        _measure_row("as it is", "float32", reference, reference, ids),
+        _measure_row("in float64", "float64", _Once(copy.deepcopy(model).double()), reference, ids),
+        *(
+            _measure_row(accumulator.name, accumulator.operands.name, _Once(model, accumulator), reference, ids)
+            for accumulator in (*ideal, *accumulators)
+        ),
+    ]
 
 
 class _Once(nn.Module):
-    """A model that predicts each batch once, in an accumulator, and repeats what it said when it is asked again."""
+    """A model that predicts each batch once, with an accumulator, and keeps its logits for the next call."""
 
-    def __init__(self, model: nn.Module, one: Accumulator | None = None):
+    def __init__(self, model: nn.Module, accumulator: Accumulator | None = None):
         super().__init__()
-        self.model, self.one, self.said = model, one, {}
-        self.training = model.training  # as `llama` finds it, it leaves it
+        self.model, self.accumulator = model, accumulator
+        self.predicted: dict[bytes, tuple[torch.Tensor, torch.Tensor]] = {}  # logits [B, S, V], mask [B, S]
+        self.training = model.training  # `llama` leaves it as it was
 
     @property
     def device(self) -> torch.device:
@@ -75,23 +82,24 @@ class _Once(nn.Module):
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> SimpleNamespace:
         key = input_ids.cpu().numpy().tobytes()
-        if key not in self.said:
-            self.said[key] = self._predict(input_ids=input_ids, attention_mask=attention_mask), attention_mask.bool()
-        return SimpleNamespace(logits=self.said[key][0])
+        if key not in self.predicted:
+            logits = self._predict(input_ids=input_ids, attention_mask=attention_mask)
+            self.predicted[key] = logits, attention_mask.bool()
+        return SimpleNamespace(logits=self.predicted[key][0])
 
     def _predict(self, **batch) -> torch.Tensor:
-        if self.one is None:
+        if self.accumulator is None:
             return self.model(**batch).logits
-        with Accumulated(self.one):
+        with Accumulated(self.accumulator):
             return self.model(**batch).logits
 
     @property
     def logits(self) -> torch.Tensor:
-        """All that was said, [M, V] in float64, without padding."""
-        return torch.cat([logits[mask] for logits, mask in self.said.values()]).double()
+        """All logits so far without padding, float64 [M, V]."""
+        return torch.cat([logits[mask] for logits, mask in self.predicted.values()]).double()
 
 
-def _row(name: str, operands: str, once: _Once, reference: _Once, ids: torch.Tensor) -> Row:
+def _measure_row(name: str, operands: str, once: _Once, reference: _Once, ids: torch.Tensor) -> Row:
     perplexity = llama.perplexity(once, ids)
     agreement = llama.agreement(once, reference, ids)
     off = (once.logits - reference.logits).abs()
@@ -99,17 +107,17 @@ def _row(name: str, operands: str, once: _Once, reference: _Once, ids: torch.Ten
 
 
 def cancellation(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Return ||(|A| |B|)|| / ||AB|| of a [M, K] and b [K, N]: 1 where no term has another's opposite sign."""
+    """Return || |A| |B| || / ||AB|| of a [M, K] and b [K, N]: 1 where all terms of a sum have one sign."""
     a, b = a.double(), b.double()
     return float((a.abs() @ b.abs()).norm() / (a @ b).norm())
 
 
 @dataclass(frozen=True)
 class LongSum:
-    """One accumulator on one product: K, how much its terms cancel, and two errors, relative and of Frobenius.
+    """One accumulator on one product: K, how much its terms cancel, and two relative errors in the Frobenius norm.
 
-    `cancellation` as the function of that name has it. `error` is the accumulator's, beside exact sums of the same
-    operands; `from_operands` is what rounding these has done before.
+    `cancellation` is that of the function of this name. `error` is the accumulator's, relative to exact sums of the
+    same operands; `from_operands` is that of rounding these operands before.
     """
 
     product: str
@@ -123,9 +131,9 @@ class LongSum:
 def long_products(seed: int = 0) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
     """Draw the factors, a [16, K] and b [K, 16] in float32, of four sums that a LLaMA-7B has.
 
-    What enters a layer is normal after the norm, and weights are those of a model before training. So gate and up of
-    the network are normal too, of deviation spread * sqrt(width), without a product of 4,096 x 11,008 to tell so.
-    Attention spreads over a long text; its values have mean 0 or, as trained ones come near to, a mean of their own.
+    The input of a layer is normal after the norm, and the weights are those of a model before training. So gate and up
+    of the network are normal too, of deviation spread * sqrt(width): no product of 4,096 x 11,008 is needed to draw
+    them. Attention spreads over a long text; its values have mean 0 or, like trained ones, a mean of their own.
     """
     shape, draw = LLAMAS["full"], torch.Generator().manual_seed(seed)
 
@@ -135,7 +143,7 @@ def long_products(seed: int = 0) -> dict[str, tuple[torch.Tensor, torch.Tensor]]
     deviation = shape.spread * math.sqrt(shape.width)
     gate, up = (deviation * normal(DRAWN, shape.hidden) for _ in range(2))
     head = shape.width // shape.heads
-    scores = normal(DRAWN, head) @ normal(head, POSITIONS) / math.sqrt(head)
+    scores = normal(DRAWN, head) @ normal(head, POSITIONS) / math.sqrt(head)  # q k^T / sqrt(d): [16, S]
     values = normal(POSITIONS, DRAWN)
     x = normal(DRAWN, shape.width)
     return {
@@ -146,16 +154,17 @@ def long_products(seed: int = 0) -> dict[str, tuple[torch.Tensor, torch.Tensor]]
     }
 
 
-def long_sums(ones: Iterable[Accumulator], *, seed: int = 0) -> list[LongSum]:
-    """Return how each accumulator does on each of `long_products`; E4M3 operands are scaled as `Accumulated` does."""
-    found = []
+def long_sums(accumulators: Iterable[Accumulator], *, seed: int = 0) -> list[LongSum]:
+    """Return the errors of each accumulator on `long_products`, with E4M3 operands scaled as in `Accumulated`."""
+    sums = []
+    accumulators = list(accumulators)
     for name, (a, b) in long_products(seed).items():
         full = a.double() @ b.double()
         cancels = cancellation(a, b)
-        for one in ones:
-            (left, scale_a), (right, scale_b) = (narrowed(x, one.operands) for x in (a, b))
-            ideal = left.double() @ right.double()
-            error = float((one.matmul(left, right).double() - ideal).norm() / ideal.norm())
-            lost = float((ideal / (scale_a * scale_b) - full).norm() / full.norm())
-            found.append(LongSum(name, one.name, a.shape[1], cancels, error, lost))
-    return found
+        for accumulator in accumulators:
+            (left, scale_a), (right, scale_b) = (narrowed(x, accumulator.operands) for x in (a, b))  # x * scale
+            ideal = left.double() @ right.double()  # [M, K] @ [K, N] -> [M, N]
+            error = float((accumulator.matmul(left, right).double() - ideal).norm() / ideal.norm())
+            from_operands = float((ideal / (scale_a * scale_b) - full).norm() / full.norm())
+            sums.append(LongSum(name, accumulator.name, a.shape[1], cancels, error, from_operands))
+    return sums

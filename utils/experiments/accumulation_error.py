@@ -1,10 +1,10 @@
-"""The error of a matrix product against the length K of its sums: of every accumulator, and of what the device has.
+"""The error of a matrix product against the length K of its sums, for every accumulator and for the device's products.
 
     python -m utils.experiments.accumulation_error --device cpu --record DIR
 
-The error is relative and of Frobenius: ||C - AB|| / ||AB||, with AB in float64 from the same rounded operands, so that
-only the sums, and the rounding of the result where it has 16 bits, are in it. Accumulators are models and computed on
-the CPU; the products are those of the device. Beside them: what a LLaMA makes of each accumulator, and long sums.
+The error is relative, in the Frobenius norm: ||C - AB|| / ||AB||, with AB in float64 from the same rounded operands.
+So it holds only the error of the sums, and of rounding the result where that has 16 bits. Accumulators are models,
+computed on the CPU; the products are those of the device. A LLaMA with each accumulator and long sums follow.
 """
 
 import argparse
@@ -30,7 +30,7 @@ COUNTS = {"small": tuple(2**k for k in range(8, 15)), "full": tuple(2**k for k i
 INPUTS: dict[str, Callable] = {
     "uniform": torch.rand,  # [0, 1): nothing cancels
     "normal": torch.randn,  # sums are sqrt(K) small
-    "half-normal": lambda *shape, **how: torch.randn(*shape, **how).abs(),
+    "half-normal": lambda *shape, **options: torch.randn(*shape, **options).abs(),
 }
 SIZE = 16  # rows and columns of a modelled product
 SIDE = {"cpu": 64, "cuda": 2_048}  # of a measured one: a GPU cuts K into parts where M and N leave it idle
@@ -40,7 +40,7 @@ TOKENS = 1_100  # of the text held out: about eight pieces
 
 
 class Error(NamedTuple):
-    """Of a product C beside AB: ||C - AB|| / ||AB||, and the largest |c - ab| / |ab| of an element."""
+    """The error of a product C of A and B: ||C - AB|| / ||AB||, and the largest |c - ab| / |ab| of an element."""
 
     frobenius: float
     largest: float  # of use where sums do not cancel
@@ -48,7 +48,7 @@ class Error(NamedTuple):
 
 @dataclass(frozen=True)
 class Point:
-    """The error of one way to add at one K. Where there is none, `note` says why, and the errors are None."""
+    """The error of one way to add at one K; where it was not measured, the errors are None and `note` says why."""
 
     way: str  # a name in ACCUMULATORS, or of one of the device's own products
     inputs: str  # a name in INPUTS
@@ -74,18 +74,18 @@ def factors(
     generator = torch.Generator(device).manual_seed(seed)
     drawn = (INPUTS[inputs](shape, generator=generator, device=device) for shape in ((size, count), (count, size)))
     a, b = (fake_quantize(x, operands) for x in drawn)
-    return a, b
+    return a, b  # [size, K], [K, size]
 
 
 def error(product: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> Error:
     """Return how far a product is from a @ b in float64."""
     exact = a.double() @ b.double()
-    off = product.double() - exact
-    return Error(float(off.norm() / exact.norm()), float((off / exact).abs().max()))
+    difference = product.double() - exact
+    return Error(float(difference.norm() / exact.norm()), float((difference / exact).abs().max()))
 
 
 def modelled(
-    ones: Iterable[Accumulator],
+    accumulators: Iterable[Accumulator],
     counts: Iterable[int],
     *,
     inputs: str = "uniform",
@@ -94,11 +94,11 @@ def modelled(
     seed: int = 0,
 ) -> Iterator[Point]:
     """Yield the error of each accumulator at each K; operands are those it is meant for, unless a format is named."""
-    for one in ones:
-        fmt = operands or one.operands
+    for accumulator in accumulators:
+        fmt = operands or accumulator.operands
         for count in counts:
             a, b = factors(inputs, count, operands=fmt, size=size, seed=seed)
-            yield Point(one.name, inputs, fmt.name, count, *error(one.matmul(a, b), a, b))
+            yield Point(accumulator.name, inputs, fmt.name, count, *error(accumulator.matmul(a, b), a, b))
 
 
 def measured(
@@ -106,26 +106,26 @@ def measured(
 ) -> Iterator[Point]:
     """Yield the error of each of the device's own products at each K: of floating dtypes of at most 32 bits.
 
-    One that the device refuses is a single point that says so. What has a result of 16 bits was rounded to them at
-    last, which no accumulator can help; a float32 product that takes TF32 rounds its operands first.
+    A product that the device refuses is a single point that says so. A result of 16 bits was rounded once more at the
+    end, which no accumulator can change; a float32 product that takes TF32 rounds its operands first.
     """
     for way in ways:
         if way.dtype == torch.float64 or not way.dtype.is_floating_point:
             continue
         fmt = FORMATS[str(way.dtype).removeprefix("torch.")]
         for count in counts:
-            at = Point(way.name, inputs, fmt.name, count, measured=True)
-            if why_not := way.reason or _too_slow(way, count, device):
-                yield replace(at, note=why_not)
+            point = Point(way.name, inputs, fmt.name, count, measured=True)
+            if reason := way.reason or _say_too_slow(way, count, device):
+                yield replace(point, note=reason)
                 break
             a, b = factors(inputs, count, operands=fmt, size=SIDE[device.type], seed=seed, device=device)
             product = way(a.to(way.dtype), b.to(way.dtype))
-            found = error(product, a, b)
+            frobenius, largest = error(product, a, b)
             output = str(product.dtype).removeprefix("torch.")
-            yield replace(at, error=found.frobenius, largest=found.largest, output=output)
+            yield replace(point, error=frobenius, largest=largest, output=output)
 
 
-def _too_slow(way: Way, count: int, device: torch.device) -> str:
+def _say_too_slow(way: Way, count: int, device: torch.device) -> str:
     if device.type == "cuda" or way.dtype != torch.float16 or count <= LONGEST_EMULATED:
         return ""
     if machine.narrow_matmul(way.dtype, device)[0]:
@@ -134,17 +134,17 @@ def _too_slow(way: Way, count: int, device: torch.device) -> str:
 
 
 def everything(trained: llama.Trained, *, size: str, device: torch.device, seed: int = 0) -> Iterator[tuple[str, list]]:
-    """Yield the parts of a record by name, one after the other: points, the rows of a LLaMA, and long sums."""
+    """Yield the name and content of each part of a record: points, the rows of a LLaMA, and long sums."""
     points = []
     for inputs in ("uniform", "normal"):
-        drawn = {"inputs": inputs, "seed": seed}
-        points += modelled(ACCUMULATORS.values(), COUNTS[size], **drawn)
-        points += modelled([stochastic_float16(seed)], [k for k in COUNTS[size] if k <= SLOW], **drawn)
-        points += measured(ways_to_multiply.own(device).values(), COUNTS[size], device=device, **drawn)
+        draw = {"inputs": inputs, "seed": seed}
+        points += modelled(ACCUMULATORS.values(), COUNTS[size], **draw)
+        points += modelled([stochastic_float16(seed)], [k for k in COUNTS[size] if k <= SLOW], **draw)
+        points += measured(ways_to_multiply.own(device).values(), COUNTS[size], device=device, **draw)
     yield "points", points
-    ones = list(ACCUMULATORS.values())
-    yield "llama", accumulated_llama.rows(trained.model, trained.ids[:TOKENS], ones)
-    yield "long_sums", accumulated_llama.long_sums(ones, seed=seed)
+    accumulators = list(ACCUMULATORS.values())
+    yield "llama", accumulated_llama.rows(trained.model, trained.ids[:TOKENS], accumulators)
+    yield "long_sums", accumulated_llama.long_sums(accumulators, seed=seed)
 
 
 KINDS = {"points": Point, "llama": Row, "long_sums": LongSum}
@@ -153,31 +153,31 @@ KINDS = {"points": Point, "llama": Row, "long_sums": LongSum}
 def table(parts: dict[str, list]) -> str:
     """Return all parts as aligned text, with a line that says what each shows."""
     texts = [
-        f"error, ||C - AB|| / ||AB||, against K; {name} inputs\n{_curves(parts['points'], name)}"
+        f"error, ||C - AB|| / ||AB||, against K; {name} inputs\n{_align_curves(parts['points'], name)}"
         for name in dict.fromkeys(point.inputs for point in parts["points"])
     ]
-    about = {"llama": "a LLaMA: logits beside those in float32", "long_sums": "sums of LLaMA-7B"}
-    texts += [f"{text}\n{_rows(parts[name])}" for name, text in about.items() if parts.get(name)]
+    titles = {"llama": "a LLaMA: logits beside those in float32", "long_sums": "sums of LLaMA-7B"}
+    texts += [f"{title}\n{_align_rows(parts[name])}" for name, title in titles.items() if parts.get(name)]
     return "\n\n".join(texts)
 
 
-def _curves(points: list[Point], inputs: str) -> str:
+def _align_curves(points: list[Point], inputs: str) -> str:
     by_way: dict[str, dict[int, Point]] = {}
     for point in points:
         if point.inputs == inputs:
             by_way.setdefault(f"{'this device: ' * point.measured}{point.way}", {})[point.count] = point
-    counts = sorted({count for own in by_way.values() for count in own})
+    counts = sorted({count for by_count in by_way.values() for count in by_count})
     lines, notes = [("K", *map(str, counts))], []
-    for way, own in by_way.items():
-        errors = [own[k].error if k in own else None for k in counts]
-        lines.append((way, *("-" if each is None else f"{each:.1e}" for each in errors)))
-        notes += [f"{way}: {point.note}" for point in own.values() if point.note]
+    for way, by_count in by_way.items():
+        errors = [by_count[count].error if count in by_count else None for count in counts]
+        lines.append((way, *("-" if error is None else f"{error:.1e}" for error in errors)))
+        notes += [f"{way}: {point.note}" for point in by_count.values() if point.note]
     return "\n".join([tables.align(lines), *notes])
 
 
-def _rows(found: list) -> str:
-    texts = [tuple(f"{v:.6g}" if isinstance(v, float) else str(v) for v in asdict(row).values()) for row in found]
-    return tables.align([tuple(asdict(found[0])), *texts])
+def _align_rows(rows: list[Row] | list[LongSum]) -> str:
+    texts = [tuple(f"{v:.6g}" if isinstance(v, float) else str(v) for v in asdict(row).values()) for row in rows]
+    return tables.align([tuple(asdict(rows[0])), *texts])
 
 
 def record(
@@ -231,9 +231,9 @@ def main(arguments: list[str] | None = None) -> int:
         return command_line.complain(NAME, str(error), 2)
     print(command_line.first_lines(options.device, size=options.size, data=trained.record.data), flush=True)
     parts = {}
-    for name, found in everything(trained, size=options.size, device=options.device):
-        parts[name] = found
-        print(f"{name}: {len(found)} done", file=sys.stderr, flush=True)
+    for name, rows in everything(trained, size=options.size, device=options.device):
+        parts[name] = rows
+        print(f"{name}: {len(rows)} done", file=sys.stderr, flush=True)
     print(table(parts))
     if options.record:
         made = record(parts, trained, size=options.size, device=options.device, shown=options.command)

@@ -1,4 +1,4 @@
-"""What the installed libraries answer where versions differ: each question is asked of this machine, none is assumed.
+"""Ask the installed libraries the questions that their versions answer differently; no answer is assumed.
 
     for question in QUESTIONS:
         print(question.name, ask(question))
@@ -36,9 +36,9 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Question:
-    """One thing that versions answer differently, or that an old text has otherwise.
+    """A question that versions answer differently, or whose answer in old texts is no longer true.
 
-    `package`: whose version decides. `by_machine`: the device or the way that torch was built decides, too.
+    `package`: whose version decides. `by_machine`: the device or torch's build decides, too.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Question:
 
 
 def ask(question: Question) -> str:
-    """Return the answer of this machine; where the call raises, the name of the exception is the answer."""
+    """Return the answer of this machine; if the call raises, the name of the exception is the answer."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)  # libraries report each choice that they make
     try:
@@ -65,34 +65,34 @@ def _cast(value: float, dtype: torch.dtype) -> Callable[[], str]:
     return lambda: f"{torch.tensor(value).to(dtype).float().item():g}"
 
 
-def _attempt(code: str, tell: Callable[[fp8_failures.Attempt], str]) -> Callable[[], str]:
-    return lambda: tell(fp8_failures.attempts("cpu", {"": code})[0])
+def _attempt(code: str, describe: Callable[[fp8_failures.Attempt], str]) -> Callable[[], str]:
+    return lambda: describe(fp8_failures.attempts("cpu", {"": code})[0])
 
 
-def _outcome(attempt: fp8_failures.Attempt) -> str:
+def _describe_outcome(attempt: fp8_failures.Attempt) -> str:
     return attempt.raised or f"works, gives {attempt.dtype}"
 
 
-def _on_cuda(attempt: fp8_failures.Attempt) -> str:
+def _say_on_cuda(attempt: fp8_failures.Attempt) -> str:
     return "refused" if attempt.on_cuda else "taken"
 
 
-def _fp8_overflow() -> str:
+def _overflow_fp8() -> str:
     codes = torch.full((16, 64), 16.0).to(torch.float8_e4m3fn)  # 16 * 16 * 64 = 16384
     return f"{(codes @ codes.t())[0, 0].float().item():g}"
 
 
-def _scale_result() -> str:
+def _use_scale_result() -> str:
     codes, inv_scale = torch.full((16, 64), 16.0).to(torch.float8_e4m3fn), torch.tensor(1 / 64)
     scaled = {"scale_a": inv_scale, "scale_b": inv_scale, "out_dtype": torch.float8_e4m3fn}
-    plain, asked = (
+    without, with_scale = (
         torch._scaled_mm(codes, codes.t(), **scaled, **more)[0, 0].float().item()
         for more in ({}, {"scale_result": torch.tensor(2.0)})
     )
-    return {1.0: "nothing", 2.0: "multiplies by it", 0.5: "divides by it"}[asked / plain]
+    return {1.0: "nothing", 2.0: "multiplies by it", 0.5: "divides by it"}[with_scale / without]
 
 
-def _switch_after(setting: str, switch: str) -> Callable[[], str]:
+def _read_switch_after(setting: str, switch: str) -> Callable[[], str]:
     def answer() -> str:
         with float32_matmul.allowing(setting):
             return str(float32_matmul.read(switch))
@@ -100,55 +100,55 @@ def _switch_after(setting: str, switch: str) -> Callable[[], str]:
     return answer
 
 
-def _old_after_new() -> str:
+def _read_old_after_new() -> str:
     with float32_matmul.restored():
         float32_matmul.write(float32_matmul.NEW[2], "tf32")
         float32_matmul.read(float32_matmul.OLD_PRODUCTS)
         return "answers"
 
 
-def _product_bits() -> str:
+def _count_product_bits() -> str:
     with float32_matmul.allowing("medium"):
         return f"{machine.product_bits(CPU)} bits"
 
 
-def _old_scaler() -> str:
+def _make_old_scaler() -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.cuda.amp.GradScaler(enabled=False)
     return "works, " + (", ".join(sorted({w.category.__name__ for w in caught})) or "no warning")
 
 
-def _by_ones(how: str) -> Callable[[], str]:
+def _add_ones(method: str) -> Callable[[], str]:
     def answer() -> str:
         ones, index = torch.ones(4096, dtype=torch.bfloat16), torch.zeros(4096, dtype=torch.long)
-        return f"{getattr(torch.zeros(1, dtype=torch.bfloat16), how)(0, index, ones).item():g}"
+        return f"{getattr(torch.zeros(1, dtype=torch.bfloat16), method)(0, index, ones).item():g}"
 
     return answer
 
 
-def _long_log_softmax() -> str:
-    found = torch.zeros(100_000, dtype=torch.float16).log_softmax(-1)[0].item()
-    return f"{found:.2f}" if math.isfinite(found) else f"{found:g}"
+def _take_long_log_softmax() -> str:
+    log_p = torch.zeros(100_000, dtype=torch.float16).log_softmax(-1)[0].item()  # -ln 100,000 = -11.51
+    return f"{log_p:.2f}" if math.isfinite(log_p) else f"{log_p:g}"
 
 
-def _autocast(operation: str, device: str) -> Callable[[], str]:
+def _find_autocast_rule(operation: str, device: str) -> Callable[[], str]:
     def answer() -> str:
-        chosen = [each for each in OPERATIONS if each.name == operation]
+        operations = [candidate for candidate in OPERATIONS if candidate.name == operation]
         if device == "cuda":
-            rows = autocast_table.ask_without_gpu(torch.float16, chosen)
+            rows = autocast_table.ask_without_gpu(torch.float16, operations)
         else:
-            rows = autocast_table.measure(device, torch.bfloat16, chosen)
+            rows = autocast_table.measure(device, torch.bfloat16, operations)
         return RULES[rows[0].rule].label if rows else "not to be asked"
 
     return answer
 
 
-def _loaded() -> str:
+def _load_checkpoint() -> str:
     from transformers import DistilBertConfig, DistilBertModel
     from transformers import logging as hub_logging
 
-    shown = hub_logging.is_progress_bar_enabled()
+    bar_was_enabled = hub_logging.is_progress_bar_enabled()
     hub_logging.disable_progress_bar()
     sizes = {"dim": 8, "hidden_dim": 8, "n_heads": 1, "n_layers": 1, "vocab_size": 16, "max_position_embeddings": 8}
     try:
@@ -156,29 +156,29 @@ def _loaded() -> str:
             DistilBertModel(DistilBertConfig(**sizes)).to(torch.bfloat16).save_pretrained(folder)
             return str(DistilBertModel.from_pretrained(folder).dtype).removeprefix("torch.")
     finally:
-        if shown:
+        if bar_was_enabled:
             hub_logging.enable_progress_bar()
 
 
-def _fabric(name: str) -> Callable[[], str]:
+def _ask_fabric(name: str) -> Callable[[], str]:
     def answer() -> str:
         from lightning_fabric import Fabric
 
-        found = precision_names.answer(lambda: Fabric(accelerator="cpu", precision=name)._precision.precision)
-        if found.given is None:
+        answered = precision_names.answer(lambda: Fabric(accelerator="cpu", precision=name)._precision.precision)
+        if answered.given is None:
             return "refused"
-        return f"runs {found.given}" + (", with a warning" if found.said else "")
+        return f"runs {answered.given}" + (", with a warning" if answered.said else "")
 
     return answer
 
 
-def _numpy_scalars() -> str:
+def _add_numpy_scalars() -> str:
     import numpy as np
 
     return str((np.float16(1) + 1e4).dtype)  # NEP 50: float64 before NumPy 2
 
 
-def _ml_dtypes(name: str, value: float) -> Callable[[], str]:
+def _cast_by_ml_dtypes(name: str, value: float) -> Callable[[], str]:
     def answer() -> str:
         import ml_dtypes
         import numpy as np
@@ -188,7 +188,7 @@ def _ml_dtypes(name: str, value: float) -> Callable[[], str]:
     return answer
 
 
-def _dataset_floats() -> str:
+def _read_dataset_floats() -> str:
     from datasets import Dataset
 
     rows = Dataset.from_dict({"x": [0.1]}).with_format("torch")
@@ -202,30 +202,39 @@ GROUPS: dict[str, tuple[Question, ...]] = {
         Question("500 cast to E4M3", "torch", _cast(500.0, _E4M3)),
         Question("infinity cast to E4M3", "torch", _cast(math.inf, _E4M3)),
         Question("61,440 cast to E5M2", "torch", _cast(61440.0, _E5M2)),
-        Question("500 cast to E4M3 by ml_dtypes", "ml_dtypes", _ml_dtypes("float8_e4m3fn", 500.0)),
-        Question("NaN cast to E2M1 by ml_dtypes", "ml_dtypes", _ml_dtypes("float4_e2m1fn", math.nan)),
+        Question("500 cast to E4M3 by ml_dtypes", "ml_dtypes", _cast_by_ml_dtypes("float8_e4m3fn", 500.0)),
+        Question("NaN cast to E2M1 by ml_dtypes", "ml_dtypes", _cast_by_ml_dtypes("float4_e2m1fn", math.nan)),
         Question("eps of E5M2FNUZ in torch.finfo", "torch", lambda: f"{torch.finfo(torch.float8_e5m2fnuz).eps:g}"),
         Question("eps of E2M1 in torch.finfo", "torch", lambda: f"{torch.finfo(torch.float4_e2m1fn_x2).eps:g}"),
     ),
     "products": (
-        Question("x @ y, both E4M3, on a CPU", "torch", _attempt(_FIVE["multiply as usual"], _outcome)),
-        Question("the same where the sum is 16,384", "torch", _fp8_overflow),
-        Question("F.scaled_mm on a CPU", "torch", _attempt(_RIGHT["torch's public function"], _outcome)),
-        Question("_scaled_mm without scales", "torch", _attempt(_FIVE["forget the scales"], _outcome)),
-        Question("_scaled_mm, operand 2 row-major, CPU", "torch", _attempt(_FIVE["operand 2 row-major"], _outcome)),
+        Question("x @ y, both E4M3, on a CPU", "torch", _attempt(_FIVE["multiply as usual"], _describe_outcome)),
+        Question("the same where the sum is 16,384", "torch", _overflow_fp8),
+        Question("F.scaled_mm on a CPU", "torch", _attempt(_RIGHT["torch's public function"], _describe_outcome)),
+        Question("_scaled_mm without scales", "torch", _attempt(_FIVE["forget the scales"], _describe_outcome)),
         Question(
-            "the same line, by CUDA's rules", "torch", _attempt(_FIVE["operand 2 row-major"], _on_cuda), by_machine=True
+            "_scaled_mm, operand 2 row-major, CPU", "torch", _attempt(_FIVE["operand 2 row-major"], _describe_outcome)
         ),
-        Question("what scale_result does on a CPU", "torch", _scale_result),
+        Question(
+            "the same line, by CUDA's rules",
+            "torch",
+            _attempt(_FIVE["operand 2 row-major"], _say_on_cuda),
+            by_machine=True,
+        ),
+        Question("what scale_result does on a CPU", "torch", _use_scale_result),
     ),
     "switches": (
-        Question('after "high": cuda.matmul.fp32_precision', "torch", _switch_after("high", float32_matmul.NEW[2])),
-        Question('after "medium": cuda.matmul.fp32_precision', "torch", _switch_after("medium", float32_matmul.NEW[2])),
         Question(
-            'after "medium": mkldnn.matmul.fp32_precision', "torch", _switch_after("medium", float32_matmul.NEW[5])
+            'after "high": cuda.matmul.fp32_precision', "torch", _read_switch_after("high", float32_matmul.NEW[2])
         ),
-        Question("an old switch after a new one was set", "torch", _old_after_new),
-        Question('what "medium" leaves of a float32 factor, CPU', "torch", _product_bits, by_machine=True),
+        Question(
+            'after "medium": cuda.matmul.fp32_precision', "torch", _read_switch_after("medium", float32_matmul.NEW[2])
+        ),
+        Question(
+            'after "medium": mkldnn.matmul.fp32_precision', "torch", _read_switch_after("medium", float32_matmul.NEW[5])
+        ),
+        Question("an old switch after a new one was set", "torch", _read_old_after_new),
+        Question('what "medium" leaves of a float32 factor, CPU', "torch", _count_product_bits, by_machine=True),
     ),
     "questions": (
         Question('is_autocast_available("cuda")', "torch", lambda: str(torch.amp.is_autocast_available("cuda")), True),
@@ -236,38 +245,38 @@ GROUPS: dict[str, tuple[Question, ...]] = {
             lambda: str(torch.cuda.is_bf16_supported(including_emulation=False)),
             by_machine=True,
         ),
-        Question("torch.cuda.amp.GradScaler", "torch", _old_scaler),
+        Question("torch.cuda.amp.GradScaler", "torch", _make_old_scaler),
         Question("device of torch.amp.GradScaler()", "torch", lambda: torch.amp.GradScaler(enabled=False)._device),
     ),
     "sums": (
-        Question("index_add_ of 4,096 ones, bfloat16, CPU", "torch", _by_ones("index_add_")),
-        Question("scatter_add_ of the same", "torch", _by_ones("scatter_add_")),
-        Question("log_softmax of 100,000 float16 zeros, CPU", "torch", _long_log_softmax),
-        Question("einsum under CPU autocast", "torch", _autocast("einsum", "cpu")),
-        Question("softmax under CPU autocast", "torch", _autocast("softmax", "cpu")),
-        Question("rms_norm under CUDA autocast", "torch", _autocast("rms_norm", "cuda"), by_machine=True),
+        Question("index_add_ of 4,096 ones, bfloat16, CPU", "torch", _add_ones("index_add_")),
+        Question("scatter_add_ of the same", "torch", _add_ones("scatter_add_")),
+        Question("log_softmax of 100,000 float16 zeros, CPU", "torch", _take_long_log_softmax),
+        Question("einsum under CPU autocast", "torch", _find_autocast_rule("einsum", "cpu")),
+        Question("softmax under CPU autocast", "torch", _find_autocast_rule("softmax", "cpu")),
+        Question("rms_norm under CUDA autocast", "torch", _find_autocast_rule("rms_norm", "cuda"), by_machine=True),
     ),
     "libraries": (
-        Question("a bfloat16 checkpoint, from_pretrained", "transformers", _loaded),
+        Question("a bfloat16 checkpoint, from_pretrained", "transformers", _load_checkpoint),
         *(
-            Question(f'Fabric(precision="{name}") on a CPU', "lightning-fabric", _fabric(name))
+            Question(f'Fabric(precision="{name}") on a CPU', "lightning-fabric", _ask_fabric(name))
             for name in ("16-mixed", "16-true", "16", "bf16", "16-full")
         ),
-        Question("np.float16(1) + 1e4", "numpy", _numpy_scalars),
-        Question('with_format("torch") of Python floats', "datasets", _dataset_floats),
+        Question("np.float16(1) + 1e4", "numpy", _add_numpy_scalars),
+        Question('with_format("torch") of Python floats', "datasets", _read_dataset_floats),
     ),
 }
 QUESTIONS = tuple(question for group in GROUPS.values() for question in group)
 
 
 def packages() -> dict[str, str]:
-    """Return the version of each of `PACKAGES`, without the way it was built: {"torch": "2.13.0"}."""
+    """Return the version of each of `PACKAGES`, without its build: {"torch": "2.13.0"}."""
     return {name: importlib.metadata.version(name).partition("+")[0] for name in PACKAGES}
 
 
 def answers() -> dict[str, str]:
     """Ask everything, and return the answers by the names of the questions; takes some seconds."""
-    return {each.name: ask(each) for each in QUESTIONS}
+    return {question.name: ask(question) for question in QUESTIONS}
 
 
 def record(*, shown: str = "") -> records.Record:
@@ -288,10 +297,10 @@ def record(*, shown: str = "") -> records.Record:
     )
 
 
-def differ(recorded: records.Record, here: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the questions that `here` answers otherwise than a record: name to (the record's answer, the one here)."""
+def differ(recorded: records.Record, now: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Return by question the recorded answer and that of `now`, where they differ."""
     theirs = recorded.results["answers"]
-    pairs = {name: (theirs.get(name, "not asked"), answer) for name, answer in here.items()}
+    pairs = {name: (theirs.get(name, "not asked"), answer) for name, answer in now.items()}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
@@ -306,10 +315,10 @@ def main(arguments: list[str] | None = None) -> int:
         folder = records.check_folder(options.record) if options.record else None
     except ValueError as error:
         return command_line.complain(NAME, str(error), 2)
-    found = record(shown=command_line.shown_command(arguments, program=f"experiments.{NAME}"))
-    print(tables.align([("question", "answer"), *found.results["answers"].items()]))
+    made = record(shown=command_line.shown_command(arguments, program=f"experiments.{NAME}"))
+    print(tables.align([("question", "answer"), *made.results["answers"].items()]))
     if folder:
-        records.save(found, folder)
+        records.save(made, folder)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The DistilBERT runs under Lightning Fabric: its one-line switch in place of a recipe's own methods.
+"""Run the DistilBERT experiment under Lightning Fabric, whose one-line switch replaces a recipe's own methods.
 
 Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and
 `utils.training.training_loop`. The library decides what `precision=` decides: the dtype of the weights, autocast, and
@@ -50,7 +50,7 @@ def switch(precision: str, *, device: torch.device | None = None) -> "Fabric":
 
 
 def asked(precision: str, *, device: torch.device | None = None) -> Answer:
-    """Return the precision that Fabric runs in when it is asked for this one, and what it says of it."""
+    """Return the precision that Fabric runs in when it is asked for `precision`, with its warnings."""
     return precision_names.answer(lambda: switch(precision, device=device).strategy.precision.precision)
 
 
@@ -66,8 +66,8 @@ def train(
     """Fine-tune a DistilBERT in one recipe under Fabric and return the loss of each step, up to the first NaN or Inf.
 
     `name` is that of a recipe: what Lightning has no word for (`NAMES[name].by_hand`) comes from the recipe. `fabric`
-    is one that was set up already, None for the switch. Where it gives another precision than it was asked for, the
-    steps keep the rules of the recipe that it does run.
+    is one that was set up already, None for the switch. If it runs another precision than it was asked for, the steps
+    keep the rules of the recipe that it does run.
     Raises: ValueError when Lightning has no name for the recipe.
     """
     if name not in NAMES:
@@ -75,41 +75,41 @@ def train(
     recipe, device = recipes.recipe(name).seeded(seed), device or machine.device()
     fabric = fabric or switch(NAMES[name].lightning, device=device)
     plan, losses = distilbert.make_plan(task), []
-    given = fabric.strategy.precision.precision
-    held = recipe if given == NAMES[name].lightning else recipes.recipe(given)
-    with _drawn_from(seed, device), held.on(device):
-        model = fabric.setup_module(_new_model(task, seed, device)).train()
-        inner, rate = _adamw(model, recipe, task.settings.schedule, device=device, steps=plan.steps)
+    precision = fabric.strategy.precision.precision  # that it runs
+    rules = recipe if precision == NAMES[name].lightning else recipes.recipe(precision)
+    with _draw_from(seed, device), rules.on(device):
+        model = fabric.setup_module(_make_model(task, seed, device)).train()
+        inner, scheduler = _make_adamw(model, recipe, task.settings.schedule, device=device, steps=plan.steps)
         optimizer = fabric.setup_optimizers(inner)
         scaler = getattr(fabric.strategy.precision, "scaler", None)  # 16-mixed has one
         for batch in itertools.islice(plan.draw(seed), steps or plan.steps):
             optimizer.zero_grad()
-            loss = _loss(fabric, model, batch.to(device))
+            loss = _compute_loss(fabric, model, batch.to(device))
             fabric.backward(loss)
             if scaler:
                 scaler.unscale_(inner)  # fabric.clip_gradients would refuse the fused optimizer of a GPU here
             nn.utils.clip_grad_norm_(model.parameters(), task.settings.schedule.clip)
             scale = scaler.get_scale() if scaler else 1
             optimizer.step()
-            if not scaler or scaler.get_scale() >= scale:
-                rate.step()
+            if not scaler or scaler.get_scale() >= scale:  # a smaller scale: the step was skipped
+                scheduler.step()
             losses.append(loss.item())
             if not math.isfinite(losses[-1]):
                 break
     return losses
 
 
-def _loss(fabric: "Fabric", model: nn.Module, batch: Batch) -> torch.Tensor:
+def _compute_loss(fabric: "Fabric", model: nn.Module, batch: Batch) -> torch.Tensor:
     """Return the mean cross-entropy in float32 or wider, as `training_loop.Trainer.loss` does."""
-    with fabric.init_tensor():  # or the results of a float64 model are handed out in float32
-        logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
+    with fabric.init_tensor():  # else Fabric returns the results of a float64 model in float32
+        logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits  # [B, 2]
     return F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), batch.labels)
 
 
-def _adamw(
+def _make_adamw(
     model: nn.Module, recipe: Recipe, schedule: Schedule, *, device: torch.device, steps: int
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
-    """Return the recipe's optimizer and its learning rate, which needs the one that Fabric has not wrapped yet."""
+    """Return the recipe's optimizer and its scheduler, which needs the optimizer before Fabric wraps it."""
     settings = {"lr": schedule.learning_rate, "eps": schedule.epsilon, "weight_decay": schedule.weight_decay}
     optimizer = recipe.adamw(model.parameters(), device, **settings)
     cycle = {"total_steps": max(steps, 2), "pct_start": schedule.warmup}
@@ -126,25 +126,25 @@ def our_losses(
 ) -> list[float]:
     """Return the losses of the same run by the book's own trainer, as `train` does.
 
-    They are held against other runs bit by bit, or nearly: the device is named, and theirs.
+    They are compared with other runs bit by bit, or nearly, so `device` must be that of the other run.
     """
     recipe, plan = recipes.recipe(name).seeded(seed), distilbert.make_plan(task)
-    with _drawn_from(seed, device):
-        how = {"recipe": recipe, "device": device, "schedule": task.settings.schedule, "steps": plan.steps}
-        trainer = Trainer(_new_model(task, seed, device), **how)
+    with _draw_from(seed, device):
+        model, schedule = _make_model(task, seed, device), task.settings.schedule
+        trainer = Trainer(model, recipe=recipe, device=device, schedule=schedule, steps=plan.steps)
         history = training_loop.fine_tune(trainer, plan.draw(seed), steps=steps or plan.steps)
     return history.losses[: history.nan_step]
 
 
-def _new_model(task: Task, seed: int, device: torch.device) -> nn.Module:
+def _make_model(task: Task, seed: int, device: torch.device) -> nn.Module:
     model = task.new_model(seed)
     models.fit_attention(model, device)
     return model
 
 
 @contextlib.contextmanager
-def _drawn_from(seed: int, device: torch.device) -> Iterator[None]:
-    """Draw dropout from the seed, and leave the global generators as they were."""
+def _draw_from(seed: int, device: torch.device) -> Iterator[None]:
+    """Draw dropout from the seed, then put the global generators back."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
