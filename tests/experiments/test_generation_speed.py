@@ -74,7 +74,7 @@ def test_a_small_model_takes_turns_in_all_formats_and_ways_and_a_full_one_in_its
     asked = []
 
     def in_turns(calls, **_):
-        asked.append(list(calls))
+        asked.append([" ".join(format_and_way) for format_and_way in calls])
         return {name: Timing((float(n),)) for n, name in enumerate(calls, 1)}
 
     monkeypatch.setattr(generation_points.measure, "time_in_turns", in_turns)

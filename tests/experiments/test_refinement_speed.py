@@ -66,7 +66,7 @@ def test_the_pivots_of_blocks_are_those_of_the_whole():
     a = torch.randn(40, 40, generator=torch.Generator().manual_seed(1))
     lu, order = blocked_lu(a, torch.float32, block=8)
     whole, pivots = torch.linalg.lu_factor(a)
-    assert order.tolist() == refinement_speed._order_of(pivots, 40).tolist()
+    assert order.tolist() == refinement_speed._read_order(pivots, 40).tolist()
     assert torch.allclose(lu, whole, atol=1e-4)
 
 

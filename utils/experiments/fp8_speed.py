@@ -1,13 +1,13 @@
-"""The speed of a linear layer in FP8 by its shape, with its casts counted, and bfloat16 beside it.
+"""Time a linear layer in FP8 and in bfloat16, by its shape, with and without its casts.
 
     python -m utils.experiments.fp8_speed --device cuda --compile --record DIR
 
-Of each layer and recipe four things are timed: the forward product of operands that are ready, the casts that make them
-so, both together, and a training step of the layer with all its casts. bfloat16 is that of autocast: its cast is that
-of the float32 weight. Casts are those of this book, a kernel for each operation; --compile fuses them.
+Of each layer and recipe four things are timed: the forward product of operands that were cast before, the casts alone,
+both together, and a training step of the layer with all its casts. bfloat16 is that of autocast, which casts the
+float32 weight. The casts are those of this book, a kernel for each operation; --compile fuses them.
 
-Where a device has no FP8 product there is no FP8 speed: products and steps are left out and `note` says why. What is
-left is the casts, which are real there: the time that this device takes for them, and nothing about another.
+A device without an FP8 product has no FP8 speed: products and steps are left out, and `note` says why. The times of its
+casts are real, but say nothing about another device.
 """
 
 import argparse
@@ -48,7 +48,7 @@ TOKENS = {"small": (), "full": (16, 2_048, 16_384)}
 class Point(Timed):
     """One part of one layer under "bfloat16" or a recipe, times of a call in milliseconds.
 
-    `family`: why the layer is measured. Where it was not, `note` says why.
+    `family`: why the layer is measured. If it was not, `note` says why.
     """
 
     family: str
@@ -71,7 +71,7 @@ class Point(Timed):
         if not self.samples or self.part == CASTS:
             return None
         operations = self.layer.operations if self.part == STEP else self.layer.gemms[0].operations
-        return operations / self.timing.median / 1e9
+        return operations / self.timing.median / 1e9  # FLOPs / ms / 1e9
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def families(size: str) -> Iterator[tuple[str, Layer]]:
 
 
 def prepared(layer: Layer, name: str, *, device: torch.device, compiled: bool = False) -> dict[str, tuple]:
-    """Return by part the call, or None, and why this device does not do it: for "bfloat16" or a recipe.
+    """Return by part, for "bfloat16" or a recipe, the call and "", or None and why this device does not do it.
 
-    Call them inside `allowing("highest")`; each was tried once.
+    Call them inside `allowing("highest")`; each was made once already.
     """
     parts = _make_bfloat16(layer, device) if name == BFLOAT16 else _make_float8(layer, FLOAT8_RECIPES[name], device)
     calls: dict[str, tuple] = {}
@@ -134,14 +134,14 @@ def _try_call(call: Call, device: torch.device, compiled: bool) -> tuple[Call | 
         call()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-    except Exception as error:  # a compiler fails in as many ways as it has parts
+    except Exception as error:  # each part of a compiler raises errors of its own
         torch.set_float32_matmul_precision("highest")
         return None, of_compiler(error)
     return call, ""
 
 
 def _make_copies(layer: Layer, device: torch.device, make: Callable[..., tuple]) -> list[tuple]:
-    """Return what `make` makes of x [M, K] in bfloat16 and of a float32 weight [N, K], more than a cache holds."""
+    """Return copies of `make(x, w)`, x bfloat16 [M, K] and w float32 [N, K], more than a cache holds."""
     generator = torch.Generator(device).manual_seed(0)
     x, w = (
         torch.randn(rows, layer.inputs, device=device, generator=generator) for rows in (layer.tokens, layer.outputs)
@@ -162,7 +162,7 @@ def _make_bfloat16(layer: Layer, device: torch.device) -> dict[str, tuple]:
 
 def _make_float8(layer: Layer, recipe: Float8Recipe, device: torch.device) -> dict[str, tuple]:
     forward = recipe.gemms[0]
-    # Delayed scaling knows its scale before: any number serves to time it.
+    # Delayed scaling has its scale before it sees the tensor: any number will do to time it.
     scale = torch.ones((), device=device) if recipe.history else None
     cast = partial(_cast_operands, left=forward.left, right=forward.right, scale=scale)
     multiply = partial(scaled_matmul, fast_accumulation=forward.name in recipe.fast)

@@ -1,10 +1,10 @@
-"""The rate of matrix products of many shapes in every dtype, and the bandwidth of memory: a measured roofline.
+"""Measure a roofline: the rate of matrix products of many shapes in every dtype, and the bandwidth of memory.
 
     python -m utils.experiments.gemm_sweep --device cpu --size small --record DIR
 
-The factors are random numbers, never zeros: a GPU at its power limit multiplies zeros faster, since bits that do not
-flip take little power, and its clock rises. Each call takes the next of several copies of its factors, so that large
-ones come from memory. Small ones stay in a cache and may lie above the roof of memory, on a CPU up to megabytes.
+The factors are random numbers, never zeros: a GPU at its power limit multiplies zeros faster, because bits that do not
+flip take little power, so its clock rises. Each call takes the next of several copies of its factors, so that large
+ones come from memory. Small ones (on a CPU up to megabytes) stay in a cache and may lie above the roof of memory.
 """
 
 import argparse
@@ -34,7 +34,7 @@ REPEATS = 7
 class Point(Timed):
     """A product [M, K] @ [K, N] in one dtype, `batch` of them in one call; the times of a call in milliseconds.
 
-    `group`: why it is measured, one of `gemm_sweep_shapes.GROUPS`. Where it was not, `note` says why.
+    `group`: why it is measured, one of `gemm_sweep_shapes.GROUPS`. If it was not, `note` says why.
     """
 
     group: str
@@ -48,17 +48,19 @@ class Point(Timed):
 
     @property
     def gemm(self) -> Gemm:
-        """The shape of one of them."""
+        """The shape of one product."""
         return Gemm(self.m, self.n, self.k)
 
     @property
     def tflops(self) -> float | None:
         """The rate in TFLOP/s; None where it was not measured."""
-        return self.batch * self.gemm.operations / self.timing.median / 1e9 if self.samples else None  # per ms / 1e9
+        return (
+            self.batch * self.gemm.operations / self.timing.median / 1e9 if self.samples else None
+        )  # FLOPs / ms / 1e9
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte that has to move."""
+        """FLOPs per byte that has to move."""
         return self.gemm.intensity(INPUT_BYTES[self.dtype], OUTPUT_BYTES[self.dtype])
 
 
@@ -79,7 +81,7 @@ class Sweep:
     @property
     def bandwidth(self) -> float:
         """GB/s of the copy, its median."""
-        return self.copied / measure.Timing(self.copies).median / 1e6
+        return self.copied / measure.Timing(self.copies).median / 1e6  # bytes / ms / 1e6
 
     @property
     def reached(self) -> dict[str, float]:
@@ -105,7 +107,7 @@ def points(
     groups: tuple[str, ...] = GROUPS,
     repeats: int = REPEATS,
 ) -> Iterator[Point]:
-    """Measure the products of a size; yield their points. The dtypes take turns, and so do shapes that are near."""
+    """Measure the products of a size and yield their points; dtypes take turns, and so do neighbouring shapes."""
     for group, family in families(size, groups=groups):
         planned, calls = [], {}
         with allowing("highest"):

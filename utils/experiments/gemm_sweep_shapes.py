@@ -22,16 +22,16 @@ Shapes = list[tuple[Gemm, int]]  # products, and how many of each in a batch
 
 
 def families(size: str, *, groups: tuple[str, ...] = GROUPS) -> Iterator[tuple[str, Shapes]]:
-    """Yield the shapes of a size with their group; those of one list are near each other, to be measured in turns.
+    """Yield the shapes of a size with their group; those of one list are neighbours, to be measured in turns.
 
     Raises: ValueError for a group that is not one of `GROUPS`.
     """
     if unknown := set(groups) - set(GROUPS):
         raise ValueError(f"unknown group {min(unknown)!r}; the known ones are {', '.join(GROUPS)}")
-    plain = {SQUARE: squares, SKINNY: skinny, ODD: odd}
+    generators = {SQUARE: squares, SKINNY: skinny, ODD: odd}
     for group in groups:
-        for family in plain[group](size) if group in plain else of_step(group, size):
-            yield group, family
+        shapes = generators[group](size) if group in generators else of_step(group, size)
+        yield from ((group, family) for family in shapes)
 
 
 def squares(size: str) -> Iterator[Shapes]:
@@ -58,7 +58,7 @@ def odd(size: str) -> Iterator[Shapes]:
 
 
 def of_step(group: str, size: str) -> Iterator[Shapes]:
-    """Yield each shape of a training step once; the products of attention in a batch of as many as a layer has."""
+    """Yield each shape of a training step once; those of attention as a batch, with one product per text and head."""
     batches: dict[Gemm, int] = {}
     for named in step(group, size):
         batches[named.gemm] = min(named.count, batches.get(named.gemm, named.count))

@@ -1,4 +1,4 @@
-"""LLaMAs that are to write: trained in the book, from a folder or the hub, or a shape whose weights are random."""
+"""Load the LLaMA that generates: trained in the book, from a folder or the hub, or a shape with random weights."""
 
 from dataclasses import dataclass
 
@@ -23,9 +23,9 @@ WINDOW = 512  # tokens that it sees at a time
 
 @dataclass(frozen=True)
 class Subject:
-    """A LLaMA in float32 on its device, in evaluation mode, and what it is asked.
+    """A LLaMA in float32 on its device, in evaluation mode, with its prompt and the text that measures it.
 
-    `prompt`: int64 [1, S]. `held_out`: int64 [N], as `llama.token_losses` takes them, and `window`; None where the
+    `prompt`: int64 [1, S]. `held_out` (int64 [N]) and `window` are as `llama.token_losses` takes them; None where the
     weights are random and know nothing. `weights` and `data` in words.
     """
 
@@ -50,44 +50,48 @@ def subject(
 ) -> Subject:
     """Return the LLaMA called `name`: "trained" (in the book), one of `SHAPES`, or a name on the hub, "owner/model".
 
-    `weights`: a folder with trained weights, which counts before the name. `text`: a folder with prose, else generated
+    `weights`: a folder with trained weights, used instead of the name. `text`: a folder with prose, else generated
     stories. `size` is that of the training, `seed` draws random weights.
     Raises: ValueError for an unknown name, a folder that cannot be used, and a hub that cannot be reached.
     """
     if weights:
-        found = _asked(models.pretrained_llama(weights), models.weights_folder("llama", weights).name, text)
+        llama_subject = _make_subject(
+            models.pretrained_llama(weights), models.weights_folder("llama", weights).name, text
+        )
     elif name == TRAINED:
-        found = _trained(text, device=device, size=size)
+        llama_subject = _train(text, device=device, size=size)
     elif name in SHAPES:
         model = models.llama(SHAPES[name], seed=seed, device=device)
         prompt = torch.arange(PROMPT)[None]
-        found = Subject(f"llama-{name}", model, prompt, f"random, the shape {name}", "none: the weights know nothing")
+        llama_subject = Subject(
+            f"llama-{name}", model, prompt, f"random, the shape {name}", "none: the weights know nothing"
+        )
     elif "/" in name:
-        found = _asked(_of_hub(name), name, text)
+        llama_subject = _make_subject(_load_from_hub(name), name, text)
     else:
         raise ValueError(f"unknown model {name!r}; take {TRAINED}, {', '.join(SHAPES)}, or owner/model on the hub")
-    found.model.to(device).eval().set_attn_implementation("sdpa")
-    return found
+    llama_subject.model.to(device).eval().set_attn_implementation("sdpa")
+    return llama_subject
 
 
-def _trained(text: str | None, *, device: torch.device, size: str) -> Subject:
-    made = llama.trained(text, device=device, size=size)
-    window = made.model.config.max_position_embeddings
-    ids = made.ids[:PROMPT][None]
-    about = f"trained in the book, {models.parameters(made.model) / 1e6:.1f} million parameters"
-    return Subject(TRAINED, made.model, ids, about, made.record.data, made.ids, window, made.tokenizer)
+def _train(text: str | None, *, device: torch.device, size: str) -> Subject:
+    trained = llama.trained(text, device=device, size=size)
+    window = trained.model.config.max_position_embeddings
+    prompt = trained.ids[:PROMPT][None]  # [1, S]
+    weights = f"trained in the book, {models.parameters(trained.model) / 1e6:.1f} million parameters"
+    return Subject(TRAINED, trained.model, prompt, weights, trained.record.data, trained.ids, window, trained.tokenizer)
 
 
-def _asked(loaded: models.Loaded, name: str, text: str | None) -> Subject:
+def _make_subject(loaded: models.Loaded, name: str, text: str | None) -> Subject:
     prose = data.prose(text, characters=HELD_OUT)
     window = min(WINDOW, loaded.model.config.max_position_embeddings)
     pieces = tokenizers.pieces(loaded.tokenizer, prose.text, length=window)
     ids = torch.tensor([token for piece in pieces for token in piece])
-    prompt = ids[:PROMPT][None]
+    prompt = ids[:PROMPT][None]  # [1, S]
     return Subject(name, loaded.model, prompt, loaded.source, prose.source, ids, window, loaded.tokenizer)
 
 
-def _of_hub(name: str) -> models.Loaded:
+def _load_from_hub(name: str) -> models.Loaded:
     if not data.hub_reachable():
         raise ValueError(f"{name}: the hub cannot be reached; name a folder with its weights")
     from transformers import AutoTokenizer, LlamaForCausalLM

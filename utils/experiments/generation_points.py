@@ -1,9 +1,9 @@
-"""What is timed when a LLaMA writes: each format of its weights, each way to generate, in turns.
+"""Time how a LLaMA generates: each format of its weights and each decoding loop, in turns.
 
-A step of generation reads every weight once, so the limit is the bandwidth of memory: that of the data sheet where
-`utils.cost.roofline` knows the device, else that of a large copy on this machine, measured in the same run. A model of
-a few megabytes stays in a CPU's caches: it can be above that limit, and what bounds it is the work around its products.
-A time in a dtype that the device emulates would say nothing: it is left out.
+A decode step reads every weight once, so the limit is the memory bandwidth: that of the data sheet where
+`utils.cost.cards` knows the device, else that of a large copy on this machine, measured in the same run. A model of a
+few megabytes stays in a CPU's caches: it can exceed that limit, and the work around its products bounds it. A time in a
+dtype that the device emulates would say nothing, so it is left out.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,9 +32,10 @@ BY_DTYPE = {torch.float32: "32-true", torch.bfloat16: "bf16-true", torch.float16
 
 @dataclass(frozen=True)
 class Point(Timed):
-    """One way: the times in milliseconds to write all tokens, and the bytes of a step; `note` says why there is none.
+    """One decoding loop: the times in milliseconds to write all tokens, and the bytes of a step.
 
-    `tokens` were written one after the other, batch 1; the first step reads the prompt.
+    `tokens` were written one after the other, batch 1; the first step is the prefill of the prompt. `note` says why
+    there are no times.
     """
 
     way: str
@@ -46,11 +47,11 @@ class Point(Timed):
     @property
     def tokens_per_second(self) -> float | None:
         """From the median; None where it was not measured."""
-        return 1e3 * self.tokens / self.timing.median if self.samples else None
+        return 1e3 * self.tokens / self.timing.median if self.samples else None  # tokens / ms * 1e3
 
     @property
     def gigabytes_per_second(self) -> float | None:
-        """What so many steps a second have to move at least; None where it was not measured."""
+        """The least that these steps move per second; None where it was not measured."""
         return self.tokens_per_second * self.bytes / 1e9 if self.samples else None
 
 
@@ -94,11 +95,11 @@ class Result:
 
 
 def limit(device: torch.device, *, size: str) -> tuple[float, str, float]:
-    """Return GB/s, where they stand, and the GB/s of a copy on this machine."""
+    """Return the limit in GB/s, its source, and the GB/s of a copy on this machine."""
     moved, samples = measurement.time_copy(
         device=device, size=size, repeats=COPY_REPEATS, seconds=measure.quiet_clock()[0]
     )
-    copy = moved / measure.Timing(samples).median / 1e6
+    copy = moved / measure.Timing(samples).median / 1e6  # bytes / ms / 1e6
     sheet = of_device(machine.facts(device)["name"])
     if sheet:
         return sheet.bandwidth, sheet.source, copy
@@ -115,10 +116,10 @@ def results(
     tokens: int | None = None,
     repeats: int = REPEATS,
 ) -> Iterator[Result]:
-    """Measure a model in each format; yield what was found.
+    """Measure a model in each format; yield the results.
 
-    A small model on a CPU is written in all formats and ways in turns, so that a machine that slows down slows all of
-    them. Elsewhere the ways of one format take turns, and only that format lies beside the float32 model.
+    For a small model on a CPU all formats and ways take turns, so that a machine that slows down slows all of them.
+    Elsewhere the ways of one format take turns, so that memory holds only that format and the float32 model.
     """
     tokens = tokens or TOKENS[size]
     reference = generation.generate(subject.model, subject.prompt.to(device), tokens=tokens)
@@ -127,34 +128,34 @@ def results(
     for names in [tuple(formats)] if together else [(name,) for name in formats]:
         torch.compiler.reset()  # what was compiled for the last format would count against a limit of torch
         measure.reset_peak(device)
-        models = {name: _converted(subject, name, device) for name in names}
-        points = _points(models, subject.prompt.to(device), ways=ways, tokens=tokens, repeats=repeats)
+        models = {name: _convert(subject, name, device) for name in names}
+        points = _time_models(models, subject.prompt.to(device), ways=ways, tokens=tokens, repeats=repeats)
         for name, model in models.items():
-            yield _result(subject, model, reference, bound, points[name])
+            yield _measure_model(subject, model, reference, bound, points[name])
         del models, model
 
 
-def _converted(subject: Subject, name: str, device: torch.device) -> torch.nn.Module:
-    one = weight_format(name)
-    compute = torch.bfloat16 if device.type == "cuda" and one.dtype is None else None
-    # The probe of GPTQ sees the text whose rest measures it.
-    calibration = _calibration(subject, device) if one.calibrated else None
-    return converted(subject.model, one, compute=compute, calibration=calibration)
+def _convert(subject: Subject, name: str, device: torch.device) -> torch.nn.Module:
+    fmt = weight_format(name)
+    compute = torch.bfloat16 if device.type == "cuda" and fmt.dtype is None else None
+    # GPTQ is calibrated on the beginning of the text that also measures it.
+    calibration = _cut_calibration(subject, device) if fmt.calibrated else None
+    return converted(subject.model, fmt, compute=compute, calibration=calibration)
 
 
-def _calibration(subject: Subject, device: torch.device) -> torch.Tensor:
+def _cut_calibration(subject: Subject, device: torch.device) -> torch.Tensor:
     if subject.held_out is None:
         raise ValueError("random weights and no text: a calibrated format has nothing to be calibrated on")
     length = subject.window
     ids = subject.held_out[: 8 * length]
-    return ids[: len(ids) // length * length].view(-1, length).to(device)
+    return ids[: len(ids) // length * length].view(-1, length).to(device)  # [N, S], N at most 8
 
 
-def _recipe(model: torch.nn.Module) -> Recipe:
+def _find_recipe(model: torch.nn.Module) -> Recipe:
     return RECIPES[BY_DTYPE[model.dtype]]
 
 
-def _result(
+def _measure_model(
     subject: Subject,
     model: torch.nn.Module,
     reference: torch.Tensor,
@@ -162,10 +163,10 @@ def _result(
     points: tuple[Point, ...],
 ) -> Result:
     device = model.device
-    recipe, report = _recipe(model), weight_report(model)
+    recipe, report = _find_recipe(model), weight_report(model)
     prompt, tokens = subject.prompt.to(device), reference.shape[1]
     written = generation.generate(model, prompt, tokens=tokens, recipe=recipe)
-    found = Result(
+    result = Result(
         report.name,
         str(model.dtype).removeprefix("torch."),
         recipe.emulated(device),
@@ -180,46 +181,46 @@ def _result(
         peak_allocated=measure.peak(device).allocated,
     )
     if subject.held_out is None:
-        return found
-    asked = {"recipe": recipe, "window": subject.window}
-    near = llama.agreement(model, subject.model, subject.held_out, **asked)
-    perplexity = llama.perplexity(model, subject.held_out, **asked)
-    return replace(found, perplexity=perplexity, kl=near.kl, top1=near.top1)
+        return result
+    agreement = llama.agreement(model, subject.model, subject.held_out, recipe=recipe, window=subject.window)
+    perplexity = llama.perplexity(model, subject.held_out, recipe=recipe, window=subject.window)
+    return replace(result, perplexity=perplexity, kl=agreement.kl, top1=agreement.top1)
 
 
-def _points(
+def _time_models(
     models: dict[str, torch.nn.Module], prompt: torch.Tensor, *, ways: tuple[str, ...], tokens: int, repeats: int
 ) -> dict[str, tuple[Point, ...]]:
     """Time all ways of all models in turns; what this device does not do has a note."""
     planned, calls = {}, {}
-    room = prompt.shape[1] + tokens
-    for one, model in models.items():
-        for name in ways:
-            kept = {"no-cache": 0}.get(name, room if WAYS[name].fixed else prompt.shape[1] + tokens // 2)
-            call, note = _tried(model, name, prompt, tokens=tokens, room=room)
-            moved = bytes_per_token(model, context=kept).total
-            planned[f"{one} {name}"] = Point(name, tokens, moved, note=note)
+    room = prompt.shape[1] + tokens  # positions of the KV cache
+    for fmt, model in models.items():
+        for way in ways:
+            # A fixed cache is read whole; one that grows is half full of new tokens on average.
+            context = {"no-cache": 0}.get(way, room if WAYS[way].fixed else prompt.shape[1] + tokens // 2)
+            call, note = _try_way(model, way, prompt, tokens=tokens, room=room)
+            moved = bytes_per_token(model, context=context).total
+            planned[fmt, way] = Point(way, tokens, moved, note=note)
             if call:
-                calls[f"{one} {name}"] = call
+                calls[fmt, way] = call
     seconds, _ = measure.quiet_clock()
     times = measure.time_in_turns(calls, device=prompt.device, warmup=1, repeats=repeats, seconds=seconds)
     for key, timing in times.items():
-        planned[key] = replace(planned[key], samples=tuple(round(each, 4) for each in timing.samples))
-    return {one: tuple(planned[f"{one} {name}"] for name in ways) for one in models}
+        planned[key] = replace(planned[key], samples=tuple(round(sample, 4) for sample in timing.samples))
+    return {fmt: tuple(planned[fmt, way] for way in ways) for fmt in models}
 
 
-def _tried(
-    model: torch.nn.Module, name: str, prompt: torch.Tensor, *, tokens: int, room: int
+def _try_way(
+    model: torch.nn.Module, way: str, prompt: torch.Tensor, *, tokens: int, room: int
 ) -> tuple[Callable | None, str]:
-    """Return what writes, tried once, or None and why there is no time."""
-    device, recipe = prompt.device, _recipe(model)
+    """Return the call that generates, made once already, or None and why there is no time."""
+    device, recipe = prompt.device, _find_recipe(model)
     if recipe.emulated(device):
         return None, recipe.remark(device)
-    if said := WAYS[name].refusal(recipe, device):
-        return None, said
-    if name == "graphs" and model.weight_format.split:
-        return None, f"{name}: {model.weight_format} looks at the inputs to choose columns; a graph cannot; take static"
-    writer = Writer(model, name, recipe=recipe, room=room)
+    if refusal := WAYS[way].refusal(recipe, device):
+        return None, refusal
+    if way == "graphs" and model.weight_format.split:
+        return None, f"{way}: {model.weight_format} looks at the inputs to choose columns; a graph cannot; take static"
+    writer = Writer(model, way, recipe=recipe, room=room)
 
     def call() -> torch.Tensor:
         return writer(prompt, tokens=tokens)
@@ -227,7 +228,7 @@ def _tried(
     try:
         call()
     except Exception as error:  # a compiler fails in as many ways as it has parts
-        if name != "compiled":
+        if way != "compiled":
             raise
-        return None, f"{name}: {of_compiler(error)}"
+        return None, f"{way}: {of_compiler(error)}"
     return call, ""

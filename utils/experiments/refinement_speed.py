@@ -1,11 +1,11 @@
-"""Solving a system with narrow factors and refinement, against float64 alone: times by size, on this device.
+"""Time a linear solve with narrow factors and refinement against one in float64, by size, on this device.
 
     python -m utils.experiments.refinement_speed --device cpu --size small --record DIR
 
-The matrices are random, of a condition of about 20. A solve begins with the float64 matrix and ends with a backward
-error of 2**-52 sqrt(n): the conversion, the factors and every step are in its time. On CUDA the 16-bit factors come
-from a blocked elimination, whose large products take 16-bit factors and add in float32; its panels are float32. A CPU
-has no such product in torch: there these ways are left out and `note` says why.
+The matrices are random, with a condition number of about 20. A solve begins with the float64 matrix and ends with a
+backward error of 2**-52 sqrt(n): its time includes the conversion, the factors and every step. On CUDA the 16-bit
+factors come from a blocked elimination, whose large products take 16-bit factors and add in float32; its panels are
+float32. A CPU has no such product in torch: there these ways are left out and `note` says why.
 """
 
 import argparse
@@ -39,7 +39,7 @@ Solver = Callable[[torch.Tensor], torch.Tensor]  # from a right-hand side [n] to
 
 @dataclass(frozen=True)
 class Solution:
-    """x, float64 [n], the corrections after the first solve, and the backward error that is left."""
+    """x, float64 [n], the number of corrections after the first solve, and the backward error that is left."""
 
     x: torch.Tensor
     steps: int
@@ -59,10 +59,10 @@ def solve(a: torch.Tensor, b: torch.Tensor, way: str, *, block: int = BLOCK) -> 
     solves = 0
     for _ in range(1 if way == WIDE else MOST + 1):
         solves += 1
-        power = torch.exp2(-torch.floor(torch.log2(r.abs().max().clamp(min=1e-300))))
-        x = x + factors(r * power) / power
-        r = torch.addmv(b, a, x, alpha=-1)
-        error = (r.abs().max() / (norm_a * x.abs().max() + norm_b)).item()
+        scale = torch.exp2(-torch.floor(torch.log2(r.abs().max().clamp(min=1e-300))))  # a small r would underflow
+        x = x + factors(r * scale) / scale
+        r = torch.addmv(b, a, x, alpha=-1)  # b - A x, in float64
+        error = (r.abs().max() / (norm_a * x.abs().max() + norm_b)).item()  # |r| / (|A| |x| + |b|)
         if not goal < error < float("inf"):  # done, or NaN
             break
     return Solution(x, solves - 1, error, error <= goal)
@@ -78,11 +78,11 @@ def factorize(a: torch.Tensor, way: str, *, block: int = BLOCK) -> Solver:
         return lambda r: torch.linalg.lu_solve(lu, pivots, r.to(dtype)[:, None])[:, 0].double()
     lu, order = blocked_lu(a.float(), dtype, block=block)
 
-    def from_factors(r: torch.Tensor) -> torch.Tensor:
-        y = torch.linalg.solve_triangular(lu, r.float()[order][:, None], upper=False, unitriangular=True)
-        return torch.linalg.solve_triangular(lu, y, upper=True)[:, 0].double()
+    def solve_with_factors(r: torch.Tensor) -> torch.Tensor:
+        y = torch.linalg.solve_triangular(lu, r.float()[order][:, None], upper=False, unitriangular=True)  # L y = P r
+        return torch.linalg.solve_triangular(lu, y, upper=True)[:, 0].double()  # U x = y
 
-    return from_factors
+    return solve_with_factors
 
 
 def blocked_lu(a: torch.Tensor, dtype: torch.dtype, *, block: int = BLOCK) -> tuple[torch.Tensor, torch.Tensor]:
@@ -97,19 +97,19 @@ def blocked_lu(a: torch.Tensor, dtype: torch.dtype, *, block: int = BLOCK) -> tu
     for k in range(0, n, block):
         end = min(k + block, n)
         panel, pivots = torch.linalg.lu_factor(left[k:, k:end])
-        rows = k + _order_of(pivots, n - k).to(a.device)
+        rows = k + _read_order(pivots, n - k).to(a.device)
         left[k:], order[k:] = left[rows], order[rows]
         left[k:, k:end] = panel
         if end < n:
             corner = left[k:end, k:end]
             beside = torch.linalg.solve_triangular(corner, left[k:end, end:], upper=False, unitriangular=True)
-            below = left[end:, k:end].to(dtype)  # [n - end, block]; what is stored is what is multiplied
-            left[end:, k:end], left[k:end, end:] = below, beside.to(dtype)
-            left[end:, end:] -= product(below, beside.to(dtype))
+            below, beside = left[end:, k:end].to(dtype), beside.to(dtype)  # [n - end, block], [block, n - end]
+            left[end:, k:end], left[k:end, end:] = below, beside  # what is stored is what is multiplied
+            left[end:, end:] -= product(below, beside)
     return left, order
 
 
-def _order_of(pivots: torch.Tensor, count: int) -> torch.Tensor:
+def _read_order(pivots: torch.Tensor, count: int) -> torch.Tensor:
     """Return the order that LAPACK's exchanges make of `count` rows: pivots[i] - 1 is exchanged with i."""
     order = list(range(count))
     for i, pivot in enumerate(pivots.tolist()):
@@ -120,8 +120,8 @@ def _order_of(pivots: torch.Tensor, count: int) -> torch.Tensor:
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return a @ b in float32 from 16-bit factors.
 
-    On CUDA by the matrix unit (torch 2.8 and later); elsewhere they are multiplied in float32, which gives such numbers
-    and not such a speed.
+    On CUDA the matrix unit multiplies (torch 2.8 and later); elsewhere float32 does, which gives the same kind of
+    numbers, but not the speed.
     """
     return torch.mm(a, b, out_dtype=torch.float32) if a.is_cuda else a.float() @ b.float()
 
@@ -130,7 +130,7 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 class Point(Timed):
     """One part of a solve of size n in one way: times in milliseconds, and how the solve ended.
 
-    Where it was not timed, `note` says why.
+    If it was not timed, `note` says why.
     """
 
     n: int
@@ -175,8 +175,8 @@ def why_not(way: str, device: torch.device) -> str:
 def system(n: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """Return a random matrix, float64 [n, n], and the right-hand side whose solution is all ones.
 
-    Normal numbers, and `DIAGONAL` sqrt(n) more on the diagonal: its condition is about 20, whatever n is. Without that
-    it grows like n, and steps with 16-bit factors would fail from n = 1,000 or so on.
+    Normal numbers, and `DIAGONAL` sqrt(n) more on the diagonal: the condition number is about 20 for every n. Without
+    that it grows like n, and steps with 16-bit factors would fail from n = 1,000 or so on.
     """
     a = torch.randn(n, n, dtype=torch.float64, device=device, generator=torch.Generator(device).manual_seed(n))
     a.diagonal().add_(DIAGONAL * n**0.5)
@@ -184,22 +184,23 @@ def system(n: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def points(n: int, *, device: torch.device, repeats: int = REPEATS) -> Iterator[Point]:
-    """Time every way at one size, both parts; the calls take turns. `measure.quiet_clock` counts."""
+    """Time every way at one size, both parts, in turns, by `measure.quiet_clock`."""
     a, b = system(n, device)
     planned, calls = [], {}
     for way in WAYS:
-        note, ended = why_not(way, device), None
+        note, solution = why_not(way, device), None
         if not note:
             try:
-                ended = solve(a, b, way)
+                solution = solve(a, b, way)
             except RuntimeError as error:  # a pivot of 0, or no memory
                 note = in_a_line(error)
-        if ended and way != WIDE and not ended.converged:
-            note = f"did not converge: {ended.backward_error:.1e} after {ended.steps} steps"
+        if solution and way != WIDE and not solution.converged:
+            note = f"did not converge: {solution.backward_error:.1e} after {solution.steps} steps"
         for part in PARTS:
             point = Point(n, way, part, note=note)
-            if ended:
-                point = replace(point, steps=ended.steps, backward_error=measurement.round_to(ended.backward_error, 3))
+            if solution:
+                error = measurement.round_to(solution.backward_error, 3)
+                point = replace(point, steps=solution.steps, backward_error=error)
             if not note:
                 calls[point] = partial(solve, a, b, way) if part == SOLVE else partial(factorize, a, way)
             planned.append(point)
@@ -236,8 +237,8 @@ def table(speeds: Speeds) -> str:
             if point := speeds.at(n, way):
                 factors = speeds.at(n, way, FACTORS).timing.median
                 ratios = f"{speeds.faster(n, way, FACTORS):.2f} / {speeds.faster(n, way):.2f}"
-                ended = (str(point.steps), f"{point.backward_error:.1e}")
-                rows.append((str(n), way, f"{factors:.3g}", f"{point.timing.median:.3g}", ratios, *ended))
+                ending = (str(point.steps), f"{point.backward_error:.1e}")
+                rows.append((str(n), way, f"{factors:.3g}", f"{point.timing.median:.3g}", ratios, *ending))
     lines = [tables.align(rows), "times as fast as float64: factors / whole solve"]
     missing = {(p.way, p.note): None for p in speeds.points if p.note}
     lines += [f"{way} not timed: {note}" for way, note in missing]

@@ -1,8 +1,8 @@
-"""Levers on the speed of a training step: each one measured beside what it replaces, in one run.
+"""Measure what makes a training step faster: each lever beside what it replaces, in one run.
 
     python -m utils.experiments.step_speed --size small --data DIR --repeats 5 --compile --record DIR
 
-The settings of a lever take turns, so that a busy machine slows all of them; the first one is what the others replace.
+The settings of a lever take turns, so that a busy machine slows all of them; each is compared with the first.
 """
 
 import argparse
@@ -51,36 +51,36 @@ def lines(
 ) -> Iterator[Line]:
     """Measure all levers on the training step of the task's model; yield their lines, one lever after the other.
 
-    A step is one on a batch of full length, unless the lever is the length or the loading.
+    A step takes a batch of full length, unless the lever is the length or the loading.
     """
     turns = {"device": device, "repeats": repeats}
-    trainer = partial(_trainer, task, device=device, seed=seed)
+    make_trainer = partial(_make_trainer, task, device=device, seed=seed)
     batch = distilbert.full_batch(task).to(device)
 
-    def step(trainer: Trainer) -> Callable[[], object]:
-        return partial(_steps, trainer, [batch])
+    def make_step(trainer: Trainer) -> Callable[[], object]:
+        return partial(_take_steps, trainer, [batch])
 
-    attention = {name: step(trainer(attention=name)) for name in ("eager", "sdpa")}
+    attention = {name: make_step(make_trainer(attention=name)) for name in ("eager", "sdpa")}
     yield from in_turns("attention", attention, **turns)
 
     passes = epochs(task, seed=seed)
     notes = {name: f"{100 * _padding(drawn):.0f} % padding" for name, drawn in passes.items()}
-    epoch = {name: partial(_steps, trainer(), drawn) for name, drawn in passes.items()}
+    epoch = {name: partial(_take_steps, make_trainer(), drawn) for name, drawn in passes.items()}
     yield from in_turns(f"length, {len(task.train)} reviews", epoch, notes=notes, **turns)
 
-    model = trainer().model
-    optimizers = {name: torch.optim.AdamW(model.parameters(), lr=1e-6, **how) for name, how in ADAMW.items()}
+    model = make_trainer().model
+    optimizers = {name: torch.optim.AdamW(model.parameters(), lr=1e-6, **kernel) for name, kernel in ADAMW.items()}
     for weight in model.parameters():
         weight.grad = torch.full_like(weight, 1e-3)
-    yield from in_turns("AdamW alone", {name: each.step for name, each in optimizers.items()}, **turns)
+    yield from in_turns("AdamW alone", {name: optimizer.step for name, optimizer in optimizers.items()}, **turns)
 
-    arithmetic = {name: step(trainer(name)) for name in (RECIPE, "bf16-mixed")}
+    arithmetic = {name: make_step(make_trainer(name)) for name in (RECIPE, "bf16-mixed")}
     notes = {name: recipe(name).remark(device) for name in arithmetic}
     yield from in_turns("recipe", arithmetic, notes=notes, **turns)
 
-    yield from _loading(distilbert.full_batch(task), **turns)
+    yield from _time_loading(distilbert.full_batch(task), **turns)
     if compiled:
-        yield from _compiled(trainer, step, **turns)
+        yield from _time_compiled(make_trainer, make_step, **turns)
 
 
 def in_turns(
@@ -93,19 +93,21 @@ def in_turns(
 ) -> list[Line]:
     """Time the settings of one lever in turns and return a line for each."""
     timings = measure.time_in_turns(calls, device=device, warmup=WARMUP, repeats=repeats)
-    base = next(iter(timings.values())).median
-    notes = notes or {}
+    first, notes = next(iter(timings.values())).median, notes or {}
     return [
-        Line(lever, name, timing.samples, base / timing.median, notes.get(name, "")) for name, timing in timings.items()
+        Line(lever, name, timing.samples, first / timing.median, notes.get(name, ""))
+        for name, timing in timings.items()
     ]
 
 
 def epochs(task: Task, *, seed: int) -> dict[str, list[batches.Batch]]:
     """Return the task's reviews as batches, each review once: padded to the limit, to the longest, and in buckets."""
-    size, everything = task.settings.batch, range(len(task.train))
+    size, rows = task.settings.batch, range(len(task.train))
     draw = partial(batches.shuffled, task.train, size)
-    begins = everything[::size]
-    limit = [batches.pad(task.train, [*everything[at : at + size]], length=task.settings.max_length) for at in begins]
+    limit = [
+        batches.pad(task.train, [*rows[start : start + size]], length=task.settings.max_length)
+        for start in rows[::size]
+    ]
     generators = [torch.Generator().manual_seed(seed) for _ in range(2)]
     return {
         f"padded to {task.settings.max_length}": limit,
@@ -115,11 +117,11 @@ def epochs(task: Task, *, seed: int) -> dict[str, list[batches.Batch]]:
 
 
 def _padding(drawn: list[batches.Batch]) -> float:
-    sizes = [batch.mask.numel() for batch in drawn]
+    sizes = [batch.mask.numel() for batch in drawn]  # B * S tokens each
     return sum(batch.padding * size for batch, size in zip(drawn, sizes, strict=True)) / sum(sizes)
 
 
-def _trainer(task: Task, name: str = RECIPE, *, device: torch.device, seed: int, attention: str | None = None):
+def _make_trainer(task: Task, name: str = RECIPE, *, device: torch.device, seed: int, attention: str | None = None):
     model = task.new_model(seed)
     if attention:
         model.set_attn_implementation(attention)
@@ -129,13 +131,13 @@ def _trainer(task: Task, name: str = RECIPE, *, device: torch.device, seed: int,
     return Trainer(model, recipe=recipe(name), device=device, schedule=schedule, steps=10**6)
 
 
-def _steps(trainer: Trainer, drawn: list[batches.Batch]) -> None:
+def _take_steps(trainer: Trainer, drawn: list[batches.Batch]) -> None:
     with trainer.recipe.on(trainer.device):
         for batch in drawn:
             trainer.step(batch.to(trainer.device))
 
 
-def _loading(batch: batches.Batch, *, device: torch.device, repeats: int) -> list[Line]:
+def _time_loading(batch: batches.Batch, *, device: torch.device, repeats: int) -> list[Line]:
     if device.type != "cuda":
         return [Line("loading", "pinned", note="missing: it speeds up the way to a GPU, and there is none")]
     return in_turns(
@@ -146,30 +148,32 @@ def _loading(batch: batches.Batch, *, device: torch.device, repeats: int) -> lis
     )
 
 
-def _compiled(trainer: Callable[[], Trainer], step: Callable, *, device: torch.device, repeats: int) -> list[Line]:
-    plain, fast = trainer(), trainer()
+def _time_compiled(
+    make_trainer: Callable[[], Trainer], make_step: Callable, *, device: torch.device, repeats: int
+) -> list[Line]:
+    plain, fast = make_trainer(), make_trainer()
     fast.model = torch.compile(fast.model)
-    since = time.perf_counter()
+    start = time.perf_counter()
     try:
-        step(fast)()
-        note = f"{time.perf_counter() - since:.0f} s to compile"
-        calls = {"op by op": step(plain), "compiled": step(fast)}
+        make_step(fast)()  # compiles
+        note = f"{time.perf_counter() - start:.0f} s to compile"
+        calls = {"op by op": make_step(plain), "compiled": make_step(fast)}
         return in_turns("torch.compile", calls, device=device, repeats=repeats, notes={"compiled": note})
-    except Exception as error:  # a missing compiler, an operator that it cannot do: as many kinds as there are parts
+    except Exception as error:  # a missing compiler or operator: each part of it raises errors of its own
         return [Line("torch.compile", "compiled", note=f"missing: {of_compiler(error)}")]
 
 
-def table(found: list[Line]) -> str:
+def table(lines: list[Line]) -> str:
     """Return the lines as aligned text: median and quartile distance, and how many times as fast as the first."""
     rows = [("lever: setting", "milliseconds", "times as fast")]
-    for line in found:
+    for line in lines:
         timed = (
             (f"{line.timing.median:.2f} ± {line.timing.spread:.2f}", f"{line.faster:.2f}")
             if line.samples
             else ("-", "-")
         )
         rows.append((f"{line.lever}: {line.setting}", *timed))
-    notes = ["", *(line.note for line in found)]
+    notes = ["", *(line.note for line in lines)]
     texts = tables.align(rows).splitlines()
     return "\n".join(f"{text}  {note}".rstrip() for text, note in zip(texts, notes, strict=True))
 
@@ -225,13 +229,13 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         return command_line.complain(PROGRAM, str(error), 2)
     print(command_line.first_lines(options.device, size=options.size, data=task.reviews.source), flush=True)
-    found = []
+    done = []
     for line in lines(task, device=options.device, repeats=options.repeats, compiled=options.compile):
-        found.append(line)
+        done.append(line)
         print(f"{line.lever}: {line.setting} is done", file=sys.stderr, flush=True)
-    print(table(found))
+    print(table(done))
     if options.record:
-        records.save(record(task, found, device=options.device, shown=options.command), options.record)
+        records.save(record(task, done, device=options.device, shown=options.command), options.record)
     return 0
 
 
