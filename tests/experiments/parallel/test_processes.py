@@ -173,7 +173,7 @@ def test_a_port_that_no_machine_has_is_refused(program, port):
 
 @real_run
 def test_a_port_that_is_taken_after_the_look_is_named_too(program, monkeypatch):
-    monkeypatch.setattr(processes, "_free", lambda port: True)
+    monkeypatch.setattr(processes, "_is_free", lambda port: True)
     with socket.socket(socket.AF_INET6) as other:
         other.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         other.bind(("::", 0))
@@ -245,10 +245,10 @@ Root Cause (first observed failure):
 )
 def test_of_several_lost_ranks_the_one_is_named_that_the_others_missed(first, second, message):
     told = SUMMARY.format(first=first[0], second=second[0])
-    error = processes._failure(told, {0: first[1], 1: second[1]}, port=None, code=1)
+    error = processes._make_failure(told, {0: first[1], 1: second[1]}, port=None, code=1)
     assert str(error).startswith(message)
 
 
 def test_a_torchrun_that_fails_before_any_rank_says_why():
-    error = processes._failure("Traceback\nValueError: no such option", {}, port=None, code=2)
+    error = processes._make_failure("Traceback\nValueError: no such option", {}, port=None, code=2)
     assert str(error) == "torchrun ended with code 2: ValueError: no such option"

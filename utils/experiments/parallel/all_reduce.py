@@ -1,12 +1,12 @@
-"""All-reduce, emulated for any number of ranks: each one ends with the same sum of what all of them had.
+"""Emulate an all-reduce for any number of ranks: each ends with the same sum of the arrays of all.
 
     gradients = torch.randn(8, 4096)                                 # [N, n]: one row a rank
     all_reduce(gradients, order="ring", wire=BFLOAT16)               # float32 [n]: what every rank holds afterwards
     bytes_sent(4096, ranks=8, itemsize=2)                            # 14336.0 bytes a rank
 
-Additions are made in float32. What travels is rounded to the format of the `wire`, so a sum that travels is rounded
-too. For wires of at most 11 significant bits that is one rounding of the exact sum: float32 has 2p + 2 bits (Figueroa,
-"When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995).
+Additions are made in float32. Every value that travels is rounded to the format of the `wire`, sums included. For wires
+of at most p = 11 significant bits that is one rounding of the exact sum, because float32's 24 bits are at least 2p + 2
+(Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995).
 """
 
 from collections.abc import Callable
@@ -44,18 +44,18 @@ def all_reduce(
     _check_ranks(len(gradients))
     before, after = divisors(len(gradients), mean) if mean else (1, 1)
 
-    def rounded(values: torch.Tensor) -> torch.Tensor:
+    def round_to_wire(values: torch.Tensor) -> torch.Tensor:
         return values if wire is FLOAT32 else fake_quantize(values, wire, saturate=False)
 
-    sent = rounded(gradients.float())
+    sent = round_to_wire(gradients.float())
     if before != 1:
-        sent = rounded(sent / before)
-    total = _ORDERS[order](sent, rounded)
-    return total if after == 1 else rounded(total / after)
+        sent = round_to_wire(sent / before)
+    total = _ORDERS[order](sent, round_to_wire)
+    return total if after == 1 else round_to_wire(total / after)
 
 
 def divisors(ranks: int, mean: str) -> tuple[float, float]:
-    """Return by what to divide before and after the sum of N values, so that it is their mean.
+    """Return the divisors before and after the sum of N values that make it their mean.
 
     Source of "split": `_get_gradient_divide_factors` of torch.distributed.fsdp, for a float16 reduction.
     Raises: ValueError for an unknown mean.
@@ -69,13 +69,13 @@ def divisors(ranks: int, mean: str) -> tuple[float, float]:
 
 
 def roundings(ranks: int, order: str) -> int:
-    """Return how many roundings of a sum lie between a gradient of one rank and the result, at most."""
+    """Return the most roundings of a sum that lie between a gradient of one rank and the result."""
     hops = ranks - 1
     return {"ring": hops, "gloo": hops, "tree": hops.bit_length(), "gather": 1}[order]
 
 
 def rounds(ranks: int, order: str) -> int:
-    """Return how many messages wait for each other: what an all-reduce of a small array takes its time for."""
+    """Return how many messages wait for each other: they take the time of an all-reduce of a small array."""
     hops = ranks - 1
     return 2 * {"ring": hops, "gloo": hops, "tree": hops.bit_length(), "gather": min(hops, 1)}[order]
 
@@ -83,41 +83,46 @@ def rounds(ranks: int, order: str) -> int:
 def bytes_sent(elements: int, *, ranks: int, itemsize: int, collective: str = "all_reduce") -> float:
     """Return the bytes that a rank sends, on average over the ranks, for an array of `elements` on each of them.
 
-    The array of an all-gather is the gathered one, that of a reduce-scatter the one before. Each is (N - 1)/N of it
-    and an all-reduce is both, whatever the order; no method in which only ranks add sends less (Patarasuk and Yuan,
+    The array of an all-gather is the gathered one, that of a reduce-scatter the one before. Each sends (N - 1)/N of it,
+    and an all-reduce is both, in whatever order; no method in which only ranks add sends less (Patarasuk and Yuan,
     2009).
     """
     _check_ranks(ranks)
     return PASSES[collective] * (ranks - 1) / ranks * elements * itemsize
 
 
-def _ring(sent: torch.Tensor, rounded: Callable, *, first: int = 0, step: int = 1) -> torch.Tensor:
+def _add_in_ring(sent: torch.Tensor, round_to_wire: Callable, *, first: int = 0, step: int = 1) -> torch.Tensor:
     """Add up chunk c along the ring: from rank c + `first`, in steps of 1 or -1."""
     ranks, elements = sent.shape
-    short = -elements % ranks
-    chunks = torch.nn.functional.pad(sent, (0, short)).view(ranks, ranks, -1)  # [rank, chunk, elements of a chunk]
+    missing = -elements % ranks  # so that N chunks are equal
+    chunks = torch.nn.functional.pad(sent, (0, missing)).view(ranks, ranks, -1)  # [rank, chunk, elements of a chunk]
     chunk = torch.arange(ranks, device=sent.device)
     total = chunks[(chunk + first) % ranks, chunk]
     for hop in range(1, ranks):
-        total = rounded(total + chunks[(chunk + first + hop * step) % ranks, chunk])
+        total = round_to_wire(total + chunks[(chunk + first + hop * step) % ranks, chunk])
     return total.flatten()[:elements]
 
 
-def _tree(sent: torch.Tensor, rounded: Callable) -> torch.Tensor:
+def _add_in_tree(sent: torch.Tensor, round_to_wire: Callable) -> torch.Tensor:
     while len(sent) > 1:
-        paired = rounded(sent[0:-1:2] + sent[1::2])
+        paired = round_to_wire(sent[0:-1:2] + sent[1::2])
         sent = torch.cat([paired, sent[-1:]]) if len(sent) % 2 else paired  # an odd one waits
     return sent[0]
 
 
-def _gather(sent: torch.Tensor, rounded: Callable) -> torch.Tensor:
+def _add_gathered(sent: torch.Tensor, round_to_wire: Callable) -> torch.Tensor:
     total = sent[0]
     for row in sent[1:]:
         total = total + row
-    return rounded(total)
+    return round_to_wire(total)
 
 
-_ORDERS = {"ring": _ring, "tree": _tree, "gather": _gather, "gloo": partial(_ring, first=-1, step=-1)}
+_ORDERS = {
+    "ring": _add_in_ring,
+    "tree": _add_in_tree,
+    "gather": _add_gathered,
+    "gloo": partial(_add_in_ring, first=-1, step=-1),
+}
 ORDERS = tuple(_ORDERS)
 
 

@@ -1,9 +1,9 @@
-"""DistilBERT on several processes, started by torchrun, in every way to split the work; and what that changes.
+"""Fine-tune a DistilBERT on several processes in every way to split the work, and compare what each keeps and sends.
 
     python -m utils.experiments.parallel --way ddp ddp-bf16 fsdp2-bf16 --ranks 2 --steps 20 --size small --record DIR
 
-`run` starts `utils.experiments.parallel.worker` on this machine and reads what the ranks tell. On several machines the
-worker is started by torchrun itself:
+`run` starts `utils.experiments.parallel.worker` on this machine and reads the reports of its ranks. On several machines
+torchrun starts the worker:
 
     torchrun --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint HOST:29500 \\
         -m utils.experiments.parallel.worker --way fsdp2-bf16 --size full --out DIR
@@ -20,7 +20,8 @@ import torch
 from utils import machine, records
 from utils.experiments.parallel import processes
 from utils.experiments.parallel.all_reduce import bytes_sent
-from utils.experiments.parallel.ways import WAYS, Way, way
+from utils.experiments.parallel.ways import WAYS, Way
+from utils.experiments.parallel.ways import way as find_way
 from utils.runs import command_line, tables
 
 NAME = "parallel"
@@ -31,7 +32,7 @@ BOUNDS = {"float32": 1e-5, "gradients": 1e-4, "products": 2e-3}
 
 @dataclass(frozen=True)
 class Result:
-    """What the ranks of one run told: `ranks` in their order (`parallel_worker.Told`), `about` what they ran on."""
+    """The reports of one run's ranks in their order (`worker.Told`), and in `about` what they ran on."""
 
     way: Way
     ranks: tuple[dict, ...]
@@ -40,7 +41,7 @@ class Result:
     @property
     def losses(self) -> list[float]:
         """The loss of each step over the texts of all ranks."""
-        return [sum(each) / len(each) for each in zip(*(rank["losses"] for rank in self.ranks), strict=True)]
+        return [sum(losses) / len(losses) for losses in zip(*(rank["losses"] for rank in self.ranks), strict=True)]
 
     @property
     def step_ms(self) -> float:
@@ -59,7 +60,7 @@ class Result:
 
     @property
     def counted(self) -> dict[str, float]:
-        """The bytes that a rank sends in a step by the formula of a ring, for the arrays that were counted."""
+        """The bytes that a rank sends in a step by the formula of a ring, for the counted arrays, by collective."""
         sizes = {"float32": 4, "bfloat16": 2, "float16": 2}
         return {
             f"{collective} {dtype}": bytes_sent(
@@ -73,14 +74,14 @@ class Result:
     def socket_bytes(self) -> int | None:
         """The bytes that a rank has sent in a step, counted by the system; None where it cannot (NCCL, no Linux).
 
-        The least of all ranks: what one sends beside its share of the work are words about when to begin.
+        The least of all ranks: a rank that sends more also sends messages about when to begin.
         """
         sent = [rank["socket_bytes"] for rank in self.ranks]
         return None if self.about["backend"] != "gloo" or None in sent else min(sent)
 
     @property
     def bound(self) -> float:
-        """The most that a loss may differ from that of one process: `BOUNDS`."""
+        """The most by which a loss may differ from that of one process, from `BOUNDS`."""
         if self.way.compute.itemsize < 4:
             return BOUNDS["products"]
         return BOUNDS["float32" if self.way.wire.itemsize == 4 else "gradients"]
@@ -102,13 +103,13 @@ def run(
     seconds: float = 120.0,
     port: int | None = None,
 ) -> dict[str, Result]:
-    """Train a DistilBERT for `steps` steps in each of the ways, one after the other on the same processes.
+    """Train a DistilBERT for `steps` steps in each way, one after the other on the same processes.
 
     `device`: "cuda" gives every rank a GPU of its own, "cpu" two ranks or more the same processor; None: GPUs where
     there are as many. `size`: as in `machine.size`. `data`: a folder with reviews, or "generated".
     Raises: ValueError for an unknown way; `processes.Failed` where a rank or the port is lost or the time is over.
     """
-    names = [way(name).name for name in ways]
+    names = [find_way(name).name for name in ways]
     gpus = torch.cuda.device_count()
     device = device or torch.device("cuda" if gpus >= ranks else "cpu")
     if device.type == "cuda" and gpus < ranks:
@@ -124,14 +125,14 @@ def run(
 
 
 def read(folder: Path | str, names: Iterable[str] = tuple(WAYS)) -> dict[str, Result]:
-    """Return the results that rank 0 of `parallel_worker` left in a folder."""
-    found = {}
+    """Return by name of the way the results that rank 0 of the worker left in a folder."""
+    results = {}
     for name in names:
         path = Path(folder) / f"{name}.json"
         if path.exists():
             about = json.loads(path.read_text("utf8"))
-            found[name] = Result(way(name), tuple(about.pop("ranks")), about)
-    return found
+            results[name] = Result(find_way(name), tuple(about.pop("ranks")), about)
+    return results
 
 
 def record(result: Result, *, steps: int, shown: str = "") -> records.Record:
@@ -163,7 +164,7 @@ def record(result: Result, *, steps: int, shown: str = "") -> records.Record:
 
 
 def table(results: dict[str, Result]) -> str:
-    """Return what each way keeps and sends, as aligned text, one row a way."""
+    """Return what each way keeps and sends, as aligned text, one row per way."""
     heading = (
         "way",
         "computes in",
@@ -176,14 +177,14 @@ def table(results: dict[str, Result]) -> str:
     rows = [
         (
             name,
-            found.ranks[0]["layers"]["weights"],
-            str(found.way.wire).removeprefix("torch."),
-            f"{sum(count for _, count in found.ranks[0]['kept'].values()) / 1e6:.2f}",
-            f"{sum(found.counted.values()) / 1e6:.2f}",
-            f"{found.losses[-1]:.6f}",
-            f"{found.step_ms:.1f}",
+            result.ranks[0]["layers"]["weights"],
+            str(result.way.wire).removeprefix("torch."),
+            f"{sum(count for _, count in result.ranks[0]['kept'].values()) / 1e6:.2f}",
+            f"{sum(result.counted.values()) / 1e6:.2f}",
+            f"{result.losses[-1]:.6f}",
+            f"{result.step_ms:.1f}",
         )
-        for name, found in results.items()
+        for name, result in results.items()
     ]
     return tables.align([heading, *rows])
 
@@ -203,15 +204,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--weights", metavar="DIR", help="folder with trained weights")
     try:
         options = parser.checked(arguments)
-        how = {name: getattr(options, name) for name in ("ranks", "steps", "device", "size", "data", "weights", "port")}
-        found = run(options.way, seconds=options.seconds, **how)
+        names = ("ranks", "steps", "device", "size", "data", "weights", "port", "seconds")
+        results = run(options.way, **{name: getattr(options, name) for name in names})
     except (ValueError, processes.Failed) as error:
         return command_line.complain(NAME, str(error), 2)
-    about = next(iter(found.values())).about
+    about = next(iter(results.values())).about
     backend = f"{about['backend']}, {options.ranks} ranks"
-    given = {"size": options.size, "data": about["data"], "weights": about["weights"], "between": backend}
-    print(command_line.first_lines(options.device, **given))
-    print(table(found))
-    for result in found.values() if options.record else ():
+    used = {"size": options.size, "data": about["data"], "weights": about["weights"], "between": backend}
+    print(command_line.first_lines(options.device, **used))
+    print(table(results))
+    for result in results.values() if options.record else ():
         records.save(record(result, steps=options.steps, shown=options.command), options.record)
     return 0

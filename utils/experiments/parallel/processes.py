@@ -1,11 +1,11 @@
-"""Start a program on several processes with torchrun, from a notebook too, and never leave one of them behind.
+"""Start a program on several processes with torchrun, also from a notebook, and never leave a process behind.
 
     processes.run(["worker.py"], ranks=2, seconds=60)           # python -m torch.distributed.run ... worker.py
 
-Whatever happens, `run` comes back: when a rank dies, when a port is taken, when the time is over, when you press stop.
-Then no process is left, and no temporary file. (`torch.distributed.launcher.api.elastic_launch` starts the ranks inside
-of this process. It knows no time limit, and what a rank has started outlives it, so torchrun stays a process of its
-own, whose family `_wait` ends.) Inside of the program, `group` joins the ranks:
+`run` always returns: when a rank dies, when a port is taken, when the time is over, when you press stop. Then no
+process and no temporary file is left. `torch.distributed.launcher.api.elastic_launch` would start the ranks inside this
+process, but it knows no time limit, and processes that a rank has started outlive it. So torchrun is a process of its
+own, and `_wait` ends its descendants. In the program, `group` joins the ranks:
 
     with processes.group() as place:                            # NCCL where every rank has a GPU, else gloo on a CPU
         dist.all_reduce(torch.ones(1, device=place.device))
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LAUNCHER = "MIXED_PRECISION_LAUNCHER"  # the process that waits for the ranks
 POLL = 0.2  # seconds between two looks
-GRACE = 3.0  # seconds between the request to end and its enforcement
+GRACE = 3.0  # seconds between SIGTERM and SIGKILL
 SHUTDOWN = 2  # seconds that torchrun gives the ranks that are left, once one is lost
 LAST_PORT = 2**16 - 1
 COLLECTIVE = 30.0  # seconds after which a rank stops waiting for the others
@@ -40,7 +40,7 @@ FAILURE = re.compile(r"rank\s+: (\d+) .*\n\s+exitcode\s+: (-?\d+)")
 
 
 class Failed(RuntimeError):
-    """A run on several processes that did not end well; `output` is what all of them wrote on stderr."""
+    """A run on several processes failed; `output` is what all of them wrote on stderr."""
 
     def __init__(self, message: str, output: str = ""):
         super().__init__(message)
@@ -96,15 +96,15 @@ def run(
     """
     if port is not None and port not in range(1, LAST_PORT + 1):
         raise ValueError(f"port {port} is not in 1 ... {LAST_PORT}; name another one, or none")
-    if port is not None and not _free(port):
-        raise PortTaken(_taken(port))
-    begun = time.perf_counter()
+    if port is not None and not _is_free(port):
+        raise PortTaken(_say_taken(port))
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "torchrun", "w+", encoding="utf8") as summary:
         logs, temporary = (Path(folder) / name for name in ("logs", "temporary"))
         temporary.mkdir()
         process = subprocess.Popen(
             torchrun(program, ranks=ranks, port=port, logs=logs),
-            env=_environment(threads, temporary),
+            env=_make_environment(threads, temporary),
             stdin=subprocess.DEVNULL,
             stdout=summary,
             stderr=subprocess.STDOUT,
@@ -112,14 +112,14 @@ def run(
         )
         in_time = _wait(process, seconds)
         summary.seek(0)
-        told = summary.read()
-        printed, said = (_by_rank(logs, name) for name in ("stdout", "stderr"))
+        report = summary.read()
+        stdout, stderr = (_read_by_rank(logs, name) for name in ("stdout", "stderr"))
     if in_time and process.returncode == 0:
-        return Finished("".join(printed.values()), time.perf_counter() - begun)
+        return Finished("".join(stdout.values()), time.perf_counter() - start)
     if in_time:
-        raise _failure(told, said, port=port, code=process.returncode)
-    message = f"not done after {seconds:g} s; all {ranks} ranks were ended{_last_error(*said.values())}"
-    raise TimeIsUp(message, "".join([told, *said.values()]))
+        raise _make_failure(report, stderr, port=port, code=process.returncode)
+    message = f"not done after {seconds:g} s; all {ranks} ranks were ended{_quote_last_error(*stderr.values())}"
+    raise TimeIsUp(message, "".join([report, *stderr.values()]))
 
 
 def torchrun(program: Sequence[str], *, ranks: int, port: int | None = None, logs: Path) -> list[str]:
@@ -145,12 +145,14 @@ def group(*, seconds: float = COLLECTIVE, on_gpus: bool | None = None) -> Iterat
     import torch
     import torch.distributed as dist  # here: the process that waits needs neither
 
-    local, here = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-    enough = dist.is_nccl_available() and torch.cuda.device_count() >= here
+    local_rank, local_ranks = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    enough = dist.is_nccl_available() and torch.cuda.device_count() >= local_ranks
     on_gpus = enough if on_gpus is None else on_gpus
     if on_gpus and not enough:
-        raise ValueError(f"{here} ranks need a GPU each and NCCL, and there are {torch.cuda.device_count()} GPUs")
-    device = torch.device("cuda", local) if on_gpus else torch.device("cpu")
+        raise ValueError(
+            f"{local_ranks} ranks need a GPU each and NCCL, and there are {torch.cuda.device_count()} GPUs"
+        )
+    device = torch.device("cuda", local_rank) if on_gpus else torch.device("cpu")
     if on_gpus:
         torch.cuda.set_device(device)
     _end_with_the_launcher()
@@ -160,7 +162,7 @@ def group(*, seconds: float = COLLECTIVE, on_gpus: bool | None = None) -> Iterat
     dist.destroy_process_group()  # not after an error: it would wait for ranks that are lost
 
 
-def _environment(threads: int, temporary: Path) -> dict[str, str]:
+def _make_environment(threads: int, temporary: Path) -> dict[str, str]:
     """Return the variables of torchrun and the ranks; their temporary files are in `temporary`."""
     own = {LAUNCHER: str(os.getpid()), "OMP_NUM_THREADS": str(threads), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(SHUTDOWN)}
     own |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))  # `tempfile` takes the first that there is
@@ -168,13 +170,13 @@ def _environment(threads: int, temporary: Path) -> dict[str, str]:
     return {"TORCH_CPP_LOG_LEVEL": "ERROR", "PYTHONFAULTHANDLER": "0"} | inherited | own
 
 
-def _by_rank(logs: Path, name: str) -> dict[int, str]:
+def _read_by_rank(logs: Path, name: str) -> dict[int, str]:
     """Return what each rank wrote, in the order of the ranks: torchrun keeps LOGS/.../RANK/stdout.log."""
     files = {int(path.parent.name): path for path in logs.rglob(f"{name}.log")}
     return {rank: files[rank].read_text("utf8", errors="replace") for rank in sorted(files)}
 
 
-def _free(port: int) -> bool:
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))
@@ -183,14 +185,14 @@ def _free(port: int) -> bool:
     return True
 
 
-def _taken(port: int | None) -> str:
+def _say_taken(port: int | None) -> str:
     return f"port {port} is taken by another program; name another one, or none"
 
 
 def _wait(process: subprocess.Popen, seconds: float) -> bool:
-    """Wait for the process and end all of its family; say whether it ended by itself in time.
+    """Wait for the process and end all its descendants; say whether it ended by itself in time.
 
-    Each rank is in a session of its own, so its family is looked up while its parents live.
+    Each rank is in a session of its own, so its descendants are looked up while their parents live.
     """
     import psutil
 
@@ -217,61 +219,61 @@ def _wait(process: subprocess.Popen, seconds: float) -> bool:
 
 
 def _end(family: set) -> None:
-    """Ask processes to end, and make those end that do not."""
+    """Terminate processes, and kill those that do not end within `GRACE`."""
     import psutil
 
     for ask in (psutil.Process.terminate, psutil.Process.kill):
-        for each in family:
+        for process in family:
             with contextlib.suppress(psutil.NoSuchProcess):
-                ask(each)
+                ask(process)
         _, family = psutil.wait_procs(family, timeout=GRACE)
 
 
-def _failure(told: str, said: dict[int, str], *, port: int | None, code: int) -> Failed:
+def _make_failure(report: str, stderr: dict[int, str], *, port: int | None, code: int) -> Failed:
     """Return the error that says in one sentence which rank was lost first, and why.
 
-    `told`: what torchrun wrote, with its list of failures; `said`: what the ranks wrote on stderr.
+    `report`: what torchrun wrote, with its list of failures; `stderr`: what the ranks wrote there.
     """
-    output = "".join([told, *said.values()])
+    output = "".join([report, *stderr.values()])
     if "EADDRINUSE" in output:
-        return PortTaken(_taken(port), output)
-    failures = [(int(rank), int(code)) for rank, code in FAILURE.findall(told)]
+        return PortTaken(_say_taken(port), output)
+    failures = [(int(rank), int(code)) for rank, code in FAILURE.findall(report)]
     if not failures:
-        return RankLost(f"torchrun ended with code {code}{_last_error(told)}", output)
+        return RankLost(f"torchrun ended with code {code}{_quote_last_error(report)}", output)
 
-    def echoes(failure: tuple[int, int]) -> tuple[bool, bool]:  # those that only noticed another one's end come last
-        rank, code = failure
-        return code == -15, code > 0 and bool(LOST_CONNECTION.search(_last_error(said.get(rank, ""))))
+    def causes_first(failure: tuple[int, int]) -> tuple[bool, bool]:
+        rank, code = failure  # -15: torchrun ended it; a lost connection: another rank was gone before
+        return code == -15, code > 0 and bool(LOST_CONNECTION.search(_quote_last_error(stderr.get(rank, ""))))
 
-    rank, code = min(failures, key=echoes)
+    rank, code = min(failures, key=causes_first)
     if code < 0:
         return RankLost(f"rank {rank} was killed by signal {-code}; the other ranks were ended", output)
-    return RankLost(f"rank {rank} failed{_last_error(said.get(rank, ''))}; the other ranks were ended", output)
+    return RankLost(f"rank {rank} failed{_quote_last_error(stderr.get(rank, ''))}; the other ranks were ended", output)
 
 
-def _last_error(*texts: str) -> str:
+def _quote_last_error(*texts: str) -> str:
     """Return ": " and the last line of the last traceback in these texts; empty where there is none.
 
     torch writes "[rank1]: " in front of a traceback's lines once the ranks have met.
     """
     line = re.compile(r"^(?:\[rank\d+\]: )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.M)
-    lines = [found for text in texts for found in line.findall(text)]
+    lines = [match for text in texts for match in line.findall(text)]
     return f": {lines[-1]}" if lines else ""
 
 
 def _end_with_the_launcher() -> None:
-    """End this process as soon as torchrun is gone, or the process that started it: nobody waits for the rank then."""
+    """End this process as soon as torchrun or the process that started it is gone: nobody waits for the rank then."""
     parent, launcher = os.getppid(), int(os.environ.get(LAUNCHER, "0"))
 
     def watch() -> None:
-        while os.getppid() == parent and (not launcher or _alive(launcher)):
+        while os.getppid() == parent and (not launcher or _is_alive(launcher)):
             time.sleep(POLL)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _alive(number: int) -> bool:
+def _is_alive(number: int) -> bool:
     if Path("/proc/self").exists():
         return Path(f"/proc/{number}").exists()
     try:

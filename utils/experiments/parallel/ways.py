@@ -1,4 +1,4 @@
-"""The ways to train on several processes that the book compares: what travels between them, and in which dtype.
+"""The ways to train on several processes that the book compares, with the dtypes that travel between them.
 
     way = WAYS["fsdp2-bf16"]
     way.kept(ranks=8, parameters=7_000_000_000)["weights"]       # ("float32", 3500000000.0): dtype, bytes a rank
@@ -46,10 +46,10 @@ class Way:
         return MixedPrecisionPolicy(param_dtype=self.compute, reduce_dtype=self.wire)
 
     def sent(self, parameters: int, *, ranks: int, layers: int | None = None) -> dict[str, float]:
-        """Return the bytes that each rank sends in a step, by what they are for.
+        """Return the bytes that each rank sends in a step, by purpose.
 
-        `layers`: the parameters in layers that are gathered twice, for the forward and the backward pass; the others,
-        of the outermost module, stay gathered between the two. None: all of them are gathered twice.
+        `layers`: the number of parameters in layers that are gathered twice, for the forward and the backward pass; the
+        others, of the outermost module, stay gathered between the two. None: all of them are gathered twice.
         """
         gradients = {"elements": parameters, "ranks": ranks, "itemsize": self.wire.itemsize}
         if self.kind == DDP:
@@ -62,17 +62,17 @@ class Way:
         }
 
     def kept(self, parameters: int, *, ranks: int) -> dict[str, tuple[str, float]]:
-        """Return the dtype and the bytes that each rank keeps from step to step, by what they are."""
-        own = parameters / (ranks if self.kind == FSDP2 else 1)
+        """Return the dtype and the bytes that each rank keeps from step to step, by kind."""
+        held = parameters / (ranks if self.kind == FSDP2 else 1)
         return {
-            "weights": ("float32", 4 * own),
-            "gradients": ("float32", 4 * own),
-            "moments": ("float32", 8 * own),
+            "weights": ("float32", 4 * held),
+            "gradients": ("float32", 4 * held),
+            "moments": ("float32", 8 * held),  # AdamW's m and v
         }
 
 
 def padded(shapes: Iterable[tuple[int, ...]], *, ranks: int) -> int:
-    """Return the elements of parameters of these shapes as FSDP2 sends them: each has rows for N equal parts."""
+    """Return how many elements FSDP2 sends for parameters of these shapes: it adds rows until N divides them."""
     return sum(-(-rows // ranks) * ranks * math.prod(rest) for rows, *rest in shapes)
 
 

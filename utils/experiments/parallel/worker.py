@@ -1,14 +1,15 @@
-"""One rank of a DistilBERT fine-tune on several processes: what torchrun starts, on one machine or on many.
+"""One rank of a DistilBERT fine-tune on several processes, which torchrun starts on one machine or on many.
 
     python -m torch.distributed.run --standalone --nproc_per_node 2 -m utils.experiments.parallel.worker --way ddp fsdp2
     --out DIR
 
 Model, batches, optimizer, schedule and the order of a step are those of `utils.distilbert` and
-`utils.training.training_loop`. Every rank draws the same batches and takes each Nth text of them. Rank 0 writes
+`utils.training.training_loop`. Every rank draws the same batches and takes every Nth text. Rank 0 writes
 `DIR/WAY.json`.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import socket
@@ -29,7 +30,8 @@ from utils import distilbert, measure
 from utils.emulation.fast_half import FastHalf
 from utils.experiments.parallel import processes
 from utils.experiments.parallel.processes import Place
-from utils.experiments.parallel.ways import DDP, FSDP2, WAYS, Way, way
+from utils.experiments.parallel.ways import DDP, FSDP2, WAYS, Way
+from utils.experiments.parallel.ways import way as find_way
 from utils.machine import facts, narrow_matmul
 from utils.runs import command_line
 from utils.training import batches, training_loop
@@ -39,7 +41,7 @@ from utils.workloads import data, models, review_task
 from utils.workloads.review_task import Task
 
 NAME = "parallel_worker"
-COLLECTIVES = {  # which argument is the full array, and the name of `utils.experiments.parallel.all_reduce`
+COLLECTIVES = {  # index of the argument that is the full array, and the name in `all_reduce.PASSES`
     "allreduce_": (0, "all_reduce"),
     "all_reduce": (0, "all_reduce"),
     "_allgather_base_": (0, "all_gather"),
@@ -58,8 +60,8 @@ class Payloads(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func._schema.name.partition("::")[2]
         if func.namespace in ("c10d", "_c10d_functional") and name in COLLECTIVES:
-            place, collective = COLLECTIVES[name]
-            for tensor in tree_leaves(args[place]):
+            index, collective = COLLECTIVES[name]
+            for tensor in tree_leaves(args[index]):
                 self.elements[collective, str(tensor.dtype).removeprefix("torch.")] += tensor.numel()
         return func(*args, **(kwargs or {}))
 
@@ -82,7 +84,7 @@ def socket_bytes() -> int | None:
 
 @dataclass
 class Told:
-    """What one rank has to tell: plain JSON values. Bytes are those of a step, after the first one."""
+    """The report of one rank: plain JSON values. Bytes are per step, after the first step."""
 
     rank: int
     losses: list[float]
@@ -93,100 +95,102 @@ class Told:
     layers: dict[str, str]  # the dtypes in which the first layer computes
     payloads: list[tuple[str, str, int]]  # collective, dtype, elements of the full array in a step
     socket_bytes: int | None
-    weights: str  # a fingerprint of all weights at the end, gathered
+    weights: str  # fingerprint of all weights at the end, gathered
 
 
-def a_trainer(task: Task, chosen: Way, place: Place, *, seed: int, steps: int) -> Trainer:
-    """Return the book's trainer whose model is spread over the ranks in the chosen way."""
+def a_trainer(task: Task, way: Way, place: Place, *, seed: int, steps: int) -> Trainer:
+    """Return the book's trainer with a model that is spread over the ranks in one way."""
     model = task.new_model(seed)
     models.fit_attention(model, place.device)
-    rules = replace(recipe("32-true"), needs_loss_scaling=chosen.needs_loss_scaling)
+    rules = replace(recipe("32-true"), needs_loss_scaling=way.needs_loss_scaling)
     model = rules.prepare(model, place.device)
-    if chosen.kind == FSDP2:
-        _shard(model, chosen, place)  # before the optimizer is made, whose moments are parts of weights then
-    how = {"recipe": rules, "device": place.device, "schedule": task.settings.schedule, "steps": steps}
-    trainer = Trainer(model, **how)
-    if chosen.kind == DDP:
+    if way.kind == FSDP2:
+        _shard(model, way, place)  # before the optimizer is made: its moments are sharded like the weights
+    trainer = Trainer(model, recipe=rules, device=place.device, schedule=task.settings.schedule, steps=steps)
+    if way.kind == DDP:
         trainer.model = nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
-        if chosen.wire != torch.float32:
-            trainer.model.register_comm_hook(chosen.wire, compressed)
+        if way.wire != torch.float32:
+            trainer.model.register_comm_hook(way.wire, compressed)
     return trainer
 
 
-def _shard(model: nn.Module, chosen: Way, place: Place) -> None:
+def _shard(model: nn.Module, way: Way, place: Place) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    mesh = init_device_mesh(place.device.type, (place.ranks,))  # else a machine with a GPU would take that
-    for part in (*model.distilbert.transformer.layer, model):
-        fully_shard(part, mesh=mesh, mp_policy=chosen.policy())
+    mesh = init_device_mesh(place.device.type, (place.ranks,))  # else torch would take the GPUs that there are
+    for module in (*model.distilbert.transformer.layer, model):
+        fully_shard(module, mesh=mesh, mp_policy=way.policy())
 
 
 def compressed(dtype: torch.dtype, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """Average a bucket of DDP in a narrow dtype: the hook that gloo and NCCL both run.
+    """Average a bucket of DDP in a narrow dtype; a hook that both gloo and NCCL run.
 
-    torch's `bf16_compress_hook` does the same and refuses gloo. Divided before it is sent, so that float16 sums do not
-    overflow.
+    torch's `bf16_compress_hook` does the same, but refuses gloo. Gradients are divided before they are sent, so that
+    float16 sums do not overflow.
     """
     gradients = bucket.buffer()
-    narrow = gradients.to(dtype).div_(dist.get_world_size())
+    narrow = gradients.to(dtype).div_(dist.get_world_size())  # sum of g / N is the mean
     done = dist.all_reduce(narrow, async_op=True).get_future()
     return done.then(lambda future: gradients.copy_(future.value()[0]))
 
 
 def share(batch: batches.Batch, place: Place) -> batches.Batch:
-    """Return the texts of a batch that are this rank's: every Nth.
+    """Return every Nth text of a batch: those of this rank.
 
-    Raises: ValueError where the batch does not divide by N: the mean of the ranks' losses would not be that of all.
+    Raises: ValueError where N does not divide the batch: the mean of the ranks' losses would not be that of all texts.
     """
     if len(batch.labels) % place.ranks:
         raise ValueError(f"a batch of {len(batch.labels)} texts does not divide by {place.ranks} ranks; change --ranks")
     return batches.Batch(*(part[place.rank :: place.ranks] for part in (batch.ids, batch.mask, batch.labels)))
 
 
-def train(task: Task, chosen: Way, place: Place, *, steps: int, seed: int = 0) -> Told:
-    """Take `steps` steps of the fine-tune with the other ranks, and return what this one has to tell."""
+def train(task: Task, way: Way, place: Place, *, steps: int, seed: int = 0) -> Told:
+    """Take `steps` steps of the fine-tune with the other ranks, and return the report of this one."""
     plan = distilbert.make_plan(task)
     with torch.random.fork_rng(devices=[place.device] if place.device.type == "cuda" else []):
         torch.manual_seed(seed)
-        trainer = a_trainer(task, chosen, place, seed=seed, steps=plan.steps)
+        trainer = a_trainer(task, way, place, seed=seed, steps=plan.steps)
         drawn = (share(batch, place) for batch in plan.draw(seed))
         payloads, layers = Payloads(), {}
-        with _slow_half(chosen, place), _seen(trainer, layers):
-            history = training_loop.fine_tune(trainer, drawn, steps=1)  # here torch sets up its buckets and buffers
+        with _emulate_half(way, place), _note_dtypes(trainer, layers):
+            history = training_loop.fine_tune(trainer, drawn, steps=1)  # torch sets up its buckets and buffers
             before = socket_bytes()
             with payloads:
                 training_loop.fine_tune(trainer, drawn, steps=steps, history=history)
-            after, counted = socket_bytes(), max(history.steps - 1, 1)
+            after, counted_steps = socket_bytes(), max(history.steps - 1, 1)
     return Told(
         rank=place.rank,
         losses=history.losses,
         scales=history.scales,
         skipped=history.skipped,
         step_ms=measure.Timing(tuple(history.milliseconds)).median,
-        kept=_kept(trainer),
+        kept=_measure_kept(trainer),
         layers=layers,
-        payloads=[(*what, count // counted) for what, count in sorted(payloads.elements.items())],
-        socket_bytes=None if after is None else (after - before) // counted,
-        weights=_fingerprint(trainer.model),
+        payloads=[
+            (collective, dtype, count // counted_steps)
+            for (collective, dtype), count in sorted(payloads.elements.items())
+        ],
+        socket_bytes=None if after is None else (after - before) // counted_steps,
+        weights=_digest_weights(trainer.model),
     )
 
 
-def _slow_half(chosen: Way, place: Place) -> contextlib.AbstractContextManager:
-    """A CPU without float16 products computes them in float32 and rounds, as in the recipes."""
-    native, _ = narrow_matmul(chosen.compute, place.device)
-    slow = place.device.type == "cpu" and chosen.compute is torch.float16 and native is False
-    return FastHalf() if slow else contextlib.nullcontext()
+def _emulate_half(way: Way, place: Place) -> contextlib.AbstractContextManager:
+    """Let a CPU without float16 products compute them in float32 and round, as in the recipes."""
+    native, _ = narrow_matmul(way.compute, place.device)
+    emulated = place.device.type == "cpu" and way.compute is torch.float16 and native is False
+    return FastHalf() if emulated else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
-def _seen(trainer: Trainer, layers: dict[str, str]) -> Iterator[None]:
-    """Note the dtypes in which the first linear layer of a transformer layer computes."""
+def _note_dtypes(trainer: Trainer, layers: dict[str, str]) -> Iterator[None]:
+    """Note in `layers` the dtypes in which the first linear layer of a transformer layer computes."""
     model = trainer.model.module if isinstance(trainer.model, nn.parallel.DistributedDataParallel) else trainer.model
 
     def note(module: nn.Module, inputs: tuple, output: torch.Tensor) -> None:
-        for what, tensor in (("weights", module.weight), ("inputs", inputs[0]), ("outputs", output)):
-            layers[what] = str(tensor.dtype).removeprefix("torch.")
+        for name, tensor in (("weights", module.weight), ("inputs", inputs[0]), ("outputs", output)):
+            layers[name] = str(tensor.dtype).removeprefix("torch.")
 
     handle = model.distilbert.transformer.layer[0].ffn.lin1.register_forward_hook(note)
     try:
@@ -195,29 +199,30 @@ def _seen(trainer: Trainer, layers: dict[str, str]) -> Iterator[None]:
         handle.remove()
 
 
-def _kept(trainer: Trainer) -> dict[str, tuple[str, int]]:
-    """Return the dtype and the bytes of what this rank keeps from step to step; of a shard its own part."""
+def _measure_kept(trainer: Trainer) -> dict[str, tuple[str, int]]:
+    """Return by kind the dtype and the bytes that this rank keeps from step to step; of a shard only its own part."""
     weights = list(trainer.model.parameters())
-    kept = {"weights": weights, "gradients": [weight.grad for weight in weights if weight.grad is not None]}
-    kept["moments"] = [moment for moment in measure.optimizer_tensors(trainer.optimizer) if moment.ndim]
-    told = {}
-    for what, tensors in kept.items():
-        own = [tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in tensors]
-        dtypes = sorted({str(tensor.dtype).removeprefix("torch.") for tensor in own})
-        told[what] = (", ".join(dtypes), measure.tensor_bytes(own))
-    return told
+    kinds = {
+        "weights": weights,
+        "gradients": [weight.grad for weight in weights if weight.grad is not None],
+        "moments": [moment for moment in measure.optimizer_tensors(trainer.optimizer) if moment.ndim],
+    }
+    kept = {}
+    for kind, tensors in kinds.items():
+        local = [tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in tensors]
+        dtypes = sorted({str(tensor.dtype).removeprefix("torch.") for tensor in local})
+        kept[kind] = (", ".join(dtypes), measure.tensor_bytes(local))
+    return kept
 
 
 @torch.no_grad()
-def _fingerprint(model: nn.Module) -> str:
-    """Return digits that are the same for the same bits of all weights."""
-    import hashlib
-
-    found = hashlib.sha256()
+def _digest_weights(model: nn.Module) -> str:
+    """Return 16 hex digits that are the same for the same bits of all weights."""
+    sha256 = hashlib.sha256()
     for weight in model.parameters():
-        whole = weight.full_tensor() if hasattr(weight, "full_tensor") else weight
-        found.update(whole.float().cpu().numpy().tobytes())
-    return found.hexdigest()[:16]
+        full = weight.full_tensor() if hasattr(weight, "full_tensor") else weight
+        sha256.update(full.float().cpu().numpy().tobytes())
+    return sha256.hexdigest()[:16]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -229,21 +234,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--weights", metavar="DIR", help="folder with trained weights")
     parser.add_argument("--out", required=True, metavar="DIR", help="where rank 0 writes what the ranks have to tell")
     options = parser.checked(arguments)
-    ways = [way(name) for name in options.way]
+    ways = [find_way(name) for name in options.way]
     generated = options.data == "generated"
     reviews = data.generated_reviews(options.size) if generated else data.reviews(options.data, size=options.size)
     task = review_task.prepare(reviews, size=options.size, weights=options.weights)
     with processes.group(on_gpus=options.device.type == "cuda") as place:
-        for chosen in ways:
-            told = asdict(train(task, chosen, place, steps=options.steps))
-            found = [None] * place.ranks if place.rank == 0 else None
-            dist.gather_object(told, found)
-            if found:
-                _write(Path(options.out) / f"{chosen.name}.json", found, task=task, place=place)
+        for way in ways:
+            report = asdict(train(task, way, place, steps=options.steps))
+            reports = [None] * place.ranks if place.rank == 0 else None
+            dist.gather_object(report, reports)
+            if reports:
+                _write(Path(options.out) / f"{way.name}.json", reports, task=task, place=place)
     return 0
 
 
-def _write(path: Path, told: list[dict], *, task: Task, place: Place) -> None:
+def _write(path: Path, reports: list[dict], *, task: Task, place: Place) -> None:
     about = {
         "backend": place.backend,
         "device": facts(place.device),
@@ -253,7 +258,7 @@ def _write(path: Path, told: list[dict], *, task: Task, place: Place) -> None:
         "weights": task.weights,
         "size": task.size,
     }
-    path.write_text(json.dumps({"ranks": told, **about}), "utf8")
+    path.write_text(json.dumps({"ranks": reports, **about}), "utf8")
 
 
 if __name__ == "__main__":
