@@ -1,1 +1,1 @@
-"""The microscope: what adds behind a matrix product, found out from crafted inputs alone."""
+"""The microscope: find out from crafted inputs alone how a matrix product adds."""

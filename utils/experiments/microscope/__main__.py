@@ -1,4 +1,4 @@
-"""The command line of the microscope: every way in which a device multiplies, as a table, and as a record.
+"""The command line of the microscope: put every way in which a device multiplies into a table and a record.
 
     python -m utils.experiments.microscope --record DIR
 

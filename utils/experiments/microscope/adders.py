@@ -1,11 +1,11 @@
-"""How one addition rounds: hypotheses in whole numbers, and which of them a set of answers leaves standing.
+"""Hypotheses about how one addition rounds, in whole numbers, and those among them that a set of answers leaves.
 
 An `Adder` takes any number of addends at once. Tensor cores were found to shift all addends to the exponent of the
 largest, to cut off what lies more than a few extra bits below its last place, and to truncate the sum (Fasi, Higham,
 Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330, 2021). IEEE 754 adds exactly and
 rounds once.
 
-A number is a Python int in steps of 2**-512: products of float32 fit, and nothing here is rounded but by a rule.
+A number is a Python int in steps of 2**-512: products of float32 fit, and only the rule under test rounds.
 """
 
 import itertools
@@ -17,15 +17,12 @@ from typing import NamedTuple
 from utils.experiments.microscope.summation_tree import Node, nodes
 from utils.rounding import RULES
 
-STEPS = 512  # a number is a multiple of 2**-512; a factor of 2**-256
-MOST_EXTRA = 6  # more extra bits than these are not told from all
+STEPS = 512  # a number is a multiple of 2**-512, a factor of 2**-256
+MOST_EXTRA = 6  # more extra bits cannot be told from all
 
 
 def whole(value: float, steps: int = STEPS) -> int:
-    """Return value * 2**steps, which has to be a whole number.
-
-    Raises: ValueError where it is none.
-    """
+    """Return value * 2**steps. Raises: ValueError where that is not a whole number."""
     numerator, denominator = value.as_integer_ratio()
     result, rest = divmod(numerator << steps, denominator)
     if rest:
@@ -37,8 +34,8 @@ def whole(value: float, steps: int = STEPS) -> int:
 class Product:
     """The exact product of two factors, in steps of 2**-512.
 
-    `exponent`: where an adder aligns it. That of the product itself, or the sum of its factors' exponents, which is
-    one less where the significands' product is 2 or more, and may be more where a factor is subnormal.
+    `exponent`: where an adder aligns it; None: by the product itself. The sum of its factors' exponents is one less
+    where the significands' product is 2 or more, and may be more where a factor is subnormal.
     """
 
     value: int
@@ -59,7 +56,7 @@ class Adder:
 
     `rounding`: a name in `utils.rounding.RULES`. `extra_bits`: kept of each addend below the last place of a total with
     the largest addend's exponent; None: all. `by_factors`: products are aligned by the sum of their factors' exponents.
-    `carries`: what was cut is not rounded again: a sum that grows past its largest addend keeps the longer total.
+    `carries`: the sum of cut addends is not rounded: one that grows past its largest addend keeps the longer total.
     """
 
     precision: int
@@ -72,14 +69,14 @@ class Adder:
         """Add in steps of 2**-512; a sum of earlier additions is a `Product` without an exponent."""
         if self.extra_bits is None:
             return self.rounded(sum(addend.value for addend in addends))
-        exponents = [self._exponent(addend) for addend in addends if addend.value]
+        exponents = [self._align(addend) for addend in addends if addend.value]
         if not exponents:
             return 0
-        cut = max(0, max(exponents) - (self.precision - 1) - self.extra_bits)
-        kept = ((abs(addend.value) >> cut << cut) * (1 if addend.value > 0 else -1) for addend in addends)
-        return sum(kept) if self.carries else self.rounded(sum(kept))
+        cut = max(0, max(exponents) - (self.precision - 1) - self.extra_bits)  # bits below 2**cut are dropped
+        total = sum((abs(addend.value) >> cut << cut) * (1 if addend.value > 0 else -1) for addend in addends)
+        return total if self.carries else self.rounded(total)
 
-    def _exponent(self, addend: Product) -> int:
+    def _align(self, addend: Product) -> int:
         if self.by_factors and addend.exponent is not None:
             return addend.exponent
         return abs(addend.value).bit_length() - 1
@@ -93,7 +90,7 @@ class Adder:
 def round_whole(value: int, drop: int, rounding: str) -> int:
     """Round value / 2**drop to a whole number; the twin of `utils.rounding.RULES` in whole numbers of any length."""
     below, half = value >> drop, 1 << drop - 1
-    rest = value - (below << drop)
+    rest = value - (below << drop)  # 0 <= rest < 2 half
     up = {
         "toward_negative": False,
         "toward_positive": rest > 0,
@@ -105,7 +102,7 @@ def round_whole(value: int, drop: int, rounding: str) -> int:
 
 
 class Answer(NamedTuple):
-    """Addends of one addition, what the next addition took away again (None: nothing), and what was left."""
+    """Addends of one addition, what the next addition subtracted (None: nothing), and what was left."""
 
     addends: Sequence[Product]
     taken: Product | None
@@ -113,20 +110,21 @@ class Answer(NamedTuple):
 
 
 def surviving(answers: Iterable[Answer], precision: int) -> list[Adder]:
-    """Return the adders of this precision that give every answer: the five rules, each with 0 to 6 extra bits or all.
+    """Return the adders of this precision that give every answer.
 
-    And those that cut addends in the same way and keep the carries. The next addition is taken to be of the same kind:
-    what it cuts off cannot be told from what the first one did.
+    The five rules are tried with 0 to 6 extra bits or all, and the adders that cut in the same way and keep carries.
+    The next addition is taken to be of the same kind: what it cuts cannot be told from what the first one cut.
     """
     cuts = list(itertools.product(range(MOST_EXTRA + 1), (False, True)))
     adders = [Adder(precision, rule, *cut) for rule in RULES for cut in [(None, False), *cuts]]
     adders += [Adder(precision, "toward_zero", *cut, carries=True) for cut in cuts]
     for answer in answers:
-        adders = [adder for adder in adders if _left(adder, answer) == answer.left]
+        adders = [adder for adder in adders if _subtract(adder, answer) == answer.left]
     return adders
 
 
-def _left(adder: Adder, answer: Answer) -> int:
+def _subtract(adder: Adder, answer: Answer) -> int:
+    """Return what an adder would leave: the sum of the addends, minus what is subtracted next."""
     total = adder.add(answer.addends)
     return total if answer.taken is None else adder.add([Product(total), answer.taken])
 

@@ -1,7 +1,7 @@
-"""Crafted sums for one question each: where in a sum an addition rounds, what reaches it, and what it can hold.
+"""Craft sums that answer one question each: how an addition in a sum rounds, what reaches it, and what it can hold.
 
-All of them know the tree of the sum (`summation_tree`): a big addend meets a small one in the addition under test, and
-the big one is taken away again later, so that what the small one became is the whole result.
+All of them use the tree of the sum (`summation_tree`): a big addend meets a small one in the addition under test, and
+the big one is subtracted again later, so that the result is what became of the small one.
 """
 
 import itertools
@@ -26,9 +26,9 @@ FRACTIONS = (0.25, 0.5, 0.75, 1.5, 2.5)  # of a total's last place, on both side
 
 @dataclass(frozen=True)
 class Tested:
-    """What one kind of addition was found to do: `adders` explain every answer; `why` says why there are none.
+    """What one kind of addition does: `adders` are those that explain every answer; `why` says why there are none.
 
-    `bits`: significant bits of a total. `hidden`: the result's dtype has no more bits than that, so it may have cut.
+    `bits`: significant bits of a total. `hidden`: the result's dtype has no more bits, so it may have rounded.
     """
 
     bits: int | None
@@ -49,7 +49,7 @@ class _Spot:
     later: int | None
 
 
-def _spot(node: Node, above: Node | None) -> _Spot:
+def _make_spot(node: Node, above: Node | None) -> _Spot:
     later = None
     if above is not None:
         other = next(child for child in reversed(above.children) if child is not node)
@@ -61,21 +61,22 @@ def _spot(node: Node, above: Node | None) -> _Spot:
 
 
 def try_kinds(sums: Sums, tree: Node) -> dict[tuple, Tested]:
-    """Try the additions of each kind of a tree: a few of them, and the last one of all where its kind is."""
+    """Try a few additions of each kind of a tree; the last addition of all is always among those of its kind."""
     spots: dict[tuple, list[_Spot]] = {}
     for node, above in reversed(nodes(tree)):
-        spots.setdefault(node.kind, []).append(_spot(node, above))
-    found = {}
-    for kind, all_of_them in spots.items():
-        inner = [spot for spot in all_of_them if spot.later is not None]
-        chosen = inner[:: max(1, (len(inner) - 1) // (SAMPLES - 1))][:SAMPLES]
-        found[kind] = _try(sums, chosen, next((spot for spot in all_of_them if spot.later is None), None))
-    return found
+        spots.setdefault(node.kind, []).append(_make_spot(node, above))
+    tested = {}
+    for kind, spots_of_kind in spots.items():
+        inner = [spot for spot in spots_of_kind if spot.later is not None]
+        top = [spot for spot in spots_of_kind if spot.later is None]
+        samples = inner[:: max(1, (len(inner) - 1) // (SAMPLES - 1))][:SAMPLES]  # the first and the last
+        tested[kind] = _try(sums, samples, top[0] if top else None)
+    return tested
 
 
 def _try(sums: Sums, spots: Sequence[_Spot], top: _Spot | None) -> Tested:
     """Try one kind of addition: `spots` inside the tree, and `top`, whose sum is the result."""
-    widths = {bits for spot in spots or [top] for bits in _bits(sums, spot)}
+    widths = {bits for spot in spots or [top] for bits in _count_bits(sums, spot)}
     if max(widths) > _reach(sums):
         return Tested(None, (), why="no addend was lost, as small as the products get")
     if len(widths) > 1:
@@ -83,7 +84,7 @@ def _try(sums: Sums, spots: Sequence[_Spot], top: _Spot | None) -> Tested:
     (bits,) = widths
     shown = format_of(sums.output).precision > bits  # a carry that is kept shows in the result alone
     asked = [*spots, top] if top is not None and (shown or not spots) else spots
-    answers = [_answers(sums, spot, bits) for spot in asked]
+    answers = [_ask_near_ties(sums, spot, bits) for spot in asked]
     if not all(answers):
         return Tested(bits, (), why="sums near ties overflow, or the dtype has none")
     adders = surviving(itertools.chain(*answers), bits)
@@ -91,51 +92,49 @@ def _try(sums: Sums, spots: Sequence[_Spot], top: _Spot | None) -> Tested:
 
 
 def _ask(sums: Sums, about: str, spot: _Spot, crafted: Sequence[dict[int, Value]], big: Sequence[Value]) -> list[float]:
-    """Return the results; where there is a later addition, it takes `big` away."""
+    """Return the results; where there is a later addition, it subtracts `big`."""
     if spot.later is None:
         return sums.ask(about, crafted)
-    return sums.ask(about, [terms | {spot.later: _negative(x)} for terms, x in zip(crafted, big, strict=True)])
+    return sums.ask(about, [terms | {spot.later: _negate(x)} for terms, x in zip(crafted, big, strict=True)])
 
 
-def _negative(x: Value) -> Value:
+def _negate(x: Value) -> Value:
     return (-x[0], x[1]) if isinstance(x, tuple) else -x
 
 
 def _reach(sums: Sums) -> int:
-    """The binades below the big addend in which a small one can lie."""
+    """Return how many binades below the big addend a small one can lie."""
     return min(MOST_BITS, BIG - sums.lowest)
 
 
-def _bits(sums: Sums, spot: _Spot) -> set[int]:
+def _count_bits(sums: Sums, spot: _Spot) -> set[int]:
     """Return how many significant bits a total keeps: 1 + the last j for which 1 + 2**-j is 1 + 2**-j.
 
-    One number where it does not matter which of two addends is the big one; more than `_reach` where nothing is lost.
+    A set of one number if it does not matter which of two addends is big; more than `_reach` if nothing is lost.
     """
-    reach, found = _reach(sums), set()
+    reach, widths = _reach(sums), set()
     for first, second in (spot.entries[:2], spot.entries[1::-1]):
         small = [2.0 ** (BIG - j) for j in range(1, reach + 1)]
         crafted = [{first: 2.0**BIG, second: x} for x in small]
         left = _ask(sums, "bits of a total", spot, crafted, [2.0**BIG] * reach)
         full = small if spot.later is not None else [2.0**BIG + x for x in small]
-        found.add(next((j for j in range(reach) if left[j] != full[j]), reach) + 1)
-    return found
+        widths.add(next((j for j in range(reach) if left[j] != full[j]), reach) + 1)
+    return widths
 
 
-def _answers(sums: Sums, spot: _Spot, bits: int) -> list[Answer]:
+def _ask_near_ties(sums: Sums, spot: _Spot, bits: int) -> list[Answer]:
     """Ask for sums near ties, with cut addends and with carries, and return what the addition made of them.
 
-    Nothing where one of them overflows.
+    The list is empty where one of them overflows.
     """
-    questions = list(_near_ties(spot, 2.0 ** (BIG - bits + 1)))
-    fits = _fits(sums, [question.terms for question in questions])
-    questions = [question for question, good in zip(questions, fits, strict=True) if good]
+    questions = list(_craft_near_ties(spot, 2.0 ** (BIG - bits + 1)))
+    representable = _find_representable(sums, [question.terms for question in questions])
+    questions = list(itertools.compress(questions, representable))
     bigs = [question.big for question in questions]
     left = _ask(sums, "rounding", spot, [question.terms for question in questions], bigs)
     if not all(map(math.isfinite, left)):
         return []
-    taken = [
-        None if spot.later is None else Product.of(*sums.factors(_negative(big)), sums.format.emin) for big in bigs
-    ]
+    taken = [None if spot.later is None else Product.of(*sums.factors(_negate(big)), sums.format.emin) for big in bigs]
     return [
         Answer([Product.of(*sums.factors(x), sums.format.emin) for x in question.addends], away, whole(rest))
         for question, away, rest in zip(questions, taken, left, strict=True)
@@ -143,48 +142,48 @@ def _answers(sums: Sums, spot: _Spot, bits: int) -> list[Answer]:
 
 
 class _Question(NamedTuple):
-    """A sum: what is taken away later, the products by place, and the addends that reach the addition under test."""
+    """A sum: what is subtracted later, the products by place, and the addends that reach the addition under test."""
 
     big: Value
     terms: dict[int, Value]
     addends: tuple[Value, ...]
 
 
-def _question(big: Value, terms: dict[int, Value]) -> _Question:
+def _make_question(big: Value, terms: dict[int, Value]) -> _Question:
     return _Question(big, terms, tuple(terms.values()))
 
 
-def _near_ties(spot: _Spot, last: float) -> Iterator[_Question]:
-    """Yield the sums; `last`: the last place of a total that begins with BIG.
+def _craft_near_ties(spot: _Spot, last: float) -> Iterator[_Question]:
+    """Yield the sums; `last` is the last place of a total with exponent `BIG`.
 
-    Extra bits show where a small addend turns the direction of a rounding; a carry where two big ones meet.
+    Extra bits show where a small addend changes the direction of a rounding, carries where two big addends meet.
     """
     tails = [2.0**-j for j in range(1, MOST_EXTRA + 2)]
-    one, first, second = 2.0**BIG, *spot.entries[:2]
+    power, first, second = 2.0**BIG, *spot.entries[:2]
     third = spot.entries[2] if len(spot.entries) > 2 else None
     for sign in (1.0, -1.0):
-        big, factors = sign * 1.5 * one, (sign * 1.5 * 2.0 ** (BIG // 2), 1.5 * 2.0 ** (BIG - BIG // 2))
+        big, factors = sign * 1.5 * power, (sign * 1.5 * 2.0 ** (BIG // 2), 1.5 * 2.0 ** (BIG - BIG // 2))
         for u, v, beside in ((first, second, spot.beside[1]), (second, first, spot.beside[0])):
             for x in (*FRACTIONS, *tails, *(0.5 + tail for tail in tails)):
                 for small in (x * last, -x * last):
-                    yield _question(big, {u: big, v: small})
+                    yield _make_question(big, {u: big, v: small})
             if beside is not None:  # a sum of two products has more bits than one of them may have
                 for x in (y for tail in tails for y in (tail * last, -tail * last)):
                     half = math.copysign(0.5 * last, x)
                     yield _Question(big, {u: big, v: half, beside: x}, (big, half + x))
         for tail in tails:  # 1.5 * 1.5 is 2.25, an exponent above the sum of its factors'
-            yield _question(factors, {second: factors, first: -2 * sign * tail * last})
+            yield _make_question(factors, {second: factors, first: -2 * sign * tail * last})
             if third is not None:
-                yield _question(factors, {second: factors, first: sign * tail * last, third: sign * tail * last})
+                yield _make_question(factors, {second: factors, first: sign * tail * last, third: sign * tail * last})
                 for half in (0.5 * last, -0.5 * last):
-                    yield _question(big, {first: big, second: half, third: math.copysign(tail * last, half)})
+                    yield _make_question(big, {first: big, second: half, third: math.copysign(tail * last, half)})
         if third is not None:
-            for x in (0.5, 1.0, 1.5, 3.0):  # below 0, what is taken away later would be cut off itself
-                terms = {first: sign * one, second: sign * one, third: sign * x * last}
-                yield _question(sign * 2 * one, terms)
+            for x in (0.5, 1.0, 1.5, 3.0):  # below 0, the later subtraction would be cut itself
+                terms = {first: sign * power, second: sign * power, third: sign * x * last}
+                yield _make_question(sign * 2 * power, terms)
 
 
-def _fits(sums: Sums, crafted: Sequence[dict[int, Value]]) -> list[bool]:
+def _find_representable(sums: Sums, crafted: Sequence[dict[int, Value]]) -> list[bool]:
     """Say of each sum whether the dtype holds the factors of all its terms."""
     factors = np.zeros((len(crafted), 2 * max(map(len, crafted))))
     for row, terms in zip(factors, crafted, strict=True):
@@ -205,14 +204,14 @@ def factor_bits(sums: Sums, tree: Node) -> int | None:
     for left in (True, False):
         places = range(1, sums.format.mantissa_bits + 1)
         factors = [(1 + 2.0**-j, 1.0) if left else (1.0, 1 + 2.0**-j) for j in places]
-        seen = _left_over(sums, "bits of a factor", tree, factors, [-1.0] * len(factors))
+        seen = _find_exact(sums, "bits of a factor", tree, factors, [-1.0] * len(factors))
         used.append(next((j for j, good in zip(places, seen, strict=True) if not good), len(places) + 1))
     return min(used) if min(used) > 1 else None
 
 
 def factor_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
     """Return the rule by which a factor becomes one of `bits` significant bits; None where none of five fits."""
-    spot = _spot(*nodes(tree)[-1])
+    spot = _make_spot(*nodes(tree)[-1])
     first, second = spot.entries[:2]
     last = 2.0 ** (1 - bits)
     values = [sign * (1.5 + x * last) for sign in (1, -1) for x in (*FRACTIONS, *(-x for x in FRACTIONS))]
@@ -230,7 +229,7 @@ def product_bits(sums: Sums, tree: Node, factor: int) -> int:
     pairs = [(i, j) for i in range(2, factor) for j in (i - 1, i)]
     crafted = [(1 + 2.0**-i, 1 + 2.0**-j) for i, j in pairs]
     fits = [1 + 2.0**-i + 2.0**-j for i, j in pairs]
-    seen = _left_over(sums, "bits of a product", tree, crafted, [-x for x in fits])
+    seen = _find_exact(sums, "bits of a product", tree, crafted, [-x for x in fits])
     return max((i + j + 1 for (i, j), good in zip(pairs, seen, strict=True) if good), default=0)
 
 
@@ -250,7 +249,7 @@ def product_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
     drops = [(int(x) * int(y)).bit_length() - bits for x, y in factors]
     kept = [math.copysign(abs(int(x) * int(y)) >> drop << drop, x) for (x, y), drop in zip(factors, drops, strict=True)]
     scale = 2.0**-left
-    first, second = _spot(*nodes(tree)[-1]).entries[:2]
+    first, second = _make_spot(*nodes(tree)[-1]).entries[:2]
     crafted = [
         {first: (x * scale, y * scale), second: (-z * scale * scale, 1.0)}
         for (x, y), z in zip(factors, kept, strict=True)
@@ -261,19 +260,19 @@ def product_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
     return fits[0] if len(fits) == 1 else None
 
 
-def _left_over(sums: Sums, about: str, tree: Node, products: Sequence[Value], taken: Sequence[float]) -> list[bool]:
-    """Say of each product whether product + taken came out exact in some order of two places that meet early."""
-    spots = [_spot(node, above) for node, above in nodes(tree)]
+def _find_exact(sums: Sums, about: str, tree: Node, products: Sequence[Value], taken: Sequence[float]) -> list[bool]:
+    """Say of each product whether product + taken came out exact, in some order of two places that meet early."""
+    spots = [_make_spot(node, above) for node, above in nodes(tree)]
     pairs = [spot.entries[:2] for spot in (spots[-1], spots[len(spots) // 2])]
     seen = [False] * len(products)
     for u, v in dict.fromkeys([*pairs, *(pair[::-1] for pair in pairs)]):
         left = sums.ask(about, [{u: x, v: y} for x, y in zip(products, taken, strict=True)])
-        exact = [_exact(x, y) for x, y in zip(products, taken, strict=True)]
+        exact = [_add_exactly(x, y) for x, y in zip(products, taken, strict=True)]
         seen = [good or result == want for good, result, want in zip(seen, left, exact, strict=True)]
     return seen
 
 
-def _exact(product: Value, taken: float) -> float:
+def _add_exactly(product: Value, taken: float) -> float:
     return (Product.of(*product).value + whole(taken)) / 2**STEPS
 
 

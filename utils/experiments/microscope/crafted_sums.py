@@ -1,7 +1,7 @@
-"""Put crafted sums through any matrix product, many at a time, and keep what was asked and answered.
+"""Put crafted sums through any matrix product, many at a time, and keep a log of their results.
 
-Sum i is row i of a times column i of b: each one has its own factors in every place. All products have one shape, so
-that a library cannot choose another kernel in between.
+Sum i is row i of a times column i of b: each has its own factors in every place. All products have one shape, so that
+a library cannot switch to another kernel.
 """
 
 import math
@@ -14,7 +14,7 @@ import torch
 from utils.formats import FORMATS, FloatFormat
 
 Matmul = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-Value = float | tuple[float, float]  # a product, split into two factors by us, or its two factors
+Value = float | tuple[float, float]  # a product, which `Sums.factors` splits, or its two factors
 
 WIDTH = 16  # rows of a and columns of b; FP8 products want multiples of 16 on CUDA
 
@@ -33,16 +33,16 @@ class Probe:
     result: float
 
     def __str__(self) -> str:
-        places = ", ".join(f"{_text(value)} in place {place}" for place, value in self.terms)
+        places = ", ".join(f"{_write(value)} in place {place}" for place, value in self.terms)
         first, end = self.within
-        elsewhere = f", {_text(self.rest)} in the others of {first} to {end - 1}" if self.rest else ""
-        return f"{places}{elsewhere}: {_text(self.result)}"
+        elsewhere = f", {_write(self.rest)} in the others of {first} to {end - 1}" if self.rest else ""
+        return f"{places}{elsewhere}: {_write(self.result)}"
 
 
-def _text(value: Value) -> str:
-    """Write a number as a small whole number times a power of two; a power is shorter than its digits."""
+def _write(value: Value) -> str:
+    """Write a number as a whole number times a power of two, where that is shorter than its digits."""
     if isinstance(value, tuple):
-        return " x ".join(map(_text, value))
+        return " x ".join(map(_write, value))
     if not value or not math.isfinite(value):
         return f"{value:g}"
     numerator, denominator = float(value).as_integer_ratio()
@@ -65,7 +65,7 @@ def format_of(dtype: torch.dtype) -> FloatFormat:
 
 @dataclass
 class Sums:
-    """A matrix product that is asked for crafted sums of `places` products each. `log` keeps every answer."""
+    """A matrix product that is asked for crafted sums of `places` products each; `log` keeps every answer."""
 
     matmul: Matmul
     dtype: torch.dtype
@@ -95,9 +95,9 @@ class Sums:
         rest: float = 0.0,
         within: tuple[int, int] | None = None,
     ) -> list[float]:
-        """Return the results of the sums: each gives the values of its places.
+        """Return the results of the sums, each of which maps places to values.
 
-        `rest` stands in all others, or in those of `within` (first, end); where nothing is said stands 0.
+        The other places hold `rest`, or only those of `within` (first, end); all that remain hold 0.
         """
         first, end = within or (0, self.places)
         results: list[float] = []

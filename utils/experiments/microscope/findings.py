@@ -1,4 +1,4 @@
-"""What was found out about how a matrix product adds: a `Finding`, as a sentence and as rows of a table."""
+"""What the microscope found out about how a matrix product adds: a `Finding`, as sentences and as rows of a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """How a matrix product adds. What is None was not decided: `unknown` says why, where there is more to say.
+    """How a matrix product adds; None is what was not decided, and `unknown` says why, where there is a reason.
 
     `dtype`, `output`: of operands and result, by name. `shape`: M, N, K of the products that were asked for.
     `factor_bits`, `factor_rounding`: significant bits of an operand that are used, and how the others are dropped.
@@ -70,29 +70,29 @@ class Finding:
     evidence: tuple[Probe, ...] = ()
 
     def __str__(self) -> str:
-        """A sentence for each thing that was found, and one for what was not."""
+        """A sentence for each property that was found, and one for those that were not."""
         texts = self.texts()
-        said = [f"{name}: {text}" for name, text in texts.items() if text != UNDECIDED]
-        open_ones = [name for name, text in texts.items() if text == UNDECIDED]
-        if open_ones:
+        sentences = [f"{name}: {text}" for name, text in texts.items() if text != UNDECIDED]
+        undecided = [name for name, text in texts.items() if text == UNDECIDED]
+        if undecided:
             why = "; ".join(dict.fromkeys(reason for _, reason in self.unknown))
-            said.append(f"{UNDECIDED}: {', '.join(open_ones)}" + (f" ({why})" if why else ""))
-        return f"{self.dtype} in, {self.output} out, {'x'.join(map(str, self.shape))}. " + ". ".join(said) + "."
+            sentences.append(f"{UNDECIDED}: {', '.join(undecided)}" + (f" ({why})" if why else ""))
+        return f"{self.dtype} in, {self.output} out, {'x'.join(map(str, self.shape))}. " + ". ".join(sentences) + "."
 
     def texts(self) -> dict[str, str]:
-        """Return every property in words, in the order of a reading."""
+        """Return every property in words, by its name."""
         return {
-            "operands": self._operands(),
+            "operands": self._describe_operands(),
             "products": _choose(self.exact_products, "exact", f"exact up to {self.product_bits} bits"),
-            "total": self._inner(),
-            "order": self._order(),
-            "at once": self._at_once(),
-            "totals together": "-" if self.parts == 1 or self.whole else self._outer(),
-            "many small addends": self._many(),
-            "range": self._range(),
+            "total": self._describe_total(),
+            "order": self._describe_order(),
+            "at once": self._describe_block(),
+            "totals together": "-" if self.parts == 1 or self.whole else self._describe_outer_total(),
+            "many small addends": self._describe_small_addends(),
+            "range": self._describe_range(),
             "subnormal operands": _choose(self.subnormal_factors, "kept", "taken for 0"),
             "places of the result": _choose(self.everywhere, "all alike", "not alike"),
-            "random sums as predicted": self._as_predicted(),
+            "random sums as predicted": self._count_confirmed(),
         }
 
     @property
@@ -100,27 +100,27 @@ class Finding:
         """Whether it is about whole numbers, whose sums are not rounded."""
         return self.past_overflow is not None
 
-    def _inner(self) -> str:
-        return f"{self.precision} bits, exact" if self.whole else _total(self.precision, self.rounding)
+    def _describe_total(self) -> str:
+        return f"{self.precision} bits, exact" if self.whole else _describe_rounding(self.precision, self.rounding)
 
-    def _outer(self) -> str:
-        return _total(self.outer_precision, self.outer_rounding)
+    def _describe_outer_total(self) -> str:
+        return _describe_rounding(self.outer_precision, self.outer_rounding)
 
-    def _many(self) -> str:
+    def _describe_small_addends(self) -> str:
         return "-" if self.whole else _choose(self.compensated, "kept together: compensated", "lost as single ones are")
 
-    def _as_predicted(self) -> str:
+    def _count_confirmed(self) -> str:
         if self.confirmed is None:
             return "-" if self.whole else UNDECIDED
         return "{} of {}".format(*self.confirmed)
 
-    def _operands(self) -> str:
+    def _describe_operands(self) -> str:
         if self.factor_bits is None:
             return UNDECIDED
         rule = f", the rest dropped {WORDS[self.factor_rounding]}" if self.factor_rounding else ""
         return f"{self.factor_bits} bits used{rule}"
 
-    def _order(self) -> str:
+    def _describe_order(self) -> str:
         if self.whole:
             return "any"
         if self.order is None:
@@ -128,14 +128,14 @@ class Finding:
         if self.pairwise:
             return "neighbours, then neighbours of these sums"
         if self.parts is None:
-            return f"a tree of no plain kind, first {_first(self.order)}"
-        sorted_ones = self.order == tuple(sorted(self.order))
-        text = "one after another" if sorted_ones else f"in the order {_first(self.order)}"
+            return f"a tree of no plain kind, first {_list_first(self.order)}"
+        is_sorted = self.order == tuple(sorted(self.order))
+        text = "one after another" if is_sorted else f"in the order {_list_first(self.order)}"
         if self.parts > 1:
             text += f", {self.parts} totals" + (f" of {self.run} neighbours each" if self.run else " that take turns")
         return text
 
-    def _at_once(self) -> str:
+    def _describe_block(self) -> str:
         if self.whole:
             return "-"
         if self.block is None:
@@ -148,9 +148,9 @@ class Finding:
             return f"{self.block}, added exactly"
         aligned = ", aligned by its factors' exponents" if self.by_factors else ""
         carries = ", carries kept" if self.carries else ""
-        return f"{self.block}, each cut {_extra(self.extra_bits)}{aligned}{carries}"
+        return f"{self.block}, each cut {_describe_cut(self.extra_bits)}{aligned}{carries}"
 
-    def _range(self) -> str:
+    def _describe_range(self) -> str:
         top = "no overflow within reach" if self.overflow is None else f"below 2^{self.overflow}"
         top += f", then {self.past_overflow}" if self.past_overflow else ""
         return top + ("" if self.smallest is None else f", results down to 2^{self.smallest}")
@@ -160,30 +160,30 @@ def _choose(claim: bool | None, yes: str, no: str) -> str:
     return UNDECIDED if claim is None else yes if claim else no
 
 
-def _total(precision: int | None, rounding: str | None) -> str:
+def _describe_rounding(precision: int | None, rounding: str | None) -> str:
     if precision is None:
         return UNDECIDED
     return f"{precision} bits, {WORDS[rounding] if rounding else 'rounding ' + UNDECIDED}"
 
 
-def _extra(bits: int | None) -> str:
+def _describe_cut(bits: int | None) -> str:
     if bits is None:
         return f"at a place {UNDECIDED}"
     return "at the last place" if bits == 0 else f"{bits} bit{'s'[: bits > 1]} below the last place"
 
 
-def _first(order: tuple[int, ...]) -> str:
+def _list_first(order: tuple[int, ...]) -> str:
     return ", ".join(map(str, order[:6])) + (", ..." if len(order) > 6 else "")
 
 
 def rows(findings: Mapping[str, Finding]) -> list[tuple[str, ...]]:
-    """Return a table to compare by: a row for each property, a column for each finding; the first row names them."""
+    """Return a table of one row per property and one column per finding; the first row names the findings."""
     texts = [finding.texts() for finding in findings.values()]
     return [("", *findings), *((name, *(text[name] for text in texts)) for name in (texts[0] if texts else ()))]
 
 
 def summary(findings: Mapping[str, Finding]) -> list[tuple[str, ...]]:
-    """Return a table to read down: a row for each finding, with the properties that differ most."""
+    """Return a table of one row per finding, with the properties that differ most."""
     names = ("operands", "total", "order", "at once", "totals together", "random sums as predicted")
     rows = [("", *names)]
     for name, finding in findings.items():

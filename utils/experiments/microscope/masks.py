@@ -1,6 +1,6 @@
-"""The order of a sum, from masks: 2**mask in one place, -2**mask in another, ones in the others; how many are lost?
+"""Find the order of a sum with masks: 2**mask in one place, -2**mask in another, and count which ones are lost.
 
-`utils.experiments.microscope.summation_tree` says what follows from that.
+`utils.experiments.microscope.summation_tree` makes the tree of these counts.
 """
 
 import math
@@ -29,7 +29,7 @@ def order_of(sums: Sums) -> tuple[Node | None, str]:
         if mask - span < sums.lowest:
             continue
         try:
-            return _tree_at(sums, mask, mask - span, pairs), ""
+            return _find_tree(sums, mask, mask - span, pairs), ""
         except NothingLost as error:
             why, spans = str(error), [wide for wide in WIDE if wide > span]
         except NoTree as error:
@@ -41,11 +41,11 @@ class NothingLost(NoTree):
     """A total holds the mask and the ones."""
 
 
-def _tree_at(sums: Sums, mask: int, one: int, pairs: list[tuple[int, int]]) -> Node:
-    """Return the tree by masks of this exponent; raise NoTree where there is none."""
-    lost = LostOnes(sums, mask, one)
+def _find_tree(sums: Sums, mask: int, one_exponent: int, pairs: list[tuple[int, int]]) -> Node:
+    """Return the tree by masks 2**mask and ones 2**one_exponent. Raises: NoTree where there is none."""
+    lost = LostOnes(sums, mask, one_exponent)
     if not any(lost([(0, place) for place in range(1, sums.places)])):
-        raise NothingLost(f"beside an addend 2^{mask - one} times as large a 1 is not lost")
+        raise NothingLost(f"beside an addend 2^{mask - one_exponent} times as large a 1 is not lost")
     tree = summation_tree.find(lost, sums.places)
     if lost(pairs) != summation_tree.predicted(tree, pairs):
         raise NoTree("pairs of places lose other ones than their order says")
@@ -53,58 +53,58 @@ def _tree_at(sums: Sums, mask: int, one: int, pairs: list[tuple[int, int]]) -> N
 
 
 class LostOnes:
-    """The function that `summation_tree.find` asks: 2**mask in place i, -2**mask in place j, 2**one elsewhere.
+    """The function that `summation_tree.find` asks: 2**mask in place i, -2**mask in place j, 2**one_exponent elsewhere.
 
-    No more ones at a time than the sum can count (`most`): a bfloat16 result does not know 257. Where a total is
-    rounded in one direction, a small addend of the other sign takes a whole last place off the mask. Then there is no
-    count: the pair is asked again with other signs, and at last with fewer and fewer ones: a 1 that alone gives no
-    count is lost. Raises: NoTree where the sum counts nothing or overflows, or where too many would have to be asked.
+    It uses no more ones at a time than the sum can count (`most`): a bfloat16 result cannot be 257. If a total is
+    rounded in one direction, a small addend of the other sign takes a whole last place off the mask, and nothing can be
+    counted. Then the pair is asked again with other signs, and finally with fewer and fewer ones: a single 1 that gives
+    no count is lost. Raises: NoTree where the sum counts nothing or overflows, or where too many sums would be needed.
     """
 
-    def __init__(self, sums: Sums, mask: int, one: int):
-        self.sums, self.mask, self.one, self.asked = sums, 2.0**mask, 2.0**one, 0
+    def __init__(self, sums: Sums, mask: int, one_exponent: int):
+        self.sums, self.mask, self.unit, self.asked = sums, 2.0**mask, 2.0**one_exponent, 0
         sizes = [sums.places >> halvings for halvings in range(sums.places.bit_length())]
         counted = (
-            size for size in sizes if sums.ask("ones", [{0: 0.0}], self.one, (0, size)) == [(size - 1) * self.one]
+            size for size in sizes if sums.ask("ones", [{0: 0.0}], self.unit, (0, size)) == [(size - 1) * self.unit]
         )
-        self.most = next(counted, 0)
+        self.most = next(counted, 0)  # the largest size that is counted
         if self.most < 8:
-            raise NoTree(f"ones of 2^{one} are not counted")
+            raise NoTree(f"ones of 2^{one_exponent} are not counted")
 
     def __call__(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
         lost = [0] * len(pairs)
         for first in range(0, self.sums.places, self.most):
             within = first, min(first + self.most, self.sums.places)
-            for n, count in enumerate(self._within(pairs, within)):
+            for n, count in enumerate(self._count_within(pairs, within)):
                 lost[n] += count
         return lost
 
-    def _within(self, pairs: Sequence[tuple[int, int]], within: tuple[int, int]) -> list[int]:
+    def _count_within(self, pairs: Sequence[tuple[int, int]], within: tuple[int, int]) -> list[int]:
         counts: dict[int, int] = {}
-        there = [within[1] - within[0] - sum(within[0] <= place < within[1] for place in pair) for pair in pairs]
-        for first, ones in SIGNS:
+        ones_in = [within[1] - within[0] - sum(within[0] <= place < within[1] for place in pair) for pair in pairs]
+        for mask_sign, sign in SIGNS:
             waiting = [n for n in range(len(pairs)) if n not in counts]
-            for n, result in zip(waiting, self._ask([pairs[n] for n in waiting], first, ones, within), strict=True):
+            for n, result in zip(waiting, self._ask([pairs[n] for n in waiting], mask_sign, sign, within), strict=True):
                 if not math.isfinite(result):
                     raise NoTree(f"{self.mask:g} overflows")
-                left = ones * result / self.one
-                if 0 <= left <= there[n] and left == int(left):
-                    counts[n] = there[n] - int(left)
-        without = [n for n in range(len(pairs)) if n not in counts]
-        for part in _halves(*within) if without else ():
-            for n, count in zip(without, self._within([pairs[n] for n in without], part), strict=True):
+                left = sign * result / self.unit
+                if 0 <= left <= ones_in[n] and left == int(left):
+                    counts[n] = ones_in[n] - int(left)
+        uncounted = [n for n in range(len(pairs)) if n not in counts]
+        for half in _halve(*within) if uncounted else ():
+            for n, count in zip(uncounted, self._count_within([pairs[n] for n in uncounted], half), strict=True):
                 counts[n] = counts.get(n, 0) + count
         return [counts.get(n, 1) for n in range(len(pairs))]
 
-    def _ask(self, pairs: Sequence[tuple[int, int]], first: int, ones: int, within: tuple[int, int]) -> list[float]:
+    def _ask(self, pairs: Sequence[tuple[int, int]], mask_sign: int, sign: int, within: tuple[int, int]) -> list[float]:
         self.asked += len(pairs)
         if self.asked > MOST_ASKED:
             raise NoTree(f"more than {MOST_ASKED} sums would have to be asked for")
-        crafted = [{i: first * self.mask, j: -first * self.mask} for i, j in pairs]
-        return self.sums.ask("order", crafted, ones * self.one, within)
+        crafted = [{i: mask_sign * self.mask, j: -mask_sign * self.mask} for i, j in pairs]
+        return self.sums.ask("order", crafted, sign * self.unit, within)
 
 
-def _halves(first: int, end: int) -> list[tuple[int, int]]:
+def _halve(first: int, end: int) -> list[tuple[int, int]]:
     """Part places at a power of two, where blocks end; one place has no parts."""
     half = 1 << (end - first - 1).bit_length() - 1 if end - first > 1 else 0
     return [(first, first + half), (first + half, end)] if half else []

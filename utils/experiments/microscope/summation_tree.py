@@ -1,13 +1,13 @@
-"""In which order a sum is added, found from its results alone.
+"""Find the order in which a sum is added from its results alone.
 
-Put M in place i, -M in place j and a 1 everywhere else, M so large that beside it every 1 is lost. The ones that are
-added before M and -M meet are gone, those that come later are counted: the number of lost ones tells how many places
-lie below the addition where i and j meet. All such numbers together are a tree (Xie et al.,
+Put M in place i, -M in place j and a 1 everywhere else, with M so large that every 1 that is added to it is lost. The
+ones that are added before M and -M meet are lost, those that come later are counted: so the number of lost ones tells
+how many places lie below the addition where i and j meet. All these numbers together determine a tree (Xie et al.,
 "Revealing Floating-Point Accumulation Orders in Software/Hardware Implementations", arXiv 2411.00442, which names the
 method FPRev).
 
-A tensor core adds more than two numbers at once. Where it cuts each addend at one place, M drowns the ones of its own
-addition too. Where a model adds a block exactly and rounds afterwards, they survive: such an addition is `wide`.
+A tensor core adds more than two numbers at once. If it cuts all addends at one place, M also swamps the ones of its own
+addition. If a model adds a block exactly and rounds afterwards, they survive: such an addition is `wide`.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,14 +34,14 @@ class Node:
     @property
     def places(self) -> list[int]:
         """The places below, in the order of the addends."""
-        found, waiting = [], [self]
-        while waiting:  # a chain of 512 additions is deeper than Python's stack likes
+        places, waiting = [], [self]
+        while waiting:  # no recursion: a chain of 512 additions is too deep for Python's stack
             node = waiting.pop()
             if isinstance(node, int):
-                found.append(node)
+                places.append(node)
             else:
                 waiting.extend(reversed(node.children))
-        return found
+        return places
 
     @property
     def kind(self) -> tuple[int, int, bool]:
@@ -59,16 +59,16 @@ class _Draft:
 
 
 class _Task(NamedTuple):
-    """Places that belong below one addition and are to be arranged, by what they lose together with the first of them.
+    """Places below one addition that are to be arranged, by the ones that each loses together with the first of them.
 
-    `apart`: what two places lose that stand in different addends of it; None where the places are one addend.
-    `each`: the places of one addend, where it is known.
+    `lost_apart`: the ones lost by two places in different addends; None where the places are one addend.
+    `addend_size`: how many places an addend has, where that is clear.
     """
 
     places: list[int]
     node: _Draft
-    apart: int | None = None
-    each: int | None = None
+    lost_apart: int | None = None
+    addend_size: int | None = None
 
 
 def find(lost: Lost, places: int, most: int = 20_000) -> Node:
@@ -88,24 +88,26 @@ def find(lost: Lost, places: int, most: int = 20_000) -> Node:
         following: list[_Task] = []
         for task in tasks:
             row = {j: next(answers) for j in task.places[1:]}
-            following += _path(task.places[0], row, task.node) if task.apart is None else _addends(task, row)
+            following += (
+                _climb(task.places[0], row, task.node) if task.lost_apart is None else _split_addends(task, row)
+            )
         tasks = following
-    return _finished(top.children[0])
+    return _freeze(top.children[0])
 
 
-def _path(first: int, row: dict[int, int], parent: _Draft) -> list[_Task]:
-    """Turn one row into the additions on the way up from its place; what hangs on them is still to be found."""
+def _climb(first: int, row: dict[int, int], parent: _Draft) -> list[_Task]:
+    """Turn one row into the additions on the way up from its place, and return the tasks that remain below them."""
     current, size, tasks = first, 1, []
-    for gone in sorted(set(row.values())):
-        group = [j for j in row if row[j] == gone]
+    for lost in sorted(set(row.values())):
+        group = [j for j in row if row[j] == lost]
         node = _Draft([current])
-        both = gone + 2 - size  # places of the other addend, unless this addition loses ones of a third one too
-        if both == len(group):
-            # A place that was added last hangs on the top: from the other end, a sum from behind is found in one row.
-            tasks.append(_Task(group[::-1] if size == 1 else group, node, apart=gone))
-        elif 1 <= both < len(group) and len(group) % both == 0:
+        other = lost + 2 - size  # places of the other addend, unless this addition also loses ones of a third addend
+        if other == len(group):
+            # Reversed: a sum that begins at its last place is then found in one row.
+            tasks.append(_Task(group[::-1] if size == 1 else group, node, lost_apart=lost))
+        elif 1 <= other < len(group) and len(group) % other == 0:
             node.wide = True
-            tasks.append(_Task(group, node, apart=2 * both - 2, each=both))
+            tasks.append(_Task(group, node, lost_apart=2 * other - 2, addend_size=other))
         else:
             raise NoTree(f"the ones that are lost with place {first} fit no order")
         current, size = node, size + len(group)
@@ -113,18 +115,18 @@ def _path(first: int, row: dict[int, int], parent: _Draft) -> list[_Task]:
     return tasks
 
 
-def _addends(task: _Task, row: dict[int, int]) -> list[_Task]:
-    """Take from the places those that stand in one addend with the first of them."""
-    near = {j: gone for j, gone in row.items() if gone < task.apart}
-    rest = [j for j, gone in row.items() if gone == task.apart]
-    if len(near) + len(rest) < len(row) or task.each not in (None, len(near) + 1):
+def _split_addends(task: _Task, row: dict[int, int]) -> list[_Task]:
+    """Split off the places that are in one addend with the first of them."""
+    near = {j: lost for j, lost in row.items() if lost < task.lost_apart}
+    rest = [j for j, lost in row.items() if lost == task.lost_apart]
+    if len(near) + len(rest) < len(row) or task.addend_size not in (None, len(near) + 1):
         raise NoTree(f"the ones that are lost with place {task.places[0]} fit no order")
-    tasks = _path(task.places[0], near, task.node)
+    tasks = _climb(task.places[0], near, task.node)
     return [*tasks, task._replace(places=rest)] if rest else tasks
 
 
-def _finished(draft: "_Draft | int") -> "int | Node":
-    """Freeze the drafts, the lowest first; of the addends of one addition sums stand before products."""
+def _freeze(draft: "_Draft | int") -> "int | Node":
+    """Turn the drafts into nodes, the lowest first; the addends of a node are its sums, then its products."""
     if isinstance(draft, int):
         return draft
     order, waiting = [], [draft]
@@ -142,12 +144,12 @@ def _finished(draft: "_Draft | int") -> "int | Node":
 
 def nodes(tree: Node) -> list[tuple[Node, "Node | None"]]:
     """Return every addition with the one that takes its result (None at the top), the top first."""
-    found, waiting = [], [(tree, None)]
+    pairs, waiting = [], [(tree, None)]
     while waiting:
         node, above = waiting.pop()
-        found.append((node, above))
+        pairs.append((node, above))
         waiting.extend((child, node) for child in node.children if isinstance(child, Node))
-    return found
+    return pairs
 
 
 def predicted(tree: Node, pairs: Sequence[tuple[int, int]]) -> list[int]:
@@ -156,24 +158,24 @@ def predicted(tree: Node, pairs: Sequence[tuple[int, int]]) -> list[int]:
         (node, [{child} if isinstance(child, int) else set(child.places) for child in node.children])
         for node, _ in nodes(tree)
     ]
-    found = []
+    lost = []
     for i, j in pairs:
         for node, sets in below:
-            sides = [next((n for n, places in enumerate(sets) if place in places), None) for place in (i, j)]
-            if None not in sides and sides[0] != sides[1]:
-                taken = [sets[side] for side in sides] if node.wide else sets
-                found.append(sum(map(len, taken)) - 2)
+            sides = [places for place in (i, j) for places in sets if place in places]
+            if len(sides) == 2 and sides[0] is not sides[1]:  # the addition where i and j meet
+                swamped = sides if node.wide else sets
+                lost.append(sum(map(len, swamped)) - 2)
                 break
-    return found
+    return lost
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What a regular tree looks like.
+    """The shape of a regular tree.
 
-    `block`: products that are added at once, `parts`: totals that run beside or after each other and are added in the
-    end, `run`: neighbouring places that one total takes before it is handed on (None where the parts take turns, or
-    where there is one). `pairwise`: neighbours, then neighbours of these sums. `order`: the places as they are added.
+    `block`: products that are added at once, `parts`: totals that are added in the end, `run`: neighbouring places that
+    one total takes (None where the parts take turns, or where there is one). `pairwise`: neighbours are added, then
+    neighbours of these sums. `order`: the places as they are added.
     """
 
     block: int | None
@@ -184,23 +186,23 @@ class Layout:
 
 
 def layout(tree: Node) -> Layout | None:
-    """Describe a tree of chains; None where it is none: no one number says how it adds."""
+    """Describe a tree of chains; None for any other tree, which no few numbers describe."""
     order = tuple(tree.places)
-    if _pairwise(tree):
+    if _is_pairwise(tree):
         return Layout(1, 1, None, True, order)
     chains, joins, waiting = [], 0, [tree]
     while waiting:
         node = waiting.pop()
         if isinstance(node, int):
             return None
-        if (blocks := _chain(node)) is not None:
+        if (blocks := _read_chain(node)) is not None:
             chains.append((node.places, blocks))
         elif node.kind[0]:
             return None  # products and several sums in one addition
         else:
             joins += 1
             waiting.extend(reversed(node.children))
-    common = {_block(blocks) for _, blocks in chains}
+    common = {_find_block(blocks) for _, blocks in chains}
     runs = [sorted(places) for places, _ in chains]
     solid = len(chains) > 1 and all(places[-1] - places[0] == len(places) - 1 for places in runs)
     sizes = {len(places) for places in sorted(runs)[:-1]}
@@ -208,7 +210,7 @@ def layout(tree: Node) -> Layout | None:
     return Layout(common.pop() if len(common) == 1 else None, len(chains), run, False, order)
 
 
-def _chain(node: Node) -> list[int] | None:
+def _read_chain(node: Node) -> list[int] | None:
     """Return the products of each addition of a chain, the first addition first; None where sums meet."""
     blocks = []
     while True:
@@ -221,8 +223,8 @@ def _chain(node: Node) -> list[int] | None:
         node = next(child for child in node.children if isinstance(child, Node))
 
 
-def _block(blocks: list[int]) -> int | None:
-    """The common number of products; the first addition of single ones has two, the last block may be short."""
+def _find_block(blocks: list[int]) -> int | None:
+    """Return the common number of products; a chain of single products begins with two, the last block may be short."""
     if blocks == [2]:
         return 1
     common = set(blocks[1:-1] or blocks[1:] or blocks)
@@ -231,7 +233,7 @@ def _block(blocks: list[int]) -> int | None:
     return size if not common and first_fits and blocks[-1] <= max(size, blocks[0]) else None
 
 
-def _pairwise(tree: Node) -> bool:
+def _is_pairwise(tree: Node) -> bool:
     """Say whether the tree halves neighbours all the way down, an odd one out waiting."""
     places = tree.places
     if places != sorted(places) or len(places) < 4:

@@ -1,13 +1,13 @@
-"""What adds behind a matrix product: found from crafted inputs alone, without knowing what computes.
+"""Find out how a matrix product adds, from crafted inputs alone, without knowing what computes it.
 
     finding = look(torch.matmul, dtype=torch.bfloat16)
     print(finding)           # how many bits, which rounding, in which order, how many at once
-    finding.evidence         # every sum that was asked for, and its result
+    finding.evidence         # every crafted sum, and its result
 
     python -m utils.experiments.microscope --record DIR
 
-What the sums do not decide is None. At last the found parameters are put to the test: they have to give random sums to
-the last bit.
+What the sums do not decide is None. In the end the parameters are tested: they must predict random sums to the last
+bit.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ from utils.experiments.microscope.ways_to_multiply import Way, own
 from utils.runs import measurement, tables
 
 NAME = "microscope"
-PLACES, LONG = 128, 512  # products of a sum; FP8 totals are known to be handed on every 128
+PLACES, LONG = 128, 512  # products of a sum; FP8 totals are known to be promoted every 128
 NO_TREE = ("order", "precision", "rounding", "block", "factor_bits", "product_bits", "confirmed")
 
 
@@ -43,35 +43,37 @@ def look(
 ) -> Finding:
     """Find out how a product (a, b) -> a @ b of one dtype adds: a [width, places] and b [places, width] on the device.
 
-    What is found holds for this shape: a library may choose another kernel for another one. Totals that are handed on
-    every N products show from 3 N places on. Raises: ValueError for a dtype that is no floating one of the table, for
-    fewer than 8 places and for a width below 1, and what `matmul` raises.
+    The finding holds for this shape: a library may choose another kernel for another shape. A total that is promoted
+    every N products shows from 3 N places on. Raises: ValueError for a dtype that is not a floating dtype of the table,
+    for fewer than 8 places and for a width below 1, and what `matmul` raises.
     """
     if places < 8:
         raise ValueError(f"places {places} is below 8: so few products show no order")
     if width < 1:
         raise ValueError(f"width {width} is below 1: there is no sum to ask for")
     sums = Sums(matmul, dtype, places, device, width)
-    known: dict = {
+    parameters: dict = {
         "everywhere": whole_sums.everywhere(sums),
         "smallest": addition_probes.smallest_sum(sums),
         "subnormal_factors": addition_probes.subnormal_factors(sums),
     }
     tree, why = order_of(sums)
-    unknown = dict.fromkeys(NO_TREE, why) if tree is None else {}
-    if tree is not None:
-        known |= _layout(tree) | _additions(sums, tree, unknown)
+    if tree is None:
+        unknown = dict.fromkeys(NO_TREE, why)
+    else:
+        additions, unknown = _test_additions(sums, tree)
+        parameters |= _describe_layout(tree) | additions
     return Finding(
         dtype=sums.format.name,
         output=str(sums.output).removeprefix("torch."),
         shape=(width, width, places),
         unknown=tuple(unknown.items()),
         evidence=tuple(sums.log),
-        **known,
+        **parameters,
     )
 
 
-def _layout(tree: Node) -> dict:
+def _describe_layout(tree: Node) -> dict:
     layout = summation_tree.layout(tree)
     if layout is None:
         return {"order": tuple(tree.places)}
@@ -84,63 +86,68 @@ def _layout(tree: Node) -> dict:
     }
 
 
-def _additions(sums: Sums, tree: Node, unknown: dict[str, str]) -> dict:
-    """Test the additions of a tree, what reaches them and what they hold, and then all of it on random sums."""
+def _test_additions(sums: Sums, tree: Node) -> tuple[dict, dict[str, str]]:
+    """Test the additions of a tree, what reaches them and what they hold, and then all of it on random sums.
+
+    Return the parameters of `Finding`, and for those that were not decided the reason.
+    """
     tested = addition_probes.try_kinds(sums, tree)
     kinds = [node.kind for node, _ in summation_tree.nodes(tree)]
     with_products = max(tested, key=lambda kind: (kinds.count(kind) * kind[0], kind))
     main = tested[with_products]
-    known = {"precision": main.bits, "overflow": addition_probes.overflow(sums, tree)}
-    known |= _agreed(main, unknown)
-    known |= _outer([one for kind, one in tested.items() if not kind[0]], sums, unknown)
-    known |= _factors(sums, tree)
-    known["compensated"], why = whole_sums.compensated(sums, tree, main)
+    parameters = {"precision": main.bits, "overflow": addition_probes.overflow(sums, tree)}
+    agreed, unknown = _agree(main)
+    outer, unknown_outer = _agree_on_sums([result for kind, result in tested.items() if not kind[0]], sums)
+    parameters |= agreed | outer | _test_factors(sums, tree)
+    unknown |= unknown_outer
+    parameters["compensated"], why = whole_sums.compensated(sums, tree, main)
     if why:
         unknown["compensated"] = why
-    reasons = [one.why for one in tested.values() if one.why]
-    if reasons or not known["factor_bits"]:
+    reasons = [result.why for result in tested.values() if result.why]
+    if reasons or not parameters["factor_bits"]:
         unknown["confirmed"] = (reasons or ["the bits of a factor are not known"])[0]
     else:
-        known["confirmed"] = whole_sums.confirmed(sums, tree, tested, known)
-    return known
+        parameters["confirmed"] = whole_sums.confirmed(sums, tree, tested, parameters)
+    return parameters, unknown
 
 
-def _outer(joins: list[Tested], sums: Sums, unknown: dict[str, str]) -> dict:
-    """Return what the additions of sums to sums do, where all kinds of them do the same."""
+def _agree_on_sums(joins: list[Tested], sums: Sums) -> tuple[dict, dict[str, str]]:
+    """Return what the additions of sums to sums do, if all kinds of them do the same, else why it is not decided."""
     if any(join.hidden for join in joins):
-        unknown["outer_precision"] = f"the result, {sums.output}, shows no more bits"
-    elif len({join.bits for join in joins}) > 1:
-        unknown["outer_precision"] = "these additions keep different numbers of bits"
-    elif joins:
-        rules = {_agreed(join, {}).get("rounding") for join in joins}
-        return {"outer_precision": joins[0].bits, "outer_rounding": rules.pop() if len(rules) == 1 else None}
-    return {}
+        return {}, {"outer_precision": f"the result, {sums.output}, shows no more bits"}
+    if len({join.bits for join in joins}) > 1:
+        return {}, {"outer_precision": "these additions keep different numbers of bits"}
+    if not joins:
+        return {}, {}
+    rules = {_agree(join)[0].get("rounding") for join in joins}
+    return {"outer_precision": joins[0].bits, "outer_rounding": rules.pop() if len(rules) == 1 else None}, {}
 
 
-def _agreed(tested: Tested, unknown: dict[str, str]) -> dict:
-    """Return what all adders agree in that explain the answers."""
+def _agree(tested: Tested) -> tuple[dict, dict[str, str]]:
+    """Return what all adders that explain the answers agree in, and for the rest why it is not decided."""
     if not tested.adders:
-        unknown |= {"precision": tested.why, "rounding": tested.why}
-        return {"precision": None}
+        return {"precision": None}, {"precision": tested.why, "rounding": tested.why}
     exact = {adder.extra_bits is None for adder in tested.adders}
-    known = {"exact_sums": exact.pop() if len(exact) == 1 else None}
-    for name in ("rounding", *(() if known["exact_sums"] else ("extra_bits", "by_factors", "carries"))):
-        agree, value = common(tested.adders, name)
-        if agree:
-            known[name] = value
+    agreed, unknown = {"exact_sums": exact.pop() if len(exact) == 1 else None}, {}
+    for name in ("rounding", *(() if agreed["exact_sums"] else ("extra_bits", "by_factors", "carries"))):
+        is_common, value = common(tested.adders, name)
+        if is_common:
+            agreed[name] = value
         else:
             unknown[name] = f"{len(tested.adders)} adders explain all answers"
-    return known
+    return agreed, unknown
 
 
-def _factors(sums: Sums, tree: Node) -> dict:
-    """Return how many bits of the operands and of their product are used."""
+def _test_factors(sums: Sums, tree: Node) -> dict:
+    """Return how many bits of the operands and of their product are used, and how the others are dropped."""
     bits = addition_probes.factor_bits(sums, tree)
     if bits is None:
         return {"factor_bits": None}
-    found = {"factor_bits": bits, "product_bits": (product := addition_probes.product_bits(sums, tree, bits))}
+    product = addition_probes.product_bits(sums, tree, bits)
     exact = product == 2 * bits - 1 if bits > 2 else None  # the longest that is tried
-    return found | {
+    return {
+        "factor_bits": bits,
+        "product_bits": product,
         "factor_rounding": addition_probes.factor_rounding(sums, tree, bits) if bits < sums.format.precision else None,
         "exact_products": exact,
         "product_rounding": addition_probes.product_rounding(sums, tree, product) if exact is False else None,
@@ -176,7 +183,7 @@ def survey(
 
 
 def table(findings: Mapping[str, Finding], refused: Mapping[str, str]) -> str:
-    """Return the findings as aligned text, a line for each way, and below it why others are missing."""
+    """Return the findings as aligned text, one line per way, and below it why others are missing."""
     lines = [tables.align(summary(findings))]
     for name, finding in findings.items():
         fields: dict[str, list[str]] = {}
@@ -195,9 +202,9 @@ def record(
     findings: Mapping[str, Finding], refused: Mapping[str, str], *, device: torch.device, shown: str = ""
 ) -> records.Record:
     """Return the findings as one record, with the evidence counted by question; `of_record` gives them back."""
-    plain = {name: {k: v for k, v in asdict(found).items() if k != "evidence"} for name, found in findings.items()}
-    asked = {name: Counter(probe.about for probe in found.evidence) for name, found in findings.items()}
-    examples = {name: {probe.about: str(probe) for probe in found.evidence} for name, found in findings.items()}
+    plain = {name: {k: v for k, v in asdict(finding).items() if k != "evidence"} for name, finding in findings.items()}
+    asked = {name: Counter(probe.about for probe in finding.evidence) for name, finding in findings.items()}
+    examples = {name: {probe.about: str(probe) for probe in finding.evidence} for name, finding in findings.items()}
     return measurement.make_record(
         NAME,
         recipe="products",
@@ -212,15 +219,14 @@ def record(
     )
 
 
-def of_record(found: records.Record) -> tuple[dict[str, Finding], dict[str, str]]:
+def of_record(record: records.Record) -> tuple[dict[str, Finding], dict[str, str]]:
     """Return the findings of a record, without their evidence, and why others are missing."""
     tuples = ("shape", "order", "confirmed", "unknown")
     findings = {}
-    for name, fields in found.results["findings"].items():
-        fixed = {key: _tuples(fields[key]) for key in tuples}
-        findings[name] = Finding(**(fields | fixed))
-    return findings, found.results["refused"]
+    for name, fields in record.results["findings"].items():
+        findings[name] = Finding(**(fields | {key: _to_tuples(fields[key]) for key in tuples}))
+    return findings, record.results["refused"]
 
 
-def _tuples(value):
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+def _to_tuples(value):
+    return tuple(map(_to_tuples, value)) if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""Every way in which a device multiplies matrices, by name: dtypes and the switches that change how products are added.
+"""Every way in which a device multiplies matrices, by name: dtypes, and the switches that change how it adds.
 
     ways = own(torch.device("cuda"))
     ways["float16, float16 accumulation"](a, b)  # sets the switch, multiplies, and puts it back
@@ -8,7 +8,8 @@ torch's notes "Numerical accuracy" and "CUDA semantics" describe the switches.
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +24,7 @@ SMALLEST = 32  # rows, columns and places of the trial product: what FP8 and int
 
 @dataclass(frozen=True)
 class Way:
-    """One way to multiply a [M, K] by b [K, N] of one dtype. `reason`: why the device does not, in its own words."""
+    """One way to multiply a [M, K] by b [K, N] of one dtype; `reason` is torch's message where the device refuses."""
 
     name: str
     dtype: torch.dtype
@@ -38,19 +39,20 @@ class Way:
 
 
 def own(device: torch.device | str) -> dict[str, Way]:
-    """Return all ways by name, those too that this device does not know: each is tried once.
+    """Return all ways by name, also those that this device refuses: each is tried once.
 
     A switch that belongs to another kind of device is left out: it would change nothing here.
     """
     device = torch.device(device)
-    found = {}
-    for name, dtype, product, switch in _ways(device):
+    ways = {}
+    for name, dtype, product, switch in _list_ways(device):
         way = Way(name, dtype, product, switch)
-        found[name] = Way(name, dtype, product, switch, _refusal(way, device))
-    return found
+        ways[name] = replace(way, reason=_try(way, device))
+    return ways
 
 
-def _refusal(way: Way, device: torch.device) -> str:
+def _try(way: Way, device: torch.device) -> str:
+    """Multiply once and return what torch raises, in a line; empty where it does not."""
     try:
         zeros = torch.zeros(SMALLEST, SMALLEST, device=device).to(way.dtype)
         way(zeros, zeros)
@@ -61,16 +63,16 @@ def _refusal(way: Way, device: torch.device) -> str:
     return ""
 
 
-def _ways(device: torch.device) -> Iterator[tuple[str, torch.dtype, Matmul, Switch]]:
+def _list_ways(device: torch.device) -> Iterator[tuple[str, torch.dtype, Matmul, Switch]]:
     cuda = device.type == "cuda"
     yield "float64", torch.float64, torch.matmul, contextlib.nullcontext
     for level in ("highest", "high", "medium"):
-        yield f"float32, {level}", torch.float32, torch.matmul, _of(allowing, level)
+        yield f"float32, {level}", torch.float32, torch.matmul, partial(allowing, level)
     if cuda:
-        yield "float32, allow_tf32", torch.float32, torch.matmul, _of(_switched, OLD[1], True)
+        yield "float32, allow_tf32", torch.float32, torch.matmul, partial(_set_switch, OLD[1], True)
     for word in ("tf32",) if cuda else ("tf32", "bf16"):
         switch = f"torch.backends.{'cuda' if cuda else 'mkldnn'}.matmul.fp32_precision"
-        yield f'float32, fp32_precision "{word}"', torch.float32, torch.matmul, _of(_switched, switch, word)
+        yield f'float32, fp32_precision "{word}"', torch.float32, torch.matmul, partial(_set_switch, switch, word)
     for dtype, short in ((torch.float16, "fp16"), (torch.bfloat16, "bf16")):
         name = str(dtype).removeprefix("torch.")
         if not cuda:
@@ -78,29 +80,25 @@ def _ways(device: torch.device) -> Iterator[tuple[str, torch.dtype, Matmul, Swit
         for allowed in (True, False) if cuda else ():
             flag = f"allow_{short}_reduced_precision_reduction"
             label = f"{name}, reduced reduction {'on' if allowed else 'off'}"
-            yield label, dtype, torch.matmul, _of(_flag, flag, allowed)
+            yield label, dtype, torch.matmul, partial(_set_flag, flag, allowed)
         yield f"{name}, b transposed", dtype, transposed, contextlib.nullcontext
     if cuda:
         flag = "allow_fp16_accumulation"
-        yield "float16, float16 accumulation", torch.float16, torch.matmul, _of(_flag, flag, True)
+        yield "float16, float16 accumulation", torch.float16, torch.matmul, partial(_set_flag, flag, True)
     for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
         for fast in (False, True):
             label = f"{str(dtype).removeprefix('torch.')}, fast accumulation {'on' if fast else 'off'}"
-            yield label, dtype, _scaled(fast), contextlib.nullcontext
+            yield label, dtype, _make_scaled(fast), contextlib.nullcontext
     yield "int8", torch.int8, torch._int_mm, contextlib.nullcontext
 
 
 def transposed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Return a @ b with the columns of b, not its rows, side by side in memory, as a linear layer has its weights."""
+    """Return a @ b with b column-major in memory, as a linear layer has its weights."""
     return a @ b.t().contiguous().t()
 
 
-def _of(switch: Callable, *arguments) -> Switch:
-    return lambda: switch(*arguments)
-
-
 @contextlib.contextmanager
-def _switched(switch: str, value: str | bool) -> Iterator[None]:
+def _set_switch(switch: str, value: str | bool) -> Iterator[None]:
     """Set one switch of `utils.emulation.float32_matmul`, the newer or the older, and restore all of them."""
     with restored():
         write(switch, value)
@@ -108,7 +106,7 @@ def _switched(switch: str, value: str | bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _flag(name: str, value: bool) -> Iterator[None]:
+def _set_flag(name: str, value: bool) -> Iterator[None]:
     """Set a switch of `torch.backends.cuda.matmul`."""
     before = getattr(torch.backends.cuda.matmul, name)
     setattr(torch.backends.cuda.matmul, name, value)
@@ -118,15 +116,17 @@ def _flag(name: str, value: bool) -> Iterator[None]:
         setattr(torch.backends.cuda.matmul, name, before)
 
 
-def _scaled(fast: bool) -> Matmul:
-    """Return the scaled product of FP8 with both scales 1 and a float32 result, which hides least."""
+def _make_scaled(fast: bool) -> Matmul:
+    """Return the scaled product of FP8 with both scales 1 and a float32 result, which hides the fewest bits."""
 
     def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        one = torch.ones((), device=a.device)
+        inv_scale = torch.ones((), device=a.device)
         b = b.t().contiguous().t()  # CUDA wants the second operand column-major
         if hasattr(F, "scaled_mm"):
             whole = F.ScalingType.TensorWise
-            return F.scaled_mm(a, b, one, whole, one, whole, output_dtype=torch.float32, use_fast_accum=fast)
-        return torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.float32, use_fast_accum=fast)
+            scales = inv_scale, whole, inv_scale, whole
+            return F.scaled_mm(a, b, *scales, output_dtype=torch.float32, use_fast_accum=fast)
+        scales = {"scale_a": inv_scale, "scale_b": inv_scale}
+        return torch._scaled_mm(a, b, **scales, out_dtype=torch.float32, use_fast_accum=fast)
 
     return product

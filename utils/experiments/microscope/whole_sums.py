@@ -1,4 +1,4 @@
-"""Whole sums, of random and of many small products: do all places add alike, and as the found parameters say?"""
+"""Test whole sums, of random and of many small products: whether all places add alike, and as predicted."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from utils.fake_quantize import fake_quantize
 
 
 def everywhere(sums: Sums) -> bool:
-    """Say whether a sum has the same result in every place, and again in a second product; of a few random ones."""
+    """Say whether a few random sums have the same result in every place of the matrix, and in a second product."""
     for x, y in zip(*random_factors(sums, 4), strict=True):
         a, b = (np.tile(factors, (sums.width, 1)) for factors in (x, y))
         results = torch.stack([sums.product(a, b) for _ in range(2)])
@@ -23,9 +23,9 @@ def everywhere(sums: Sums) -> bool:
 
 
 def compensated(sums: Sums, tree: Node, tested: Tested) -> tuple[bool | None, str]:
-    """Say whether addends that a total loses one by one reach it together, as in Kahan's sum; else why nothing tells.
+    """Say whether addends that a total loses one by one reach it together, as in Kahan's sum; None and why if unclear.
 
-    That shows where each addend meets a total that is large already: in a sum of one product after the other.
+    It shows where each addend meets a total that is large already: in a sum of one product after the other.
     """
     plain = layout(tree)
     if plain is None or plain.pairwise or plain.parts != 1 or plain.block != 1:
@@ -62,19 +62,22 @@ def random_factors(sums: Sums, count: int) -> tuple[np.ndarray, np.ndarray]:
     return draws[0], draws[1]
 
 
-def confirmed(sums: Sums, tree: Node, tested: Mapping[tuple, Tested], known: Mapping) -> tuple[int, int]:
-    """Return how many of how many random sums come out as the found parameters say."""
+def confirmed(sums: Sums, tree: Node, tested: Mapping[tuple, Tested], parameters: Mapping) -> tuple[int, int]:
+    """Return how many random sums come out as the parameters of `Finding` say, and of how many."""
     factors = random_factors(sums, sums.width)
     measured = sums.products(*factors)
     output = getattr(torch, str(sums.output).removeprefix("torch."))
-    into = Adder(known["factor_bits"], known["factor_rounding"] or "ties_to_even")
-    if known["factor_bits"] < sums.format.precision:
-        factors = [[[into.rounded(whole(x)) / (1 << STEPS) for x in row] for row in side.tolist()] for side in factors]
+    factor_rounder = Adder(parameters["factor_bits"], parameters["factor_rounding"] or "ties_to_even")
+    if parameters["factor_bits"] < sums.format.precision:
+        factors = [
+            [[factor_rounder.rounded(whole(x)) / (1 << STEPS) for x in row] for row in side.tolist()]
+            for side in factors
+        ]
     right = 0
     for x, y, result in zip(*factors, measured, strict=True):
         products = [Product.of(*pair, sums.format.emin) for pair in zip(x, y, strict=True)]
-        if rule := known["product_rounding"]:
-            rounded = Adder(known["product_bits"], rule).rounded
+        if rule := parameters["product_rounding"]:
+            rounded = Adder(parameters["product_bits"], rule).rounded
             products = [Product(rounded(product.value), product.exponent) for product in products]
         expected = total(tree, products, lambda node: tested[node.kind].adders[0]) / (1 << STEPS)
         right += float(torch.tensor(expected, dtype=torch.float64).to(output)) == result
