@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -159,13 +160,9 @@ def make_plan(task: Task) -> experiment.Plan:
 
     def draw(seed: int) -> Iterator[batches.Batch]:
         generator = torch.Generator().manual_seed(seed)
-        steps_left = settings.steps
-        while steps_left > 0:
-            for batch in batches.shuffled(task.train, settings.batch, generator=generator, bucket=1):
-                yield batch
-                steps_left -= 1
-                if steps_left == 0:
-                    return
+        shuffle = partial(batches.shuffled, task.train, settings.batch, generator=generator, bucket=1)
+        epochs = (shuffle() for _ in itertools.count())
+        return itertools.islice(itertools.chain.from_iterable(epochs), settings.steps)
 
     def evaluate(trainer: Trainer) -> dict:
         losses = token_losses(trainer.model, task.held_out, recipe=trainer.recipe, window=settings.length)

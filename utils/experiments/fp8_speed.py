@@ -91,8 +91,8 @@ class Speeds:
 
     def faster(self, layer: Layer, recipe: str, part: str) -> float | None:
         """Return how many times as fast as bfloat16 a part is; None where one of the two was not measured."""
-        own, base = self.at(layer, recipe, part), self.at(layer, BFLOAT16, part)
-        return base.timing.median / own.timing.median if own and base else None
+        point, base = self.at(layer, recipe, part), self.at(layer, BFLOAT16, part)
+        return base.timing.median / point.timing.median if point and base else None
 
     def break_even(self, recipe: str, part: str = STEP, *, family: str = SQUARES) -> Layer | None:
         """Return the smallest layer of a family at and above which FP8 is faster; None where the largest is not."""
@@ -215,12 +215,12 @@ def measured(
 ) -> Speeds:
     """Measure everything; the recipes of a layer take turns. `report` is called after each layer."""
     points: list[Point] = []
-    again = None
+    first: tuple[Point, Call] | None = None  # timed again at the end
     with allowing("highest"):
         for family, layer in families(size):
             planned, calls = [], {}
             if compiled:
-                torch.compiler.reset()  # after eight compilations of one function torch would leave it as it is
+                torch.compiler.reset()  # torch compiles one function at most eight times
             for name in (BFLOAT16, *RECIPES):
                 for part, (call, note) in prepared(layer, name, device=device, compiled=compiled).items():
                     point = Point(family, layer.tokens, layer.inputs, layer.outputs, name, part, note=note)
@@ -229,13 +229,15 @@ def measured(
                         calls[point] = call
             times = measurement.time_calls(calls, device=device, repeats=repeats)
             points += [replace(point, samples=times.get(point, ())) for point in planned]
-            again = again or next(((point, calls[point], times[point]) for point in calls), None)
+            if first is None and calls:
+                point, call = next(iter(calls.items()))
+                first = replace(point, samples=times[point]), call
             report(str(layer))
-        point, call, before = again
-        after = measure.Timing(measurement.time_calls({point: call}, device=device, repeats=repeats)[point])
-        count = math.ceil(measurement.BUSY_MS / after.median)
+        point, call = first
+        again = measure.Timing(measurement.time_calls({point: call}, device=device, repeats=repeats)[point])
+        count = math.ceil(measurement.BUSY_MS / again.median)
         moment = measurement.clocks_under_load(call.times(count), device)
-    return Speeds(tuple(points), compiled, moment, measurement.relative_drift(measure.Timing(before), after))
+    return Speeds(tuple(points), compiled, moment, measurement.relative_drift(point.timing, again))
 
 
 def table(speeds: Speeds) -> str:

@@ -116,9 +116,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         options = _parse(arguments)
-        where = {"device": options.device, "size": options.size}
+        target = {"device": options.device, "size": options.size}
         model = options.model or MODELS[options.size]
-        subject = generation_models.subject(model, **where, weights=options.weights, text=options.data)
+        subject = generation_models.subject(model, **target, weights=options.weights, text=options.data)
     except (ValueError, OSError) as error:
         return command_line.complain(PROGRAM, str(error), 2)
     first = {"size": options.size, "data": subject.data, "weights": subject.weights}
@@ -126,11 +126,11 @@ def main(arguments: list[str] | None = None) -> int:
     names = {"formats": tuple(options.format), "ways": tuple(options.way)}
     provenance, done, code = records.provenance(options.command), [], 0
     try:
-        for result in results(subject, **where, **names, tokens=options.tokens, repeats=options.repeats):
+        for result in results(subject, **target, **names, tokens=options.tokens, repeats=options.repeats):
             done.append(result)
             print(f"{result.format}: done", file=sys.stderr)
             if options.record:
-                records.save(record(result, subject, **where, provenance=provenance), options.record)
+                records.save(record(result, subject, **target, provenance=provenance), options.record)
     except ValueError as error:
         code = command_line.complain(PROGRAM, str(error), 2)
     except (MemoryError, RuntimeError) as error:

@@ -156,8 +156,8 @@ class Speeds:
 
     def faster(self, n: int, way: str, part: str = SOLVE) -> float | None:
         """Return how many times as fast as float64 a way is; None where one of the two was not timed."""
-        own, base = self.at(n, way, part), self.at(n, WIDE, part)
-        return base.timing.median / own.timing.median if own and base else None
+        point, base = self.at(n, way, part), self.at(n, WIDE, part)
+        return base.timing.median / point.timing.median if point and base else None
 
     @property
     def sizes(self) -> list[int]:

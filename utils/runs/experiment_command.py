@@ -60,7 +60,7 @@ class Options:
 
 
 def parse(arguments: list[str] | None, *, program: str, about: str | None, recipes: tuple[str, ...]) -> Options:
-    """Return the checked options; `recipes` are those that run when none is named, `about` is as in `Parser`.
+    """Return the checked options; `recipes` run when none is named, `about` is as in `Parser`.
 
     Raises: ValueError that names the bad argument.
     """
@@ -83,19 +83,19 @@ def parse(arguments: list[str] | None, *, program: str, about: str | None, recip
     if checked.watch and checked.checkpoint:
         raise ValueError("--watch and --checkpoint: a watched run keeps no checkpoint; leave out one of the two")
     options = vars(checked)
-    options["recipes"] = [find_recipe(name) for name in dict.fromkeys(_spelled_out(options.pop("recipe")))]
+    options["recipes"] = [find_recipe(name) for name in dict.fromkeys(_expand_all(options.pop("recipe")))]
     if checked.checkpoint:
         options["checkpoint"] = records.check_folder(checked.checkpoint, what="checkpoints")
     return Options(**options)
 
 
-def _spelled_out(names: list[str]) -> Iterator[str]:
+def _expand_all(names: list[str]) -> Iterator[str]:
     for name in names:
         yield from ARMS if name == ALL else (name,)
 
 
 def with_width(settings, options: Options):
-    """Return the settings of an experiment with the width that the options name, for a task that is to be prepared.
+    """Return the settings of an experiment with the width of the options, before its task is prepared.
 
     Raises: ValueError for a width that the model cannot have.
     """
@@ -103,12 +103,11 @@ def with_width(settings, options: Options):
 
 
 def with_options(task, options: Options):
-    """Return the task of an experiment with the settings that the options name, and with a `variant` that names them.
+    """Return the task of an experiment with the settings of the options, and with a `variant` that names them.
 
-    The runs of another width, batch or learning rate are another experiment: their records must not join the usual
-    ones.
+    Runs of another width, batch or learning rate are another experiment: their records must not join the usual ones.
 
-    Raises: ValueError for another width of trained weights, which have theirs.
+    Raises: ValueError for another width of trained weights, whose width is fixed.
     """
     settings, schedule, variant = task.settings, task.settings.schedule, ""
     if options.width:
@@ -156,19 +155,19 @@ def main(
     except _Stopped as error:
         code = complain(program, str(error), 2)
     except KeyboardInterrupt:
-        kept = "; their records are kept" if runs.done and options.record else ""
+        remains = "; their records are kept" if runs.done and options.record else ""
         if options.checkpoint:
-            kept += "; the unfinished one goes on from its last checkpoint, where it has one"
-        code = complain(program, f"interrupted after {len(runs.done)} of {runs.planned} runs{kept}", INTERRUPTED)
+            remains += "; the unfinished one goes on from its last checkpoint, where it has one"
+        code = complain(program, f"interrupted after {len(runs.done)} of {runs.planned} runs{remains}", INTERRUPTED)
     if runs.done:
         print(table(runs.done))
-    for name, why in runs.missing.items():
-        print(f"{name}: {why}")
+    for name, reason in runs.missing.items():
+        print(f"{name}: {reason}")
     return code
 
 
 def header(options: Options, plan: Plan) -> str:
-    """Return what an experiment says first: the device, size, data and weights that it really uses."""
+    """Return the first lines of an experiment: the device, size, data and weights that it uses."""
     note = {"note": plan.note} if plan.note else {}
     used = {"size": options.size, "data": plan.texts.source, "weights": plan.task.weights}
     remarks = [(recipe.name, recipe.remark(options.device)) for recipe in options.recipes]
@@ -204,9 +203,9 @@ class Runs:
         Raises: _Stopped where no run can follow.
         """
         order = [(seed, recipe) for seed in range(self.options.seeds) for recipe in self.options.recipes]
-        for ended, (seed, recipe) in enumerate(order, start=1):
-            text = self._find_or_make(recipe, seed, left=self.planned - ended)
-            print(f"{ended} of {self.planned}  {recipe.name} seed {seed}: {text}", flush=True)
+        for number, (seed, recipe) in enumerate(order, start=1):
+            text = self._find_or_make(recipe, seed, left=self.planned - number)
+            print(f"{number} of {self.planned}  {recipe.name} seed {seed}: {text}", flush=True)
 
     def _find_or_make(self, recipe: Recipe, seed: int, *, left: int) -> str:
         """Add a run to those that are done or missing, and return a text about it; `left` are those after it."""

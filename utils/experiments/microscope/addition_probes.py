@@ -83,8 +83,8 @@ def _try(sums: Sums, spots: Sequence[_Spot], top: _Spot | None) -> Tested:
         return Tested(None, (), why=f"additions of one kind keep different numbers of bits: {sorted(widths)}")
     (bits,) = widths
     shown = format_of(sums.output).precision > bits  # a carry that is kept shows in the result alone
-    asked = [*spots, top] if top is not None and (shown or not spots) else spots
-    answers = [_ask_near_ties(sums, spot, bits) for spot in asked]
+    tried = [*spots, top] if top is not None and (shown or not spots) else spots
+    answers = [_ask_near_ties(sums, spot, bits) for spot in tried]
     if not all(answers):
         return Tested(bits, (), why="sums near ties overflow, or the dtype has none")
     adders = surviving(itertools.chain(*answers), bits)
@@ -204,8 +204,8 @@ def factor_bits(sums: Sums, tree: Node) -> int | None:
     for left in (True, False):
         places = range(1, sums.format.mantissa_bits + 1)
         factors = [(1 + 2.0**-j, 1.0) if left else (1.0, 1 + 2.0**-j) for j in places]
-        seen = _find_exact(sums, "bits of a factor", tree, factors, [-1.0] * len(factors))
-        used.append(next((j for j, good in zip(places, seen, strict=True) if not good), len(places) + 1))
+        is_exact = _find_exact(sums, "bits of a factor", tree, factors, [-1.0] * len(factors))
+        used.append(next((j for j, good in zip(places, is_exact, strict=True) if not good), len(places) + 1))
     return min(used) if min(used) > 1 else None
 
 
@@ -229,8 +229,8 @@ def product_bits(sums: Sums, tree: Node, factor: int) -> int:
     pairs = [(i, j) for i in range(2, factor) for j in (i - 1, i)]
     crafted = [(1 + 2.0**-i, 1 + 2.0**-j) for i, j in pairs]
     fits = [1 + 2.0**-i + 2.0**-j for i, j in pairs]
-    seen = _find_exact(sums, "bits of a product", tree, crafted, [-x for x in fits])
-    return max((i + j + 1 for (i, j), good in zip(pairs, seen, strict=True) if good), default=0)
+    is_exact = _find_exact(sums, "bits of a product", tree, crafted, [-x for x in fits])
+    return max((i + j + 1 for (i, j), good in zip(pairs, is_exact, strict=True) if good), default=0)
 
 
 def product_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
@@ -264,12 +264,12 @@ def _find_exact(sums: Sums, about: str, tree: Node, products: Sequence[Value], t
     """Say of each product whether product + taken came out exact, in some order of two places that meet early."""
     spots = [_make_spot(node, above) for node, above in nodes(tree)]
     pairs = [spot.entries[:2] for spot in (spots[-1], spots[len(spots) // 2])]
-    seen = [False] * len(products)
+    came_out = [False] * len(products)
     for u, v in dict.fromkeys([*pairs, *(pair[::-1] for pair in pairs)]):
         left = sums.ask(about, [{u: x, v: y} for x, y in zip(products, taken, strict=True)])
         exact = [_add_exactly(x, y) for x, y in zip(products, taken, strict=True)]
-        seen = [good or result == want for good, result, want in zip(seen, left, exact, strict=True)]
-    return seen
+        came_out = [good or x == y for good, x, y in zip(came_out, left, exact, strict=True)]
+    return came_out
 
 
 def _add_exactly(product: Value, taken: float) -> float:

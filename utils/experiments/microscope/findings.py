@@ -1,4 +1,4 @@
-"""What the microscope found out about how a matrix product adds: a `Finding`, as sentences and as rows of a table."""
+"""The findings of the microscope about how a matrix product adds, as sentences and as rows of a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

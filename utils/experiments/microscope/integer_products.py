@@ -40,7 +40,7 @@ def look(matmul: Matmul, *, dtype: torch.dtype, device: torch.device | str = "cp
         past_overflow={-(2**31): "wraps to -2^31", 2**31 - 1: "stays at 2^31 - 1"}.get(sums[-1]),
         everywhere=bool((result == result[:, :1]).all()),
         evidence=tuple(
-            Probe("whole numbers", ((0, (-128.0, -128.0)),), float(want), (0, PLACES), float(x))
-            for want, x in zip(exact, sums, strict=True)
+            Probe("whole numbers", ((0, (-128.0, -128.0)),), float(wanted), (0, PLACES), float(result))
+            for wanted, result in zip(exact, sums, strict=True)
         ),
     )

@@ -157,7 +157,7 @@ def _test_factors(sums: Sums, tree: Node) -> dict:
 def look_at(way: Way, *, device: torch.device | str, places: int | None = None, width: int = WIDTH) -> Finding:
     """Look at one way in which a device multiplies, at integers too; places: 128, of FP8 512.
 
-    Raises what `look` raises.
+    Raises: what `look` raises.
     """
     if not way.dtype.is_floating_point:
         return integer_products.look(way, dtype=way.dtype, device=device)
@@ -203,7 +203,7 @@ def record(
 ) -> records.Record:
     """Return the findings as one record, with the evidence counted by question; `of_record` gives them back."""
     plain = {name: {k: v for k, v in asdict(finding).items() if k != "evidence"} for name, finding in findings.items()}
-    asked = {name: Counter(probe.about for probe in finding.evidence) for name, finding in findings.items()}
+    counts = {name: Counter(probe.about for probe in finding.evidence) for name, finding in findings.items()}
     examples = {name: {probe.about: str(probe) for probe in finding.evidence} for name, finding in findings.items()}
     return measurement.make_record(
         NAME,
@@ -212,7 +212,7 @@ def record(
         device=device,
         settings={},
         results={"findings": plain, "refused": dict(refused)},
-        samples={"asked": {name: dict(counts) for name, counts in asked.items()}, "last_of_them": examples},
+        samples={"asked": {name: dict(by_question) for name, by_question in counts.items()}, "last_of_them": examples},
         shown=shown,
         data="crafted sums",
         data_name="crafted",

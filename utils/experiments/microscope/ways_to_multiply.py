@@ -33,7 +33,7 @@ class Way:
     reason: str = ""
 
     def __call__(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """Multiply with the switches of this way, and put them back. Raises what torch raises."""
+        """Multiply with the switches of this way, and put them back. Raises: what torch raises."""
         with self.switch():
             return self.product(a, b)
 

@@ -1,8 +1,8 @@
 """Emulate an all-reduce for any number of ranks: each ends with the same sum of the arrays of all.
 
-    gradients = torch.randn(8, 4096)                                 # [N, n]: one row a rank
+    gradients = torch.randn(8, 4096)                                 # [N, n]: one row per rank
     all_reduce(gradients, order="ring", wire=BFLOAT16)               # float32 [n]: what every rank holds afterwards
-    bytes_sent(4096, ranks=8, itemsize=2)                            # 14336.0 bytes a rank
+    bytes_sent(4096, ranks=8, itemsize=2)                            # 14336.0 bytes per rank
 
 Additions are made in float32. Every value that travels is rounded to the format of the `wire`, sums included. For wires
 of at most p = 11 significant bits that is one rounding of the exact sum, because float32's 24 bits are at least 2p + 2

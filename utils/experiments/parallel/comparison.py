@@ -88,7 +88,7 @@ class Result:
 
     def difference(self, losses: list[float]) -> float:
         """Return the largest difference of a loss to that of another run with as many steps, in the same order."""
-        return max(abs(own - other) for own, other in zip(self.losses, losses, strict=True))
+        return max(abs(ours - theirs) for ours, theirs in zip(self.losses, losses, strict=True))
 
 
 def run(

@@ -164,10 +164,14 @@ def group(*, seconds: float = COLLECTIVE, on_gpus: bool | None = None) -> Iterat
 
 def _make_environment(threads: int, temporary: Path) -> dict[str, str]:
     """Return the variables of torchrun and the ranks; their temporary files are in `temporary`."""
-    own = {LAUNCHER: str(os.getpid()), "OMP_NUM_THREADS": str(threads), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(SHUTDOWN)}
-    own |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))  # `tempfile` takes the first that there is
+    added = {
+        LAUNCHER: str(os.getpid()),
+        "OMP_NUM_THREADS": str(threads),
+        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(SHUTDOWN),
+    }
+    added |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))  # `tempfile` takes the first that there is
     inherited = {name: value for name, value in os.environ.items() if name not in ("MASTER_ADDR", "MASTER_PORT")}
-    return {"TORCH_CPP_LOG_LEVEL": "ERROR", "PYTHONFAULTHANDLER": "0"} | inherited | own
+    return {"TORCH_CPP_LOG_LEVEL": "ERROR", "PYTHONFAULTHANDLER": "0"} | inherited | added
 
 
 def _read_by_rank(logs: Path, name: str) -> dict[int, str]:

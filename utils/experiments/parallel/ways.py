@@ -1,8 +1,8 @@
 """The ways to train on several processes that the book compares, with the dtypes that travel between them.
 
     way = WAYS["fsdp2-bf16"]
-    way.kept(ranks=8, parameters=7_000_000_000)["weights"]       # ("float32", 3500000000.0): dtype, bytes a rank
-    way.sent(parameters=7_000_000_000, ranks=8)                  # bytes a rank sends in a step, by what it is for
+    way.kept(ranks=8, parameters=7_000_000_000)["weights"]       # ("float32", 3500000000.0): dtype, bytes per rank
+    way.sent(parameters=7_000_000_000, ranks=8)                  # bytes a rank sends in a step, by purpose
 
 DDP (`torch.nn.parallel.DistributedDataParallel`) keeps everything on every rank and adds the gradients up. FSDP2
 (`torch.distributed.fsdp.fully_shard`) keeps 1/N of everything; each layer's weights are gathered before it computes,
