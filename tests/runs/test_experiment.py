@@ -1,15 +1,16 @@
-"""What the records of many runs say: paired differences, rates, and the columns of the table."""
+"""A run in parts is the run; what the records of many say: paired differences, rates, and the columns of the table."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from utils import records
+from utils import distilbert, records
 from utils.runs import experiment, run_facts, run_table
 from utils.training import batches, training_loop
 from utils.training.recipes import recipe
-from utils.workloads import models
+from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
 SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
@@ -106,6 +107,55 @@ def test_a_result_that_is_not_finite_makes_no_difference_of_it():
     found = experiment.against(finished)["16-true"]
     assert math.isnan(found.mean)
     assert not found.clear
+
+
+# A run in parts
+
+
+class Watcher:
+    """Notes the steps that the model took before it is entered and before it is left."""
+
+    def __init__(self, training):
+        self.steps, self.taken = [], 0
+        training.trainer.optimizer.register_step_post_hook(self.count)
+
+    def count(self, *_):
+        self.taken += 1
+
+    def __enter__(self):
+        self.steps.append(self.taken)
+
+    def __exit__(self, *error):
+        self.steps.append(self.taken)
+
+
+def test_a_run_in_parts_is_the_run_with_watchers_around_all_its_steps():
+    settings = review_task.Settings(
+        train=24,
+        validation=8,
+        test=8,
+        epochs=2,
+        batch=8,
+        max_length=32,
+        schedule=training_loop.Schedule(learning_rate=1e-3),
+        shape=replace(SHAPE, vocabulary=4_000, positions=64),
+    )
+    plan = distilbert.make_plan(review_task.prepare(data.generated_reviews("small"), settings=settings))
+    before = torch.get_rng_state()
+    with experiment.set_up(plan, recipe("32-true"), device=CPU, seed=3) as training:
+        watchers = [Watcher(training), Watcher(training)]
+        history, clock = experiment.train(training, watchers=watchers)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert [watcher.steps for watcher in watchers] == [[0, 6], [0, 6]]
+    results = experiment.measure_run(training, history, clock)
+    record = experiment.to_record(training, experiment="parts", results=results, samples={})
+    whole = experiment.run(plan, recipe("32-true"), device=CPU, seed=3)
+    assert record.name == whole.record.name.replace("distilbert", "parts", 1)
+    assert (record.settings, list(record.results)) == (whole.record.settings, list(whole.record.results))
+    assert run_facts.samples(history)["loss"] == whole.record.samples["loss"]
+    assert record.results["validation"] == whole.record.results["validation"]
+    for weight, same in zip(training.trainer.model.parameters(), whole.model.parameters(), strict=True):
+        assert torch.equal(weight, same)
 
 
 # Rates

@@ -40,7 +40,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Plan:
-    """One experiment on one task: what is drawn to train on, and what is measured when the training is over.
+    """One experiment on one task: the batches that it trains on, and what it measures afterwards.
 
     `validate`, where there is one, measures every `epoch` steps.
     """
@@ -49,18 +49,18 @@ class Plan:
     task: ReviewTask | LanguageTask
     texts: data.Reviews | data.Prose
     steps: int
-    full_batch: Batch  # as wide as a batch can get: what it keeps for its backward pass is recorded
+    full_batch: Batch  # as wide as a batch can get: the bytes that it saves for backward are recorded
     draw: Callable[[int], Iterator[Batch]]  # from the seed: all batches, in order
-    evaluate: Callable[[Trainer], dict]  # plain JSON values, which join the results
+    evaluate: Callable[[Trainer], dict]  # plain JSON values, which become part of the results
     module: str  # name of the module that makes the plan; all that it imports is the run's code, see `loaded_source`
     validate: Callable[[Trainer], float] | None = None
     epoch: int = 0
-    note: str = ""  # what a command says besides device, size, data and weights
+    note: str = ""  # that a command prints below device, size, data and weights
 
 
 @dataclass(frozen=True)
 class Training:
-    """A run that was set up and takes its steps in `train`; `saved`: bytes that one full batch keeps for backward."""
+    """A run that is set up, for `train`; `saved` are the bytes that one full batch saves for its backward pass."""
 
     plan: Plan
     seed: int
@@ -227,30 +227,30 @@ def to_record(
 
 
 def record_key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device, watch_steps: int | None = None) -> str:
-    """Return a key that is the same for runs whose records need not both be made.
+    """Return a key that is the same for runs that need only one record.
 
-    Two times 16 digits: the circumstances of the run, among them the machine with its number of threads and whether the
-    run is watched, and the digest of the code.
+    It has twice 16 digits: one part for the circumstances of the run, which include the machine with its number of
+    threads and whether the run is watched, and one for the code.
     """
-    circumstances = (*_circumstances(plan, recipe, seed=seed, device=device), machine.facts(device), watch_steps)
+    circumstances = (*_list_circumstances(plan, recipe, seed=seed, device=device), machine.facts(device), watch_steps)
     return f"{cache.key(*circumstances)}-{loaded_source.digest(plan.module)}"
 
 
 def run_key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device) -> str:
-    """Return 16 digits that are the same for runs that end with the same weights, as far as one can know before."""
-    circumstances = _circumstances(plan, recipe, seed=seed, device=device)
+    """Return 16 digits that are the same for runs that should end with the same weights."""
+    circumstances = _list_circumstances(plan, recipe, seed=seed, device=device)
     return cache.key(*circumstances, loaded_source.digest(plan.module))
 
 
-def _circumstances(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device) -> tuple:
-    """Return what decides the weights beside the code, as JSON values."""
+def _list_circumstances(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device) -> tuple:
+    """Return what decides the final weights, apart from the code, as JSON values."""
     settings, weights = asdict(plan.task.settings), plan.task.weights
     return plan.name, repr(recipe), seed, settings, weights, data.fingerprint(plan.texts.all), device.type
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much a recipe differs from another, seed by seed: mean and half the 95 % Student interval of the mean.
+    """The differences of a recipe from another, seed by seed: their mean and half its 95 % Student interval.
 
     `half` is None for a single seed. `by_seed` are the differences, in the order of `seeds`.
     """
@@ -271,10 +271,10 @@ class Difference:
 def against(
     finished: list[records.Record], *, baseline: str = "32-true", value: str = "accuracy"
 ) -> dict[str, Difference]:
-    """Return by recipe the paired differences of one of the results to the baseline, in the order of `KNOWN`.
+    """Return by recipe, in the order of `KNOWN`, the paired differences of one result from the baseline's.
 
-    Paired: runs of one seed begin with the same weights and see the same batches, so most of what a seed decides
-    cancels. Seeds that only one of the two has are left out, and so is a recipe that shares none with the baseline.
+    Runs of one seed begin with the same weights and see the same batches, so most of what a seed decides cancels. Seeds
+    that only one of the two has are left out, and so is a recipe that shares no seed with the baseline.
     """
     values: dict[str, dict[int, float]] = {}  # by recipe and seed
     for record in finished:

@@ -34,7 +34,7 @@ def by_normal(difference: float, *, spread: float, power: float = 0.8, error: fl
     """
     _check_arguments(difference, spread, power, error)
     z = _NORMAL.inv_cdf(1 - error / 2) + _NORMAL.inv_cdf(power)
-    return (z * spread / difference) ** 2
+    return (z * spread / difference) ** 2  # n at which difference / (spread / sqrt(n)) = z
 
 
 def seeds_needed(difference: float, *, spread: float, power: float = 0.8, error: float = 0.05) -> int:
@@ -77,6 +77,7 @@ def ruled_out(pairs: int, difference: float, *, spread: float, true: float = 0.0
     """
     room, limit = abs(_standardize(pairs, difference, spread)), critical(pairs - 1, error)
     shift, half = _standardize(pairs, true, spread), (pairs - 1) / 2
+    # s^2 (n - 1) follows chi-squared with n - 1 degrees, so s has the density 2 h^h / gamma(h) s^(2h - 1) exp(-h s^2)
     constant = math.log(2) + half * math.log(half) - math.lgamma(half)
 
     def density(s: float) -> float:

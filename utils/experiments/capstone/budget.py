@@ -82,7 +82,7 @@ def count_operations(trainer: Trainer) -> int:
         trainer.step(batch)  # the first one begins the moments
         with LiveBytes() as live:
             trainer.step(batch)
-    return len(live.curve)
+    return len(live.curve)  # a point after each operation
 
 
 def _make_short_batch(device: torch.device) -> batches.Batch:

@@ -57,7 +57,7 @@ class Result:
     @property
     def off(self) -> float:
         """How far the measured peak lies from the predicted one, as a share of the predicted."""
-        return self.peak / self.predicted_peak - 1
+        return self.peak / self.predicted_peak - 1  # 0.03: 3 % more than predicted
 
 
 def peak(plan: Plan, problem: Problem) -> int:

@@ -65,7 +65,7 @@ def divisors(ranks: int, mean: str) -> tuple[float, float]:
     before = {"before": ranks, "after": 1}.get(mean, 1)
     while mean == "split" and ranks % before == 0 and ranks / before > before:
         before *= 2
-    return before, ranks / before
+    return before, ranks / before  # their product is N
 
 
 def roundings(ranks: int, order: str) -> int:
@@ -88,7 +88,7 @@ def bytes_sent(elements: int, *, ranks: int, itemsize: int, collective: str = "a
     2009).
     """
     _check_ranks(ranks)
-    return PASSES[collective] * (ranks - 1) / ranks * elements * itemsize
+    return PASSES[collective] * (ranks - 1) / ranks * elements * itemsize  # passes (N - 1) / N n bytes
 
 
 def _add_in_ring(sent: torch.Tensor, round_to_wire: Callable, *, first: int = 0, step: int = 1) -> torch.Tensor:
@@ -97,7 +97,7 @@ def _add_in_ring(sent: torch.Tensor, round_to_wire: Callable, *, first: int = 0,
     missing = -elements % ranks  # so that N chunks are equal
     chunks = torch.nn.functional.pad(sent, (0, missing)).view(ranks, ranks, -1)  # [rank, chunk, elements of a chunk]
     chunk = torch.arange(ranks, device=sent.device)
-    total = chunks[(chunk + first) % ranks, chunk]
+    total = chunks[(chunk + first) % ranks, chunk]  # [chunk, elements of a chunk]: each from its first rank
     for hop in range(1, ranks):
         total = round_to_wire(total + chunks[(chunk + first + hop * step) % ranks, chunk])
     return total.flatten()[:elements]
