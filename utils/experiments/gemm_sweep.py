@@ -61,6 +61,7 @@ class Point(Timed):
     @property
     def intensity(self) -> float:
         """FLOPs per byte that has to move."""
+        # 2 M N K / ((M K + K N) input bytes + M N output bytes)
         return self.gemm.intensity(INPUT_BYTES[self.dtype], OUTPUT_BYTES[self.dtype])
 
 

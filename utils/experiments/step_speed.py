@@ -93,7 +93,7 @@ def in_turns(
 ) -> list[Line]:
     """Time the settings of one lever in turns and return a line for each."""
     timings = measure.time_in_turns(calls, device=device, warmup=WARMUP, repeats=repeats)
-    first, notes = next(iter(timings.values())).median, notes or {}
+    first, notes = next(iter(timings.values())).median, notes or {}  # milliseconds
     return [
         Line(lever, name, timing.samples, first / timing.median, notes.get(name, ""))
         for name, timing in timings.items()

@@ -101,6 +101,7 @@ def measure_plan(plan: Plan, problem: Problem, *, seed: int = 0, shown: dict | N
         "predicted_peak": predicted.peak,
         "peak": measured_peak,
         "predicted_ms": predicted.milliseconds,
+        # of all threads, where another program may take the processor in between
         "ms": 1e3 * taken["cpu_seconds"] / taken["steps"] if by_processor else taken["step_ms"],
     }
     return of_record(replace(run.record, experiment=NAME, recipe=plan.name, results=results))

@@ -46,8 +46,8 @@ class Product:
         """Multiply exactly; the exponent is the sum of the factors', none of which is below `emin` of their format."""
         if not a or not b:
             return cls(0)
-        exponent = sum(max(math.frexp(x)[1] - 1, emin) for x in (a, b)) + STEPS
-        return cls(whole(a, STEPS // 2) * whole(b, STEPS // 2), exponent)
+        exponent = sum(max(math.frexp(x)[1] - 1, emin) for x in (a, b)) + STEPS  # in steps: 2**e is 1 << e + STEPS
+        return cls(whole(a, STEPS // 2) * whole(b, STEPS // 2), exponent)  # a 2**256 * b 2**256 = a b 2**512
 
 
 @dataclass(frozen=True)
@@ -79,24 +79,24 @@ class Adder:
     def _align(self, addend: Product) -> int:
         if self.by_factors and addend.exponent is not None:
             return addend.exponent
-        return abs(addend.value).bit_length() - 1
+        return abs(addend.value).bit_length() - 1  # floor(log2 |value|)
 
     def rounded(self, value: int) -> int:
         """Round to `precision` significant bits by the rule."""
-        drop = abs(value).bit_length() - self.precision
+        drop = abs(value).bit_length() - self.precision  # low bits
         return value if drop <= 0 else round_whole(value, drop, self.rounding) << drop
 
 
 def round_whole(value: int, drop: int, rounding: str) -> int:
     """Round value / 2**drop to a whole number; the twin of `utils.rounding.RULES` in whole numbers of any length."""
-    below, half = value >> drop, 1 << drop - 1
+    below, half = value >> drop, 1 << drop - 1  # floor(value / 2**drop), also of negative values
     rest = value - (below << drop)  # 0 <= rest < 2 half
     up = {
         "toward_negative": False,
         "toward_positive": rest > 0,
         "toward_zero": rest > 0 and value < 0,
         "ties_away": rest > half or (rest == half and value > 0),
-        "ties_to_even": rest > half or (rest == half and below & 1),
+        "ties_to_even": rest > half or (rest == half and below & 1),  # a tie goes up from an odd number
     }[rounding]
     return below + bool(up)
 

@@ -117,7 +117,7 @@ def _count_bits(sums: Sums, spot: _Spot) -> set[int]:
         small = [2.0 ** (BIG - j) for j in range(1, reach + 1)]
         crafted = [{first: 2.0**BIG, second: x} for x in small]
         left = _ask(sums, "bits of a total", spot, crafted, [2.0**BIG] * reach)
-        full = small if spot.later is not None else [2.0**BIG + x for x in small]
+        full = small if spot.later is not None else [2.0**BIG + x for x in small]  # what exact sums would give
         widths.add(next((j for j in range(reach) if left[j] != full[j]), reach) + 1)
     return widths
 
@@ -127,7 +127,7 @@ def _ask_near_ties(sums: Sums, spot: _Spot, bits: int) -> list[Answer]:
 
     The list is empty where one of them overflows.
     """
-    questions = list(_craft_near_ties(spot, 2.0 ** (BIG - bits + 1)))
+    questions = list(_craft_near_ties(spot, 2.0 ** (BIG - bits + 1)))  # ulp of 2**BIG with so many bits
     representable = _find_representable(sums, [question.terms for question in questions])
     questions = list(itertools.compress(questions, representable))
     bigs = [question.big for question in questions]
@@ -158,7 +158,7 @@ def _craft_near_ties(spot: _Spot, last: float) -> Iterator[_Question]:
 
     Extra bits show where a small addend changes the direction of a rounding, carries where two big addends meet.
     """
-    tails = [2.0**-j for j in range(1, MOST_EXTRA + 2)]
+    tails = [2.0**-j for j in range(1, MOST_EXTRA + 2)]  # of the last place: half of it to one past the extra bits
     power, first, second = 2.0**BIG, *spot.entries[:2]
     third = spot.entries[2] if len(spot.entries) > 2 else None
     for sign in (1.0, -1.0):
@@ -213,7 +213,7 @@ def factor_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
     """Return the rule by which a factor becomes one of `bits` significant bits; None where none of five fits."""
     spot = _make_spot(*nodes(tree)[-1])
     first, second = spot.entries[:2]
-    last = 2.0 ** (1 - bits)
+    last = 2.0 ** (1 - bits)  # ulp of 1.5
     values = [sign * (1.5 + x * last) for sign in (1, -1) for x in (*FRACTIONS, *(-x for x in FRACTIONS))]
     results = sums.ask("rounding of a factor", [{first: (x, 1.0), second: -math.copysign(1.5, x)} for x in values])
     became = [result + math.copysign(1.5, x) for result, x in zip(results, values, strict=True)]
@@ -226,7 +226,7 @@ def product_bits(sums: Sums, tree: Node, factor: int) -> int:
 
     (1 + 2**-i)(1 + 2**-j) has i + j + 1 bits. 1 + 2**-i + 2**-j is taken away before or after; 2**-(i + j) is left.
     """
-    pairs = [(i, j) for i in range(2, factor) for j in (i - 1, i)]
+    pairs = [(i, j) for i in range(2, factor) for j in (i - 1, i)]  # i + j + 1 takes each length once
     crafted = [(1 + 2.0**-i, 1 + 2.0**-j) for i, j in pairs]
     fits = [1 + 2.0**-i + 2.0**-j for i, j in pairs]
     is_exact = _find_exact(sums, "bits of a product", tree, crafted, [-x for x in fits])
@@ -248,7 +248,7 @@ def product_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
     factors = [(float(x) * sign, float(y)) for x, y in odd for sign in (1, -1)]
     drops = [(int(x) * int(y)).bit_length() - bits for x, y in factors]
     kept = [math.copysign(abs(int(x) * int(y)) >> drop << drop, x) for (x, y), drop in zip(factors, drops, strict=True)]
-    scale = 2.0**-left
+    scale = 2.0**-left  # brings the whole numbers near 1
     first, second = _make_spot(*nodes(tree)[-1]).entries[:2]
     crafted = [
         {first: (x * scale, y * scale), second: (-z * scale * scale, 1.0)}

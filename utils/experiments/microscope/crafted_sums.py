@@ -46,8 +46,8 @@ def _write(value: Value) -> str:
     if not value or not math.isfinite(value):
         return f"{value:g}"
     numerator, denominator = float(value).as_integer_ratio()
-    twos = (numerator & -numerator).bit_length() - 1
-    power = twos - (denominator.bit_length() - 1)
+    twos = (numerator & -numerator).bit_length() - 1  # how often 2 divides it
+    power = twos - (denominator.bit_length() - 1)  # the denominator is a power of two
     odd = numerator >> twos
     if -6 < power < 6 and abs(value) < 1000:
         return f"{value:g}"
@@ -81,7 +81,7 @@ class Sums:
     @property
     def lowest(self) -> int:
         """The exponent of the smallest product of two values, subnormals included."""
-        return 2 * (self.format.emin - self.format.mantissa_bits)
+        return 2 * (self.format.emin - self.format.mantissa_bits)  # 2**(emin - M) is the smallest subnormal
 
     @property
     def highest(self) -> int:
@@ -120,7 +120,7 @@ class Sums:
 
         Raises: ValueError where the dtype cannot hold a factor, TypeError where the product gives no matrix.
         """
-        return [float(x) for x in self.product(a, b).diagonal()]
+        return [float(x) for x in self.product(a, b).diagonal()]  # row i of a times column i of b.T
 
     def product(self, a: np.ndarray, b: np.ndarray) -> torch.Tensor:
         """Return a @ b.T as float64 [width, width] on the CPU; the arguments and errors of `products`."""
@@ -128,7 +128,7 @@ class Sums:
         if not all(np.array_equal(x.double().numpy(), y) for x, y in ((left, a), (right, b))):
             raise ValueError(f"a factor of a crafted sum is no value of {self.format.name}")
         with torch.no_grad():
-            result = self.matmul(left.to(self.device), right.to(self.device).t().contiguous())
+            result = self.matmul(left.to(self.device), right.to(self.device).t().contiguous())  # [M, K] @ [K, M]
         if not isinstance(result, torch.Tensor) or result.shape != (self.width, self.width):
             raise TypeError(f"the matrix product gave no tensor [{self.width}, {self.width}]")
         self.output = result.dtype
@@ -141,5 +141,5 @@ class Sums:
         if not value:
             return 0.0, 0.0
         fraction, exponent = math.frexp(value)
-        half = (exponent - 1) // 2
+        half = (exponent - 1) // 2  # value = 2 fraction * 2**(exponent - 1), 1 <= 2 |fraction| < 2
         return math.ldexp(2 * fraction, half), math.ldexp(1.0, exponent - 1 - half)

@@ -164,7 +164,7 @@ def predicted(tree: Node, pairs: Sequence[tuple[int, int]]) -> list[int]:
             sides = [places for place in (i, j) for places in sets if place in places]
             if len(sides) == 2 and sides[0] is not sides[1]:  # the addition where i and j meet
                 swamped = sides if node.wide else sets
-                lost.append(sum(map(len, swamped)) - 2)
+                lost.append(sum(map(len, swamped)) - 2)  # all their places but i and j, which hold M and -M
                 break
     return lost
 
@@ -204,7 +204,7 @@ def layout(tree: Node) -> Layout | None:
             waiting.extend(reversed(node.children))
     common = {_find_block(blocks) for _, blocks in chains}
     runs = [sorted(places) for places, _ in chains]
-    solid = len(chains) > 1 and all(places[-1] - places[0] == len(places) - 1 for places in runs)
+    solid = len(chains) > 1 and all(places[-1] - places[0] == len(places) - 1 for places in runs)  # no gaps
     sizes = {len(places) for places in sorted(runs)[:-1]}
     run = sizes.pop() if solid and len(sizes) == 1 else None
     return Layout(common.pop() if len(common) == 1 else None, len(chains), run, False, order)
@@ -242,7 +242,7 @@ def _is_pairwise(tree: Node) -> bool:
         if len(node.children) != 2:
             return False
         left, right = (1 if isinstance(child, int) else len(child.places) for child in node.children)
-        half = 1 << (left + right - 1).bit_length() - 1
+        half = 1 << (left + right - 1).bit_length() - 1  # the largest power of two below left + right
         if left != half:
             return False
     return True

@@ -33,7 +33,9 @@ def compensated(sums: Sums, tree: Node, tested: Tested) -> tuple[bool | None, st
     if tested.bits is None:
         return None, tested.why
     first, *middle, last = plain.order
-    small = 2.0 ** (BIG - tested.bits - 1)
+    small = 2.0 ** (
+        BIG - tested.bits - 1
+    )  # a quarter of the last place of 2**BIG: any rule that rounds to nearest drops it
     if small < 2.0**sums.lowest:
         return None, "no product is small enough"
     (left,) = sums.ask("many small addends", [{first: 2.0**BIG, last: -(2.0**BIG)}], small)
@@ -55,7 +57,7 @@ def random_factors(sums: Sums, count: int) -> tuple[np.ndarray, np.ndarray]:
     rng, shape = np.random.default_rng(0), (2, count, sums.places)
     draws = rng.standard_normal(shape) * np.exp2(min(3.0, sums.format.emax / 16) * rng.standard_normal(shape))
     fractions, exponents = np.frexp(draws[:, ::2])
-    steps = 2.0 ** (sums.format.precision // 2 + 1)
+    steps = 2.0 ** (sums.format.precision // 2 + 1)  # fractions are multiples of 1 / steps
     draws[:, ::2] = np.ldexp(np.rint(fractions * steps) / steps, exponents)
     if sums.format.precision < 53:
         draws = fake_quantize(torch.from_numpy(draws), sums.format).numpy()

@@ -54,7 +54,7 @@ class Way:
         gradients = {"elements": parameters, "ranks": ranks, "itemsize": self.wire.itemsize}
         if self.kind == DDP:
             return {"gradients": bytes_sent(**gradients)}
-        gathered = parameters + (parameters if layers is None else layers)
+        gathered = parameters + (parameters if layers is None else layers)  # forward, and again for backward
         weights = {"ranks": ranks, "itemsize": self.compute.itemsize, "collective": "all_gather"}
         return {
             "weights": bytes_sent(gathered, **weights),
@@ -65,7 +65,7 @@ class Way:
         """Return the dtype and the bytes that each rank keeps from step to step, by kind."""
         held = parameters / (ranks if self.kind == FSDP2 else 1)
         return {
-            "weights": ("float32", 4 * held),
+            "weights": ("float32", 4 * held),  # 4 bytes a value
             "gradients": ("float32", 4 * held),
             "moments": ("float32", 8 * held),  # AdamW's m and v
         }
