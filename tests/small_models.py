@@ -5,7 +5,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, DistilBertForSequence
 
 from utils.cost.architectures import Architecture
 from utils.training.batches import Batch
-from utils.training.recipes import recipe
+from utils.training.recipes import find_recipe
 from utils.training.training_loop import Schedule, Trainer
 
 CPU = torch.device("cpu")
@@ -41,7 +41,7 @@ def trainer(a: Architecture, recipe_name: str, *, checkpointing: bool = False, d
     model = kind(config(a)) if a.family == "distilbert" else kind.from_config(config(a))
     if checkpointing:
         model.activation_checkpointing_enable({"use_reentrant": False})
-    return Trainer(model, recipe=recipe(recipe_name), device=device, schedule=Schedule(1e-3), steps=9)
+    return Trainer(model, recipe=find_recipe(recipe_name), device=device, schedule=Schedule(1e-3), steps=9)
 
 
 def batch(a: Architecture, rows: int = 2, *, length: int = LENGTH, padded: bool = True) -> Batch:

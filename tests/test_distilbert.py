@@ -13,11 +13,11 @@ import torch
 from utils import distilbert, machine, records
 from utils.runs import cache, command_line, experiment, run_facts
 from utils.training import batches, training_loop
-from utils.training.recipes import ARMS, PLAIN, recipe
+from utils.training.recipes import ARMS, PLAIN, find_recipe
 from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
-SHAPE = models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05)
+SHAPE = models.DistilBertShape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05)
 TINY = review_task.Settings(
     train=64,
     validation=16,
@@ -42,7 +42,7 @@ def reviews() -> data.Reviews:
 
 
 @pytest.fixture(scope="module")
-def task(reviews) -> review_task.Task:
+def task(reviews) -> review_task.ReviewTask:
     return review_task.prepare(reviews, settings=TINY)
 
 
@@ -50,7 +50,7 @@ def task(reviews) -> review_task.Task:
 def tiny(monkeypatch):
     """Make the command line run the tiny settings, whatever size is asked for."""
     monkeypatch.setattr(review_task, "settings_for", lambda size, reviews: TINY)
-    monkeypatch.setattr(data, "reviews", lambda folder=None, *, size: data.generated_reviews("small"))
+    monkeypatch.setattr(data, "load_reviews", lambda folder=None, *, size: data.generated_reviews("small"))
 
 
 # What a run is
@@ -58,7 +58,7 @@ def tiny(monkeypatch):
 
 def test_the_same_seed_gives_the_same_losses_and_another_seed_others(task):
     first, second, other = (
-        experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU, seed=seed).record
+        experiment.run(distilbert.make_plan(task), find_recipe("32-true"), device=CPU, seed=seed).record
         for seed in (0, 0, 1)
     )
     assert first.samples["loss"] == second.samples["loss"]
@@ -70,7 +70,7 @@ def test_a_run_leaves_the_global_generator_alone(task):
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
-    experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU)
+    experiment.run(distilbert.make_plan(task), find_recipe("32-true"), device=CPU)
     assert torch.equal(torch.rand(2), expected)
 
 
@@ -78,7 +78,7 @@ def test_a_run_leaves_the_global_generator_alone(task):
     "name", ["64-true", "32-true", "16-mixed", "bf16-mixed", "bf16-true", "bf16-true-kahan", "16-true-master"]
 )
 def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
-    record = experiment.run(distilbert.make_plan(task), recipe(name), device=CPU).record
+    record = experiment.run(distilbert.make_plan(task), find_recipe(name), device=CPU).record
     result, memory = record.results, record.results["memory"]
     assert result["steps"] == result["planned_steps"] == 16
     assert result["nan_step"] is None
@@ -87,8 +87,8 @@ def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
     assert 0 <= result["accuracy"] <= 1
     assert result["n_test"] == 32
     assert len(result["validation"]) == 2
-    assert result["emulated"] == recipe(name).emulated(CPU)
-    size = recipe(name).weights.itemsize
+    assert result["emulated"] == find_recipe(name).emulated(CPU)
+    size = find_recipe(name).weights.itemsize
     assert memory["weights"] == memory["gradients"] == size * result["parameters"]
     moments = {"bf16-true-kahan": 6, "16-true-master": 12}.get(name, 2 * size)
     assert memory["optimizer"] == moments * result["parameters"]
@@ -103,9 +103,9 @@ def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
 def test_half_precision_activations_take_less_than_float32_ones(task):
     totals = {}
     for name in ("32-true", "bf16-mixed", "bf16-true"):
-        chosen = recipe(name)
+        chosen = find_recipe(name)
         trainer = training_loop.Trainer(task.new_model(0), recipe=chosen, device=CPU, schedule=TINY.schedule, steps=1)
-        totals[name] = run_facts.saved_bytes(trainer, distilbert.full_batch(task)).total
+        totals[name] = run_facts.count_saved_bytes(trainer, distilbert.make_full_batch(task)).total
     assert totals["bf16-true"] < totals["bf16-mixed"] < totals["32-true"]
 
 
@@ -113,8 +113,10 @@ def test_counting_saved_bytes_leaves_the_attention_as_it_was(task):
     for attention in ("sdpa", "eager"):
         model = task.new_model(0)
         model.set_attn_implementation(attention)
-        trainer = training_loop.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1)
-        run_facts.saved_bytes(trainer, distilbert.full_batch(task))
+        trainer = training_loop.Trainer(
+            model, recipe=find_recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1
+        )
+        run_facts.count_saved_bytes(trainer, distilbert.make_full_batch(task))
         assert model.config._attn_implementation == attention
 
 
@@ -123,7 +125,8 @@ def test_attention_is_fused_on_a_gpu_and_plain_on_a_cpu(task):
     assert models.fit_attention(model, torch.device("cuda")) == model.config._attn_implementation == "sdpa"
     assert models.fit_attention(model, CPU) == model.config._attn_implementation == "eager"
     assert (
-        experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU).record.results["attention"] == "eager"
+        experiment.run(distilbert.make_plan(task), find_recipe("32-true"), device=CPU).record.results["attention"]
+        == "eager"
     )
 
 
@@ -141,14 +144,14 @@ def test_the_loss_falls_and_the_model_learns(reviews):
         shape=shape,
     )
     task = review_task.prepare(reviews, settings=settings)
-    record = experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU).record
+    record = experiment.run(distilbert.make_plan(task), find_recipe("32-true"), device=CPU).record
     losses = [loss for _, loss in record.samples["loss"]]
     assert sum(losses[-10:]) < 0.7 * sum(losses[:10]), losses
     assert record.results["accuracy"] > 0.75  # half would be chance; 400 reviews: standard error 0.025
 
 
 def test_pure_float16_ends_in_nan_and_the_record_names_the_step(task):
-    record = experiment.run(distilbert.make_plan(task), recipe("16-true"), device=CPU).record
+    record = experiment.run(distilbert.make_plan(task), find_recipe("16-true"), device=CPU).record
     step = record.results["nan_step"]
     assert step is not None
     losses = dict(map(tuple, record.samples["loss"]))
@@ -178,9 +181,9 @@ def test_the_seed_of_a_run_decides_what_is_rounded_at_random_and_repeats_it(task
 
     monkeypatch.setattr(training_loop, "fine_tune", noted)
     losses = [
-        experiment.run(distilbert.make_plan(task), recipe("bf16-true-stochastic"), device=CPU, seed=5).record.samples[
-            "loss"
-        ]
+        experiment.run(
+            distilbert.make_plan(task), find_recipe("bf16-true-stochastic"), device=CPU, seed=5
+        ).record.samples["loss"]
         for _ in range(2)
     ]
     assert set(seeds) == {5}
@@ -189,7 +192,7 @@ def test_the_seed_of_a_run_decides_what_is_rounded_at_random_and_repeats_it(task
 
 def test_a_run_with_a_nan_loss_stops_soon(task, monkeypatch):
     monkeypatch.setattr(training_loop, "CHECK_EVERY", 4)
-    record = experiment.run(distilbert.make_plan(task), recipe("16-true"), device=CPU).record
+    record = experiment.run(distilbert.make_plan(task), find_recipe("16-true"), device=CPU).record
     assert record.results["steps"] < record.results["planned_steps"]
 
 
@@ -200,7 +203,7 @@ def a_trainer(name: str, *, scale: float | None = None) -> training_loop.Trainer
     shape = dataclasses.replace(SHAPE, vocabulary=20)
     schedule = training_loop.Schedule(learning_rate=1e-3)
     trainer = training_loop.Trainer(
-        models.distilbert(shape), recipe=recipe(name), device=CPU, schedule=schedule, steps=9
+        models.build_distilbert(shape), recipe=find_recipe(name), device=CPU, schedule=schedule, steps=9
     )
     if scale:
         trainer.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
@@ -256,7 +259,7 @@ def test_the_clip_acts_on_unscaled_gradients():
 
 def test_padding_does_not_change_the_answer():
     tokens = batches.Tokens([[2, 7, 3], [2, 8, 9, 10, 3]], torch.tensor([0, 1]))
-    model = models.distilbert(dataclasses.replace(SHAPE, vocabulary=20)).eval()
+    model = models.build_distilbert(dataclasses.replace(SHAPE, vocabulary=20)).eval()
     short, long = batches.pad(tokens, [0]), batches.pad(tokens, [0, 1], length=24)
     assert short.ids.shape == (1, 8)
     with torch.no_grad():
@@ -291,7 +294,7 @@ def test_the_command_prints_what_it_uses_and_writes_one_record_a_run(tiny, tmp_p
     assert said.startswith("device   CPU ")
     for line in ("size     small", "data     generated reviews", "weights  random, DistilBERT of 1 layers"):
         assert line in said
-    assert ("16-mixed: emulated: this CPU has no float16 products" in said) == recipe("16-mixed").emulated(CPU)
+    assert ("16-mixed: emulated: this CPU has no float16 products" in said) == find_recipe("16-mixed").emulated(CPU)
     assert "95 % Student interval of the mean over 2 seeds" in said
     found = records.load_all(tmp_path)
     assert [(record.recipe, record.seed) for record in found] == [
@@ -362,7 +365,7 @@ def test_bad_weights_are_one_line_and_exit_code_2(tiny, tmp_path, capsys):
 def test_trained_weights_are_used_and_named(tiny, tmp_path, capsys, task):
     shape = dataclasses.replace(SHAPE, vocabulary=len(task.tokenizer))
     with models.quiet():
-        models.distilbert(shape).save_pretrained(tmp_path)
+        models.build_distilbert(shape).save_pretrained(tmp_path)
     task.tokenizer.save_pretrained(tmp_path)
     assert distilbert.main(["--recipe", "32-true", "--weights", str(tmp_path), "--size", "small"]) == 0
     assert "weights  trained weights, local folder" in capsys.readouterr().out
@@ -450,7 +453,7 @@ def test_a_run_of_another_width_is_another_experiment_and_trained_weights_have_t
 
 def test_no_folder_survives_in_the_recorded_command():
     arguments = ["--data", "/home/me/d", "--weights=/home/me/w", "--record", "--seeds", "2"]
-    shown = command_line.shown_command(arguments, program="distilbert")
+    shown = command_line.hide_folders(arguments, program="distilbert")
     assert shown == "python -m utils.distilbert --data DIR --weights=DIR --record --seeds 2"
 
 
@@ -475,8 +478,8 @@ def test_help_is_answered_from_a_shell():
 
 def test_a_trained_model_is_kept_and_found_again(tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("MIXED_PRECISION_CACHE", str(tmp_path / "cache"))
-    first = distilbert.trained("generated")
-    again = distilbert.trained("generated")
+    first = distilbert.train_once("generated")
+    again = distilbert.train_once("generated")
     assert (first.cached, again.cached) == (False, True)
     for name, value in first.model.state_dict().items():
         assert torch.equal(value, again.model.state_dict()[name]), name
@@ -500,19 +503,19 @@ def test_a_trained_model_is_kept_and_found_again(tiny, tmp_path, monkeypatch):
 )
 def test_a_damaged_folder_of_the_cache_is_told_and_filled_anew(tiny, tmp_path, monkeypatch, name, content):
     monkeypatch.setenv("MIXED_PRECISION_CACHE", str(tmp_path))
-    distilbert.trained("generated")
+    distilbert.train_once("generated")
     (path,) = tmp_path.glob(f"*/{name}")
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.warns(UserWarning, match="is damaged, so its model is trained anew"):
-        assert not distilbert.trained("generated").cached
-    assert distilbert.trained("generated").cached
+        assert not distilbert.train_once("generated").cached
+    assert distilbert.train_once("generated").cached
 
 
 def test_another_seed_recipe_or_code_is_another_entry_of_the_cache(monkeypatch):
     plan = distilbert.make_plan(review_task.prepare(data.generated_reviews("small")))
 
     def key(name="32-true", seed=0) -> str:
-        return experiment.run_key(plan, recipe(name), seed=seed, device=CPU)
+        return experiment.run_key(plan, find_recipe(name), seed=seed, device=CPU)
 
     keys = {key(), key(seed=1), key("bf16-true")}
     with monkeypatch.context() as patch:
@@ -527,7 +530,7 @@ def test_a_cache_that_cannot_be_written_costs_a_warning_only(tiny, tmp_path, mon
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MIXED_PRECISION_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.warns(UserWarning, match="the trained model is not kept"):
-        assert not distilbert.trained("generated").cached
+        assert not distilbert.train_once("generated").cached
 
 
 def test_the_cache_is_in_the_users_cache_folder(monkeypatch, tmp_path):
@@ -540,19 +543,19 @@ def test_step_and_token_times_cover_every_plain_recipe(monkeypatch):
     from utils.workloads import generation
 
     monkeypatch.setattr(distilbert, "TIMED", SHAPE)
-    steps = distilbert.step_times(device=CPU, size="small", repeats=1)
+    steps = distilbert.time_steps(device=CPU, size="small", repeats=1)
     tokens = generation.token_times(device=CPU, size="small", tokens=2, repeats=1)
     assert [row.recipe for row in steps] == [row.recipe for row in tokens] == list(PLAIN)
     for step, token in zip(steps, tokens, strict=True):
         assert step.timing.median > 0
         assert token.per_second > 0
-        assert step.emulated == token.emulated == recipe(step.recipe).emulated(CPU)
+        assert step.emulated == token.emulated == find_recipe(step.recipe).emulated(CPU)
 
 
 @pytest.mark.gpu
 def test_a_run_on_a_gpu_records_its_peaks(task):
     device = torch.device("cuda")
-    record = experiment.run(distilbert.make_plan(task), recipe("16-mixed"), device=device).record
+    record = experiment.run(distilbert.make_plan(task), find_recipe("16-mixed"), device=device).record
     assert record.results["memory"]["peak_reserved"] >= record.results["memory"]["peak_allocated"] > 0
     assert record.device["name"] == machine.facts(device)["name"]
     assert records.slug(record.device["name"]) in record.name

@@ -14,7 +14,7 @@ from utils.formats import FORMATS
 from utils.quantization.rounded_weights import rounded
 from utils.runs import experiment
 from utils.training import batches, training_loop
-from utils.training.recipes import RECIPES, recipe
+from utils.training.recipes import RECIPES, find_recipe
 from utils.workloads import data, generated_text, language_task, models, tokenizers
 
 CPU = torch.device("cpu")
@@ -40,7 +40,7 @@ def no_settings(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def task() -> language_task.Task:
+def task() -> language_task.LanguageTask:
     return language_task.prepare(data.generated_prose(TINY.characters), settings=TINY)
 
 
@@ -51,7 +51,7 @@ def tiny(monkeypatch):
 
 
 def a_model(**changes) -> torch.nn.Module:
-    return models.llama(dataclasses.replace(SHAPE, **changes), seed=1)
+    return models.build_llama(dataclasses.replace(SHAPE, **changes), seed=1)
 
 
 # Perplexity
@@ -158,7 +158,8 @@ def test_a_loss_beyond_the_range_of_float64_makes_the_perplexity_infinite_not_an
 
 def test_the_same_seed_gives_the_same_losses_and_another_seed_others(task):
     first, second, other = (
-        experiment.run(llama.make_plan(task), recipe("32-true"), device=CPU, seed=seed).record for seed in (0, 0, 1)
+        experiment.run(llama.make_plan(task), find_recipe("32-true"), device=CPU, seed=seed).record
+        for seed in (0, 0, 1)
     )
     assert first.samples["loss"] == second.samples["loss"]
     assert first.results["loss"] == second.results["loss"]
@@ -167,15 +168,15 @@ def test_the_same_seed_gives_the_same_losses_and_another_seed_others(task):
 
 @pytest.mark.parametrize("name", ["64-true", "32-true", "16-mixed", "bf16-mixed", "bf16-true"])
 def test_a_record_holds_what_the_table_and_the_chapters_need(task, name):
-    record = experiment.run(llama.make_plan(task), recipe(name), device=CPU).record
+    record = experiment.run(llama.make_plan(task), find_recipe(name), device=CPU).record
     result, memory = record.results, record.results["memory"]
     assert result["steps"] == result["planned_steps"] == 4
     assert result["nan_step"] is None
     assert result["perplexity"] == math.exp(result["loss"])
     assert result["held_out_tokens"] == (task.held_out != tokenizers.BEGIN).sum()
-    assert result["emulated"] == recipe(name).emulated(CPU)
+    assert result["emulated"] == find_recipe(name).emulated(CPU)
     assert len(result["writing_ms"]) == llama.WRITINGS
-    size = recipe(name).weights.itemsize
+    size = find_recipe(name).weights.itemsize
     assert memory["weights"] == memory["gradients"] == size * result["parameters"]
     assert memory["optimizer"] == 2 * size * result["parameters"]
     assert memory["saved_activations"] == sum(memory["saved_by_dtype"].values()) > 0
@@ -193,7 +194,7 @@ def test_the_loss_falls_and_the_model_learns(task):
     )
     longer = dataclasses.replace(task, settings=settings)
     before = llama.perplexity(task.new_model(0), task.held_out)
-    result = experiment.run(llama.make_plan(longer), recipe("32-true"), device=CPU).record.results
+    result = experiment.run(llama.make_plan(longer), find_recipe("32-true"), device=CPU).record.results
     assert result["perplexity"] < 0.1 * before, (before, result["perplexity"])
 
 
@@ -228,7 +229,7 @@ def test_the_labels_of_prose_are_the_next_tokens_and_padding_has_none():
 
 def test_the_training_loss_is_the_mean_over_all_tokens_of_a_batch(task):
     trainer = training_loop.Trainer(
-        task.new_model(0), recipe=recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1
+        task.new_model(0), recipe=find_recipe("32-true"), device=CPU, schedule=TINY.schedule, steps=1
     )
     batch = batches.pad(task.train, [0, 1, 2])
     ids = torch.tensor([token for piece in task.train.ids[:3] for token in piece])
@@ -259,16 +260,16 @@ def test_the_command_prints_what_it_uses_and_writes_one_record_a_run(tiny, tmp_p
     shown = "python -m utils.llama --recipe 32-true 16-mixed --seeds 2 --size small --record DIR --device cpu"
     assert {record.command for record in found} == {shown}
     assert all(str(tmp_path) not in json.dumps(dataclasses.asdict(record)) for record in found)
-    assert llama.table(found) in said  # also from the disk
+    assert llama.format_table(found) in said  # also from the disk
 
 
 def test_a_run_that_ends_in_nan_is_a_row_of_the_table_also_from_the_disk(task, tmp_path):
     short = dataclasses.replace(task, settings=dataclasses.replace(TINY, schedule=training_loop.Schedule(1e6)))
-    record = experiment.run(llama.make_plan(short), recipe("16-true"), device=CPU).record
+    record = experiment.run(llama.make_plan(short), find_recipe("16-true"), device=CPU).record
     assert record.results["nan_step"] is not None
     loaded = records.load(records.save(record, tmp_path))
     assert loaded.results["loss"] is None
-    assert llama.summary([loaded])[0]["perplexity"] == llama.summary([record])[0]["perplexity"] == "nan"
+    assert llama.summarize([loaded])[0]["perplexity"] == llama.summarize([record])[0]["perplexity"] == "nan"
 
 
 @pytest.mark.parametrize(
@@ -316,9 +317,9 @@ def test_text_of_a_folder_and_trained_weights_are_used_and_named(tiny, tmp_path,
     arguments = ["--recipe", "32-true", "--size", "small", "--device", "cpu", "--data", str(tmp_path)]
     assert llama.main(arguments) == 0
     assert "data     text (1,240 characters), local folder" in capsys.readouterr().out
-    tokenizer = tokenizers.prose_pairs("The rain", entries=300)
+    tokenizer = tokenizers.train_prose_bpe("The rain", entries=300)
     with models.quiet():
-        models.llama(dataclasses.replace(TINY.shape, vocabulary=len(tokenizer))).save_pretrained(tmp_path)
+        models.build_llama(dataclasses.replace(TINY.shape, vocabulary=len(tokenizer))).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     assert llama.main([*arguments, "--weights", str(tmp_path)]) == 0
     assert "weights  trained weights, local folder" in capsys.readouterr().out
@@ -336,8 +337,8 @@ def test_help_is_answered_from_a_shell():
 
 def test_a_trained_model_is_kept_and_found_again(tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("MIXED_PRECISION_CACHE", str(tmp_path / "cache"))
-    first = llama.trained("generated", device=CPU)
-    again = llama.trained("generated", device=CPU)
+    first = llama.train_once("generated", device=CPU)
+    again = llama.train_once("generated", device=CPU)
     assert (first.cached, again.cached) == (False, True)
     for name, value in first.model.state_dict().items():
         assert torch.equal(value, again.model.state_dict()[name]), name
@@ -347,15 +348,15 @@ def test_a_trained_model_is_kept_and_found_again(tiny, tmp_path, monkeypatch):
     assert llama.perplexity(again.model, again.ids) == pytest.approx(first.record.results["perplexity"], rel=1e-6)
     assert not first.model.training
     assert not again.model.training
-    assert not llama.trained("generated", device=CPU, seed=1).cached
+    assert not llama.train_once("generated", device=CPU, seed=1).cached
 
 
 def test_a_folder_without_text_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"no text in .*: no .txt file there or in its folder tinyshakespeare"):
-        llama.trained(str(tmp_path))
+        llama.train_once(str(tmp_path))
     monkeypatch.setenv("MIXED_PRECISION_DATA", str(tmp_path))
     with pytest.raises(ValueError, match="no text in"):
-        llama.trained()
+        llama.train_once()
 
 
 def test_the_settings_of_both_sizes_fit_together():
@@ -396,6 +397,6 @@ def test_stories_are_the_same_in_every_process_vary_and_refer_back():
 @pytest.mark.gpu
 def test_a_run_on_a_gpu_records_its_peaks(task):
     device = torch.device("cuda")
-    record = experiment.run(llama.make_plan(task), recipe("bf16-mixed"), device=device).record
+    record = experiment.run(llama.make_plan(task), find_recipe("bf16-mixed"), device=device).record
     assert record.results["memory"]["peak_reserved"] >= record.results["memory"]["peak_allocated"] > 0
     assert record.device["name"] == machine.facts(device)["name"]

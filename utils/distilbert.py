@@ -2,8 +2,8 @@
 
     python -m utils.distilbert --recipe 32-true bf16-mixed 16-mixed --size small --seeds 2 --data DIR --record DIR
 
-`make_plan` is the experiment, which `utils.runs.experiment.run` carries out. `trained` gives other chapters a finished
-model.
+`make_plan` is the experiment, which `utils.runs.experiment.run` carries out. `train_once` gives other chapters a
+finished model.
 """
 
 import sys
@@ -19,14 +19,14 @@ from utils.training import batches, recipes, training_loop
 from utils.training.recipes import PLAIN
 from utils.training.training_loop import Trainer
 from utils.workloads import data, models, review_task
-from utils.workloads.review_task import Task
+from utils.workloads.review_task import ReviewTask
 
 NAME = "distilbert"
 DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
-TIMED = replace(review_task.TINY, vocabulary=4_000, width=256, heads=4, hidden=1_024)  # the small shape of `step_times`
+TIMED = replace(review_task.TINY, vocabulary=4_000, width=256, heads=4, hidden=1_024)  # the small shape of `time_steps`
 
 
-def make_plan(task: Task) -> experiment.Plan:
+def make_plan(task: ReviewTask) -> experiment.RunPlan:
     """Return the plan of a run on this task: its batches, and what is measured."""
     settings = task.settings
 
@@ -43,12 +43,12 @@ def make_plan(task: Task) -> experiment.Plan:
         return {"n_test": len(task.test), "accuracy": measure_accuracy(trainer, task.test)}
 
     epoch = batches.count(len(task.train), settings.batch)  # steps
-    return experiment.Plan(
+    return experiment.RunPlan(
         name=f"{NAME}{task.variant}",
         task=task,
         texts=task.reviews,
         steps=settings.epochs * epoch,
-        full_batch=full_batch(task),
+        full_batch=make_full_batch(task),
         draw=draw,
         evaluate=evaluate,
         module=__spec__.name,  # "utils.distilbert", also where this file is the program
@@ -57,47 +57,47 @@ def make_plan(task: Task) -> experiment.Plan:
     )
 
 
-def full_batch(task: Task) -> batches.Batch:
+def make_full_batch(task: ReviewTask) -> batches.Batch:
     """Return one batch with every review at full length."""
     rows = list(range(min(task.settings.batch, len(task.train))))
     return batches.pad(task.train, rows, length=task.settings.max_length)
 
 
-def summary(finished: list[records.Record]) -> list[dict[str, str]]:
+def summarize(finished: list[records.Record]) -> list[dict[str, str]]:
     """Return the results of all finished runs as texts by heading, one row per recipe in the order of `recipes.KNOWN`.
 
     Accuracies, and their paired differences to 32-true in percentage points, carry the 95 % Student interval over the
     seeds; times are means over the seeds.
     """
-    differences = experiment.against(finished)
+    differences = experiment.compare_by_seed(finished)
 
     def format_accuracy(name: str, runs: list[dict]) -> dict[str, str]:
         percent = [100 * result["accuracy"] for result in runs]
         points = [100 * difference for difference in differences[name].by_seed] if name in differences else []
         return {
-            "accuracy %": experiment.interval(percent, digits=1),
-            "minus 32-true": experiment.interval(points, digits=1, sign="+") if points else "-",
+            "accuracy %": experiment.format_interval(percent, digits=1),
+            "minus 32-true": experiment.format_interval(points, digits=1, sign="+") if points else "-",
         }
 
-    return run_table.summary(finished, own_columns=format_accuracy)
+    return run_table.summarize(finished, own_columns=format_accuracy)
 
 
-def table(finished: list[records.Record]) -> str:
-    """Return `summary` as aligned text, with a line that says what the intervals are."""
+def format_table(finished: list[records.Record]) -> str:
+    """Return `summarize` as aligned text, with a line that says what the intervals are."""
     about = f"accuracy on {finished[-1].results['n_test']:,} test reviews"
-    return run_table.table(summary(finished), finished, about=about)
+    return run_table.format_table(summarize(finished), finished, about=about)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     return experiment_command.main(
-        arguments, program=NAME, about=__doc__, recipes=DEFAULT_RECIPES, prepare=prepare, table=table
+        arguments, program=NAME, about=__doc__, recipes=DEFAULT_RECIPES, prepare=prepare, table=format_table
     )
 
 
-def prepare(options: experiment_command.Options) -> experiment.Plan:
+def prepare(options: experiment_command.Options) -> experiment.RunPlan:
     """Return the plan that the options of a command ask for."""
-    reviews = data.reviews(options.data, size=options.size)
+    reviews = data.load_reviews(options.data, size=options.size)
     settings = experiment_command.with_width(review_task.settings_for(options.size, reviews), options)
     task = review_task.prepare(reviews, size=options.size, settings=settings, weights=options.weights)
     task = experiment_command.with_options(task, options)
@@ -113,7 +113,7 @@ class StepTime:
     emulated: bool
 
 
-def step_times(
+def time_steps(
     names: Iterable[str] = PLAIN,
     *,
     device: torch.device | None = None,
@@ -127,14 +127,14 @@ def step_times(
     device = device or machine.device()
     full = machine.size(size, on=device) == "full"
     rows, length = (12, 512) if full else (16, 64)
-    shape = models.Shape() if full else TIMED
+    shape = models.DistilBertShape() if full else TIMED
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(5, shape.vocabulary, (rows, length), generator=generator)  # [B, S], no special tokens
     labels = torch.randint(2, (rows,), generator=generator)
     batch = batches.Batch(ids, torch.ones_like(ids), labels).to(device)
     times = []
     for name in names:
-        recipe, model = recipes.recipe(name), models.distilbert(shape)
+        recipe, model = recipes.find_recipe(name), models.build_distilbert(shape)
         models.fit_attention(model, device)
         schedule = training_loop.Schedule(learning_rate=1e-5)
         trainer = training_loop.Trainer(model, recipe=recipe, device=device, schedule=schedule, steps=repeats + 3)
@@ -145,7 +145,7 @@ def step_times(
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedDistilBert:
     """A fine-tuned model in evaluation mode, its tokenizer, the reviews it was tested on, and the record of its run."""
 
     model: nn.Module
@@ -156,30 +156,32 @@ class Trained:
     cached: bool  # False: trained by this call
 
 
-def trained(
+def train_once(
     source: str | None = None,
     *,
     recipe: str = "32-true",
     size: str = "small",
     seed: int = 0,
     device: torch.device | None = None,
-) -> Trained:
+) -> TrainedDistilBert:
     """Return a fine-tuned DistilBERT, from the cache if the same run was made before.
 
-    `source` is "generated", a folder with reviews, or None for what `utils.workloads.data.reviews` finds.
+    `source` is "generated", a folder with reviews, or None for what `utils.workloads.data.load_reviews` finds.
     Raises: ValueError when the folder or the recipe is unknown.
     """
     device = device or machine.device()
-    reviews = data.generated_reviews(size) if source == "generated" else data.reviews(source, size=size)
+    reviews = data.generated_reviews(size) if source == "generated" else data.load_reviews(source, size=size)
     task = review_task.prepare(reviews, size=size)
-    kept = trained_models.kept(
+    kept = trained_models.train_once(
         make_plan(task),
-        recipes.recipe(recipe),
+        recipes.find_recipe(recipe),
         seed=seed,
         device=device,
         load=models.saved_distilbert,
     )
-    return Trained(kept.model, task.tokenizer, task.test_texts, task.test.labels.tolist(), kept.record, kept.cached)
+    return TrainedDistilBert(
+        kept.model, task.tokenizer, task.test_texts, task.test.labels.tolist(), kept.record, kept.cached
+    )
 
 
 if __name__ == "__main__":

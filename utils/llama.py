@@ -2,7 +2,7 @@
 
     python -m utils.llama --recipe 32-true bf16-mixed 16-mixed --size small --seeds 2 --data DIR --record DIR
 
-`make_plan` is the experiment, which `utils.runs.experiment.run` carries out. `trained` gives the chapters a finished
+`make_plan` is the experiment, which `utils.runs.experiment.run` carries out. `train_once` gives the chapters a finished
 model, and `perplexity` and `agreement` measure any LLaMA.
 """
 
@@ -23,7 +23,7 @@ from utils.training import batches, recipes
 from utils.training.recipes import RECIPES, Recipe
 from utils.training.training_loop import Trainer
 from utils.workloads import data, generation, language_task, models
-from utils.workloads.language_task import Task
+from utils.workloads.language_task import LanguageTask
 
 NAME = "llama"
 DEFAULT_RECIPES = ("32-true", "bf16-mixed", "16-mixed")
@@ -154,7 +154,7 @@ def _exp(value: float) -> float:
 # The experiment
 
 
-def make_plan(task: Task) -> experiment.Plan:
+def make_plan(task: LanguageTask) -> experiment.RunPlan:
     """Return the plan of a run on this task: its batches, and what is measured."""
     settings = task.settings
 
@@ -182,7 +182,7 @@ def make_plan(task: Task) -> experiment.Plan:
 
     rows = list(range(min(settings.batch, len(task.train))))
     full_batch = batches.pad(task.train, rows, length=settings.length)
-    return experiment.Plan(
+    return experiment.RunPlan(
         name=f"{NAME}{task.variant}",
         task=task,
         texts=task.prose,
@@ -194,7 +194,7 @@ def make_plan(task: Task) -> experiment.Plan:
     )
 
 
-def summary(finished: list[records.Record]) -> list[dict[str, str]]:
+def summarize(finished: list[records.Record]) -> list[dict[str, str]]:
     """Return the results of all finished runs as texts by heading, one row per recipe in the order of `recipes.KNOWN`.
 
     Loss and perplexity carry the 95 % Student interval over the seeds; rates are means over the seeds.
@@ -203,37 +203,37 @@ def summary(finished: list[records.Record]) -> list[dict[str, str]]:
     def format_losses(name: str, runs: list[dict]) -> dict[str, str]:
         medians_ms = [measure.Timing(tuple(result["writing_ms"])).median for result in runs]
         rates = [1e3 * result["written_tokens"] / ms for result, ms in zip(runs, medians_ms, strict=True)]
-        emulated = run_table.emulated_float8(name, runs)
+        emulated = run_table.is_emulated_float8(name, runs)
         return {
-            "loss": experiment.interval((result["loss"] for result in runs), digits=4),
-            "perplexity": experiment.interval((result["perplexity"] for result in runs), digits=4),
+            "loss": experiment.format_interval((result["loss"] for result in runs), digits=4),
+            "perplexity": experiment.format_interval((result["perplexity"] for result in runs), digits=4),
             "written tokens/s": "-" if emulated else f"{measure.mean_interval(rates)[0]:,.0f}",
         }
 
-    return run_table.summary(finished, own_columns=format_losses)
+    return run_table.summarize(finished, own_columns=format_losses)
 
 
-def table(finished: list[records.Record]) -> str:
-    """Return `summary` as aligned text, with a line that says what the intervals are."""
+def format_table(finished: list[records.Record]) -> str:
+    """Return `summarize` as aligned text, with a line that says what the intervals are."""
     result = finished[-1].results
     about = (
         f"{result['parameters'] / 1e6:,.1f} million parameters; loss and perplexity per token, on"
         f" {result['held_out_tokens']:,} tokens held out; written one token after the other, batch 1"
     )
-    return run_table.table(summary(finished), finished, about=about)
+    return run_table.format_table(summarize(finished), finished, about=about)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     return experiment_command.main(
-        arguments, program=NAME, about=__doc__, recipes=DEFAULT_RECIPES, prepare=prepare, table=table
+        arguments, program=NAME, about=__doc__, recipes=DEFAULT_RECIPES, prepare=prepare, table=format_table
     )
 
 
-def prepare(options: experiment_command.Options) -> experiment.Plan:
+def prepare(options: experiment_command.Options) -> experiment.RunPlan:
     """Return the plan that the options of a command ask for."""
     settings = experiment_command.with_width(language_task.settings_for(options.size), options)
-    prose = data.prose(options.data, characters=settings.characters)
+    prose = data.load_prose(options.data, characters=settings.characters)
     task = language_task.prepare(prose, size=options.size, settings=settings, weights=options.weights)
     task = experiment_command.with_options(task, options)
     note = "the shape of LLaMA-7B is timed (generation.token_times), not trained" if options.size == "full" else ""
@@ -241,7 +241,7 @@ def prepare(options: experiment_command.Options) -> experiment.Plan:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedLlama:
     """A trained model in evaluation mode, its tokenizer, the text held out from it, and the record of its run.
 
     `ids` are the tokens of that text, int64 [N], as `token_losses` and `perplexity` take them.
@@ -255,32 +255,34 @@ class Trained:
     cached: bool  # False: trained by this call
 
 
-def trained(
+def train_once(
     source: str | None = None,
     *,
     recipe: str = "32-true",
     size: str = "small",
     seed: int = 0,
     device: torch.device | None = None,
-) -> Trained:
+) -> TrainedLlama:
     """Return a trained LLaMA, from the cache if the same run was made before.
 
-    `source` is "generated", a folder with text, or None for what `utils.workloads.data.prose` finds.
+    `source` is "generated", a folder with text, or None for what `utils.workloads.data.load_prose` finds.
     Raises: ValueError when the folder or the recipe is unknown.
     """
     device = device or machine.device()
-    training_recipe = recipes.recipe(recipe)  # raises before a text is read
+    training_recipe = recipes.find_recipe(recipe)  # raises before a text is read
     characters = language_task.settings_for(size).characters
-    prose = data.generated_prose(characters) if source == "generated" else data.prose(source, characters=characters)
+    prose = (
+        data.generated_prose(characters) if source == "generated" else data.load_prose(source, characters=characters)
+    )
     task = language_task.prepare(prose, size=size)
-    kept = trained_models.kept(
+    kept = trained_models.train_once(
         make_plan(task),
         training_recipe,
         seed=seed,
         device=device,
         load=models.saved_llama,
     )
-    return Trained(kept.model, task.tokenizer, task.held_out, task.held_out_text, kept.record, kept.cached)
+    return TrainedLlama(kept.model, task.tokenizer, task.held_out, task.held_out_text, kept.record, kept.cached)
 
 
 if __name__ == "__main__":

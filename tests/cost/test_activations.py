@@ -14,7 +14,7 @@ from utils.cost import activations
 from utils.cost.activation_tables import COPIES, TABLES
 from utils.cost.architectures import Architecture
 from utils.training.batches import Batch
-from utils.training.recipes import recipe
+from utils.training.recipes import find_recipe
 from utils.training.training_loop import Trainer
 
 CPU = torch.device("cpu")
@@ -39,7 +39,10 @@ def test_the_formula_gives_the_saved_bytes(family, name):
             t.model.set_attn_implementation(attention)
             how = {"batch": rows, "attention": attention, "checkpointing": checkpointing, "padded": padded}
             found = saved(t, batch(a, rows, padded=padded))
-            assert activations.saved(a, t.recipe, length=LENGTH, device="cpu", **how) == found, (how, dropouts)
+            assert activations.count_saved_bytes(a, t.recipe, length=LENGTH, device="cpu", **how) == found, (
+                how,
+                dropouts,
+            )
 
 
 def test_keys_that_heads_share_and_keys_of_their_own_are_both_counted():
@@ -50,7 +53,10 @@ def test_keys_that_heads_share_and_keys_of_their_own_are_both_counted():
             t.model.set_attn_implementation(attention)
             how = {"batch": 2, "attention": attention, "padded": padded}
             found = saved(t, batch(a, padded=padded))
-            assert activations.saved(a, t.recipe, length=LENGTH, device="cpu", **how) == found, (groups, how)
+            assert activations.count_saved_bytes(a, t.recipe, length=LENGTH, device="cpu", **how) == found, (
+                groups,
+                how,
+            )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +72,9 @@ def test_keys_that_heads_share_and_keys_of_their_own_are_both_counted():
 )
 def test_a_larger_model_gives_what_was_measured_of_it(name, attention, megabytes):
     a = Architecture("distilbert", 512, 128, 4, 4, 4, 512, 64, **DROPOUTS)
-    found = activations.saved(a, recipe(name), batch=64, length=48, attention=attention, padded=False, device="cpu")
+    found = activations.count_saved_bytes(
+        a, find_recipe(name), batch=64, length=48, attention=attention, padded=False, device="cpu"
+    )
     assert found / 1e6 == pytest.approx(megabytes, abs=0.06)
 
 
@@ -82,9 +90,9 @@ def test_every_recorded_run_saved_what_the_formula_says(path):
     shape.pop("spread")
     shape = {"groups": shape["heads"], "attention_dropout": shape.get("dropout", 0.0)} | shape
     family = "llama" if "llama" in record.experiment else "distilbert"
-    found = activations.saved(
+    found = activations.count_saved_bytes(
         Architecture(family, **shape),
-        recipe(record.recipe),
+        find_recipe(record.recipe),
         batch=settings["batch"],
         length=settings.get("max_length") or settings["length"],
         device=record.device["kind"],
@@ -94,21 +102,24 @@ def test_every_recorded_run_saved_what_the_formula_says(path):
 
 def test_mixed_precision_saves_about_half_and_copies_of_the_weights():
     a = SMALL["llama"]
-    terms = activations.terms(a, recipe("bf16-mixed"), batch=2, length=LENGTH)
+    terms = activations.list_terms(a, find_recipe("bf16-mixed"), batch=2, length=LENGTH)
     matrices = [size for size in a.weights() if size > a.vocabulary]
     copies = sum(term.bytes for term in terms if term.row.what == COPIES)
     assert copies == 2 * (sum(matrices) - a.vocabulary * a.width)  # of all but the embeddings
     assert sum(term.tensors for term in terms if term.row.what == COPIES) == len(matrices) - 1
     large = {"batch": 32, "length": 512, "attention": "sdpa"}
-    whole = activations.saved(a, recipe("32-true"), **large)
-    assert 0.5 < activations.saved(a, recipe("bf16-mixed"), **large) / whole < 0.95
-    assert activations.saved(a, recipe("bf16-true"), **large) < activations.saved(a, recipe("bf16-mixed"), **large)
+    whole = activations.count_saved_bytes(a, find_recipe("32-true"), **large)
+    assert 0.5 < activations.count_saved_bytes(a, find_recipe("bf16-mixed"), **large) / whole < 0.95
+    assert activations.count_saved_bytes(a, find_recipe("bf16-true"), **large) < activations.count_saved_bytes(
+        a, find_recipe("bf16-mixed"), **large
+    )
 
 
 def test_eager_attention_makes_mixed_precision_save_more_than_float32_for_long_texts():
     a = SMALL["llama"]  # softmax in float32, and its copy in 16 bits for the product with the values
     short, long = (
-        [activations.saved(a, recipe(name), batch=32, length=n) for name in ("32-true", "bf16-mixed")] for n in (8, 512)
+        [activations.count_saved_bytes(a, find_recipe(name), batch=32, length=n) for name in ("32-true", "bf16-mixed")]
+        for n in (8, 512)
     )
     assert short[0] > short[1]
     assert long[0] < long[1]
@@ -116,8 +127,11 @@ def test_eager_attention_makes_mixed_precision_save_more_than_float32_for_long_t
 
 def test_the_square_of_the_length_goes_where_one_kernel_computes_attention():
     a, how = SMALL["gpt2"], {"batch": 2, "padded": False}
-    eager = [activations.saved(a, recipe("32-true"), length=n, **how) for n in (64, 128, 256)]
-    fused = [activations.saved(a, recipe("32-true"), length=n, attention="sdpa", **how) for n in (64, 128, 256)]
+    eager = [activations.count_saved_bytes(a, find_recipe("32-true"), length=n, **how) for n in (64, 128, 256)]
+    fused = [
+        activations.count_saved_bytes(a, find_recipe("32-true"), length=n, attention="sdpa", **how)
+        for n in (64, 128, 256)
+    ]
     assert eager[2] - 2 * eager[1] > 4 * (eager[1] - 2 * eager[0]) > 0
     assert fused[2] - 2 * fused[1] == fused[1] - 2 * fused[0] < 0  # linear, with a constant
 
@@ -127,8 +141,8 @@ def test_dropout_masks_are_numbers_on_a_cpu_and_bools_on_a_gpu():
     sizes = {}
     for device in activations.DEVICES:
         how = {"batch": 2, "length": LENGTH, "device": device}
-        dry = activations.saved(a, recipe("32-true"), **how)
-        terms = activations.terms(replace(a, **DROPOUTS), recipe("32-true"), **how)
+        dry = activations.count_saved_bytes(a, find_recipe("32-true"), **how)
+        terms = activations.list_terms(replace(a, **DROPOUTS), find_recipe("32-true"), **how)
         sizes[device] = sum(term.bytes for term in terms if term.row.what.startswith("dropout mask"))
         assert sum(term.bytes for term in terms) > dry
     assert sizes["cpu"] == 4 * sizes["cuda"] > 0
@@ -138,7 +152,7 @@ def test_dropout_masks_are_numbers_on_a_cpu_and_bools_on_a_gpu():
 def test_without_dropout_a_gpu_saves_what_a_cpu_saves_with_eager_attention(family):
     for name in ("32-true", "bf16-mixed"):
         on = [
-            activations.saved(SMALL[family], recipe(name), batch=2, length=LENGTH, device=device)
+            activations.count_saved_bytes(SMALL[family], find_recipe(name), batch=2, length=LENGTH, device=device)
             for device in activations.DEVICES
         ]
         # GPT-2's GELU raises to a power, which autocast does in float32 on CUDA alone.
@@ -156,13 +170,13 @@ def test_the_formula_gives_what_a_gpu_saves_with_eager_attention(family, name):
         t.model.set_attn_implementation("eager")
         how = {"batch": rows, "checkpointing": checkpointing}
         found = saved(t, batch(a, rows))
-        assert activations.saved(a, t.recipe, length=LENGTH, device="cuda", **how) == found, (how, dropouts)
+        assert activations.count_saved_bytes(a, t.recipe, length=LENGTH, device="cuda", **how) == found, (how, dropouts)
 
 
 def test_an_attention_or_a_device_without_a_formula_is_refused():
     for how in ({"attention": "flash_attention_2"}, {"device": "meta"}):
         with pytest.raises(ValueError, match="no formula for attention"):
-            activations.saved(SMALL["gpt2"], recipe("32-true"), batch=1, length=4, **how)
+            activations.count_saved_bytes(SMALL["gpt2"], find_recipe("32-true"), batch=1, length=4, **how)
 
 
 def test_every_row_asks_for_conditions_and_sizes_that_there_are():
@@ -172,9 +186,9 @@ def test_every_row_asks_for_conditions_and_sizes_that_there_are():
         (True, False), activations.DEVICES, ("32-true", "bf16-true", "bf16-mixed"), (1, 2), activations.ATTENTIONS
     ):
         how = {"attention": attention, "checkpointing": False, "padded": padded, "device": device}
-        held |= activations.conditions(replace(SMALL["gpt2"], **DROPOUTS), recipe(name), batch=rows, **how)
+        held |= activations.conditions(replace(SMALL["gpt2"], **DROPOUTS), find_recipe(name), batch=rows, **how)
     for table in TABLES.values():
         for row in (*table.once, *table.layer, *table.checkpointed, *table.mask):
             assert set(row.size) <= known, row
             assert {part for word in row.when.split() for part in word.split("|")} <= held, row
-            assert row.dtype in activations.itemsizes(recipe("32-true")), row
+            assert row.dtype in activations.itemsizes(find_recipe("32-true")), row

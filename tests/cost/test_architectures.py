@@ -34,7 +34,7 @@ def test_the_parameters_are_those_of_the_released_models():
 @pytest.mark.parametrize("name", ["DistilBERT", "GPT-2", "LLaMA 7B", "Llama 2 70B"])
 @pytest.mark.parametrize("turned", [False, True], ids=["head as named", "head the other way"])
 def test_every_weight_is_one_of_the_model_that_transformers_builds(name, turned):
-    named = replace(architectures.named(name), layers=2)
+    named = replace(architectures.find_architecture(name), layers=2)
     if turned and named.family != "distilbert":
         named = replace(named, tied=not named.tied)
     with torch.device("meta"):
@@ -43,29 +43,29 @@ def test_every_weight_is_one_of_the_model_that_transformers_builds(name, turned)
         else:
             model = AutoModelForCausalLM.from_config(config(named))
     assert Counter(named.weights()) == Counter(weight.numel() for weight in model.parameters())
-    assert named.parameters == models.parameters(model)
+    assert named.parameters == models.count_parameters(model)
 
 
 @pytest.mark.parametrize("name", architectures.NAMED)
 def test_an_architecture_is_read_from_its_configuration(name):
-    named = architectures.named(name)
-    assert architectures.of(config(named)) == named
+    named = architectures.find_architecture(name)
+    assert architectures.read_config(config(named)) == named
 
 
 def test_what_has_no_formula_is_refused():
     bert = AutoConfig.for_model("bert")
     with pytest.raises(ValueError, match="no formula for a model of type 'bert'"):
-        architectures.of(bert)
+        architectures.read_config(bert)
     with pytest.raises(ValueError, match="no formula for a model of type None"):
-        architectures.of(None)
+        architectures.read_config(None)
     with pytest.raises(ValueError, match="hidden_act 'relu'"):
-        architectures.of(AutoConfig.for_model("llama", hidden_act="relu"))
+        architectures.read_config(AutoConfig.for_model("llama", hidden_act="relu"))
     with pytest.raises(ValueError, match="head_dim 64"):
-        architectures.of(AutoConfig.for_model("llama", head_dim=64))
+        architectures.read_config(AutoConfig.for_model("llama", head_dim=64))
     with pytest.raises(ValueError, match=r"embd_pdrop 0\.2 and resid_pdrop 0\.1"):
-        architectures.of(AutoConfig.for_model("gpt2", embd_pdrop=0.2))
+        architectures.read_config(AutoConfig.for_model("gpt2", embd_pdrop=0.2))
     with pytest.raises(ValueError, match="unknown model 'GPT-5'; the known ones are DistilBERT"):
-        architectures.named("GPT-5")
+        architectures.find_architecture("GPT-5")
 
 
 def test_sizes_that_do_not_fit_are_refused():

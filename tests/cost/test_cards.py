@@ -2,7 +2,7 @@
 
 import pytest
 
-from utils.cost.cards import BOARDS, CARDS, ROOFS, TENSOR, TENSOR_CORES, fits, named, of_device, room_of, usable
+from utils.cost.cards import BOARDS, CARDS, ROOFS, TENSOR, TENSOR_CORES, card_bytes, find_roof, fits, named, usable
 from utils.cost.roofline import INPUT_BYTES
 
 # What the documents print, with their own rounding: TFLOP/s, and GB/s last. "*" there means with sparsity, halved here.
@@ -75,7 +75,7 @@ def test_float64_is_as_fast_as_float32_on_an_a100_and_64_times_slower_on_a_consu
     ],
 )
 def test_a_board_has_its_own_data_sheet_or_none(name, roof):
-    assert of_device(name) is (ROOFS[roof] if roof else None)
+    assert find_roof(name) is (ROOFS[roof] if roof else None)
 
 
 def test_a_card_takes_the_data_sheet_of_the_board_with_its_memory():
@@ -99,7 +99,7 @@ def test_every_roof_belongs_to_one_card_and_every_board_to_one_name_of_torch():
 @pytest.mark.parametrize("card", CARDS)
 def test_the_boards_of_a_card_stand_from_the_smallest_up(card):
     assert list(CARDS[card].memory) == sorted(set(CARDS[card].memory))
-    assert room_of(card) == CARDS[card].memory[0] * 10**9
+    assert card_bytes(card) == CARDS[card].memory[0] * 10**9
 
 
 @pytest.mark.parametrize(("room", "most"), [(10, 9), (19, 17), (16 * 10**9, 14_400_000_000), (0, 0)])
@@ -113,10 +113,10 @@ def test_what_is_no_card_and_no_memory_is_refused():
     with pytest.raises(ValueError, match="card 'P100' is not one of CPU"):
         named("P100")
     with pytest.raises(ValueError, match="card 'P100'"):
-        room_of("P100")
+        card_bytes("P100")
     for wrong in (-1, float("nan"), float("inf"), 10**7):
         with pytest.raises(ValueError, match=f"memory {wrong} GB is not between"):
-            room_of("T4", wrong)
+            card_bytes("T4", wrong)
 
 
 @pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.capability])

@@ -15,17 +15,19 @@ from utils.training.training_loop import Schedule, Trainer
 from utils.workloads import models
 
 CPU = torch.device("cpu")
-SHAPE = models.Shape(vocabulary=97, width=32, layers=4, heads=4, hidden=64, positions=32, dropout=0.1)
+SHAPE = models.DistilBertShape(vocabulary=97, width=32, layers=4, heads=4, hidden=64, positions=32, dropout=0.1)
 LLAMA = models.LlamaShape(vocabulary=97, width=32, layers=4, heads=4, groups=2, hidden=48, positions=32)
 
 
 def trainer(recipe: str = "32-true", *, kind: str = "distilbert", dropout: float = 0.0) -> Trainer:
-    chosen = recipes.recipe(recipe)
+    chosen = recipes.find_recipe(recipe)
     if kind == "llama":
-        model = models.llama(LLAMA)
+        model = models.build_llama(LLAMA)
     else:
-        shape = functools.partial(models.Shape, **(vars(SHAPE) | {"dropout": dropout, "head_dropout": dropout}))
-        model = models.distilbert(shape(), attention="eager")
+        shape = functools.partial(
+            models.DistilBertShape, **(vars(SHAPE) | {"dropout": dropout, "head_dropout": dropout})
+        )
+        model = models.build_distilbert(shape(), attention="eager")
     return Trainer(model, recipe=chosen, device=CPU, schedule=Schedule(1e-3), steps=1_000)
 
 
@@ -95,7 +97,7 @@ def test_a_step_peaks_near_the_ceiling_that_was_predicted(recipe, kind):
     t = trainer(recipe, kind=kind)
     fitting.step_peak(t, batch(kind=kind))  # moments and gradients are there from now on
     peak = fitting.step_peak(t, batch(64, length=32, kind=kind) if kind == "distilbert" else batch(12, kind=kind))
-    assert peak > memory.measured(t, batch(1, kind=kind)).at_rest
+    assert peak > memory.measure_ledger(t, batch(1, kind=kind)).at_rest
     if kind == "distilbert":
         assert peak == pytest.approx(memory.predict(t.model, recipe, batch=64, length=32, padded=False).total, rel=0.1)
 
@@ -135,8 +137,8 @@ def test_running_out_of_memory_means_that_it_does_not_fit(monkeypatch):
 @pytest.mark.gpu
 def test_on_a_gpu_memory_itself_decides():
     device = torch.device("cuda")
-    model = models.distilbert(SHAPE, attention="eager")
-    t = Trainer(model, recipe=recipes.recipe("32-true"), device=device, schedule=Schedule(1e-3), steps=1_000)
+    model = models.build_distilbert(SHAPE, attention="eager")
+    t = Trainer(model, recipe=recipes.find_recipe("32-true"), device=device, schedule=Schedule(1e-3), steps=1_000)
     fits = fitting.step_fits(t, batch)
     assert fits(8)
     before = torch.cuda.memory_allocated()

@@ -3,7 +3,16 @@
 import pytest
 
 from utils.cost.cards import ROOFS
-from utils.cost.fp8_casts import BFLOAT16, PUBLISHED, Layer, break_even, cast_bytes, faster, predicted_ms, square
+from utils.cost.fp8_casts import (
+    BFLOAT16,
+    PUBLISHED,
+    Layer,
+    break_even,
+    cast_bytes,
+    predict_speedup,
+    predicted_ms,
+    square,
+)
 from utils.cost.roofline import Gemm, Roof
 from utils.training.float8_recipes import FLOAT8_RECIPES
 
@@ -51,8 +60,13 @@ def test_a_step_takes_its_products_and_then_its_casts():
 @pytest.mark.parametrize("name", FLOAT8_RECIPES)
 def test_the_break_even_is_the_first_width_that_is_faster(name, gpu):
     width = break_even(name, ROOFS[gpu])
-    assert faster(square(width - 16), name, ROOFS[gpu]) <= 1 < faster(square(width), name, ROOFS[gpu])
-    assert 1 < faster(square(2 * width), name, ROOFS[gpu]) < faster(square(16 * width), name, ROOFS[gpu]) < 2.05
+    assert predict_speedup(square(width - 16), name, ROOFS[gpu]) <= 1 < predict_speedup(square(width), name, ROOFS[gpu])
+    assert (
+        1
+        < predict_speedup(square(2 * width), name, ROOFS[gpu])
+        < predict_speedup(square(16 * width), name, ROOFS[gpu])
+        < 2.05
+    )
 
 
 def test_the_break_even_by_hand():
@@ -76,13 +90,13 @@ def test_a_layer_in_bfloat16_casts_nothing_and_reads_two_bytes_of_a_weight_for_f
     assert cast_bytes(LAYER, BFLOAT16, weight_bytes=2) == 0
     assert cast_bytes(LAYER, "fp8-current", weight_bytes=2) == 6 * (X + W + DY)
     # 18 bytes more in place of 16: 18 / 3 of the ridge, 989.4 / 3.35 operations per byte
-    more = faster(square(1_776), "fp8-current", ROOFS["H100 SXM"], weight_bytes=2)
-    assert faster(square(1_760), "fp8-current", ROOFS["H100 SXM"], weight_bytes=2) < 1 < more
+    more = predict_speedup(square(1_776), "fp8-current", ROOFS["H100 SXM"], weight_bytes=2)
+    assert predict_speedup(square(1_760), "fp8-current", ROOFS["H100 SXM"], weight_bytes=2) < 1 < more
 
 
 def test_published_ratios_are_on_the_side_of_1_that_the_model_predicts():
     assert [(each.faster, each.weight_bytes) for each in PUBLISHED] == [(0.80, 2), (1.39, 2)]
     for each in PUBLISHED:
-        predicted = faster(each.layer, "fp8-current", ROOFS[each.gpu], weight_bytes=each.weight_bytes)
+        predicted = predict_speedup(each.layer, "fp8-current", ROOFS[each.gpu], weight_bytes=each.weight_bytes)
         assert (predicted > 1) == (each.faster > 1)
         assert each.faster == pytest.approx(predicted, rel=0.15)

@@ -12,21 +12,21 @@ from utils.cost import flops, gemm_shapes
 from utils.cost.gemm_shapes import FORWARD, INPUT, WEIGHT, NamedGemm
 from utils.cost.roofline import INPUT_BYTES, Gemm
 from utils.training import batches, training_loop
-from utils.training.recipes import recipe
+from utils.training.recipes import find_recipe
 from utils.workloads import models
 
 CPU = torch.device("cpu")
 ROWS, LENGTH = 3, 16
-SHAPE = models.Shape(vocabulary=30, width=24, layers=3, heads=3, hidden=40, positions=32)
+SHAPE = models.DistilBertShape(vocabulary=30, width=24, layers=3, heads=3, hidden=40, positions=32)
 LLAMA = models.LlamaShape(vocabulary=30, width=24, layers=2, heads=6, groups=3, hidden=40, positions=32)
-BUILD = {"distilbert": lambda: models.distilbert(SHAPE), "llama": lambda: models.llama(LLAMA)}
+BUILD = {"distilbert": lambda: models.build_distilbert(SHAPE), "llama": lambda: models.build_llama(LLAMA)}
 
 
 def trainer(kind: str, name: str = "32-true") -> training_loop.Trainer:
     model = BUILD[kind]()
     model.set_attn_implementation("eager")
     schedule = training_loop.Schedule(learning_rate=1e-3)
-    return training_loop.Trainer(model, recipe=recipe(name), device=CPU, schedule=schedule, steps=1)
+    return training_loop.Trainer(model, recipe=find_recipe(name), device=CPU, schedule=schedule, steps=1)
 
 
 def batch(kind: str) -> batches.Batch:
@@ -38,7 +38,7 @@ def batch(kind: str) -> batches.Batch:
 def of_training_step(kind: str, name: str = "32-true") -> list[NamedGemm]:
     learner = trainer(kind, name)
     with learner.recipe.on(CPU):
-        return gemm_shapes.of_step(learner.model, lambda: learner.step(batch(kind)))
+        return gemm_shapes.record_gemms(learner.model, lambda: learner.step(batch(kind)))
 
 
 @pytest.fixture(scope="module", params=BUILD)
@@ -55,8 +55,8 @@ def test_the_operations_are_those_that_torch_counts_and_those_of_the_formula(kin
     learner = trainer(kind)
     with FlopCounterMode(display=False) as counter:
         learner.step(batch(kind))
-    assert gemm_shapes.operations(found) == counter.get_total_flops()
-    assert gemm_shapes.operations(found) == flops.training_step(learner.model.config, ROWS, LENGTH)
+    assert gemm_shapes.count_flops(found) == counter.get_total_flops()
+    assert gemm_shapes.count_flops(found) == flops.count_step_flops(learner.model.config, ROWS, LENGTH)
 
 
 def test_every_weight_matrix_has_a_product_forward_and_two_backward(kind, found):
@@ -82,8 +82,8 @@ def test_every_weight_matrix_has_a_product_forward_and_two_backward(kind, found)
 
 def test_merging_counts_the_layers_and_keeps_the_operations(kind, found):
     layers = SHAPE.layers if kind == "distilbert" else LLAMA.layers
-    merged = gemm_shapes.merged(found)
-    assert gemm_shapes.operations(merged) == gemm_shapes.operations(found)
+    merged = gemm_shapes.merge_layers(found)
+    assert gemm_shapes.count_flops(merged) == gemm_shapes.count_flops(found)
     inner = [named for named in merged if "*" in named.layer]
     assert inner
     assert all(named.count % layers == 0 for named in inner)
@@ -107,7 +107,7 @@ def test_a_recipe_entered_inside_shows_the_float32_that_a_cpu_multiplies_in_plac
         with learner.recipe.on(CPU):
             learner.step(batch(kind))
 
-    shown = gemm_shapes.of_step(learner.model, step)
+    shown = gemm_shapes.record_gemms(learner.model, step)
     assert shown == (found if learner.recipe.emulated(CPU) else of_training_step(kind, "16-true"))
 
 
@@ -115,7 +115,7 @@ def test_on_the_meta_device_the_shapes_are_the_same_and_nothing_is_computed(kind
     model = BUILD[kind]().to("meta").train()
     model.set_attn_implementation("eager")
     ids = torch.zeros(ROWS, LENGTH, dtype=torch.long, device="meta")
-    shown = gemm_shapes.of_step(model, lambda: model(input_ids=ids).logits.sum().backward())
+    shown = gemm_shapes.record_gemms(model, lambda: model(input_ids=ids).logits.sum().backward())
     assert set(shown) == set(found)
 
 
@@ -124,14 +124,14 @@ def test_without_a_backward_pass_there_are_forward_products_alone(kind, found):
     model.set_attn_implementation("eager")
     for without in (torch.no_grad, torch.inference_mode):
         with without():
-            shown = gemm_shapes.of_step(model, lambda: model(input_ids=batch(kind).ids))
+            shown = gemm_shapes.record_gemms(model, lambda: model(input_ids=batch(kind).ids))
         assert shown == [named for named in found if named.role == FORWARD]
 
 
 def test_what_a_checkpoint_computes_again_is_a_forward_product():
     layer = nn.Sequential(nn.Linear(8, 8, bias=False), nn.GELU())
     x = torch.ones(8, 8, requires_grad=True)
-    shown = gemm_shapes.of_step(layer, lambda: checkpoint(layer, x, use_reentrant=False).sum().backward())
+    shown = gemm_shapes.record_gemms(layer, lambda: checkpoint(layer, x, use_reentrant=False).sum().backward())
     eight = Gemm(8, 8, 8)
     assert set(shown) == {
         NamedGemm(eight, "0", FORWARD, "float32", 2),
@@ -144,7 +144,7 @@ def test_two_layers_that_share_a_matrix_and_an_input_keep_their_names():
     model = nn.ModuleDict({"a": nn.Linear(4, 4, bias=False), "b": nn.Linear(4, 4, bias=False)})
     model["b"].weight = model["a"].weight
     x = torch.ones(2, 4)
-    shown = gemm_shapes.of_step(model, lambda: (model["a"](x) + model["b"](x)).sum().backward())
+    shown = gemm_shapes.record_gemms(model, lambda: (model["a"](x) + model["b"](x)).sum().backward())
     expected = [(name, role) for role in (FORWARD, WEIGHT) for name in ("a", "b")]
     assert sorted((named.layer, named.role) for named in shown) == sorted(expected)
 
@@ -152,7 +152,7 @@ def test_two_layers_that_share_a_matrix_and_an_input_keep_their_names():
 def test_vectors_and_batches_have_their_sizes_and_products_outside_of_modules_no_layer():
     a, b = torch.ones(5, 2, 3), torch.ones(5, 3, 4)
     weight, vector = torch.ones(2, 3), torch.ones(3)
-    shown = gemm_shapes.of_step(nn.Identity(), lambda: (a @ b, weight @ vector, vector @ vector))
+    shown = gemm_shapes.record_gemms(nn.Identity(), lambda: (a @ b, weight @ vector, vector @ vector))
     assert shown == [
         NamedGemm(Gemm(2, 4, 3), "", FORWARD, "float32", 5),
         NamedGemm(Gemm(2, 1, 3), "", FORWARD, "float32"),
@@ -167,7 +167,7 @@ def test_a_scaled_product_of_eight_bits_is_called_float8():
         eight = x.to(torch.float8_e4m3fn)
         torch._scaled_mm(eight, eight.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 
-    assert gemm_shapes.of_step(nn.Identity(), step) == [NamedGemm(Gemm(16, 16, 16), "", FORWARD, "float8")]
+    assert gemm_shapes.record_gemms(nn.Identity(), step) == [NamedGemm(Gemm(16, 16, 16), "", FORWARD, "float8")]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_scaled_product_of_eight_bits_is_called_float8():
 )
 def test_an_operation_that_hides_its_products_is_refused(model, x, named):
     with pytest.raises(ValueError, match=f"{named}.* holds products that cannot be seen"):
-        gemm_shapes.of_step(model.train(), lambda: model(x))
+        gemm_shapes.record_gemms(model.train(), lambda: model(x))
 
 
 def test_a_product_of_the_backward_pass_without_a_factor_of_the_forward_pass_is_refused():
@@ -194,7 +194,7 @@ def test_a_product_of_the_backward_pass_without_a_factor_of_the_forward_pass_is_
 
     x = torch.ones(4, 4, requires_grad=True)
     with pytest.raises(ValueError, match=r"\[4, 4\] @ \[4, 4\] of the backward pass shares no factor"):
-        gemm_shapes.of_step(nn.Identity(), lambda: Odd.apply(x).sum().backward())
+        gemm_shapes.record_gemms(nn.Identity(), lambda: Odd.apply(x).sum().backward())
 
 
 def test_no_hook_stays_when_a_step_fails():
@@ -205,6 +205,6 @@ def test_no_hook_stays_when_a_step_fails():
         raise RuntimeError("a step that fails")
 
     with pytest.raises(RuntimeError, match="a step that fails"):
-        gemm_shapes.of_step(model, step)
+        gemm_shapes.record_gemms(model, step)
     assert not model._forward_hooks
     assert not model._forward_pre_hooks

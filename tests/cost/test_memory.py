@@ -13,7 +13,7 @@ from utils.cost import architectures, memory
 from utils.cost.memory import Ledger
 from utils.training.eight_bit_moments import Blockwise
 from utils.training.optimizers import AdamW
-from utils.training.recipes import RECIPES, recipe
+from utils.training.recipes import RECIPES, find_recipe
 
 TYPICAL = replace(SMALL["distilbert"], **DROPOUTS)
 
@@ -30,7 +30,7 @@ def stepped(a, name: str, **how):
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_prediction_is_what_is_measured(name, family):
     t = stepped(SMALL[family], name)
-    ledger = memory.measured(t, batch(SMALL[family]))
+    ledger = memory.measure_ledger(t, batch(SMALL[family]))
     assert ledger == memory.predict(t.model, name, batch=2, length=LENGTH)
     assert ledger == memory.predict(SMALL[family], t.recipe, batch=2, length=LENGTH, device="cpu")
     assert ledger == memory.of_tensors(t.model, t.optimizer, lambda: t.loss(batch(SMALL[family])))
@@ -41,12 +41,12 @@ def test_a_module_says_by_itself_how_it_attends_and_whether_it_checkpoints():
         t = stepped(TYPICAL, "bf16-mixed", checkpointing=checkpointing)
         t.model.set_attn_implementation(attention)
         found = memory.predict(t.model, "bf16-mixed", batch=2, length=LENGTH)
-        assert found == memory.measured(t, batch(TYPICAL))
+        assert found == memory.measure_ledger(t, batch(TYPICAL))
         how = {"batch": 2, "length": LENGTH, "attention": attention, "checkpointing": checkpointing}
         assert found == memory.predict(TYPICAL, "bf16-mixed", device="cpu", **how)
     how = {"batch": 2, "length": LENGTH, "padded": False}
     t.model.set_attn_implementation("sdpa")
-    assert memory.predict(t.model, "bf16-mixed", **how) == memory.measured(t, batch(TYPICAL, padded=False))
+    assert memory.predict(t.model, "bf16-mixed", **how) == memory.measure_ledger(t, batch(TYPICAL, padded=False))
 
 
 def with_optimizer(precision: str, build) -> tuple[Ledger, nn.Module]:
@@ -55,7 +55,7 @@ def with_optimizer(precision: str, build) -> tuple[Ledger, nn.Module]:
     t.optimizer = build(list(t.model.parameters()))
     t.loss(batch(a)).backward()
     t.optimizer.step()
-    return memory.measured(t, batch(a)), t.model
+    return memory.measure_ledger(t, batch(a)), t.model
 
 
 @pytest.mark.parametrize(("name", "momentum"), [("sgd-momentum", 0.9), ("sgd", 0.0)])
@@ -105,13 +105,13 @@ def test_measuring_changes_no_weight_and_draws_no_number():
     t = stepped(TYPICAL, "32-true")
     before = [weight.detach().clone() for weight in t.model.parameters()]
     state = torch.get_rng_state()
-    memory.measured(t, batch(TYPICAL))
+    memory.measure_ledger(t, batch(TYPICAL))
     assert torch.equal(state, torch.get_rng_state())
     assert all(map(torch.equal, before, t.model.parameters()))
 
 
 def test_before_the_first_step_there_are_neither_gradients_nor_moments():
-    ledger = memory.measured(trainer(TYPICAL, "bf16-true-master"), batch(TYPICAL))
+    ledger = memory.measure_ledger(trainer(TYPICAL, "bf16-true-master"), batch(TYPICAL))
     assert (ledger.gradients, ledger.optimizer, ledger.master) == (0, 0, 0)
     assert ledger.weights == 2 * TYPICAL.parameters
 
@@ -292,9 +292,9 @@ def test_the_vectors_ask_for_every_choice():
     assert asked["stage"] >= {1, 2, 3}
     assert "sdpa" in asked["attention"]
     assert "cpu" in asked["device"]
-    families = {architectures.named(case["model"]).family for case in memory.VECTORS}
+    families = {architectures.find_architecture(case["model"]).family for case in memory.VECTORS}
     assert families == set(architectures.FAMILIES)
-    assert {recipe(case["recipe"]).weights for case in memory.VECTORS} == {
+    assert {find_recipe(case["recipe"]).weights for case in memory.VECTORS} == {
         torch.float64,
         torch.float32,
         torch.bfloat16,

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from utils.cost import architectures, token_bytes
-from utils.cost.token_bytes import TokenBytes, bytes_per_token, kv_bytes, predicted
+from utils.cost.token_bytes import TokenBytes, bytes_per_token, kv_bytes, predict
 from utils.workloads import models
 
 SHAPE = models.LlamaShape(vocabulary=40, width=16, layers=3, heads=4, groups=2, hidden=32, positions=24, tied=False)
@@ -17,13 +17,13 @@ SHAPE = models.LlamaShape(vocabulary=40, width=16, layers=3, heads=4, groups=2, 
 def test_the_cache_of_a_real_model_has_the_bytes_of_the_formula(groups, dtype):
     from transformers import DynamicCache
 
-    model = models.llama(dataclasses.replace(SHAPE, groups=groups)).to(dtype)
+    model = models.build_llama(dataclasses.replace(SHAPE, groups=groups)).to(dtype)
     cache = DynamicCache(config=model.config)
     with torch.no_grad():
         model(input_ids=torch.arange(10).view(2, 5), past_key_values=cache, use_cache=True)
     held = sum(part.nbytes for layer in cache.layers for part in (layer.keys, layer.values))
     assert kv_bytes(model, tokens=5, batch=2) == held
-    assert kv_bytes(architectures.of(model.config), tokens=5, batch=2, bits=8 * dtype.itemsize) == held
+    assert kv_bytes(architectures.read_config(model.config), tokens=5, batch=2, bits=8 * dtype.itemsize) == held
 
 
 @pytest.mark.parametrize(
@@ -50,20 +50,20 @@ def test_a_cache_that_cannot_be_is_refused():
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("batch", [1, 3])
 def test_prediction_and_count_agree_but_for_the_frequencies_of_the_positions(tied, batch):
-    model = models.llama(dataclasses.replace(SHAPE, tied=tied)).to(torch.bfloat16)
+    model = models.build_llama(dataclasses.replace(SHAPE, tied=tied)).to(torch.bfloat16)
     counted = bytes_per_token(model, context=7, batch=batch)
-    asked = predicted(architectures.of(model.config), context=7, batch=batch)
+    asked = predict(architectures.read_config(model.config), context=7, batch=batch)
     frequencies = sum(buffer.nbytes for buffer in model.buffers())
     assert dataclasses.replace(counted, weights=counted.weights - frequencies) == asked
-    everything = 2 * models.parameters(model)
+    everything = 2 * models.count_parameters(model)
     assert asked.weights == (everything if tied else everything - 2 * 16 * (40 - batch))
 
 
 def test_narrow_weights_count_with_their_bits_and_the_head_with_its_own():
-    wide, narrow = (predicted("LLaMA 7B", weight_bits=bits) for bits in (16, 4.5))
+    wide, narrow = (predict("LLaMA 7B", weight_bits=bits) for bits in (16, 4.5))
     linear = 32 * (4 * 4_096**2 + 3 * 4_096 * 11_008)
     assert wide.weights - narrow.weights == linear * 11.5 / 8
-    assert wide.weights - predicted("LLaMA 7B", head_bits=8).weights == 32_000 * 4_096
+    assert wide.weights - predict("LLaMA 7B", head_bits=8).weights == 32_000 * 4_096
     assert wide.weights == pytest.approx(13.2e9, rel=0.01)
 
 
@@ -75,10 +75,10 @@ def test_a_rate_is_bandwidth_over_bytes_and_back():
 
 
 def test_the_line_of_the_docstring_is_what_it_says():
-    assert predicted("LLaMA 7B", weight_bits=16, context=500).tokens_per_second(1555) == pytest.approx(115.4, abs=0.05)
+    assert predict("LLaMA 7B", weight_bits=16, context=500).tokens_per_second(1555) == pytest.approx(115.4, abs=0.05)
     assert "115.4" in token_bytes.__doc__
 
 
 def test_other_families_are_refused():
     with pytest.raises(ValueError, match="take a LLaMA"):
-        predicted("GPT-2")
+        predict("GPT-2")

@@ -207,13 +207,13 @@ def test_a_documented_operation_does_on_a_cpu_what_the_documentation_says(rows, 
 
 
 def test_the_documentation_of_the_cpu_leaves_out_three_operations(rows):
-    found = autocast_table.differences(rows.values())
+    found = autocast_table.find_differences(rows.values())
     assert {each.name: each.measured for each in found} == UNLISTED["cpu"]
     assert {each.documented for each in found} == {FOLLOWS}
 
 
 def test_the_documentation_of_cuda_leaves_out_seven_operations(cuda_rows):
-    found = autocast_table.differences(cuda_rows.values(), "cuda")
+    found = autocast_table.find_differences(cuda_rows.values(), "cuda")
     assert {each.name: each.measured for each in found} == UNLISTED["cuda"]
 
 

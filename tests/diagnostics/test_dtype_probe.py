@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from utils.diagnostics.dtype_probe import COMPUTE, MOVE, DtypeProbe, Recast, Stage, Summary
-from utils.workloads.models import LlamaShape, Shape, distilbert, llama
+from utils.workloads.models import DistilBertShape, LlamaShape, build_distilbert, build_llama
 
 BF16 = torch.bfloat16
 SIZES = {"vocabulary": 50, "width": 16, "layers": 2, "heads": 2, "hidden": 32, "positions": 16}
@@ -27,7 +27,7 @@ def probed(model, *, autocast=True, **batch):
 
 @pytest.fixture(scope="module")
 def bert():
-    return distilbert(Shape(**SIZES), attention="eager").eval()
+    return build_distilbert(DistilBertShape(**SIZES), attention="eager").eval()
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def of_bert(bert):
 
 @pytest.fixture(scope="module")
 def of_llama():
-    return probed(llama(LlamaShape(**SIZES, groups=1, tied=True)), labels=IDS, use_cache=False)
+    return probed(build_llama(LlamaShape(**SIZES, groups=1, tied=True)), labels=IDS, use_cache=False)
 
 
 def test_the_casts_of_autocast_are_seen_before_the_operation_that_needs_them():

@@ -192,7 +192,7 @@ def test_a_gradient_beyond_the_loss_scale_is_excused_until_the_scale_is_below_1(
 
 @BOTH
 def test_attention_of_a_transformer_is_named_and_not_its_neighbours(operations):
-    model = models.llama(models.LlamaShape(64, 32, 3, 2, 2, 64, 32)).half()
+    model = models.build_llama(models.LlamaShape(64, 32, 3, 2, 2, 64, 32)).half()
     model.set_attn_implementation("eager")
     with torch.no_grad():
         for layer in (1, 2):
@@ -302,7 +302,9 @@ def test_a_tensor_is_looked_at_again_only_after_it_was_changed():
 
 
 def test_logits_of_a_classifier_in_float16_point_to_the_naive_loss():
-    model = models.distilbert(models.Shape(64, 32, 2, 2, 64, 32, dropout=0.0, head_dropout=0.0), attention="eager")
+    model = models.build_distilbert(
+        models.DistilBertShape(64, 32, 2, 2, 64, 32, dropout=0.0, head_dropout=0.0), attention="eager"
+    )
     with torch.no_grad():
         model.classifier.bias.copy_(torch.tensor([0.0, 20.0]))
     hunter = NanHunter(model.half(), operations=True)

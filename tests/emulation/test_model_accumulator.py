@@ -84,7 +84,7 @@ def test_attention_takes_the_way_of_separate_products(guard):
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_every_product_of_a_llama_goes_through_and_its_positions_stay(attention):
-    model = models.llama(models.LlamaShape(64, 32, 2, 4, 2, 48, 16))
+    model = models.build_llama(models.LlamaShape(64, 32, 2, 4, 2, 48, 16))
     model.set_attn_implementation(attention)
     ids = torch.arange(20).reshape(2, 10)
     one, lengths = counted(exact(FLOAT16))

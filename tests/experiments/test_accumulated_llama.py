@@ -18,7 +18,7 @@ ONES = [ACCUMULATORS[name] for name in ("float16", "bfloat16", "fp8-14bit", "flo
 @pytest.fixture(scope="module")
 def model():
     shape = models.LlamaShape(vocabulary=40, width=32, layers=2, heads=4, groups=2, hidden=96, positions=24, spread=0.3)
-    return models.llama(shape)
+    return models.build_llama(shape)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def ids(model):
 
 @pytest.fixture(scope="module")
 def found(model, ids):
-    return accumulated_llama.rows(model, ids, ONES)
+    return accumulated_llama.measure_rows(model, ids, ONES)
 
 
 def test_the_model_comes_first_then_exact_sums_then_the_accumulators(found):
@@ -72,7 +72,7 @@ def test_each_batch_is_computed_once(model, ids, monkeypatch):
         return forward(self, *args, **kwargs)
 
     monkeypatch.setattr(type(model), "forward", counted)
-    accumulated_llama.rows(model, ids, ONES[:1])
+    accumulated_llama.measure_rows(model, ids, ONES[:1])
     assert len(calls) == 4  # float32, float64, exact, float16: one batch each
     assert len(set(calls)) == 1
     assert not model.training
@@ -80,17 +80,19 @@ def test_each_batch_is_computed_once(model, ids, monkeypatch):
 
 def test_cancellation_is_1_without_opposite_signs_and_grows_without_bound():
     a = torch.tensor([[1.0, 2.0, 3.0]])
-    assert accumulated_llama.cancellation(a, torch.ones(3, 1)) == 1.0
-    assert accumulated_llama.cancellation(a, torch.tensor([[1.0], [1.0], [-0.9]])) == pytest.approx(5.7 / 0.3, rel=1e-6)
+    assert accumulated_llama.measure_cancellation(a, torch.ones(3, 1)) == 1.0
+    assert accumulated_llama.measure_cancellation(a, torch.tensor([[1.0], [1.0], [-0.9]])) == pytest.approx(
+        5.7 / 0.3, rel=1e-6
+    )
 
 
 def test_the_long_products_are_as_long_as_those_of_a_llama_of_7_billion():
     shape = models.LLAMAS["full"]
-    products = accumulated_llama.long_products()
+    products = accumulated_llama.draw_long_products()
     lengths = {name: a.shape[1] for name, (a, b) in products.items()}
     assert list(lengths.values()) == [shape.hidden, 8192, 8192, shape.width]
     assert all(a.shape[0] == 16 and a.shape[1] == b.shape[0] for a, b in products.values())
-    again = accumulated_llama.long_products()
+    again = accumulated_llama.draw_long_products()
     assert all(torch.equal(x, y) for name in products for x, y in zip(products[name], again[name], strict=True))
     (probabilities, _), (_, values) = list(products.values())[1:3]
     torch.testing.assert_close(probabilities.sum(1), torch.ones(16))
@@ -106,10 +108,10 @@ def test_gate_and_up_have_the_deviation_that_a_real_layer_gives_them():
 
 
 def test_long_sums_tell_operands_from_accumulators():
-    found = accumulated_llama.long_sums([ACCUMULATORS["fp8-14bit"], ACCUMULATORS["fp8-14bit-128"]])
+    found = accumulated_llama.measure_long_sums([ACCUMULATORS["fp8-14bit"], ACCUMULATORS["fp8-14bit-128"]])
     assert len(found) == 8
     by_name = {(row.product, row.accumulator): row for row in found}
-    for product, (a, b) in accumulated_llama.long_products().items():
+    for product, (a, b) in accumulated_llama.draw_long_products().items():
         plain, promoted = (by_name[product, name] for name in ("fp8-14bit", "fp8-14bit-128"))
         assert plain.count == promoted.count == a.shape[1]
         assert plain.cancellation == promoted.cancellation >= 1.0

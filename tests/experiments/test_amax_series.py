@@ -8,10 +8,18 @@ from torch import nn
 
 from utils import distilbert, llama, records
 from utils.experiments import amax_series
-from utils.experiments.amax_series import GRADIENTS, INPUTS, KINDS, WEIGHTS, AmaxSeries, chosen, jumps
+from utils.experiments.amax_series import (
+    GRADIENTS,
+    INPUTS,
+    KINDS,
+    WEIGHTS,
+    AmaxSeries,
+    find_jumps,
+    list_recorded_layers,
+)
 from utils.runs import experiment
 from utils.training import training_loop
-from utils.training.recipes import recipe
+from utils.training.recipes import find_recipe
 from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
@@ -23,7 +31,7 @@ TINY = review_task.Settings(
     batch=8,
     max_length=32,
     schedule=training_loop.Schedule(learning_rate=1e-3),
-    shape=models.Shape(
+    shape=models.DistilBertShape(
         width=16, layers=3, heads=2, hidden=32, positions=64, dropout=0.1, head_dropout=0.1, spread=0.05
     ),
 )
@@ -87,30 +95,32 @@ def test_a_name_that_is_no_linear_layer_is_answered_with_those_that_are():
     ],
 )
 def test_a_jump_is_above_all_of_its_history(values, history, found):
-    assert jumps(values, history=history) == found
+    assert find_jumps(values, history=history) == found
 
 
 def test_keys_attention_and_the_last_layer_of_the_first_and_last_block_are_chosen(plan):
     parts = ("attention.k_lin", "attention.out_lin", "ffn.lin2")
     blocks = [f"distilbert.transformer.layer.{block}.{part}" for block in (0, 2) for part in parts]
-    assert chosen(plan.task.new_model(0)) == blocks
+    assert list_recorded_layers(plan.task.new_model(0)) == blocks
     shape = models.LlamaShape(vocabulary=32, width=16, layers=2, heads=2, groups=2, hidden=32, positions=16, tied=True)
     parts = ("self_attn.k_proj", "self_attn.o_proj", "mlp.down_proj")
-    assert chosen(models.llama(shape)) == [f"model.layers.{block}.{part}" for block in (0, 1) for part in parts]
+    assert list_recorded_layers(models.build_llama(shape)) == [
+        f"model.layers.{block}.{part}" for block in (0, 1) for part in parts
+    ]
 
 
 def test_a_recorded_run_has_the_losses_of_the_usual_one_and_a_record_gives_its_amaxes_back(plan, tmp_path):
-    made = amax_series.recorded_run(
-        plan, recipe("32-true"), device=CPU, seed=1, shown="python -m utils.experiments.amax_series"
+    made = amax_series.record_run(
+        plan, find_recipe("32-true"), device=CPU, seed=1, shown="python -m utils.experiments.amax_series"
     )
-    usual = experiment.run(distilbert.make_plan(plan.task), recipe("32-true"), device=CPU, seed=1).record
+    usual = experiment.run(distilbert.make_plan(plan.task), find_recipe("32-true"), device=CPU, seed=1).record
     assert made.samples["loss"] == pytest.approx([loss for _, loss in usual.samples["loss"]], rel=1e-3, abs=1e-4)
     loaded = records.load(records.save(made, tmp_path))
     assert loaded.name == "amax-distilbert-32-true-small-generated-cpu-seed1"
     found = amax_series.of_record(loaded)
     assert (found["model"], found["steps"], len(found["loss"])) == ("DistilBERT, 3 layers of width 16", 5, 5)
     assert [(each["kind"], each["name"]) for each in found["series"]] == [
-        (kind, name) for kind in KINDS for name in chosen(plan.task.new_model(0))
+        (kind, name) for kind in KINDS for name in list_recorded_layers(plan.task.new_model(0))
     ]
     assert all(len(each["values"]) == 5 and min(each["values"]) > 0 for each in found["series"])
     weight = plan.task.new_model(1).get_parameter(found["series"][6]["name"] + ".weight")
@@ -120,7 +130,7 @@ def test_a_recorded_run_has_the_losses_of_the_usual_one_and_a_record_gives_its_a
 
 
 def test_the_command_records_a_run_and_answers_mistakes_with_one_line(plan, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(amax_series, "planned", lambda model, *, size, folder: plan)
+    monkeypatch.setattr(amax_series, "make_plan", lambda model, *, size, folder: plan)
     assert amax_series.main(["--device", "cpu", "--recipe", "bf16-mixed", "--record", str(tmp_path)]) == 0
     (record,) = records.load_all(tmp_path)
     assert (record.experiment, record.recipe) == ("amax-distilbert", "bf16-mixed")
@@ -132,6 +142,6 @@ def test_the_command_records_a_run_and_answers_mistakes_with_one_line(plan, tmp_
 
 
 def test_both_models_have_a_plan_and_another_is_refused():
-    assert amax_series.planned("llama", size="small").name == llama.NAME
+    assert amax_series.make_plan("llama", size="small").name == llama.NAME
     with pytest.raises(ValueError, match="unknown model 'gpt'; the known ones are distilbert, llama"):
-        amax_series.planned("gpt", size="small")
+        amax_series.make_plan("gpt", size="small")

@@ -17,7 +17,7 @@ BY_NAME = {each.name: each for each in api_drift.QUESTIONS}
 
 @pytest.fixture(scope="module")
 def here():
-    return api_drift.answers()
+    return api_drift.ask_all()
 
 
 def test_questions_have_names_of_their_own():
@@ -36,13 +36,13 @@ def test_two_versions_of_torch_are_recorded_and_differ():
 
 
 def test_this_machine_answers_as_the_record_of_its_versions_does(here):
-    mine = api_drift.packages()
+    mine = api_drift.read_versions()
     same = [run for run in RUNS if run.results["packages"]["torch"] == mine["torch"]]
     if not same:
         pytest.skip(f"torch {mine['torch']} is not recorded")
     recorded = same[0]
     changed = {name for name, version in mine.items() if recorded.results["packages"][name] != version}
-    found = api_drift.differ(recorded, here)
+    found = api_drift.find_differences(recorded, here)
     bound = {
         name: pair
         for name, pair in found.items()
@@ -72,16 +72,16 @@ def test_asking_leaves_random_numbers_alone():
 def test_differences_name_both_answers():
     run = RUNS[0]
     told = dict(run.results["answers"])
-    assert api_drift.differ(run, told) == {}
+    assert api_drift.find_differences(run, told) == {}
     told["500 cast to E4M3"] = "another"
-    assert api_drift.differ(run, told | {"new": "yes"}) == {
+    assert api_drift.find_differences(run, told | {"new": "yes"}) == {
         "500 cast to E4M3": (run.results["answers"]["500 cast to E4M3"], "another"),
         "new": ("not asked", "yes"),
     }
 
 
 def test_the_command_writes_a_record_that_names_no_folder(here, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(api_drift, "answers", lambda: here)
+    monkeypatch.setattr(api_drift, "ask_all", lambda: here)
     assert api_drift.main(["--record", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()
     run = records.load(path)
@@ -91,7 +91,7 @@ def test_the_command_writes_a_record_that_names_no_folder(here, tmp_path, capsys
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(capsys, monkeypatch):
-    monkeypatch.setattr(api_drift, "answers", lambda: pytest.fail("asked before the folder was tried"))
+    monkeypatch.setattr(api_drift, "ask_all", lambda: pytest.fail("asked before the folder was tried"))
     assert api_drift.main(["--record", "/proc/records"]) == 2
     assert capsys.readouterr().err.startswith("api_drift: cannot write records into /proc/records: ")
 
@@ -99,6 +99,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(capsys
 def test_what_depends_on_versions_is_not_compared_elsewhere():
     cells = rules.read_page(rules.BOOK / "reference" / "api_drift.ipynb")
     for cell in cells:
-        asks = any(text in cell.source for text in ("answers(", "api_drift.packages", "torch.__version__", "differ("))
+        marks = ("answers(", "api_drift.read_versions", "torch.__version__", "find_differences(")
+        asks = any(mark in cell.source for mark in marks)
         if cell.kind == "code" and asks and not cell.source.startswith("def "):
             assert "nbval-ignore-output" in cell.tags, cell.source

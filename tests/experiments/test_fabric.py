@@ -18,7 +18,7 @@ from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
 STEPS = 4
-SHAPE = models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05)  # with dropout
+SHAPE = models.DistilBertShape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05)  # with dropout
 TINY = review_task.Settings(
     train=48,
     validation=0,
@@ -33,7 +33,7 @@ SAME = [name for name in NAMES if name != "16-mixed"]  # all that Fabric's switc
 
 
 @pytest.fixture(scope="module")
-def task() -> review_task.Task:
+def task() -> review_task.ReviewTask:
     return review_task.prepare(data.generated_reviews("small"), settings=TINY)
 
 
@@ -43,7 +43,7 @@ def run(train, name, task, **how):
 
 @pytest.mark.parametrize("name", SAME)
 def test_fabric_and_the_recipe_give_the_same_losses_to_the_last_bit(name, task):
-    theirs, ours = run(fabric.train, name, task), run(fabric.our_losses, name, task)
+    theirs, ours = run(fabric.train, name, task), run(fabric.train_ours, name, task)
     assert np.array_equal(theirs, ours, equal_nan=True), (theirs, ours)
     assert len(ours) == STEPS or math.isnan(ours[-1])
     assert len(set(ours)) == len(ours)
@@ -57,15 +57,15 @@ def test_every_plain_recipe_that_does_not_fail_learns_another_sequence_of_losses
 def test_pure_float16_ends_in_the_same_nan_under_fabric(task):
     theirs = fabric.train("16-true", task, device=CPU)
     assert math.isnan(theirs[-1])
-    assert np.array_equal(theirs, fabric.our_losses("16-true", task, device=CPU), equal_nan=True)
+    assert np.array_equal(theirs, fabric.train_ours("16-true", task, device=CPU), equal_nan=True)
     assert len(fabric.train("16-true-moments", task, device=CPU)) == 12  # 2 epochs of 6 batches
 
 
 def test_on_a_cpu_the_16_mixed_of_fabric_is_its_bf16_mixed(task):
     with pytest.warns(UserWarning, match="AMP with fp16 is not supported on CPU"):
         theirs = run(fabric.train, "16-mixed", task)
-    assert theirs == run(fabric.our_losses, "bf16-mixed", task)
-    assert theirs != run(fabric.our_losses, "16-mixed", task)
+    assert theirs == run(fabric.train_ours, "bf16-mixed", task)
+    assert theirs != run(fabric.train_ours, "16-mixed", task)
 
 
 def test_a_run_that_fabric_swaps_keeps_the_rules_of_the_recipe_that_it_runs(task, monkeypatch):
@@ -86,7 +86,7 @@ def test_the_plugin_of_fabric_does_on_a_cpu_what_its_switch_does_not(task):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         theirs = run(fabric.train, "16-mixed", task, fabric=forced)
-    assert theirs == run(fabric.our_losses, "16-mixed", task)
+    assert theirs == run(fabric.train_ours, "16-mixed", task)
     assert scaler.get_scale() == 2.0**16
 
 
@@ -130,27 +130,27 @@ def test_a_recipe_that_lightning_has_no_name_for_is_answered_with_the_others(tas
 
 @pytest.mark.parametrize("name", sorted({names.lightning for names in NAMES.values()} - {"16-mixed"}))
 def test_fabric_does_what_it_is_asked_for_and_says_nothing(name, capfd):
-    answer = fabric.asked(name, device=CPU)
+    answer = fabric.ask_precision(name, device=CPU)
     assert (answer.given, answer.said) == (name, ())
     assert capfd.readouterr() == ("", "")
 
 
 def test_fabric_swaps_16_mixed_on_a_cpu_and_warns():
-    answer = fabric.asked("16-mixed", device=CPU)
+    answer = fabric.ask_precision("16-mixed", device=CPU)
     assert answer.given == "bf16-mixed"
     assert answer.kinds == ("UserWarning",)
     assert "Using `precision='bf16-mixed'` instead" in answer.said[0]
 
 
 def test_fabric_needs_a_package_for_transformer_engine():
-    answer = fabric.asked("transformer-engine", device=CPU)
+    answer = fabric.ask_precision("transformer-engine", device=CPU)
     assert (answer.given, answer.kinds) == (None, ("ModuleNotFoundError",))
     assert "transformer_engine" in answer.said[0]
 
 
 @pytest.mark.parametrize("old", OLD)
 def test_fabric_takes_an_old_name_warns_of_it_or_refuses_it(old):
-    answer = fabric.asked(old, device=CPU)
+    answer = fabric.ask_precision(old, device=CPU)
     if "full" in old:
         assert (answer.given, answer.kinds) == (None, ("ValueError",))
         assert OLD[old] in answer.said[0]  # among the allowed ones
@@ -164,7 +164,7 @@ def test_fabric_takes_an_old_name_warns_of_it_or_refuses_it(old):
 
 
 def test_fabric_hands_out_in_float32_what_a_float64_model_computes():
-    plain = fabric.switch("64-true", device=CPU)
+    plain = fabric.make_fabric("64-true", device=CPU)
     model = plain.setup_module(torch.nn.Linear(2, 2))
     x = torch.ones(1, 2)
     assert model(x).dtype is torch.float32
@@ -182,7 +182,7 @@ def test_fabric_refuses_to_clip_for_a_fused_optimizer_under_a_loss_scaler():
 
 
 def test_fabric_raises_when_it_clips_a_gradient_that_is_not_finite():
-    plain = fabric.switch("32-true", device=CPU)
+    plain = fabric.make_fabric("32-true", device=CPU)
     model = torch.nn.Linear(2, 2)
     model, optimizer = plain.setup(model, torch.optim.SGD(model.parameters(), lr=1.0))
     plain.backward(model(torch.full((1, 2), math.inf)).sum())

@@ -10,8 +10,8 @@ from utils import machine, records
 from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
 from utils.emulation.float32_matmul import allowing
 from utils.experiments import gemm_calls, gemm_sweep, gemm_sweep_shapes
-from utils.experiments.gemm_calls import DTYPES, prepared
-from utils.experiments.gemm_sweep import Point, Sweep
+from utils.experiments.gemm_calls import DTYPES, prepare_call
+from utils.experiments.gemm_sweep import GemmPoint, Sweep
 from utils.runs import measurement
 from utils.workloads import models
 
@@ -25,14 +25,14 @@ def short(monkeypatch):
     def families(size, *, groups):
         yield from ((group, family) for group, family in TINY if group in groups)
 
-    monkeypatch.setattr(gemm_sweep, "families", families)
+    monkeypatch.setattr(gemm_sweep, "list_families", families)
     monkeypatch.setattr(measurement, "SAMPLE_MS", 0.001)
     monkeypatch.setattr(measurement, "COPY_BYTES", {"small": 4096, "full": 8192})
     monkeypatch.setattr(gemm_calls, "COLD_BYTES", 200_000)
 
 
 def tiny_sweep(**options) -> Sweep:
-    return gemm_sweep.sweep(device=CPU, size="small", groups=("square", "odd", "LLaMA step"), repeats=2, **options)
+    return gemm_sweep.run_sweep(device=CPU, size="small", groups=("square", "odd", "LLaMA step"), repeats=2, **options)
 
 
 def test_every_dtype_of_every_shape_is_measured_or_says_why_not():
@@ -49,9 +49,9 @@ def test_every_dtype_of_every_shape_is_measured_or_says_why_not():
 
 
 def test_the_rates_are_operations_over_time_and_the_best_of_a_dtype_is_reached():
-    slow, fast = (Point("square", 10, 20, 30, "float32", 5, (time, time, time)) for time in (2.0, 1.0))
-    wide = Point("odd", 10, 20, 30, "float64", 1, (4.0,))
-    missing = Point("odd", 10, 20, 30, "tf32", note="none here")
+    slow, fast = (GemmPoint("square", 10, 20, 30, "float32", 5, (time, time, time)) for time in (2.0, 1.0))
+    wide = GemmPoint("odd", 10, 20, 30, "float64", 1, (4.0,))
+    missing = GemmPoint("odd", 10, 20, 30, "tf32", note="none here")
     found = Sweep((slow, fast, wide, missing), 6_000_000, (2.0, 3.0, 100.0), {}, 0.0)
     assert fast.tflops == pytest.approx(5 * 2 * 10 * 20 * 30 / 1e-3 / 1e12)
     assert found.reached == {"float64": wide.tflops, "float32": fast.tflops}
@@ -64,11 +64,11 @@ def test_the_rates_are_operations_over_time_and_the_best_of_a_dtype_is_reached()
 
 def test_a_record_gives_the_sweep_back_and_its_roof(tmp_path):
     found = tiny_sweep()
-    record = gemm_sweep.record(found, device=CPU, size="small", shown="python -m utils.experiments.gemm_sweep")
+    record = gemm_sweep.make_record(found, device=CPU, size="small", shown="python -m utils.experiments.gemm_sweep")
     loaded = records.load(records.save(record, tmp_path))
     assert loaded.name == "gemm_sweep-products-small-random-cpu-seed0"
     assert gemm_sweep.of_record(loaded) == found
-    roof = gemm_sweep.measured_roof(loaded)
+    roof = gemm_sweep.make_roof(loaded)
     assert roof.measured
     assert (roof.peaks, roof.bandwidth) == (found.reached, found.bandwidth)
     assert roof.name == machine.cpu_name()
@@ -78,12 +78,12 @@ def test_a_record_gives_the_sweep_back_and_its_roof(tmp_path):
 
 def test_the_table_has_shares_reasons_and_a_warning():
     points = (
-        Point("square", 16, 16, 16, "float32", samples=(1.0, 1.0)),
-        Point("square", 16, 16, 16, "tf32", note="no such kernel"),
-        Point("odd", 16, 16, 8, "float32", 2, samples=(2.0, 4.0)),
+        GemmPoint("square", 16, 16, 16, "float32", samples=(1.0, 1.0)),
+        GemmPoint("square", 16, 16, 16, "tf32", note="no such kernel"),
+        GemmPoint("odd", 16, 16, 8, "float32", 2, samples=(2.0, 4.0)),
     )
     sheet = Roof("a card", {"float32": 2 * points[0].tflops}, 1.0, "its data sheet")
-    text = gemm_sweep.table(Sweep(points, 8_000, (1.0,), {"power_w": 321.0}, 0.3), sheet)
+    text = gemm_sweep.format_table(Sweep(points, 8_000, (1.0,), {"power_w": 321.0}, 0.3), sheet)
     rows = [" ".join(row.split()) for row in text.splitlines()]
     assert rows[1] == "square: 16 × 16 × 16 float32 1 ± 0 8.19e-06 100 % 50 %"
     assert rows[2] == "odd: 16 × 16 × 8, 2 of them float32 3 ± 1 2.73e-06 33 % 17 %"
@@ -93,14 +93,14 @@ def test_the_table_has_shares_reasons_and_a_warning():
         "power_w: 321.0",
         "NOT QUIET: one product took 1.30 times as long at the end; measure again",
     ]
-    assert "NOT QUIET" not in gemm_sweep.table(Sweep(points, 8_000, (1.0,), {}, -0.1))
+    assert "NOT QUIET" not in gemm_sweep.format_table(Sweep(points, 8_000, (1.0,), {}, -0.1))
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype != "tf32"])
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_prepared_call_multiplies_random_numbers_of_its_dtype_and_takes_the_copies_in_turn(dtype, batch):
     with allowing("highest"):
-        call, note = prepared(Gemm(16, 32, 48), dtype, batch=batch, device=CPU)
+        call, note = prepare_call(Gemm(16, 32, 48), dtype, batch=batch, device=CPU)
         if dtype == "float8" and batch > 1:
             assert (call, note) == (None, "torch has no scaled product of a batch")
             return
@@ -123,10 +123,10 @@ def test_tf32_is_measured_where_a_product_keeps_11_bits_and_refused_elsewhere(mo
     assert machine.product_bits(CPU) == 24
     with allowing("highest"):
         monkeypatch.setattr(machine, "product_bits", lambda on: 24)
-        call, note = prepared(Gemm(4, 4, 4), "tf32", device=CPU)
+        call, note = prepare_call(Gemm(4, 4, 4), "tf32", device=CPU)
         assert (call, note) == (None, 'under "high" a float32 product keeps 24 bits here; TF32 keeps 11')
         monkeypatch.setattr(machine, "product_bits", lambda on: 11)
-        call, note = prepared(Gemm(4, 4, 4), "tf32", device=CPU)
+        call, note = prepare_call(Gemm(4, 4, 4), "tf32", device=CPU)
         seen = []
         call.product = lambda *_: seen.append(torch.get_float32_matmul_precision())
         call.times(2)()
@@ -136,7 +136,7 @@ def test_tf32_is_measured_where_a_product_keeps_11_bits_and_refused_elsewhere(mo
 
 def test_a_cpu_that_imitates_a_dtype_tries_no_wide_product(monkeypatch):
     monkeypatch.setattr(machine, "narrow_matmul", lambda dtype, on: (False, "processor reports no fp16 product"))
-    call, note = prepared(Gemm(1, 257, 1), "float16", device=CPU)
+    call, note = prepare_call(Gemm(1, 257, 1), "float16", device=CPU)
     assert (call, note) == (None, "processor reports no fp16 product: not tried above 256")
 
 
@@ -145,16 +145,16 @@ def test_what_torch_raises_is_the_reason(monkeypatch):
         raise RuntimeError("sizes must be multiples of 16\nand more")
 
     monkeypatch.setattr(torch, "_scaled_mm", refused)
-    assert prepared(Gemm(3, 3, 3), "float8", device=CPU) == (None, "RuntimeError: sizes must be multiples of 16")
+    assert prepare_call(Gemm(3, 3, 3), "float8", device=CPU) == (None, "RuntimeError: sizes must be multiples of 16")
     with pytest.raises(ValueError, match="unknown dtype 'int4'; the known ones are float64, float32, tf32"):
-        prepared(Gemm(3, 3, 3), "int4", device=CPU)
+        prepare_call(Gemm(3, 3, 3), "int4", device=CPU)
 
 
 @pytest.mark.parametrize("size", ["small", "full"])
 def test_the_shapes_hold_squares_rows_odd_widths_and_both_steps(size, monkeypatch):
     monkeypatch.setitem(models.LLAMAS, "full", replace(models.LLAMAS["full"], layers=1))  # the others are like it
     found = {}
-    for group, family in gemm_sweep_shapes.families(size):
+    for group, family in gemm_sweep_shapes.list_families(size):
         found.setdefault(group, []).append(family)
     assert set(found) == set(gemm_sweep_shapes.GROUPS)
     single = {group: [gemm for family in families for gemm, _ in family] for group, families in found.items()}
@@ -175,7 +175,7 @@ def test_the_shapes_hold_squares_rows_odd_widths_and_both_steps(size, monkeypatc
 
 def test_an_unknown_group_is_refused():
     with pytest.raises(ValueError, match="unknown group 'cubes'; the known ones are square, skinny, odd"):
-        list(gemm_sweep_shapes.families("small", groups=("square", "cubes")))
+        list(gemm_sweep_shapes.list_families("small", groups=("square", "cubes")))
 
 
 def test_the_command_prints_the_table_and_writes_a_record(tmp_path, capsys):
@@ -185,7 +185,7 @@ def test_the_command_prints_the_table_and_writes_a_record(tmp_path, capsys):
     assert said.out.startswith("device   CPU ")
     assert said.err.splitlines() == [f"{group}: done" for group in gemm_sweep_shapes.GROUPS]
     (record,) = records.load_all(tmp_path)
-    assert gemm_sweep.table(gemm_sweep.of_record(record)) in said.out
+    assert gemm_sweep.format_table(gemm_sweep.of_record(record)) in said.out
     assert record.command == "python -m utils.experiments.gemm_sweep --device cpu --size small --repeats 2 --record DIR"
 
 
@@ -207,7 +207,7 @@ def test_a_bad_argument_is_one_line_and_exit_code_2(arguments, message, capsys):
 
 @pytest.mark.gpu
 def test_on_a_gpu_every_dtype_is_measured_or_refused_with_a_reason_and_the_clocks_are_told():
-    found = gemm_sweep.sweep(device=torch.device("cuda"), size="small", groups=("square", "odd"), repeats=2)
+    found = gemm_sweep.run_sweep(device=torch.device("cuda"), size="small", groups=("square", "odd"), repeats=2)
     assert {"float64", "float32", "float16"} <= set(found.reached)
     assert set(found.moment) == set(machine.MOMENT)
     assert all(point.note or point.samples for point in found.points)

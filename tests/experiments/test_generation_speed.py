@@ -11,8 +11,8 @@ from utils.cost import cards
 from utils.cost.token_bytes import bytes_per_token
 from utils.experiments import generation_models, generation_points, generation_speed
 from utils.experiments.generation_models import Subject
-from utils.experiments.generation_points import Point, Result, results
-from utils.experiments.generation_speed import of_record, record, table
+from utils.experiments.generation_points import GenerationPoint, GenerationResult, measure_formats
+from utils.experiments.generation_speed import format_table, make_record, of_record
 from utils.measure import Timing
 from utils.runs import measurement
 from utils.training.recipes import Recipe
@@ -31,19 +31,19 @@ WHERE = {"device": CPU, "size": "small"}
 def short(monkeypatch):
     for name in ("DATA", "WEIGHTS", "SIZE", "DEVICE"):
         monkeypatch.delenv(f"MIXED_PRECISION_{name}", raising=False)
-    monkeypatch.setattr(generation_points, "limit", lambda device, size: (10.0, "a sheet", 8.0))
+    monkeypatch.setattr(generation_points, "find_limit", lambda device, size: (10.0, "a sheet", 8.0))
     monkeypatch.setattr(Recipe, "emulated", lambda recipe, device: recipe.name == "16-true")
 
 
 @pytest.fixture(scope="module")
 def subject() -> Subject:
-    tokenizer = tokenizers.prose_pairs(TEXT, entries=300)
-    model = models.llama(dataclasses.replace(SHAPE, vocabulary=len(tokenizer)), seed=1)
+    tokenizer = tokenizers.train_prose_bpe(TEXT, entries=300)
+    model = models.build_llama(dataclasses.replace(SHAPE, vocabulary=len(tokenizer)), seed=1)
     return Subject("trained", model, IDS[None, :5], "some weights", "some text", IDS, 20, tokenizer)
 
 
-def measured(subject, **asked) -> list[Result]:
-    return list(results(subject, **WHERE, **{"tokens": 6, "repeats": 2} | asked))
+def measured(subject, **asked) -> list[GenerationResult]:
+    return list(measure_formats(subject, **WHERE, **{"tokens": 6, "repeats": 2} | asked))
 
 
 def test_float32_is_itself_and_narrow_weights_are_near_it(subject):
@@ -83,22 +83,22 @@ def test_a_small_model_takes_turns_in_all_formats_and_ways_and_a_full_one_in_its
     assert asked == [["float32 dynamic", "float32 static", "int8 dynamic", "int8 static"]]
     assert [[point.samples for point in one.points] for one in found] == [[(1.0,), (2.0,)], [(3.0,), (4.0,)]]
     assert [one.format for one in found] == ["float32", "int8"]
-    list(results(subject, device=CPU, size="full", tokens=6, **plan))
+    list(measure_formats(subject, device=CPU, size="full", tokens=6, **plan))
     assert asked[1:] == [["float32 dynamic", "float32 static"], ["int8 dynamic", "int8 static"]]
 
 
 def test_rates_follow_from_the_median_and_the_bytes():
-    point = Point("static", tokens=50, bytes=2_000_000, samples=(900.0, 1_000.0, 1_100.0))
+    point = GenerationPoint("static", tokens=50, bytes=2_000_000, samples=(900.0, 1_000.0, 1_100.0))
     assert point.tokens_per_second == 50
     assert point.gigabytes_per_second == pytest.approx(0.1)
-    found = a_result(points=(point, Point("graphs", 50, 1, note="no")))
+    found = a_result(points=(point, GenerationPoint("graphs", 50, 1, note="no")))
     assert found.share(point) == pytest.approx(0.01)
     assert found.share(found.points[1]) is None
     assert found.fastest is point
     assert a_result(points=()).fastest is None
 
 
-def a_result(**changes) -> Result:
+def a_result(**changes) -> GenerationResult:
     fields = {"format": "int8", "compute": "float32", "emulated": False, "kernel": "by hand", "weights": 10**6}
     fields |= {
         "cache": 10**6,
@@ -109,7 +109,7 @@ def a_result(**changes) -> Result:
         "text": "",
         "clock": "wall",
     }
-    return Result(**fields | {"first_difference": 3} | changes)
+    return GenerationResult(**fields | {"first_difference": 3} | changes)
 
 
 def test_an_emulated_dtype_has_answers_and_no_times(subject):
@@ -117,7 +117,7 @@ def test_an_emulated_dtype_has_answers_and_no_times(subject):
     assert found.emulated
     assert found.kl is not None
     assert all(point.samples == () and "emulated" in point.note for point in found.points)
-    text = table([found])
+    text = format_table([found])
     assert "float16, no time: emulated" in text
     assert "tokens/s" in text.splitlines()[0]
     assert text.splitlines()[1].split()[3:6] == ["-", "-", "-"]
@@ -126,11 +126,11 @@ def test_an_emulated_dtype_has_answers_and_no_times(subject):
 def test_a_way_that_the_device_does_not_have_says_so_and_the_others_are_measured(subject):
     (found,) = measured(subject, formats=("float32",), ways=("graphs", "static"))
     assert [bool(point.samples) for point in found.points] == [False, True]
-    assert "graphs: a CUDA graph" in table([found])
+    assert "graphs: a CUDA graph" in format_table([found])
 
 
 def test_a_format_that_looks_at_its_inputs_is_recorded_as_no_graph(subject, monkeypatch):
-    monkeypatch.setattr(generation_speed.generation.Way, "refusal", lambda *_: "")  # as on a GPU
+    monkeypatch.setattr(generation_speed.generation.GenerationMethod, "refusal", lambda *_: "")  # as on a GPU
     (found,) = measured(subject, formats=("int8-split",), ways=("graphs", "static"))
     said = "graphs: int8-split looks at the inputs to choose columns; a graph cannot; take static"
     assert [point.note for point in found.points] == [said, ""]
@@ -163,7 +163,7 @@ def test_a_calibrated_format_is_calibrated_on_the_held_out_text(subject):
 
 def test_a_record_gives_the_result_back(subject, tmp_path):
     for found in measured(subject, formats=("float32", "float16"), ways=("dynamic", "graphs")):
-        made = record(found, subject, **WHERE, shown="python -m utils.experiments.generation_speed")
+        made = make_record(found, subject, **WHERE, shown="python -m utils.experiments.generation_speed")
         assert made.name == f"generation-{found.format}-small-trained-cpu-seed0"
         assert of_record(records.load(records.save(made, tmp_path))) == found
 
@@ -171,11 +171,11 @@ def test_a_record_gives_the_result_back(subject, tmp_path):
 def test_the_limit_is_the_data_sheet_where_the_device_has_one(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(measurement, "COPY_BYTES", {"small": 2**16})
-    bandwidth, source, copy = generation_points.limit(CPU, size="small")
+    bandwidth, source, copy = generation_points.find_limit(CPU, size="small")
     assert bandwidth == copy > 0
     assert "on this machine" in source
-    monkeypatch.setattr(generation_points, "of_device", lambda name: cards.ROOFS["H200 SXM"])
-    bandwidth, source, copy = generation_points.limit(CPU, size="small")
+    monkeypatch.setattr(generation_points, "find_roof", lambda name: cards.ROOFS["H200 SXM"])
+    bandwidth, source, copy = generation_points.find_limit(CPU, size="small")
     assert (bandwidth, "H200" in source) == (4800, True)
     assert copy != bandwidth
 
@@ -186,7 +186,7 @@ def test_the_limit_is_the_data_sheet_where_the_device_has_one(monkeypatch):
 def test_the_command_says_what_it_uses_records_each_format_and_ends_with_a_table(
     monkeypatch, tmp_path, capsys, subject
 ):
-    monkeypatch.setattr(generation_models, "subject", lambda *_, **__: subject)
+    monkeypatch.setattr(generation_models, "load_subject", lambda *_, **__: subject)
     asked = ["--device", "cpu", "--size", "small", "--format", "float32", "int8", "--way", "static"]
     assert generation_speed.main([*asked, "--tokens", "3", "--repeats", "1", "--record", str(tmp_path)]) == 0
     out = capsys.readouterr().out
@@ -224,8 +224,8 @@ def test_a_model_that_does_not_fit_is_told_so(monkeypatch, capsys, subject):
         raise torch.OutOfMemoryError("CUDA out of memory")
         yield
 
-    monkeypatch.setattr(generation_models, "subject", lambda *_, **__: subject)
-    monkeypatch.setattr(generation_speed, "results", too_large)
+    monkeypatch.setattr(generation_models, "load_subject", lambda *_, **__: subject)
+    monkeypatch.setattr(generation_speed, "measure_formats", too_large)
     assert generation_speed.main(["--device", "cpu", "--size", "small"]) == 2
     assert "out of memory; try --model 1b" in capsys.readouterr().err
 
@@ -240,11 +240,13 @@ def test_a_model_that_does_not_fit_is_told_so(monkeypatch, capsys, subject):
 )
 def test_formats_that_are_done_are_shown_when_a_later_one_fails(monkeypatch, capsys, subject, error, says):
     def one_and_no_more(*arguments, **options):
-        yield from generation_points.results(*arguments, **{**options, "formats": ("float32",), "ways": ("dynamic",)})
+        yield from generation_points.measure_formats(
+            *arguments, **{**options, "formats": ("float32",), "ways": ("dynamic",)}
+        )
         raise error
 
-    monkeypatch.setattr(generation_models, "subject", lambda *_, **__: subject)
-    monkeypatch.setattr(generation_speed, "results", one_and_no_more)
+    monkeypatch.setattr(generation_models, "load_subject", lambda *_, **__: subject)
+    monkeypatch.setattr(generation_speed, "measure_formats", one_and_no_more)
     arguments = ["--device", "cpu", "--size", "small", "--tokens", "2", "--repeats", "1"]
     assert generation_speed.main(arguments) == 2
     said = capsys.readouterr()

@@ -8,7 +8,7 @@ from utils import records
 from utils.emulation.refinement import matrix, refine
 from utils.emulation.refinement import product as exact_product
 from utils.experiments import refinement_speed
-from utils.experiments.refinement_speed import FACTORS, SOLVE, WAYS, Point, Speeds, blocked_lu, solve
+from utils.experiments.refinement_speed import FACTORS, SOLVE, WAYS, SolvePoint, SolveSpeeds, blocked_lu, solve
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32
 from utils.runs import measurement
 
@@ -22,7 +22,7 @@ def short(monkeypatch):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_solves_to_float64(way):
-    a, b = refinement_speed.system(60, CPU)
+    a, b = refinement_speed.draw_system(60, CPU)
     found = solve(a, b, way, block=16)
     assert found.backward_error < 10 * 2**-52
     assert (found.x - 1).abs().max() < 1e-10
@@ -55,7 +55,7 @@ def test_blocked_factors_multiply_to_the_matrix_with_its_rows_in_their_order(n, 
 
 @pytest.mark.parametrize("n", [100, 400])
 def test_the_matrices_have_a_condition_that_16_bits_can_take_at_any_size(n):
-    a, b = refinement_speed.system(n, CPU)
+    a, b = refinement_speed.draw_system(n, CPU)
     assert 5 < torch.linalg.cond(a) < 60
     assert torch.equal(b, a.sum(1))
     steps = [solve(a, b, way, block=64).steps for way in ("float32", "float16", "bfloat16")]
@@ -79,7 +79,7 @@ def test_what_fails_says_so():
 
 
 def test_every_way_is_timed_or_says_why_not():
-    found = refinement_speed.measured(device=CPU, size="small", repeats=2)
+    found = refinement_speed.measure_speeds(device=CPU, size="small", repeats=2)
     assert [(p.n, p.way, p.part) for p in found.points] == [
         (n, way, part) for n in (20, 30) for way in WAYS for part in (FACTORS, SOLVE)
     ]
@@ -94,17 +94,17 @@ def test_every_way_is_timed_or_says_why_not():
 
 def test_a_table_shows_ratios_what_is_missing_and_a_machine_that_was_not_quiet():
     points = [
-        Point(8, "float64", FACTORS, (4.0,), 0, 1e-16),
-        Point(8, "float64", SOLVE, (6.0,), 0, 1e-16),
-        Point(8, "float32", FACTORS, (2.0,), 3, 2e-16),
-        Point(8, "float32", SOLVE, (4.0,), 3, 2e-16),
-        Point(8, "float16", SOLVE, note="none here"),
+        SolvePoint(8, "float64", FACTORS, (4.0,), 0, 1e-16),
+        SolvePoint(8, "float64", SOLVE, (6.0,), 0, 1e-16),
+        SolvePoint(8, "float32", FACTORS, (2.0,), 3, 2e-16),
+        SolvePoint(8, "float32", SOLVE, (4.0,), 3, 2e-16),
+        SolvePoint(8, "float16", SOLVE, note="none here"),
     ]
-    text = refinement_speed.table(Speeds(tuple(points), {}, 0.5))
+    text = refinement_speed.format_table(SolveSpeeds(tuple(points), {}, 0.5))
     assert "2.00 / 1.50" in text
     assert "float16 not timed: none here" in text
     assert "NOT QUIET: one solve took 1.50 times as long" in text
-    assert "NOT QUIET" not in refinement_speed.table(Speeds(tuple(points), {}, 0.1))
+    assert "NOT QUIET" not in refinement_speed.format_table(SolveSpeeds(tuple(points), {}, 0.1))
 
 
 def test_the_command_line_writes_a_record_that_gives_the_speeds_back(tmp_path, capsys):
@@ -125,8 +125,8 @@ def test_the_clocks_are_those_of_a_device_that_solves(monkeypatch):
         assert call().converged
         return {"sm_clock_mhz": 1_980.0}
 
-    monkeypatch.setattr(measurement, "clocks_under_load", asked)
-    assert refinement_speed.measured(device=CPU, size="small", repeats=1).moment == {"sm_clock_mhz": 1_980.0}
+    monkeypatch.setattr(measurement, "read_clocks_under_load", asked)
+    assert refinement_speed.measure_speeds(device=CPU, size="small", repeats=1).moment == {"sm_clock_mhz": 1_980.0}
 
 
 @pytest.mark.parametrize("arguments", [["--size", "tiny"], ["--repeats", "0"], ["--nonsense"]])
@@ -137,7 +137,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments, capsys):
 
 @pytest.mark.gpu
 def test_a_gpu_solves_with_16_bit_products():
-    a, b = refinement_speed.system(700, torch.device("cuda"))
+    a, b = refinement_speed.draw_system(700, torch.device("cuda"))
     for way in WAYS:
         found = solve(a, b, way, block=128)
         assert found.converged

@@ -11,7 +11,7 @@ from utils.training import batches, training_loop
 from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
-SHAPE = models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64)
+SHAPE = models.DistilBertShape(width=16, layers=1, heads=2, hidden=32, positions=64)
 TINY = review_task.Settings(
     train=40,
     validation=0,
@@ -25,13 +25,13 @@ TINY = review_task.Settings(
 
 
 @pytest.fixture(scope="module")
-def task() -> review_task.Task:
+def task() -> review_task.ReviewTask:
     return review_task.prepare(data.generated_reviews("small"), settings=TINY)
 
 
 @pytest.fixture(scope="module")
-def found(task) -> list[step_speed.Line]:
-    return list(step_speed.lines(task, device=CPU, repeats=2))
+def found(task) -> list[step_speed.LeverTime]:
+    return list(step_speed.time_levers(task, device=CPU, repeats=2))
 
 
 def test_every_lever_is_measured_beside_what_it_replaces(found):
@@ -55,7 +55,7 @@ def test_every_lever_is_measured_beside_what_it_replaces(found):
 
 
 def test_buckets_pad_less_and_say_how_much(task, found):
-    shares = {name: step_speed._padding(drawn) for name, drawn in step_speed.epochs(task, seed=0).items()}
+    shares = {name: step_speed._padding(drawn) for name, drawn in step_speed.draw_epochs(task, seed=0).items()}
     limit, longest, buckets = shares.values()
     assert limit > longest > buckets
     tokens = sum(map(len, task.train.ids))
@@ -66,7 +66,7 @@ def test_buckets_pad_less_and_say_how_much(task, found):
 
 def test_every_pass_holds_each_review_once_in_an_order_from_the_seed(task):
     def texts(seed: int) -> dict[str, list[tuple[int, ...]]]:
-        drawn = step_speed.epochs(task, seed=seed)
+        drawn = step_speed.draw_epochs(task, seed=seed)
         return {name: [text for batch in one for text in _texts(batch)] for name, one in drawn.items()}
 
     first = texts(0)
@@ -84,14 +84,14 @@ def test_a_compiler_that_fails_is_one_sentence(task, monkeypatch):
         raise RuntimeError("No working C++ compiler found\nand a long trace\nof it")
 
     monkeypatch.setattr(torch, "compile", lambda model: broken)
-    line = list(step_speed.lines(task, device=CPU, repeats=1, compiled=True))[-1]
+    line = list(step_speed.time_levers(task, device=CPU, repeats=1, compiled=True))[-1]
     assert (line.lever, line.samples) == ("torch.compile", ())
     assert line.note == "missing: RuntimeError: No working C++ compiler found"
 
 
 def test_a_compiler_that_works_is_timed_beside_the_plain_step(task, monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda model: model)
-    plain, fast = list(step_speed.lines(task, device=CPU, repeats=1, compiled=True))[-2:]
+    plain, fast = list(step_speed.time_levers(task, device=CPU, repeats=1, compiled=True))[-2:]
     assert (plain.setting, plain.faster, fast.setting) == ("op by op", 1.0, "compiled")
     assert fast.note.endswith(" s to compile")
 
@@ -105,20 +105,20 @@ def test_the_calls_of_a_lever_take_turns():
 
 
 def test_a_record_gives_the_lines_back(task, found, tmp_path):
-    record = step_speed.record(task, found, device=CPU, shown="python -m utils.experiments.step_speed")
+    record = step_speed.make_record(task, found, device=CPU, shown="python -m utils.experiments.step_speed")
     loaded = records.load(records.save(record, tmp_path))
     assert loaded.name == "levers-32-true-small-generated-cpu-seed0"
     assert step_speed.of_record(loaded) == found
-    assert step_speed.table(step_speed.of_record(loaded)) == step_speed.table(found)
+    assert step_speed.format_table(step_speed.of_record(loaded)) == step_speed.format_table(found)
 
 
 def test_the_table_shows_median_spread_ratio_and_why_something_is_missing():
     lines = [
-        step_speed.Line("attention", "eager", (2.0, 2.0, 4.0), 1.0),
-        step_speed.Line("attention", "sdpa", (1.0,), 2.0, "fused"),
-        step_speed.Line("loading", "pinned", note="missing: no GPU"),
+        step_speed.LeverTime("attention", "eager", (2.0, 2.0, 4.0), 1.0),
+        step_speed.LeverTime("attention", "sdpa", (1.0,), 2.0, "fused"),
+        step_speed.LeverTime("loading", "pinned", note="missing: no GPU"),
     ]
-    rows = [" ".join(row.split()) for row in step_speed.table(lines).splitlines()]
+    rows = [" ".join(row.split()) for row in step_speed.format_table(lines).splitlines()]
     assert rows == [
         "lever: setting milliseconds times as fast",
         "attention: eager 2.00 ± 1.00 1.00",
@@ -131,13 +131,13 @@ def test_the_command_prints_the_table_and_writes_a_record(tmp_path, monkeypatch,
     monkeypatch.setattr(review_task, "settings_for", lambda size, reviews: TINY)
     monkeypatch.setattr(step_speed, "SMALL", SHAPE)
     monkeypatch.setattr(step_speed, "LENGTH", 48)
-    monkeypatch.setattr(data, "reviews", lambda folder=None, *, size: data.generated_reviews("small"))
+    monkeypatch.setattr(data, "load_reviews", lambda folder=None, *, size: data.generated_reviews("small"))
     asked = ["--size", "small", "--device", "cpu", "--repeats", "1", "--record", str(tmp_path)]
     assert step_speed.main(asked) == 0
     said = capsys.readouterr().out
     assert said.startswith("device   CPU ")
     (record,) = records.load_all(tmp_path)
-    assert step_speed.table(step_speed.of_record(record)) in said
+    assert step_speed.format_table(step_speed.of_record(record)) in said
     assert record.command == "python -m utils.experiments.step_speed --size small --device cpu --repeats 1 --record DIR"
     assert record.settings["train"] == batches.BUCKET * step_speed.BATCH
 
@@ -162,7 +162,7 @@ def test_a_bad_argument_is_one_line_and_exit_code_2(arguments, message, capsys):
 
 @pytest.mark.gpu
 def test_on_a_gpu_loading_is_timed(task):
-    lines = list(step_speed.lines(task, device=torch.device("cuda"), repeats=2))
+    lines = list(step_speed.time_levers(task, device=torch.device("cuda"), repeats=2))
     loading = [line for line in lines if line.lever == "loading"]
     assert [line.setting for line in loading] == ["usual", "pinned"]
     assert all(line.samples for line in loading)

@@ -18,7 +18,7 @@ IDS = torch.arange(30) + 2
 
 @pytest.fixture
 def model() -> torch.nn.Module:
-    return models.llama(SHAPE, seed=1)
+    return models.build_llama(SHAPE, seed=1)
 
 
 def kept(model, name: str) -> list[torch.Tensor]:

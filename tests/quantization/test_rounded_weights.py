@@ -15,7 +15,7 @@ SHAPE = models.LlamaShape(
 
 
 def a_model() -> torch.nn.Module:
-    return models.llama(SHAPE, seed=1)
+    return models.build_llama(SHAPE, seed=1)
 
 
 @pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS.values() if fmt.signed], ids=str)

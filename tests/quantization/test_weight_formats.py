@@ -29,7 +29,7 @@ LINEARS = 14
 
 @pytest.fixture(scope="module")
 def model() -> nn.Module:
-    return models.llama(SHAPE, seed=1)
+    return models.build_llama(SHAPE, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def trained(tmp_path_factory) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
     )
     task = language_task.prepare(data.generated_prose(settings.characters), settings=settings)
     flat = [token for piece in task.train.ids for token in piece]
-    run = experiment.run(llama.make_plan(task), recipes.recipe("32-true"), device=CPU)
+    run = experiment.run(llama.make_plan(task), recipes.find_recipe("32-true"), device=CPU)
     return run.model.eval(), torch.tensor(flat[: 16 * 128]).view(16, 128), task.held_out
 
 

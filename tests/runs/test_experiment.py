@@ -9,11 +9,11 @@ import torch
 from utils import distilbert, records
 from utils.runs import experiment, run_facts, run_table
 from utils.training import batches, training_loop
-from utils.training.recipes import recipe
+from utils.training.recipes import find_recipe
 from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
-SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
+SHAPE = models.DistilBertShape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
 BYTES = {
     "weights": 4_000_000,
     "gradients": 4_000_000,
@@ -70,7 +70,7 @@ def runs(name: str, accuracies: dict[int, float | None], **changes) -> list[reco
 
 def test_differences_are_taken_seed_by_seed():
     finished = runs("bf16-true", {2: 0.75, 0: 0.5, 1: 0.5}) + runs("32-true", {0: 0.25, 1: 0.5, 2: 0.5})
-    (found,) = experiment.against(finished).values()
+    (found,) = experiment.compare_by_seed(finished).values()
     assert (found.recipe, found.baseline, found.seeds) == ("bf16-true", "32-true", (0, 1, 2))
     assert found.by_seed == (0.25, 0.0, 0.25)
     assert found.mean == pytest.approx(1 / 6)
@@ -82,7 +82,7 @@ def test_differences_are_taken_seed_by_seed():
 def test_pairs_take_out_what_the_seed_decides():
     luck = {0: 0.1, 1: 0.5, 2: 0.9}
     finished = runs("32-true", luck) + runs("64-true", {seed: value + 0.01 for seed, value in luck.items()})
-    found = experiment.against(finished)["64-true"]
+    found = experiment.compare_by_seed(finished)["64-true"]
     assert found.mean == pytest.approx(0.01)
     assert found.half < 1e-9
     assert found.clear
@@ -90,21 +90,21 @@ def test_pairs_take_out_what_the_seed_decides():
 
 def test_seeds_without_a_partner_are_left_out():
     finished = runs("32-true", {0: 0.5, 1: 0.5}) + runs("16-true", {1: 0.75, 7: 0.0}) + runs("bf16-true", {9: 1.0})
-    found = experiment.against(finished)
+    found = experiment.compare_by_seed(finished)
     assert list(found) == ["16-true"]
     assert (found["16-true"].seeds, found["16-true"].mean, found["16-true"].half) == ((1,), 0.25, None)
     assert not found["16-true"].clear
-    assert experiment.against(runs("16-true", {0: 0.5})) == {}
+    assert experiment.compare_by_seed(runs("16-true", {0: 0.5})) == {}
 
 
 def test_another_baseline_and_another_result_can_be_asked_for():
     finished = runs("64-true", {0: 0.5}) + runs("32-true", {0: 0.5}, step_ms=1.0)
-    assert experiment.against(finished, baseline="64-true", value="step_ms")["32-true"].mean == -3.0
+    assert experiment.compare_by_seed(finished, baseline="64-true", value="step_ms")["32-true"].mean == -3.0
 
 
 def test_a_result_that_is_not_finite_makes_no_difference_of_it():
     finished = runs("32-true", {0: 0.5, 1: 0.5}) + runs("16-true", {0: None, 1: 0.5})
-    found = experiment.against(finished)["16-true"]
+    found = experiment.compare_by_seed(finished)["16-true"]
     assert math.isnan(found.mean)
     assert not found.clear
 
@@ -142,17 +142,17 @@ def test_a_run_in_parts_is_the_run_with_watchers_around_all_its_steps():
     )
     plan = distilbert.make_plan(review_task.prepare(data.generated_reviews("small"), settings=settings))
     before = torch.get_rng_state()
-    with experiment.set_up(plan, recipe("32-true"), device=CPU, seed=3) as training:
+    with experiment.set_up(plan, find_recipe("32-true"), device=CPU, seed=3) as training:
         watchers = [Watcher(training), Watcher(training)]
         history, clock = experiment.train(training, watchers=watchers)
     assert torch.equal(torch.get_rng_state(), before)
     assert [watcher.steps for watcher in watchers] == [[0, 6], [0, 6]]
     results = experiment.measure_run(training, history, clock)
     record = experiment.to_record(training, experiment="parts", results=results, samples={})
-    whole = experiment.run(plan, recipe("32-true"), device=CPU, seed=3)
+    whole = experiment.run(plan, find_recipe("32-true"), device=CPU, seed=3)
     assert record.name == whole.record.name.replace("distilbert", "parts", 1)
     assert (record.settings, list(record.results)) == (whole.record.settings, list(whole.record.results))
-    assert run_facts.samples(history)["loss"] == whole.record.samples["loss"]
+    assert run_facts.thin_curves(history)["loss"] == whole.record.samples["loss"]
     assert record.results["validation"] == whole.record.results["validation"]
     for weight, same in zip(training.trainer.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(weight, same)
@@ -163,14 +163,14 @@ def test_a_run_in_parts_is_the_run_with_watchers_around_all_its_steps():
 
 def test_rates_count_tokens_padding_and_operations_of_all_steps():
     schedule = training_loop.Schedule(learning_rate=1e-3)
-    model = models.distilbert(SHAPE)
-    trainer = training_loop.Trainer(model, recipe=recipe("32-true"), device=CPU, schedule=schedule, steps=3)
+    model = models.build_distilbert(SHAPE)
+    trainer = training_loop.Trainer(model, recipe=find_recipe("32-true"), device=CPU, schedule=schedule, steps=3)
     tokens = batches.Tokens([[5] * 8, [6] * 4, [7] * 16], torch.tensor([0, 1, 1]))
     drawn = [batches.pad(tokens, rows) for rows in ([0, 1], [1, 0], [2])]
     history = training_loop.fine_tune(trainer, iter(drawn), steps=3)
     assert (history.tokens, history.sizes) == (40, {"2x8": 2, "1x16": 1})
     history.milliseconds = [100.0, 100.0, 200.0]
-    found = run_facts.rates(trainer, history)
+    found = run_facts.measure_rates(trainer, history)
     assert found["tokens_per_second"] == pytest.approx(100)
     assert found["padded_tokens_per_second"] == pytest.approx(120)
     assert found["padding"] == pytest.approx(8 / 48)
@@ -189,7 +189,7 @@ def test_rates_count_tokens_padding_and_operations_of_all_steps():
 def test_the_table_shows_rates_and_says_what_the_device_made_of_an_arm():
     remark = "on this CPU the same as 32-true: a float32 product keeps 24 significant bits"
     finished = runs("32-true", {0: 0.5}, remark="") + runs("32-true-high", {0: 0.5}, remark=remark)
-    rows = run_table.summary(
+    rows = run_table.summarize(
         finished, own_columns=lambda name, results: {"name again": name, "runs": str(len(results))}
     )
     assert [row["recipe"] for row in rows] == [row["name again"] for row in rows] == ["32-true", "32-true-high"]
@@ -199,28 +199,28 @@ def test_the_table_shows_rates_and_says_what_the_device_made_of_an_arm():
         "TFLOP/s": "0.05",
         "of a matmul": "50 %",
     }
-    said = run_table.table(rows, finished, about="a test").splitlines()
+    said = run_table.format_table(rows, finished, about="a test").splitlines()
     assert said[-2:] == ["a test; one seed, so no interval", f"32-true-high: {remark}"]
 
 
 def test_a_record_older_than_rates_and_remarks_is_shown_without_them():
     old = a_record("32-true", 0, 0.5)
     del old.results["rates"]
-    (row,) = run_table.summary([old], own_columns=lambda *_: {})
+    (row,) = run_table.summarize([old], own_columns=lambda *_: {})
     assert {row[name] for name in run_table.RATES} == {"-"}
-    assert run_table.table([row], [old], about="a test").endswith("a test; one seed, so no interval")
+    assert run_table.format_table([row], [old], about="a test").endswith("a test; one seed, so no interval")
 
 
 def test_peaks_of_a_gpu_are_columns_of_their_own():
     memory = BYTES | {"peak_allocated": 5_370_000_000, "peak_reserved": 6_000_000_000}
-    (row,) = run_table.summary(runs("32-true", {0: 0.5}, memory=memory), own_columns=lambda *_: {})
+    (row,) = run_table.summarize(runs("32-true", {0: 0.5}, memory=memory), own_columns=lambda *_: {})
     assert (row["peak allocated"], row["peak reserved"]) == ("5370.00 MB", "6000.00 MB")
 
 
 def test_the_rates_of_emulated_fp8_are_not_shown_as_a_speed():
     finished = runs("bf16-mixed", {0: 0.8}, emulated=True) + runs("fp8-current", {0: 0.8}, emulated=True)
     finished += runs("fp8-mx", {0: 0.8}, emulated=False)
-    rows = {row["recipe"]: row for row in run_table.summary(finished, own_columns=lambda name, results: {})}
+    rows = {row["recipe"]: row for row in run_table.summarize(finished, own_columns=lambda name, results: {})}
     assert list(rows) == ["bf16-mixed", "fp8-current", "fp8-mx"]
     for name, shown in {"bf16-mixed": True, "fp8-current": False, "fp8-mx": True}.items():
         assert all((rows[name][heading] != "-") == shown for heading in run_table.RATES), name

@@ -13,7 +13,7 @@ import torch
 from utils import distilbert, records
 from utils.runs import command_line, experiment, experiment_command
 from utils.training import training_loop
-from utils.training.recipes import ARMS, recipe
+from utils.training.recipes import ARMS, find_recipe
 from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
@@ -25,7 +25,7 @@ TINY = review_task.Settings(
     batch=8,
     max_length=32,
     schedule=training_loop.Schedule(learning_rate=1e-3),
-    shape=models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05),
+    shape=models.DistilBertShape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05),
 )
 EVERY = 3
 
@@ -33,7 +33,7 @@ EVERY = 3
 def make_tiny() -> None:
     """Let the command line run the tiny settings, with a checkpoint every three steps."""
     review_task.settings_for = lambda size, reviews: TINY
-    data.reviews = lambda folder=None, *, size: data.generated_reviews("small")
+    data.load_reviews = lambda folder=None, *, size: data.generated_reviews("small")
     experiment.run.__kwdefaults__ = experiment.run.__kwdefaults__ | {"every": EVERY}
 
 
@@ -42,7 +42,7 @@ def tiny(monkeypatch):
     for name in ("DATA", "WEIGHTS", "SIZE", "DEVICE", "CACHE"):
         monkeypatch.delenv(f"MIXED_PRECISION_{name}", raising=False)
     monkeypatch.setattr(review_task, "settings_for", review_task.settings_for)  # restored with what it was
-    monkeypatch.setattr(data, "reviews", data.reviews)
+    monkeypatch.setattr(data, "load_reviews", data.load_reviews)
     monkeypatch.setattr(experiment.run, "__kwdefaults__", experiment.run.__kwdefaults__)
     make_tiny()
 
@@ -59,7 +59,7 @@ def test_what_decides_a_run_decides_its_key(tiny, monkeypatch):
     other = dataclasses.replace(task, settings=dataclasses.replace(TINY, batch=4))
 
     def key(task=task, name="32-true", seed=0, **how) -> str:
-        return experiment.record_key(distilbert.make_plan(task), recipe(name), seed=seed, device=CPU, **how)
+        return experiment.record_key(distilbert.make_plan(task), find_recipe(name), seed=seed, device=CPU, **how)
 
     assert key() == key()
     keys = {key(), key(other), key(name="32-true-high"), key(seed=1), key(watch_steps=2)}
@@ -172,4 +172,4 @@ def test_an_arm_that_torch_cannot_run_here_is_named_and_the_others_go_on(tiny, t
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0:00"), (61, "1:01"), (599.7, "10:00"), (3_661, "1:01:01")])
 def test_durations_are_minutes_and_seconds(seconds, text):
-    assert command_line.duration(seconds) == text
+    assert command_line.format_duration(seconds) == text

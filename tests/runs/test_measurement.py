@@ -52,9 +52,9 @@ def test_figures_keep_their_significant_digits(value, digits, rounded):
 def test_a_machine_that_was_not_quiet_is_reported():
     drift = measurement.relative_drift(measure.Timing((2.0,)), measure.Timing((2.6,)))
     assert drift == 0.3
-    (line,) = measurement.drift_warning("call", drift)
+    (line,) = measurement.warn_of_drift("call", drift)
     assert line == "NOT QUIET: one call took 1.30 times as long at the end; measure again"
-    assert measurement.drift_warning("call", -0.2) == []
+    assert measurement.warn_of_drift("call", -0.2) == []
 
 
 def test_a_gpu_computes_until_it_has_told_its_clocks(monkeypatch):
@@ -71,9 +71,9 @@ def test_a_gpu_computes_until_it_has_told_its_clocks(monkeypatch):
 
     monkeypatch.setattr(machine, "moment", moment)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: calls.append("waited"))
-    assert measurement.clocks_under_load(call, torch.device("cuda")) == {"sm_clock_mhz": 1_980.0}
+    assert measurement.read_clocks_under_load(call, torch.device("cuda")) == {"sm_clock_mhz": 1_980.0}
     assert calls[:6] == ["call", "waited"] * 3
-    assert measurement.clocks_under_load(call, CPU) == {}
+    assert measurement.read_clocks_under_load(call, CPU) == {}
 
 
 def test_a_record_has_the_device_and_the_command_or_the_provenance_of_many_records():

@@ -11,7 +11,7 @@ from utils.cost import fp8_casts
 from utils.cost.cards import ROOFS
 from utils.quantization import outliers
 from utils.runs import published, raschka2023
-from utils.runs.published import PUBLISHED, number
+from utils.runs.published import PUBLISHED, find_number
 from utils.runs.tables import page_table
 
 PAGE = rules.BOOK / "reference" / "numbers.ipynb"
@@ -47,7 +47,7 @@ def test_every_source_is_cited_in_the_prose_of_the_page():
 def test_every_number_stands_on_the_page():
     _, shown, code = page()
     for name in PUBLISHED:
-        value = number(name)
+        value = find_number(name)
         forms = {f"{value:g}", f"{value}", f"{value:.2f}", f"{value:,.0f}", f"{value:.1f}"}
         alone = "" if value < 0 else r"(?<![\d.])"  # 2-27 is a power of two
         assert any(re.search(rf"{alone}{re.escape(form)}(?!\d)", shown) for form in forms), name
@@ -73,15 +73,16 @@ def test_what_other_modules_hold_is_not_typed_again():
 
 def test_three_shares_of_one_whole_do_not_make_a_hundred():
     shares = [
-        number(f"ssd-guide, {name}, %") for name in ("zero in float32", "become zero in float16", "not zero in float16")
+        find_number(f"ssd-guide, {name}, %")
+        for name in ("zero in float32", "become zero in float16", "not zero in float16")
     ]
     assert sum(shares) == pytest.approx(103.1)
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("BF16", "bfloat16"), ("TE", "float8"), ("FP8-LM, batch 4", "float8")])
 def test_the_shares_of_the_peak_are_those_of_the_data_sheet(name, dtype):
-    share = 100 * number(f"gpt-175b, {name}, TFLOP/s") / ROOFS["H100 SXM"].peak(dtype)
-    assert round(share, 1) == number(f"gpt-175b, {name}, MFU %")
+    share = 100 * find_number(f"gpt-175b, {name}, TFLOP/s") / ROOFS["H100 SXM"].peak(dtype)
+    assert round(share, 1) == find_number(f"gpt-175b, {name}, MFU %")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_the_shares_of_the_peak_are_those_of_the_data_sheet(name, dtype):
 def test_the_times_of_the_h200_amount_to_these_rates(name, tflops):
     tokens, d, ff = 31 * 512, 4096, 16384
     work = 3 * 2 * tokens * (3 * d * d + d * d + 2 * d * ff)
-    assert round(work / number(f"te-h200, {name}, ms") / 1e9) == tflops
+    assert round(work / find_number(f"te-h200, {name}, ms") / 1e9) == tflops
 
 
 @pytest.mark.parametrize("name", published.OUTLIERS)

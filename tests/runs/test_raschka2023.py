@@ -13,7 +13,9 @@ def test_one_bar_of_the_memory_chart_is_not_what_the_log_says():
 
 
 def test_a_run_has_as_many_operations_as_the_parameters_ask_for():
-    assert raschka2023.operations() == pytest.approx(1.54e16 + 7.3e14, rel=0.04)  # 6 and 2 for each weight and token
+    assert raschka2023.count_operations() == pytest.approx(
+        1.54e16 + 7.3e14, rel=0.04
+    )  # 6 and 2 for each weight and token
 
 
 @pytest.mark.parametrize(("name", "tflops"), [("float64", 10.9), ("float32", 12.4), ("TF32", 33), ("bf16-true", 52)])

@@ -5,7 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from utils.runs.seeds_needed import by_normal, critical, ruled_out, seeds_needed, seeds_to_rule_out, seen, simulated
+from utils.runs.seeds_needed import (
+    by_normal,
+    critical_t,
+    probability_to_rule_out,
+    probability_to_see,
+    seeds_needed,
+    seeds_to_rule_out,
+    simulate_seen,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +32,7 @@ from utils.runs.seeds_needed import by_normal, critical, ruled_out, seeds_needed
     ],
 )
 def test_the_limits_of_students_t_are_those_of_its_table(freedom, share, table):
-    assert critical(freedom, share) == pytest.approx(table, abs=5.1e-4)
+    assert critical_t(freedom, share) == pytest.approx(table, abs=5.1e-4)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +48,7 @@ def test_the_numbers_of_pairs_are_those_of_the_tables(ratio, pairs):
 
 def test_the_number_is_the_smallest_with_that_power_and_grows_with_what_is_asked():
     needed = seeds_needed(0.5, spread=1.0)
-    assert seen(needed - 1, 0.5, spread=1.0) < 0.8 <= seen(needed, 0.5, spread=1.0)
+    assert probability_to_see(needed - 1, 0.5, spread=1.0) < 0.8 <= probability_to_see(needed, 0.5, spread=1.0)
     assert needed < seeds_needed(0.5, spread=1.0, error=0.05 / 7) < seeds_needed(0.5, spread=1.0, error=0.05 / 70)
     assert needed < seeds_needed(0.5, spread=1.0, power=0.9)
     assert seeds_needed(100.0, spread=1.0) == 2
@@ -55,26 +63,28 @@ def test_the_formula_on_paper_is_that_of_the_normal_distribution():
 def test_simulated_experiments_see_the_difference_as_often_as_computed(pairs, difference, error):
     trials, generator = 20_000, np.random.default_rng(pairs)
     drawn = {"generator": generator, "trials": trials}
-    share = simulated(pairs, 4 * difference, spread=4.0, error=error, **drawn)  # the unit does not matter
-    exact = seen(pairs, difference, spread=1.0, error=error)
+    share = simulate_seen(pairs, 4 * difference, spread=4.0, error=error, **drawn)  # the unit does not matter
+    exact = probability_to_see(pairs, difference, spread=1.0, error=error)
     assert abs(share - exact) < 5 * math.sqrt(exact * (1 - exact) / trials)
 
 
 def test_equal_recipes_are_told_apart_as_often_as_the_error_says():
     for pairs in (2, 5, 30):
-        assert seen(pairs, 0.0, spread=1.0, error=0.03) == pytest.approx(0.03, rel=1e-6)
+        assert probability_to_see(pairs, 0.0, spread=1.0, error=0.03) == pytest.approx(0.03, rel=1e-6)
 
 
 @pytest.mark.parametrize(("pairs", "room"), [(3, 3.0), (8, 1.0), (20, 0.6)])
 def test_simulated_intervals_lie_within_the_room_as_often_as_computed(pairs, room):
     trials, generator = 20_000, np.random.default_rng(pairs)
     drawn = generator.normal(0.0, 1.0, (trials, pairs))
-    half = critical(pairs - 1, 0.05) * drawn.std(1, ddof=1) / math.sqrt(pairs)
+    half = critical_t(pairs - 1, 0.05) * drawn.std(1, ddof=1) / math.sqrt(pairs)
     share = float(np.mean(np.abs(drawn.mean(1)) + half < room))
-    exact = ruled_out(pairs, room, spread=1.0)
+    exact = probability_to_rule_out(pairs, room, spread=1.0)
     assert abs(share - exact) < 5 * math.sqrt(exact * (1 - exact) / trials)
     needed = seeds_to_rule_out(room, spread=1.0)
-    assert ruled_out(needed - 1, room, spread=1.0) < 0.8 <= ruled_out(needed, room, spread=1.0)
+    assert (
+        probability_to_rule_out(needed - 1, room, spread=1.0) < 0.8 <= probability_to_rule_out(needed, room, spread=1.0)
+    )
 
 
 @pytest.mark.parametrize("true", [0.0, 0.1, -0.2])
@@ -82,8 +92,8 @@ def test_what_differs_a_little_is_ruled_out_as_often_as_drawn(true):
     pairs, trials = 24, 20_000
     drawn = np.random.default_rng(0).normal(true, 0.4, (trials, pairs))
     error = drawn.std(1, ddof=1) / pairs**0.5
-    share = np.mean(np.abs(drawn.mean(1)) + critical(pairs - 1, 0.05) * error < 0.25)
-    exact = ruled_out(pairs, 0.25, spread=0.4, true=true)
+    share = np.mean(np.abs(drawn.mean(1)) + critical_t(pairs - 1, 0.05) * error < 0.25)
+    exact = probability_to_rule_out(pairs, 0.25, spread=0.4, true=true)
     assert abs(share - exact) < 5 * (exact * (1 - exact) / trials) ** 0.5
 
 
@@ -101,7 +111,7 @@ def test_it_takes_more_pairs_to_rule_out_what_is_nearer_to_the_truth():
         (lambda: seeds_needed(math.nan, spread=1.0), "both must be finite"),
         (lambda: seeds_needed(1.0, spread=1.0, power=1.0), "power 1.0 and error 0.05 must lie between 0 and 1"),
         (lambda: seeds_needed(1e-3, spread=1.0), "more than 65,536 pairs: the difference is too small"),
-        (lambda: seen(1, 1.0, spread=1.0), "1 pairs say nothing of their spread; take at least 2"),
+        (lambda: probability_to_see(1, 1.0, spread=1.0), "1 pairs say nothing of their spread; take at least 2"),
     ],
 )
 def test_mistakes_are_answered(call, message):

@@ -90,7 +90,7 @@ def test_the_timetable_of_the_guide_adds_up_to_its_session():
 
 def test_the_guide_promises_for_its_card_what_the_forecast_says():
     size = int(re.search(r"size=([\d_]+)", GUIDE)[1])
-    given = plans.problem("small", device=torch.device("cpu"))
+    given = plans.make_problem("small", device=torch.device("cpu"))
     given = replace(given, card=replace(given.card, size=size))
     rows = re.findall(r"^(\S+-checkpointing) +([\d.]+) +([\d.]+|refused)(?: +[\d.]+)?$", GUIDE, re.MULTILINE)
     printed = [(f"{name}-checkpointing", most, "") for name, most in AT_MOST.findall(GUIDE)]
@@ -98,10 +98,10 @@ def test_the_guide_promises_for_its_card_what_the_forecast_says():
     assert printed
     rows += printed
     for name, promised, measured in rows:
-        plan = plans.named(name)
+        plan = plans.parse_plan(name)
         assert f"{forecasts.forecast(plan, given).peak / 1e6:.1f}" == promised, name
         assert not measured or bool(forecasts.refuse(plan, given)) == (measured == "refused"), name
-    assert all(forecasts.refuse(plans.named(name), given) for name in comparison.PLANS)
+    assert all(forecasts.refuse(plans.parse_plan(name), given) for name in comparison.PLANS)
 
 
 def test_the_guide_names_exercises_by_their_titles():

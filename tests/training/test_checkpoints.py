@@ -10,7 +10,7 @@ import torch
 from utils import distilbert, llama
 from utils.runs import command_line, experiment
 from utils.training import checkpoints, training_loop
-from utils.training.recipes import Recipe, recipe
+from utils.training.recipes import Recipe, find_recipe
 from utils.workloads import data, language_task, models, review_task
 
 CPU = torch.device("cpu")
@@ -24,7 +24,7 @@ TINY = review_task.Settings(
     max_length=32,
     schedule=SCHEDULE,
     # With dropout: the draws have to go on where they were.
-    shape=models.Shape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05),
+    shape=models.DistilBertShape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05),
 )
 
 
@@ -39,11 +39,11 @@ def no_settings(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def task() -> review_task.Task:
+def task() -> review_task.ReviewTask:
     return review_task.prepare(data.generated_reviews("small"), settings=TINY)
 
 
-def stopped(plan: experiment.Plan, *, after: int) -> experiment.Plan:
+def stopped(plan: experiment.RunPlan, *, after: int) -> experiment.RunPlan:
     """The same plan, whose batches end in an exception."""
 
     def draw(seed):
@@ -53,7 +53,7 @@ def stopped(plan: experiment.Plan, *, after: int) -> experiment.Plan:
     return dataclasses.replace(plan, draw=draw)
 
 
-def finish(plan: experiment.Plan, chosen: Recipe, monkeypatch, **options):
+def finish(plan: experiment.RunPlan, chosen: Recipe, monkeypatch, **options):
     """Run to the end; return the run and its history, whose losses are not rounded."""
     seen = []
     train = training_loop.fine_tune
@@ -100,13 +100,13 @@ def nervous(monkeypatch):
 )
 def test_six_steps_a_stop_and_four_more_are_ten_steps_bit_for_bit(name, task, tmp_path, monkeypatch, nervous, capsys):
     plan = distilbert.make_plan(task)
-    straight = finish(plan, recipe(name), monkeypatch, seed=1)
+    straight = finish(plan, find_recipe(name), monkeypatch, seed=1)
     options = {"seed": 1, "checkpoint": tmp_path, "every": 3}
     with pytest.raises(Stopped):
-        experiment.run(stopped(plan, after=8), recipe(name), device=CPU, **options)
+        experiment.run(stopped(plan, after=8), find_recipe(name), device=CPU, **options)
     assert [path.name for path in tmp_path.iterdir()] == [f"distilbert-{name}-small-generated-seed1.safetensors"]
     torch.manual_seed(99)  # another process begins elsewhere
-    resumed = finish(plan, recipe(name), monkeypatch, **options)
+    resumed = finish(plan, find_recipe(name), monkeypatch, **options)
     assert "goes on after step 6 of 10" in capsys.readouterr().err
     assert resumed[0].record.results["resumed_at"] == [6]
     assert_same(straight, resumed)
@@ -121,19 +121,19 @@ def test_six_steps_a_stop_and_four_more_are_ten_steps_bit_for_bit(name, task, tm
 
 def test_a_run_that_is_stopped_again_and_again_comes_to_the_same_end(task, tmp_path, monkeypatch):
     plan, options = distilbert.make_plan(task), {"seed": 0, "checkpoint": tmp_path, "every": 2}
-    straight = finish(plan, recipe("32-true"), monkeypatch, seed=0)
+    straight = finish(plan, find_recipe("32-true"), monkeypatch, seed=0)
     for after in (3, 5, 8):
         with pytest.raises(Stopped):
-            experiment.run(stopped(plan, after=after), recipe("32-true"), device=CPU, **options)
-    resumed = finish(plan, recipe("32-true"), monkeypatch, **options)
+            experiment.run(stopped(plan, after=after), find_recipe("32-true"), device=CPU, **options)
+    resumed = finish(plan, find_recipe("32-true"), monkeypatch, **options)
     assert resumed[0].record.results["resumed_at"] == [2, 4, 8]
     assert_same(straight, resumed)
 
 
 def test_checkpoints_change_nothing_in_a_run_that_is_not_stopped(task, tmp_path, monkeypatch):
     plan = distilbert.make_plan(task)
-    kept = finish(plan, recipe("32-true"), monkeypatch, checkpoint=tmp_path / "new", every=3)
-    assert_same(finish(plan, recipe("32-true"), monkeypatch), kept)
+    kept = finish(plan, find_recipe("32-true"), monkeypatch, checkpoint=tmp_path / "new", every=3)
+    assert_same(finish(plan, find_recipe("32-true"), monkeypatch), kept)
     assert kept[0].record.results["resumed_at"] == []
 
 
@@ -144,16 +144,16 @@ def test_a_llama_whose_embeddings_are_its_output_goes_on_too(tmp_path, monkeypat
     )
     task = language_task.prepare(data.generated_prose(settings.characters), settings=settings)
     plan, options = llama.make_plan(task), {"checkpoint": tmp_path, "every": 3}
-    straight = finish(plan, recipe("bf16-mixed"), monkeypatch)
+    straight = finish(plan, find_recipe("bf16-mixed"), monkeypatch)
     with pytest.raises(Stopped):
-        experiment.run(stopped(plan, after=7), recipe("bf16-mixed"), device=CPU, **options)
-    assert_same(straight, finish(plan, recipe("bf16-mixed"), monkeypatch, **options))
+        experiment.run(stopped(plan, after=7), find_recipe("bf16-mixed"), device=CPU, **options)
+    assert_same(straight, finish(plan, find_recipe("bf16-mixed"), monkeypatch, **options))
 
 
 def test_a_run_that_ends_in_nan_ends_at_the_same_step_with_checkpoints(task, tmp_path, monkeypatch):
     monkeypatch.setattr(training_loop, "CHECK_EVERY", 4)
     ends = [
-        finish(distilbert.make_plan(task), recipe("16-true"), monkeypatch, checkpoint=folder, every=3)[1]
+        finish(distilbert.make_plan(task), find_recipe("16-true"), monkeypatch, checkpoint=folder, every=3)[1]
         for folder in (None, tmp_path)
     ]
     assert ends[0].nan_step == ends[1].nan_step is not None
@@ -163,10 +163,10 @@ def test_a_run_that_ends_in_nan_ends_at_the_same_step_with_checkpoints(task, tmp
 @pytest.mark.gpu
 def test_on_a_gpu_a_stopped_run_comes_to_the_same_end(task, tmp_path):
     plan, options = distilbert.make_plan(task), {"device": torch.device("cuda"), "checkpoint": tmp_path, "every": 3}
-    straight = experiment.run(plan, recipe("16-mixed"), device=options["device"])
+    straight = experiment.run(plan, find_recipe("16-mixed"), device=options["device"])
     with pytest.raises(Stopped):
-        experiment.run(stopped(plan, after=7), recipe("16-mixed"), **options)
-    resumed = experiment.run(plan, recipe("16-mixed"), **options)
+        experiment.run(stopped(plan, after=7), find_recipe("16-mixed"), **options)
+    resumed = experiment.run(plan, find_recipe("16-mixed"), **options)
     assert resumed.record.results["resumed_at"] == [6]
     assert all(map(torch.equal, straight.model.parameters(), resumed.model.parameters()))
 
@@ -177,23 +177,23 @@ def test_on_a_gpu_a_stopped_run_comes_to_the_same_end(task, tmp_path):
 def test_a_checkpoint_of_something_else_is_refused_and_left_alone(task, tmp_path, monkeypatch):
     plan, options = distilbert.make_plan(task), {"device": CPU, "checkpoint": tmp_path, "every": 3}
     with pytest.raises(Stopped):
-        experiment.run(stopped(plan, after=5), recipe("32-true"), **options)
+        experiment.run(stopped(plan, after=5), find_recipe("32-true"), **options)
     (path,) = tmp_path.iterdir()
     before = path.read_bytes()
     schedule = dataclasses.replace(SCHEDULE, learning_rate=2e-3)
     other = review_task.prepare(task.reviews, settings=dataclasses.replace(TINY, schedule=schedule))
     with pytest.raises(checkpoints.Refused, match="is of other settings, texts, device or code than this run; delete"):
-        experiment.run(distilbert.make_plan(other), recipe("32-true"), **options)
+        experiment.run(distilbert.make_plan(other), find_recipe("32-true"), **options)
     with monkeypatch.context() as patch:
         patch.setattr(experiment.loaded_source, "digest", lambda module: "another state of the code")
         with pytest.raises(checkpoints.Refused, match="or code"):
-            experiment.run(plan, recipe("32-true"), **options)
-    wider = dataclasses.replace(recipe("32-true"), optimizer=torch.float64)
+            experiment.run(plan, find_recipe("32-true"), **options)
+    wider = dataclasses.replace(find_recipe("32-true"), optimizer=torch.float64)
     with pytest.raises(checkpoints.Refused):
         experiment.run(plan, wider, **options)
     assert path.read_bytes() == before
     for another in ({"seed": 1}, {"recipe": "64-true"}):  # these have files of their own
-        chosen = recipe(another.pop("recipe", "32-true"))
+        chosen = find_recipe(another.pop("recipe", "32-true"))
         assert experiment.run(plan, chosen, **options, **another).record.results["resumed_at"] == []
     assert path.read_bytes() == before
 
@@ -202,12 +202,14 @@ def test_a_broken_checkpoint_is_refused(task, tmp_path):
     path = tmp_path / "distilbert-32-true-small-generated-seed0.safetensors"
     path.write_bytes(b"half a file")
     with pytest.raises(checkpoints.Refused, match=rf"the checkpoint {path.name} cannot be read \(.*\); delete it"):
-        experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU, checkpoint=tmp_path)
+        experiment.run(distilbert.make_plan(task), find_recipe("32-true"), device=CPU, checkpoint=tmp_path)
 
 
 def test_a_watched_run_keeps_no_checkpoint(task, tmp_path):
     with pytest.raises(ValueError, match="a watched run keeps no checkpoint"):
-        experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU, checkpoint=tmp_path, watch_steps=2)
+        experiment.run(
+            distilbert.make_plan(task), find_recipe("32-true"), device=CPU, checkpoint=tmp_path, watch_steps=2
+        )
 
 
 def test_a_full_disk_costs_the_checkpoint_and_not_the_run(task, tmp_path, monkeypatch):
@@ -216,7 +218,9 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_run(task, tmp_path, monkey
 
     monkeypatch.setattr(checkpoints, "save", full)
     with pytest.warns(UserWarning, match="no checkpoint after step 6: No space left on device"):
-        run = experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU, checkpoint=tmp_path, every=6)
+        run = experiment.run(
+            distilbert.make_plan(task), find_recipe("32-true"), device=CPU, checkpoint=tmp_path, every=6
+        )
     assert run.record.results["steps"] == 10
 
 
@@ -261,7 +265,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(tmp_path, monkey
 @pytest.fixture
 def tiny(monkeypatch):
     monkeypatch.setattr(review_task, "settings_for", lambda size, reviews: TINY)
-    monkeypatch.setattr(data, "reviews", lambda folder=None, *, size: data.generated_reviews("small"))
+    monkeypatch.setattr(data, "load_reviews", lambda folder=None, *, size: data.generated_reviews("small"))
     monkeypatch.setattr(experiment.run, "__kwdefaults__", experiment.run.__kwdefaults__ | {"every": 3})
 
 
@@ -298,5 +302,5 @@ def test_the_command_says_in_one_line_why_it_refuses(tiny, tmp_path, capsys):
 
 
 def test_a_record_does_not_tell_the_folder(tmp_path):
-    shown = command_line.shown_command(["--checkpoint", str(tmp_path), "--seeds", "2"], program="llama")
+    shown = command_line.hide_folders(["--checkpoint", str(tmp_path), "--seeds", "2"], program="llama")
     assert shown == "python -m utils.llama --checkpoint DIR --seeds 2"

@@ -11,7 +11,7 @@ from utils.emulation.scaled_tensor import quantize
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2
 from utils.scaling import DelayedScaling
 from utils.training.float8_linear import Float8Linear, convert
-from utils.training.float8_recipes import FLOAT8_RECIPES, float8_recipe
+from utils.training.float8_recipes import FLOAT8_RECIPES, find_float8_recipe
 
 NAMES = tuple(FLOAT8_RECIPES)
 SCALED = tuple(name for name in NAMES if not name.startswith("fp8-unscaled"))
@@ -351,8 +351,8 @@ def test_a_model_learns_under_every_scaled_recipe(name):
 
 def test_a_recipe_says_that_a_cpu_emulates_it():
     for name in NAMES:
-        assert float8_recipe(name).emulated("cpu")
-        assert float8_recipe(name).remark("cpu") == (
+        assert find_float8_recipe(name).emulated("cpu")
+        assert find_float8_recipe(name).remark("cpu") == (
             "emulated: a CPU multiplies FP8 values in float32, so the speed says nothing about FP8"
         )
 

@@ -5,11 +5,13 @@ import pytest
 from utils.training.layer_names import layer_of
 from utils.workloads import models
 
-BERT = models.Shape(vocabulary=20, width=16, layers=2, heads=2, hidden=32, positions=16)
+BERT = models.DistilBertShape(vocabulary=20, width=16, layers=2, heads=2, hidden=32, positions=16)
 LLAMA = models.LlamaShape(vocabulary=20, width=16, layers=2, heads=2, groups=2, hidden=32, positions=16)
 
 
-@pytest.mark.parametrize("model", [models.distilbert(BERT), models.llama(LLAMA)], ids=["DistilBERT", "LLaMA"])
+@pytest.mark.parametrize(
+    "model", [models.build_distilbert(BERT), models.build_llama(LLAMA)], ids=["DistilBERT", "LLaMA"]
+)
 def test_the_parameters_of_a_model_fall_into_embeddings_blocks_and_head_in_this_order(model):
     labels = dict.fromkeys(layer_of(name) for name, _ in model.named_parameters())
     assert list(labels) == ["embeddings", "layer 1", "layer 2", "head"]

@@ -456,8 +456,8 @@ def test_the_meter_leaves_out_what_never_had_a_gradient_and_steps_that_were_skip
 
 @pytest.mark.parametrize("fused", [False, True])
 def test_the_meter_reads_any_optimizer_and_groups_by_layer(fused):
-    shape = models.Shape(vocabulary=20, width=16, layers=2, heads=2, hidden=32, positions=16)
-    model = models.distilbert(shape).bfloat16()
+    shape = models.DistilBertShape(vocabulary=20, width=16, layers=2, heads=2, hidden=32, positions=16)
+    model = models.build_distilbert(shape).bfloat16()
     for optimizer in (torch.optim.AdamW(model.parameters(), lr=1e-3, fused=fused), torch.optim.SGD(model.parameters())):
         for weight in model.parameters():
             weight.grad = torch.full_like(weight, 1e-3)

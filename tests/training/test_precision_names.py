@@ -22,7 +22,7 @@ def test_the_table_names_the_arms_of_the_comparison():
 
 @pytest.mark.parametrize(("name", "names"), EACH)
 def test_the_line_of_torch_does_what_the_recipe_says(name, names):
-    recipe = recipes.recipe(name)
+    recipe = recipes.find_recipe(name)
     for line in names.torch.split(" and a")[0].split(" and "):
         model, before = torch.nn.Linear(2, 2), torch.get_float32_matmul_precision()
         try:
@@ -42,7 +42,7 @@ def test_the_line_of_torch_does_what_the_recipe_says(name, names):
 
 @pytest.mark.parametrize(("name", "names"), EACH)
 def test_what_no_name_says_is_what_the_recipe_has_beyond_the_one_of_that_name(name, names):
-    recipe, plain = recipes.recipe(name), recipes.recipe(names.lightning)
+    recipe, plain = recipes.find_recipe(name), recipes.find_recipe(names.lightning)
     differs = dataclasses.replace(recipe, name=plain.name, note=plain.note) != plain
     assert bool(names.by_hand) is differs
     assert differs is (names.lightning != name)
@@ -50,7 +50,7 @@ def test_what_no_name_says_is_what_the_recipe_has_beyond_the_one_of_that_name(na
 
 @pytest.mark.parametrize(("name", "names"), EACH)
 def test_the_two_settings_of_transformers_give_the_recipe_of_lightning(name, names):
-    recipe = recipes.recipe(names.lightning)
+    recipe = recipes.find_recipe(names.lightning)
     assert getattr(torch, names.weights) is recipe.weights
     assert {"no": None, "fp16": torch.float16, "bf16": torch.bfloat16}[names.accelerate] is recipe.compute
 
@@ -122,7 +122,7 @@ def test_torch_does_float16_on_a_cpu_when_it_is_asked_to():
 
 def test_lightning_makes_of_it_what_the_table_says():
     (row,) = (fallback for fallback in FLOAT16_ON_A_CPU if fallback.library == "Lightning")
-    answer = fabric.asked(row.ask.split('"')[1], device=CPU)
+    answer = fabric.ask_precision(row.ask.split('"')[1], device=CPU)
     assert (answer.given, *answer.kinds) == (row.runs, row.says)
 
 

@@ -19,7 +19,7 @@ from utils.training.recipes import ARMS, FLOAT8, KNOWN, PLAIN, RECIPES
 from utils.workloads import models
 
 CPU = torch.device("cpu")
-SHAPE = models.Shape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
+SHAPE = models.DistilBertShape(vocabulary=20, width=16, layers=1, heads=2, hidden=32, positions=16)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def batch() -> batches.Batch:
 
 def trainer_for(recipe: recipes.Recipe) -> training_loop.Trainer:
     schedule = training_loop.Schedule(learning_rate=1e-3)
-    return training_loop.Trainer(models.distilbert(SHAPE), recipe=recipe, device=CPU, schedule=schedule, steps=4)
+    return training_loop.Trainer(models.build_distilbert(SHAPE), recipe=recipe, device=CPU, schedule=schedule, steps=4)
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
@@ -63,7 +63,7 @@ def test_only_float16_under_autocast_scales_its_loss():
 
 
 def test_a_loss_scaler_grows_after_2000_good_steps_as_torchs_does_unless_told_otherwise():
-    mixed = recipes.recipe("16-mixed")
+    mixed = recipes.find_recipe("16-mixed")
     assert mixed.scaler(CPU).state_dict() == torch.amp.GradScaler("cpu").state_dict()
     assert mixed.scaler(CPU).get_growth_interval() == 2000
     assert mixed.scaler(CPU, growth_interval=7).get_growth_interval() == 7
@@ -88,19 +88,19 @@ def test_the_plain_recipes_are_those_of_lightning_and_step_with_the_optimizer_of
     ],
 )
 def test_the_optimizer_of_a_recipe_keeps_its_weights_in_its_store(name, store, bytes_each, batch):
-    recipe = recipes.recipe(name)
+    recipe = recipes.find_recipe(name)
     trainer = trainer_for(recipe)
     with recipe.on(CPU):
         trainer.step(batch)
     assert store is None or type(trainer.optimizer.store) is store
     tensors = measure.optimizer_tensors(trainer.optimizer)
-    assert measure.tensor_bytes(tensors) == bytes_each * models.parameters(trainer.model)
+    assert measure.tensor_bytes(tensors) == bytes_each * models.count_parameters(trainer.model)
 
 
 def test_a_float16_model_survives_its_first_step_with_a_larger_eps_float32_moments_or_a_master_copy(batch):
     finite = {}
     for name in ("16-true", "16-true-eps", "16-true-moments", "16-true-master"):
-        trainer = trainer_for(recipes.recipe(name))
+        trainer = trainer_for(recipes.find_recipe(name))
         with trainer.recipe.on(CPU):
             trainer.step(batch)
         finite[name] = all(weight.isfinite().all() for weight in trainer.model.parameters())
@@ -110,7 +110,7 @@ def test_a_float16_model_survives_its_first_step_with_a_larger_eps_float32_momen
 def test_the_eps_of_a_recipe_counts_before_that_of_the_schedule():
     assert torch.tensor(1e-8).half() == 0 < torch.tensor(1e-4).half()
     for name, eps in (("16-true", 1e-8), ("16-true-eps", 1e-4), ("32-true", 1e-8)):
-        assert [group["eps"] for group in trainer_for(recipes.recipe(name)).optimizer.param_groups] == [eps]
+        assert [group["eps"] for group in trainer_for(recipes.find_recipe(name)).optimizer.param_groups] == [eps]
 
 
 def test_weights_of_16_bits_are_never_stepped_by_the_fused_kernel():
@@ -118,7 +118,9 @@ def test_weights_of_16_bits_are_never_stepped_by_the_fused_kernel():
     for name, recipe in RECIPES.items():
         assert (recipe.adamw_kernel(gpu) == "fused") == (recipe.store is None and recipe.weights.itemsize > 2), name
         assert (recipe.adamw_kernel(CPU) == "ours") == (recipe.store is not None), name
-    assert {recipes.recipe(name).adamw_kernel(gpu) for name in ("16-true", "16-true-eps", "bf16-true")} == {"for-loop"}
+    assert {recipes.find_recipe(name).adamw_kernel(gpu) for name in ("16-true", "16-true-eps", "bf16-true")} == {
+        "for-loop"
+    }
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_weights_of_16_bits_are_never_stepped_by_the_fused_kernel():
     [("32-true", "cuda", True), ("16-mixed", "cuda", True), ("16-true", "cuda", False), ("32-true", "cpu", False)],
 )
 def test_the_optimizer_of_torch_is_fused_where_the_recipe_says_so(name, device, fused):
-    optimizer = recipes.recipe(name).adamw([nn.Parameter(torch.ones(2))], torch.device(device))
+    optimizer = recipes.find_recipe(name).adamw([nn.Parameter(torch.ones(2))], torch.device(device))
     assert type(optimizer) is torch.optim.AdamW
     assert (optimizer.defaults["fused"], optimizer.defaults["foreach"]) == (fused, False)
 
@@ -170,19 +172,19 @@ def test_a_float32_product_keeps_the_bits_that_its_error_tells(setting, allowed)
 )
 def test_an_arm_says_when_the_device_makes_the_same_of_it_as_of_an_earlier_one(monkeypatch, bits, same):
     monkeypatch.setattr(machine, "product_bits", lambda on: bits.get(torch.get_float32_matmul_precision(), 24))
-    arms = [recipes.recipe(name) for name in ("32-true-high", "32-true-medium")]
+    arms = [recipes.find_recipe(name) for name in ("32-true-high", "32-true-medium")]
     assert [arm.same_as(CPU) for arm in arms] == same
     for arm, other in zip(arms, same, strict=True):
         assert (f"the same as {other}" in arm.remark(CPU)) == (other is not None)
         assert f"keeps {arm.product_bits(CPU)} significant bits" in arm.remark(CPU)
-    assert recipes.recipe("32-true").same_as(CPU) is None
-    assert recipes.recipe("32-true").remark(CPU) == ""
+    assert recipes.find_recipe("32-true").same_as(CPU) is None
+    assert recipes.find_recipe("32-true").remark(CPU) == ""
 
 
 def test_arms_that_are_the_same_take_the_same_step(batch):
     for name in ("32-true-high", "32-true-medium"):
-        arm = recipes.recipe(name)
-        trainers = [trainer_for(arm), trainer_for(recipes.recipe(arm.same_as(CPU) or "32-true"))]
+        arm = recipes.find_recipe(name)
+        trainers = [trainer_for(arm), trainer_for(recipes.find_recipe(arm.same_as(CPU) or "32-true"))]
         for trainer in trainers:
             torch.manual_seed(0)  # dropout
             with trainer.recipe.on(CPU):
@@ -193,26 +195,26 @@ def test_arms_that_are_the_same_take_the_same_step(batch):
 
 def test_an_emulated_arm_says_so(monkeypatch):
     monkeypatch.setattr(machine, "_cpu_report", lambda: {"avx512_bf16": True, "avx512_fp16": False})
-    assert recipes.recipe("16-mixed").remark(CPU).startswith("emulated: this CPU has no float16 products")
-    assert recipes.recipe("bf16-mixed").remark(CPU) == ""
+    assert recipes.find_recipe("16-mixed").remark(CPU).startswith("emulated: this CPU has no float16 products")
+    assert recipes.find_recipe("bf16-mixed").remark(CPU) == ""
 
 
 def test_a_seed_reaches_what_is_rounded_at_random_and_nothing_else():
-    assert recipes.recipe("bf16-true-stochastic").seeded(5).store == Stochastic(5)
-    assert recipes.recipe("bf16-true-stochastic").seeded(0) == recipes.recipe("bf16-true-stochastic")
-    assert recipes.recipe("bf16-true-kahan").seeded(5) == recipes.recipe("bf16-true-kahan")
+    assert recipes.find_recipe("bf16-true-stochastic").seeded(5).store == Stochastic(5)
+    assert recipes.find_recipe("bf16-true-stochastic").seeded(0) == recipes.find_recipe("bf16-true-stochastic")
+    assert recipes.find_recipe("bf16-true-kahan").seeded(5) == recipes.find_recipe("bf16-true-kahan")
 
 
 def test_an_unknown_recipe_is_answered_with_the_known_ones():
     with pytest.raises(ValueError, match="unknown recipe 'fp17'; the known ones are 64-true, 32-true, 32-true-high"):
-        recipes.recipe("fp17")
+        recipes.find_recipe("fp17")
 
 
 def test_a_recipe_pins_float32_products_and_restores_what_was_set():
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
     try:
-        with recipes.recipe("32-true").on(CPU):
+        with recipes.find_recipe("32-true").on(CPU):
             assert torch.get_float32_matmul_precision() == "highest"
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
@@ -223,7 +225,7 @@ def test_a_recipe_holds_and_restores_where_torchs_newer_switches_were_set_as_wel
     with restored():
         torch.backends.cuda.matmul.fp32_precision = "tf32"  # torch refuses to read the older switch from here on
         before = switches()
-        with recipes.recipe("32-true").on(CPU):
+        with recipes.find_recipe("32-true").on(CPU):
             assert torch.get_float32_matmul_precision() == "highest"
             assert torch.backends.cuda.matmul.fp32_precision == "ieee"
         assert switches() == before
@@ -294,13 +296,13 @@ def test_emulation_covers_the_backward_pass_and_leaves_float32_alone(dtype):
 def test_the_recipes_with_fp8_layers_have_the_names_that_the_layers_have():
     assert list(FLOAT8) == [*FLOAT8_RECIPES, "fp8-unscaled-loss-scale"]
     assert list(KNOWN) == [*RECIPES, *FLOAT8]
-    assert all(recipes.recipe(name).float8 is FLOAT8_RECIPES[name] for name in FLOAT8_RECIPES)
+    assert all(recipes.find_recipe(name).float8 is FLOAT8_RECIPES[name] for name in FLOAT8_RECIPES)
     assert all(recipe.note and recipe.float8 is None for recipe in RECIPES.values())
 
 
 @pytest.mark.parametrize("name", FLOAT8)
 def test_linear_layers_but_the_head_multiply_in_fp8_and_everything_that_is_kept_is_float32(name, batch):
-    trainer = trainer_for(recipes.recipe(name))
+    trainer = trainer_for(recipes.find_recipe(name))
     before = [weight.clone() for weight in trainer.model.parameters()]
     with trainer.recipe.on(CPU):
         trainer.step(batch)
@@ -319,7 +321,7 @@ def test_linear_layers_but_the_head_multiply_in_fp8_and_everything_that_is_kept_
 def test_a_step_in_fp8_is_near_that_of_bfloat16_and_another_one_for_each_recipe(batch):
     losses = {}
     for name in ("bf16-mixed", *FLOAT8):
-        trainer = trainer_for(recipes.recipe(name))
+        trainer = trainer_for(recipes.find_recipe(name))
         trainer.model.eval()  # without dropout
         with trainer.recipe.on(CPU):
             losses[name] = trainer.loss(batch).item()
@@ -330,7 +332,7 @@ def test_a_step_in_fp8_is_near_that_of_bfloat16_and_another_one_for_each_recipe(
 def test_small_gradients_are_zeros_in_e4m3_without_a_scale(batch):
     left = {}
     for name in ("fp8-unscaled-e4m3", "fp8-unscaled", "fp8-current", "bf16-mixed"):
-        trainer = trainer_for(recipes.recipe(name))
+        trainer = trainer_for(recipes.find_recipe(name))
         with trainer.recipe.on(CPU):
             (trainer.loss(batch) / 64).backward()
         gradient = trainer.model.distilbert.transformer.layer[0].ffn.lin2.weight.grad
@@ -342,7 +344,7 @@ def test_small_gradients_are_zeros_in_e4m3_without_a_scale(batch):
 def test_a_fixed_loss_scale_reaches_the_gradients_of_the_outputs_and_leaves_the_step_again(batch):
     outputs, norms, scales = {}, {}, {}
     for name in ("fp8-unscaled", "fp8-unscaled-loss-scale", "bf16-mixed"):
-        trainer = trainer_for(recipes.recipe(name))
+        trainer = trainer_for(recipes.find_recipe(name))
         trainer.model.eval()  # without dropout
         seen = []
         linear = trainer.model.distilbert.transformer.layer[0].ffn.lin2
@@ -358,7 +360,7 @@ def test_a_fixed_loss_scale_reaches_the_gradients_of_the_outputs_and_leaves_the_
 
 
 def test_a_fixed_loss_scale_halves_where_a_gradient_is_not_finite_and_never_grows(batch):
-    trainer = trainer_for(recipes.recipe("fp8-unscaled-loss-scale"))
+    trainer = trainer_for(recipes.find_recipe("fp8-unscaled-loss-scale"))
     before = [weight.clone() for weight in trainer.model.parameters()]
     weight = trainer.model.classifier.weight
     hook = weight.register_hook(lambda gradient: gradient * torch.inf)
@@ -376,15 +378,15 @@ def test_fp8_layers_are_emulated_on_every_cpu_and_their_remark_says_so(monkeypat
     for recipe in FLOAT8.values():
         assert recipe.emulated(CPU)
         assert recipe.remark(CPU).startswith("emulated: a CPU multiplies FP8 values in float32")
-    with recipes.recipe("fp8-current").on(CPU):  # bfloat16 is there: nothing imitates it
+    with recipes.find_recipe("fp8-current").on(CPU):  # bfloat16 is there: nothing imitates it
         assert torch.utils._python_dispatch._get_current_dispatch_mode() is None
     monkeypatch.setattr(Float8Recipe, "why_emulated", lambda recipe, device: "")
-    assert not recipes.recipe("fp8-current").emulated(CPU)
-    assert recipes.recipe("fp8-current").remark(CPU) == ""
+    assert not recipes.find_recipe("fp8-current").emulated(CPU)
+    assert recipes.find_recipe("fp8-current").remark(CPU) == ""
 
 
 def test_delayed_scales_go_on_where_a_checkpoint_was_taken(batch):
-    first, second = (trainer_for(recipes.recipe("fp8-delayed")) for _ in range(2))
+    first, second = (trainer_for(recipes.find_recipe("fp8-delayed")) for _ in range(2))
     with first.recipe.on(CPU):
         first.step(batch)
         second.load_state_dict(copy.deepcopy(first.state_dict()))
@@ -398,12 +400,12 @@ def test_delayed_scales_go_on_where_a_checkpoint_was_taken(batch):
 
 
 def test_the_ledger_of_a_recipe_with_fp8_layers_is_measured_and_predicted_without_its_activations(batch):
-    trainer = trainer_for(recipes.recipe("fp8-current"))
+    trainer = trainer_for(recipes.find_recipe("fp8-current"))
     with trainer.recipe.on(CPU):
         trainer.step(batch)
-    measured = memory.measured(trainer, batch)
+    measured = memory.measure_ledger(trainer, batch)
     predicted = memory.predict(trainer.model, trainer.recipe, batch=0)
-    assert 0 < measured.activations < memory.measured(_stepped("bf16-mixed", batch), batch).activations
+    assert 0 < measured.activations < memory.measure_ledger(_stepped("bf16-mixed", batch), batch).activations
     assert (predicted.weights, predicted.gradients) == (measured.weights, measured.gradients)
     assert (predicted.optimizer, predicted.activations) == (measured.optimizer, 0)
     with pytest.raises(ValueError, match="no formula for what fp8-current saves; measure it, or take batch=0"):
@@ -411,7 +413,7 @@ def test_the_ledger_of_a_recipe_with_fp8_layers_is_measured_and_predicted_withou
 
 
 def _stepped(name: str, batch: batches.Batch) -> training_loop.Trainer:
-    trainer = trainer_for(recipes.recipe(name))
+    trainer = trainer_for(recipes.find_recipe(name))
     with trainer.recipe.on(CPU):
         trainer.step(batch)
     return trainer
@@ -419,4 +421,4 @@ def _stepped(name: str, batch: batches.Batch) -> training_loop.Trainer:
 
 def test_a_model_with_fp8_layers_is_not_kept():
     with pytest.raises(ValueError, match="a model trained in fp8-delayed is not kept: its FP8 layers would be lost"):
-        trained_models.kept(None, recipes.recipe("fp8-delayed"), seed=0, device=CPU, load=None)
+        trained_models.train_once(None, recipes.find_recipe("fp8-delayed"), seed=0, device=CPU, load=None)

@@ -13,12 +13,12 @@ from utils.emulation.exponent_histogram import Histogram, histogram
 from utils.formats import FLOAT16
 from utils.runs import experiment
 from utils.training import batches, training_loop
-from utils.training.recipes import RECIPES, recipe
+from utils.training.recipes import RECIPES, find_recipe
 from utils.training.watch import KINDS, LargestGradients, Watch, evenly, recorded
 from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
-SHAPE = models.Shape(width=16, layers=2, heads=2, hidden=32, positions=64, spread=0.05)
+SHAPE = models.DistilBertShape(width=16, layers=2, heads=2, hidden=32, positions=64, spread=0.05)
 TINY = review_task.Settings(
     train=48,
     validation=0,
@@ -36,7 +36,7 @@ GROUPS = ["embeddings", "layer 1", "layer 2", "head"]
 
 
 @pytest.fixture(scope="module")
-def task() -> review_task.Task:
+def task() -> review_task.ReviewTask:
     return review_task.prepare(data.generated_reviews("small"), settings=TINY)
 
 
@@ -85,7 +85,7 @@ def hooks(model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
 
 def trained(task, name: str, *, steps: tuple[int, ...] | None, rounds: int = 4) -> tuple[dict, Watch | None]:
     trainer = training_loop.Trainer(
-        task.new_model(0), recipe=recipe(name), device=CPU, schedule=TINY.schedule, steps=rounds
+        task.new_model(0), recipe=find_recipe(name), device=CPU, schedule=TINY.schedule, steps=rounds
     )
     watch = steps and Watch(trainer.model, trainer.optimizer, scaler=trainer.scaler, steps=steps)
     torch.manual_seed(1)
@@ -107,7 +107,7 @@ def test_a_watched_run_ends_with_the_same_bits_in_every_recipe(task, name):
 def test_a_watched_llama_ends_with_the_same_bits():
     ends = []
     for watched in (False, True):
-        model = models.llama(ALPACA)
+        model = models.build_llama(ALPACA)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         watch = Watch(model, optimizer)
         ids = torch.arange(32).view(2, 16)
@@ -122,7 +122,7 @@ def test_a_watched_llama_ends_with_the_same_bits():
     assert list(watch.histograms["activations"]) == ["layer 1", "layer 2", "head"]
     assert watch.histograms["activations"]["head"][0].total == 2 * 16 * 32  # the logits: a tied output is watched
     weights = sum(groups[0].total for groups in watch.histograms["weights"].values())
-    assert weights == models.parameters(model)  # tied weights once
+    assert weights == models.count_parameters(model)  # tied weights once
 
 
 def test_a_step_that_is_not_watched_carries_no_hook_and_leaves_no_trace():
@@ -273,8 +273,8 @@ def test_a_record_that_would_be_too_large_leaves_out_steps_between_the_first_and
 
 
 def test_a_watched_run_is_a_record_of_another_experiment_with_the_same_losses(task, tmp_path):
-    plain = experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU).record
-    watched = experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU, watch_steps=3).record
+    plain = experiment.run(distilbert.make_plan(task), find_recipe("32-true"), device=CPU).record
+    watched = experiment.run(distilbert.make_plan(task), find_recipe("32-true"), device=CPU, watch_steps=3).record
     for record in (plain, watched):
         records.save(record, tmp_path)
     assert watched.samples["loss"] == plain.samples["loss"]
@@ -287,7 +287,7 @@ def test_a_watched_run_is_a_record_of_another_experiment_with_the_same_losses(ta
 
 
 def test_what_a_figure_gets_has_the_words_and_a_histogram_for_each_kind_group_and_step(task):
-    record = experiment.run(distilbert.make_plan(task), recipe("16-mixed"), device=CPU, watch_steps=3).record
+    record = experiment.run(distilbert.make_plan(task), find_recipe("16-mixed"), device=CPU, watch_steps=3).record
     known = recorded(record)
     assert list(known) == ["model", "recipe", "data", "device", "date", "steps", "groups", "kinds", "histograms"]
     assert known["model"] == "DistilBERT, 2 layers of width 16"
@@ -310,7 +310,7 @@ def test_what_a_figure_gets_has_the_words_and_a_histogram_for_each_kind_group_an
 
 
 def test_a_record_that_was_not_watched_is_refused(task):
-    record = experiment.run(distilbert.make_plan(task), recipe("32-true"), device=CPU).record
+    record = experiment.run(distilbert.make_plan(task), find_recipe("32-true"), device=CPU).record
     with pytest.raises(ValueError, match="was not watched; record one with --watch 8"):
         recorded(record)
     pretrained = dataclasses.replace(record, samples={"exponents": {}}, weights="trained weights, local folder")
@@ -326,7 +326,7 @@ def test_the_command_line_refuses_more_steps_than_a_record_holds(program, capsys
 
 def test_the_command_line_watches(task, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(review_task, "settings_for", lambda size, reviews: TINY)
-    monkeypatch.setattr(data, "reviews", lambda folder=None, *, size: data.generated_reviews("small"))
+    monkeypatch.setattr(data, "load_reviews", lambda folder=None, *, size: data.generated_reviews("small"))
     asked = ["--recipe", "32-true", "--size", "small", "--watch", "2", "--record", str(tmp_path)]
     assert distilbert.main(asked) == 0
     (record,) = records.load_all(tmp_path, experiment="watched-distilbert")

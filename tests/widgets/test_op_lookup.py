@@ -5,18 +5,18 @@ import json
 import pytest
 
 from utils.diagnostics.autocast_docs import ERROR, FOLLOWS, NARROW, PROMOTE, RULES, WIDE
-from utils.diagnostics.autocast_table import Row
+from utils.diagnostics.autocast_table import OperationDtypes
 from utils.widgets.op_lookup import OpLookup
 from utils.widgets.shared.book_widget import BookWidget
 
 ROWS = [
-    Row("matmul", "products", NARROW, "bfloat16", "bfloat16", ("bfloat16", "bfloat16")),
-    Row("einsum", "products", NARROW, "bfloat16", "bfloat16", ("bfloat16", "bfloat16")),
-    Row("softmax", "activations", FOLLOWS, "float32", "bfloat16", ()),
-    Row("binary_cross_entropy", "losses", WIDE, "float32", "float32", ("float32", "float32")),
-    Row("add", "several inputs", PROMOTE, "float32", "bfloat16", ("float32", "float32")),
-    Row("scatter_add", "indexing", FOLLOWS, "float32", "bfloat16", (ERROR, ERROR), "no mix"),
-    Row("layer_norm", "normalisation", FOLLOWS, "float32", "bfloat16", ("bfloat16", ERROR), "no mix"),
+    OperationDtypes("matmul", "products", NARROW, "bfloat16", "bfloat16", ("bfloat16", "bfloat16")),
+    OperationDtypes("einsum", "products", NARROW, "bfloat16", "bfloat16", ("bfloat16", "bfloat16")),
+    OperationDtypes("softmax", "activations", FOLLOWS, "float32", "bfloat16", ()),
+    OperationDtypes("binary_cross_entropy", "losses", WIDE, "float32", "float32", ("float32", "float32")),
+    OperationDtypes("add", "several inputs", PROMOTE, "float32", "bfloat16", ("float32", "float32")),
+    OperationDtypes("scatter_add", "indexing", FOLLOWS, "float32", "bfloat16", (ERROR, ERROR), "no mix"),
+    OperationDtypes("layer_norm", "normalisation", FOLLOWS, "float32", "bfloat16", ("bfloat16", ERROR), "no mix"),
 ]
 
 

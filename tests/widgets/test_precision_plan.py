@@ -8,9 +8,9 @@ import torch
 
 from tests.page_states import state_of
 from utils.cost import flops, gemm_shapes
-from utils.cost.architectures import NAMED, of
+from utils.cost.architectures import NAMED, read_config
 from utils.cost.cards import ROOFS
-from utils.cost.fp8_casts import BFLOAT16, Layer, cast_bytes, faster
+from utils.cost.fp8_casts import BFLOAT16, Layer, cast_bytes, predict_speedup
 from utils.cost.roofline import Gemm
 from utils.emulation.scaled_matmul import MULTIPLE
 from utils.training.float8_linear import HEADS, convert
@@ -22,10 +22,10 @@ from utils.workloads import models
 
 TEXTS, LENGTH = 3, 16
 BUILD = {
-    "distilbert": lambda: models.distilbert(
-        models.Shape(vocabulary=48, width=32, layers=3, heads=2, hidden=64, positions=32)
+    "distilbert": lambda: models.build_distilbert(
+        models.DistilBertShape(vocabulary=48, width=32, layers=3, heads=2, hidden=64, positions=32)
     ),
-    "llama": lambda: models.llama(
+    "llama": lambda: models.build_llama(
         models.LlamaShape(vocabulary=48, width=64, layers=3, heads=4, groups=2, hidden=96, positions=32)
     ),
 }
@@ -35,7 +35,7 @@ BUILD = {
 def small(request, monkeypatch):
     """A small model whose sizes the plan knows as "small"."""
     model = BUILD[request.param]()
-    monkeypatch.setitem(NAMED, "small", of(model.config))
+    monkeypatch.setitem(NAMED, "small", read_config(model.config))
     return model
 
 
@@ -45,14 +45,14 @@ def plan_of(exclude=(), **kwargs):
 
 
 def test_the_operations_are_those_of_the_formula(small):
-    assert plan_of().operations == flops.training_step(small.config, TEXTS, LENGTH)
+    assert plan_of().operations == flops.count_step_flops(small.config, TEXTS, LENGTH)
 
 
 def test_every_layer_has_the_products_that_a_step_does(small):
     ids = torch.randint(5, 30, (TEXTS, LENGTH), generator=torch.Generator().manual_seed(0))
     labels = torch.zeros(TEXTS, dtype=torch.long) if small.config.model_type == "distilbert" else ids
     small.set_attn_implementation("eager")
-    found = gemm_shapes.of_step(small, lambda: small(input_ids=ids, labels=labels).loss.backward())
+    found = gemm_shapes.record_gemms(small, lambda: small(input_ids=ids, labels=labels).loss.backward())
     for row in plan_of().rows:
         rows = TEXTS if row.kind.texts else TEXTS * LENGTH
         gemms = {Gemm(rows, row.outputs, row.inputs), Gemm(rows, row.inputs, row.outputs)}
@@ -146,7 +146,7 @@ def test_the_bytes_of_a_cast_are_those_of_the_chapter(name):
 def test_a_layer_gains_what_it_gains_in_the_chapter(tokens):
     rows = {row.kind.name: row for row in PrecisionPlan(texts=1, length=tokens).plan.rows}
     row = rows["q_proj"]
-    gain = faster(Layer(tokens, 4096, 4096), "fp8-current", ROOFS["H100 SXM"])
+    gain = predict_speedup(Layer(tokens, 4096, 4096), "fp8-current", ROOFS["H100 SXM"])
     assert row.wide / (row.narrow + row.casts) == pytest.approx(gain, rel=1e-12)
 
 

@@ -19,7 +19,7 @@ ALL = list(itertools.product(CARDS, TASKS))
 
 @pytest.mark.parametrize("name", facts.DTYPES)
 def test_dtypes_and_loss_scaling_are_those_of_the_recipe(name):
-    recipe = recipes.recipe(name)
+    recipe = recipes.find_recipe(name)
     assert facts.DTYPES[name] == str(recipe.arithmetic).removeprefix("torch.")
     assert recipe.needs_loss_scaling == (name == "16-mixed")
 
@@ -74,7 +74,7 @@ def run_lines(task, recipe, *, old_gradient=None, once=""):
 def test_the_lines_to_copy_run_and_do_what_the_recipe_says(task, recipe, once):
     assert len(CODE[task][recipe].splitlines()) <= 8, CODE[task][recipe]
     names, used = run_lines(task, recipe, once=once)
-    expected = recipes.recipe(recipe)
+    expected = recipes.find_recipe(recipe)
     assert names["model"].weight.dtype is expected.weights
     assert names["model"].checkpointing == ("checkpointing" in once)
     if task == "generate":

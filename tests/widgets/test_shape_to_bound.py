@@ -227,10 +227,10 @@ def made_record(device, date, rate, batch=1):
     """A record of one product at `rate` TFLOP/s, and of a copy at 100 GB/s."""
     gemm = Gemm(512, 512, 64)
     ms = batch * gemm.operations / (1e9 * rate)
-    left_out = gemm_sweep.Point("odd", 7, 7, 7, "float8", note="this CPU would take seconds")
-    point = gemm_sweep.Point("square", 512, 512, 64, "float32", batch, (ms, ms, 2 * ms))
+    left_out = gemm_sweep.GemmPoint("odd", 7, 7, 7, "float8", note="this CPU would take seconds")
+    point = gemm_sweep.GemmPoint("square", 512, 512, 64, "float32", batch, (ms, ms, 2 * ms))
     found = gemm_sweep.Sweep((point, left_out), 10**9, (10.0,), {}, 0.0)
-    record = gemm_sweep.record(found, device=torch.device("cpu"), size="small")
+    record = gemm_sweep.make_record(found, device=torch.device("cpu"), size="small")
     return replace(record, device=record.device | {"name": device}, date=date)
 
 

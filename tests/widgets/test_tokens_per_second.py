@@ -11,7 +11,7 @@ from tests.page_states import state_of
 from utils.cost.architectures import NAMED, Architecture
 from utils.cost.cards import ROOFS
 from utils.cost.roofline import Roof
-from utils.cost.token_bytes import predicted
+from utils.cost.token_bytes import predict
 from utils.experiments import generation_speed
 from utils.experiments.generation_models import Subject
 from utils.widgets.tokens_per_second import TokensPerSecond
@@ -34,7 +34,7 @@ def case(model="LLaMA 7B", weights="bfloat16", card="A100 SXM 40 GB", **more):
 
 def test_the_rate_is_the_bandwidth_divided_by_the_bytes():
     one = case(context=500)
-    assert one.moved == predicted("LLaMA 7B", weight_bits=16, context=500)
+    assert one.moved == predict("LLaMA 7B", weight_bits=16, context=500)
     assert one.tokens_per_second == pytest.approx(one.moved.tokens_per_second(1555), rel=1e-12)
     assert round(one.tokens_per_second, 1) == 115.4
     many = case(context=500, batch=8)
@@ -43,12 +43,10 @@ def test_the_rate_is_the_bandwidth_divided_by_the_bytes():
 
 def test_weights_have_the_bits_of_their_format_and_the_rest_sixteen():
     assert [weights_of(name).bits for name in FORMATS] == [32, 16, 8, 8, 4.5, 4.125]
-    assert case(weights="int4", context=500).moved == predicted("LLaMA 7B", weight_bits=4.5, context=500)
-    assert case(weights="float32").moved == predicted(
-        "LLaMA 7B", weight_bits=32, other_bits=32, kv_bits=32, context=100
-    )
-    assert case(weights="int8", kv_bits=4).moved == predicted("LLaMA 7B", weight_bits=8, kv_bits=4, context=100)
-    assert case(weights="int8", head=True).moved == predicted("LLaMA 7B", weight_bits=8, head_bits=8, context=100)
+    assert case(weights="int4", context=500).moved == predict("LLaMA 7B", weight_bits=4.5, context=500)
+    assert case(weights="float32").moved == predict("LLaMA 7B", weight_bits=32, other_bits=32, kv_bits=32, context=100)
+    assert case(weights="int8", kv_bits=4).moved == predict("LLaMA 7B", weight_bits=8, kv_bits=4, context=100)
+    assert case(weights="int8", head=True).moved == predict("LLaMA 7B", weight_bits=8, head_bits=8, context=100)
 
 
 def test_a_large_batch_is_bound_by_computing():
@@ -108,17 +106,17 @@ def test_the_verdict_says_the_rate_and_what_decides_it():
 
 def record_of(format="bfloat16", parameters=6_738_415_616, device="NVIDIA H200", *, rate=200.0, date="2026-01-02"):
     """A record of `utils.experiments.generation_speed`: whatever it asks for besides is empty."""
-    asked = {field.name: "" for field in dataclasses.fields(generation_speed.Result)}
+    asked = {field.name: "" for field in dataclasses.fields(generation_speed.GenerationResult)}
     points = (
-        generation_speed.Point("static", 100, 13_000_000_000, (2e5 / rate,) * 3),
-        generation_speed.Point("graphs", 100, 13_500_000_000, (1e5 / rate,) * 3),
-        generation_speed.Point("no-cache", 100, 1, note="not here"),
+        generation_speed.GenerationPoint("static", 100, 13_000_000_000, (2e5 / rate,) * 3),
+        generation_speed.GenerationPoint("graphs", 100, 13_500_000_000, (1e5 / rate,) * 3),
+        generation_speed.GenerationPoint("no-cache", 100, 1, note="not here"),
     )
-    found = generation_speed.Result(**(asked | {"format": format, "points": points, "limit": 4800.0}))
+    found = generation_speed.GenerationResult(**(asked | {"format": format, "points": points, "limit": 4800.0}))
     weight = SimpleNamespace(numel=lambda: parameters)
     subject = Subject("any", SimpleNamespace(parameters=lambda: [weight]), torch.zeros(1, 8), weights="", data="")
     known = {"versions": {}, "command": "", "commit": None, "dirty": None, "date": date}
-    made = generation_speed.record(found, subject, device=torch.device("cpu"), size="full", provenance=known)
+    made = generation_speed.make_record(found, subject, device=torch.device("cpu"), size="full", provenance=known)
     return dataclasses.replace(made, device={"name": device, "kind": "cuda"})
 
 

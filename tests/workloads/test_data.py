@@ -42,7 +42,7 @@ def write(folder, *, train=REVIEWS, test=REVIEWS, ending="parquet"):
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_folder_of_parquet_or_csv_is_read(tmp_path, ending):
-    found = data.reviews(write(tmp_path, ending=ending))
+    found = data.load_reviews(write(tmp_path, ending=ending))
     assert found.train_texts == ["good film", "bad film", "fine"]
     assert found.test_labels == [1, 0, 1]
     assert found.source == "reviews (3 + 3 reviews), local folder"
@@ -52,7 +52,7 @@ def test_a_folder_of_parquet_or_csv_is_read(tmp_path, ending):
 def test_the_folder_may_hold_a_folder_imdb_and_may_come_from_the_environment(tmp_path, monkeypatch):
     write(tmp_path / "imdb")
     monkeypatch.setenv("MIXED_PRECISION_DATA", str(tmp_path))
-    assert data.reviews().train_labels == [1, 0, 1]
+    assert data.load_reviews().train_labels == [1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -75,27 +75,27 @@ def test_the_folder_may_hold_a_folder_imdb_and_may_come_from_the_environment(tmp
 )
 def test_a_folder_that_cannot_be_used_is_refused_with_the_reason(tmp_path, files, message):
     with pytest.raises(ValueError, match=message) as error:
-        data.reviews(write(tmp_path, **files))
+        data.load_reviews(write(tmp_path, **files))
     assert "\n" not in str(error.value)
 
 
 def test_an_empty_csv_and_a_missing_folder_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"train.csv is empty"):
-        data.reviews(write(tmp_path, train="", ending="csv"))
+        data.load_reviews(write(tmp_path, train="", ending="csv"))
     with pytest.raises(ValueError, match=r"data folder .* is not there"):
-        data.reviews(tmp_path / "nowhere")
+        data.load_reviews(tmp_path / "nowhere")
 
 
 def test_a_text_with_a_comma_and_no_quotes_is_named_as_the_cause(tmp_path):
     lines = "text,label\na film, a good one,1\n"
     with pytest.raises(ValueError, match=r"train.csv has more values in a line than columns; put a text that holds a"):
-        data.reviews(write(tmp_path, train=lines, ending="csv"))
+        data.load_reviews(write(tmp_path, train=lines, ending="csv"))
 
 
 def test_a_review_is_named_by_its_place_whatever_its_index_says(tmp_path):
     strange = REVIEWS.assign(label=[1, 2, 0]).set_index(pandas.Index(["x", "y", "z"]))
     with pytest.raises(ValueError, match=r"test.parquet labels review 2 with 2"):
-        data.reviews(write(tmp_path, test=strange))
+        data.load_reviews(write(tmp_path, test=strange))
 
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
@@ -104,12 +104,12 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
 
     monkeypatch.setattr(pandas, "read_parquet", denied)
     with pytest.raises(ValueError, match=r"train.parquet cannot be read: .*Permission denied"):
-        data.reviews(write(tmp_path))
+        data.load_reviews(write(tmp_path))
 
 
 def test_without_folder_and_hub_the_reviews_are_generated_and_say_so(hub_out_of_reach):
     begin = time.perf_counter()
-    found = data.reviews()
+    found = data.load_reviews()
     assert found.generated
     assert found.source.startswith("generated reviews (6,000 + 2,000")
     assert time.perf_counter() - begin < 20  # never the 24 s of retries
@@ -142,7 +142,7 @@ def test_the_hubs_reviews_are_used_when_it_has_them(monkeypatch):
     hub = {part: datasets.Dataset.from_dict(columns) for part in ("train", "test")}
     monkeypatch.setattr(data, "hub_reachable", lambda: True)
     monkeypatch.setattr(datasets, "load_dataset", lambda name: hub)
-    found = data.reviews()
+    found = data.load_reviews()
     assert (found.train_texts, found.test_labels) == (["good", "bad"], [1, 0])
     assert found.source == "Large Movie Review Dataset (2 + 2 reviews), from the hub (stanfordnlp/imdb)"
 
@@ -155,7 +155,7 @@ def test_a_hub_that_fails_is_named_and_answered_with_generated_reviews(monkeypat
 
     monkeypatch.setattr(data, "hub_reachable", lambda: True)
     monkeypatch.setattr(datasets, "load_dataset", broken)
-    assert data.reviews().generated
+    assert data.load_reviews().generated
     assert capsys.readouterr().err == "stanfordnlp/imdb could not be loaded from the hub: ConnectionError\n"
 
 
@@ -211,8 +211,8 @@ def test_the_parts_of_a_split_do_not_overlap_and_are_the_same_each_time():
 def test_vocabularies_do_not_depend_on_chance():
     texts = generated_text.reviews(300, seed=1)[0]
     for build in (
-        lambda: tokenizers.words(texts, max_length=64),
-        lambda: tokenizers.byte_pairs(texts, entries=400, max_length=64),
+        lambda: tokenizers.train_word_tokenizer(texts, max_length=64),
+        lambda: tokenizers.train_bpe(texts, entries=400, max_length=64),
     ):
         first, second = build(), build()
         assert first.get_vocab() == second.get_vocab()
@@ -222,23 +222,23 @@ def test_vocabularies_do_not_depend_on_chance():
 
 
 def test_a_long_review_keeps_its_end_when_asked():
-    tokenizer = tokenizers.byte_pairs(["one two three four"] * 9, entries=300, max_length=6, keep_end=True)
+    tokenizer = tokenizers.train_bpe(["one two three four"] * 9, entries=300, max_length=6, keep_end=True)
     ids = tokenizers.encode(tokenizer, ["one two three four"], max_length=5)[0]
     assert len(ids) == 5
     assert tokenizer.decode(ids, skip_special_tokens=True).endswith("four")
 
 
 def test_prose_is_a_text_file_or_generated_and_says_which(tmp_path, monkeypatch):
-    assert data.prose(characters=5_000).source == "generated stories (5,000 characters)"
+    assert data.load_prose(characters=5_000).source == "generated stories (5,000 characters)"
     (tmp_path / "input.txt").write_text("Once upon a time.")
-    found = data.prose(tmp_path)
+    found = data.load_prose(tmp_path)
     assert found.text == "Once upon a time."
     assert (found.source, found.name) == ("text (17 characters), local folder", "folder")
-    assert data.prose(tmp_path, characters=4).text == "Once"
+    assert data.load_prose(tmp_path, characters=4).text == "Once"
     (tmp_path / "input.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="not UTF-8 text"):
-        data.prose(tmp_path)
-    tokenizer = tokenizers.prose_pairs(found.text, entries=300)
+        data.load_prose(tmp_path)
+    tokenizer = tokenizers.train_prose_bpe(found.text, entries=300)
     assert tokenizer.decode(tokenizer(found.text)["input_ids"]) == found.text
 
 
@@ -246,41 +246,41 @@ def test_all_text_files_of_a_folder_are_read_in_the_order_of_their_names(tmp_pat
     (tmp_path / "b.txt").write_text("two\n")
     (tmp_path / "a.txt").write_text("one\n")
     (tmp_path / "README.md").write_text("not this")
-    assert data.prose(tmp_path).text == "one\ntwo\n"
+    assert data.load_prose(tmp_path).text == "one\ntwo\n"
     (tmp_path / "tinyshakespeare").mkdir()
-    assert data.prose(tmp_path).text == "one\ntwo\n"
+    assert data.load_prose(tmp_path).text == "one\ntwo\n"
     for name in "ab":
         (tmp_path / f"{name}.txt").rename(tmp_path / "tinyshakespeare" / f"{name}.txt")
-    assert data.prose(tmp_path).text == "one\ntwo\n"
+    assert data.load_prose(tmp_path).text == "one\ntwo\n"
 
 
 def test_a_folder_that_is_named_and_has_no_text_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"no text in .*: no .txt file there or in its folder tinyshakespeare"):
-        data.prose(tmp_path)
+        data.load_prose(tmp_path)
     with pytest.raises(ValueError, match=r"data folder .* is not there"):
-        data.prose(tmp_path / "nowhere")
+        data.load_prose(tmp_path / "nowhere")
 
 
 def test_pieces_are_whole_lines_with_a_begin_and_an_end_and_give_the_text_back():
     text = "a b c d.\n" * 3 + "x " * 40 + "\nend"
-    tokenizer = tokenizers.prose_pairs(text, entries=300)
-    pieces = tokenizers.pieces(tokenizer, text, length=12)
+    tokenizer = tokenizers.train_prose_bpe(text, entries=300)
+    pieces = tokenizers.pack_pieces(tokenizer, text, length=12)
     assert all(piece[0] == tokenizers.BEGIN and piece[-1] == tokenizers.END for piece in pieces)
     assert max(map(len, pieces)) <= 12
     assert "".join(tokenizer.decode(piece[1:-1]) for piece in pieces) == text
-    read = [tokenizer.decode(piece[1:-1]) for piece in tokenizers.pieces(tokenizer, "a b c d.\n" * 3, length=14)]
+    read = [tokenizer.decode(piece[1:-1]) for piece in tokenizers.pack_pieces(tokenizer, "a b c d.\n" * 3, length=14)]
     assert all(part.endswith("d.\n") for part in read)
 
 
 @pytest.mark.skipif(not REAL, reason="MIXED_PRECISION_DATA names no folder with real reviews")
 def test_the_real_reviews_are_recognised_by_their_texts():
-    found = data.reviews(REAL)
+    found = data.load_reviews(REAL)
     assert found.name == "imdb"
     assert found.source == "Large Movie Review Dataset (25,000 + 25,000 reviews), local folder"
 
 
 @pytest.mark.skipif(not REAL, reason="MIXED_PRECISION_DATA names no folder with real text")
 def test_tiny_shakespeare_is_recognised_by_its_text():
-    found = data.prose(REAL, characters=2_000_000)
+    found = data.load_prose(REAL, characters=2_000_000)
     assert found.name == "tinyshakespeare"
     assert found.source == "Tiny Shakespeare (1,115,394 characters), local folder"

@@ -29,11 +29,11 @@ PROMPT = torch.tensor([[1, 5, 9]])
 
 @pytest.fixture
 def model() -> torch.nn.Module:
-    return models.llama(SHAPE, seed=1)
+    return models.build_llama(SHAPE, seed=1)
 
 
 @pytest.fixture(scope="module")
-def task() -> language_task.Task:
+def task() -> language_task.LanguageTask:
     return language_task.prepare(data.generated_prose(TINY.characters), settings=TINY)
 
 
@@ -72,13 +72,13 @@ def replayed(monkeypatch):
         return written, replay
 
     monkeypatch.setattr(decoders, "recorded", recorded)
-    monkeypatch.setattr(generation.Way, "refusal", lambda *_: "")
+    monkeypatch.setattr(generation.GenerationMethod, "refusal", lambda *_: "")
     return log
 
 
 def by_hand(model, prompt: torch.Tensor, tokens: int) -> torch.Tensor:
     """Read everything for each token, in float64."""
-    model, ids = models.llama(SHAPE, seed=1).double(), prompt
+    model, ids = models.build_llama(SHAPE, seed=1).double(), prompt
     with torch.no_grad():
         for _ in range(tokens):
             ids = torch.cat([ids, model(ids).logits[:, -1:].argmax(-1)], dim=1)
@@ -264,5 +264,5 @@ def test_a_timing_has_a_sample_for_each_repeat_and_a_rate(model):
 @pytest.mark.gpu
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_writes_the_same_tokens_on_a_gpu(way):
-    model = models.llama(SHAPE, seed=1).cuda()
+    model = models.build_llama(SHAPE, seed=1).cuda()
     assert torch.equal(generate(model, PROMPT.cuda(), tokens=12, way=way).cpu(), by_hand(model, PROMPT, 12))

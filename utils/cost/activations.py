@@ -1,7 +1,7 @@
 """What autograd saves for the backward pass: closed formulas for DistilBERT, GPT-2 and LLaMA, exact to the byte.
 
-    saved(architectures.named("GPT-2"), recipe("bf16-mixed"), batch=8, length=1_024)  # bytes
-    terms(...)  # tensor by tensor, as in `activation_tables`
+    count_saved_bytes(find_architecture("GPT-2"), find_recipe("bf16-mixed"), batch=8, length=1_024)  # bytes
+    list_terms(...)  # tensor by tensor, as in `activation_tables`
 
 The loss is that of `training_loop.Trainer`: the mean cross-entropy of float32 logits, with int64 labels.
 """
@@ -11,7 +11,7 @@ from math import prod
 
 import torch
 
-from utils.cost.activation_tables import TABLES, Saved
+from utils.cost.activation_tables import TABLES, SavedTensor
 from utils.cost.architectures import Architecture
 from utils.training.recipes import Recipe
 
@@ -24,7 +24,7 @@ FIXED = {"bool": 1, "float32": 4, "int64": 8}  # bytes a value of the dtypes tha
 class Term:
     """A row of a formula with its numbers: so many `tensors`, so many `bytes` altogether."""
 
-    row: Saved
+    row: SavedTensor
     tensors: int
     bytes: int
 
@@ -78,7 +78,7 @@ def words(recipe: Recipe) -> set[str]:
     return {"mixed" if recipe.compute else "true"} | ({"recast"} if recipe.weights is not torch.float32 else set())
 
 
-def terms(
+def list_terms(
     architecture: Architecture,
     recipe: Recipe,
     *,
@@ -114,9 +114,9 @@ def terms(
     return found
 
 
-def saved(architecture: Architecture, recipe: Recipe, **how) -> int:
-    """Return the bytes of `terms` together."""
-    return sum(term.bytes for term in terms(architecture, recipe, **how))
+def count_saved_bytes(architecture: Architecture, recipe: Recipe, **how) -> int:
+    """Return the bytes of `list_terms` together."""
+    return sum(term.bytes for term in list_terms(architecture, recipe, **how))
 
 
 def as_json() -> dict[str, dict[str, list[dict]]]:

@@ -93,7 +93,7 @@ class Architecture:
             yield prod(sizes[letter] for letter in letters)
 
 
-def of(config: object) -> Architecture:
+def read_config(config: object) -> Architecture:
     """Return the architecture that a configuration of transformers describes.
 
     Raises: ValueError for a model of another family, and for sizes that the formulas do not hold for.
@@ -204,7 +204,7 @@ NAMED = {
 }
 
 
-def named(name: str) -> Architecture:
+def find_architecture(name: str) -> Architecture:
     """Return the architecture called `name`.
 
     Raises: ValueError with the known names when there is none.

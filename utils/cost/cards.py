@@ -197,7 +197,7 @@ BOARDS = tuple(board for card in CARDS.values() for board in card.boards if boar
 ROOFS = {board.roof.name: board.roof for board in BOARDS}
 
 
-def of_device(name: str) -> Roof | None:
+def find_roof(name: str) -> Roof | None:
     """Return the data sheet of the device that torch calls `name`; None where there is none in `ROOFS`."""
     return next((board.roof for board in BOARDS if board.device == name), None)
 
@@ -212,7 +212,7 @@ def named(name: str) -> Card:
     return CARDS[name]
 
 
-def room_of(card: str, memory: float = 0) -> int:
+def card_bytes(card: str, memory: float = 0) -> int:
     """Return the bytes of a card with `memory` GB, 0 for the least that it is sold with.
 
     Raises: ValueError for an unknown card, or a memory out of range.

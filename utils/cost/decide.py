@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from utils.cost import architectures, memory, token_bytes
-from utils.cost.cards import CARDS, EMULATED, GIGABYTE, Card, fits, room_of
+from utils.cost.cards import CARDS, EMULATED, GIGABYTE, Card, card_bytes, fits
 
 TASKS = {"train": "train from scratch", "fine_tune": "fine-tune", "generate": "generate"}
 MOST = 1_000_000  # of a batch and a length
@@ -24,7 +24,7 @@ BITS = {"16-bit weights": 16, "8-bit weights": 8, "4-bit weights": 4.5}  # 4 and
 
 
 @dataclass(frozen=True)
-class Plan:
+class CardPlan:
     """What is to run, and how: all but the card. `bits` of a weight count for generating alone."""
 
     recipe: str
@@ -38,7 +38,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Taken:
+class PulledLever:
     """A lever that was pulled, and the bytes of one card after it."""
 
     lever: str
@@ -58,9 +58,9 @@ class Decision:
 
     card: str
     task: str
-    plan: Plan
+    plan: CardPlan
     bare: int
-    taken: tuple[Taken, ...]
+    taken: tuple[PulledLever, ...]
     items: dict[str, int]
     room: int
     cards: int
@@ -124,19 +124,19 @@ def decide(
     _check(card, task, model, optimizer=optimizer, batch=batch, length=1 if length is None else length, cards=cards)
     like = nearest(model, task) if isinstance(model, int) else model
     length = min(TOKENS, architectures.NAMED[like].positions) if length is None else length
-    room, ways = room_of(card, memory_gb), suited(CARDS[card], task)
-    plan = Plan(ways[0], optimizer, batch, length)
+    room, ways = card_bytes(card, memory_gb), suited(CARDS[card], task)
+    plan = CardPlan(ways[0], optimizer, batch, length)
     count = _generating if task == "generate" else _training
     levers = _levers(task, ways, cards)
     items = bare = count(card, model, plan)
-    taken: list[Taken] = []
+    taken: list[PulledLever] = []
     for lever, change in levers:
         if fits(sum(items.values()), room):
             break
         if changed := change(plan):
             plan, items = changed, count(card, model, changed)
             total = sum(items.values())
-            taken.append(Taken(lever, total, fits(total, room)))
+            taken.append(PulledLever(lever, total, fits(total, room)))
     needed, done = plan.shards, fits(sum(items.values()), room)
     while not done and needed:
         needed = 2 * needed if 2 * needed <= MOST_CARDS else 0
@@ -187,7 +187,7 @@ def _check(card: str, task: str, model: str | int, *, optimizer: str, **numbers:
         raise ValueError(f"{model} does not generate; take a GPT-2 or a LLaMA")
 
 
-Lever = tuple[str, Callable[[Plan], Plan | None]]
+Lever = tuple[str, Callable[[CardPlan], CardPlan | None]]
 
 
 def _levers(task: str, ways: list[str], cards: int) -> list[Lever]:
@@ -207,7 +207,7 @@ def _levers(task: str, ways: list[str], cards: int) -> list[Lever]:
     ]
 
 
-def _training(card: str, model: str | int, plan: Plan) -> dict[str, int]:
+def _training(card: str, model: str | int, plan: CardPlan) -> dict[str, int]:
     like = nearest(model, "train") if isinstance(model, int) else model
     ledger = memory.predict(
         like,
@@ -228,7 +228,7 @@ def _training(card: str, model: str | int, plan: Plan) -> dict[str, int]:
     return scaled | {"activations": ledger.activations - ledger.casts}
 
 
-def _generating(card: str, model: str | int, plan: Plan) -> dict[str, int]:
+def _generating(card: str, model: str | int, plan: CardPlan) -> dict[str, int]:
     """Return the bytes of weights and cache; a weight that is stored in fewer bits is widened where it is used."""
     like = nearest(model, "generate") if isinstance(model, int) else model
     bits = 32 if plan.recipe == "32-true" and plan.bits == 16 else plan.bits

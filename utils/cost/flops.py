@@ -7,7 +7,7 @@ for the gradient of either factor. The first layer's inputs have one too, since 
 from collections.abc import Callable
 
 
-def training_step(config, rows: int, length: int) -> int:
+def count_step_flops(config, rows: int, length: int) -> int:
     """Return the operations of one training step of a model of this config on `rows` texts of `length` tokens each.
 
     Padding counts: the device multiplies it too. Raises: ValueError for another kind of model.

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from utils.cost.roofline import Gemm, Roof
 from utils.scaling import SCALINGS
-from utils.training.float8_recipes import Float8Recipe, float8_recipe
+from utils.training.float8_recipes import Float8Recipe, find_float8_recipe
 
 BFLOAT16 = "bfloat16"
 WIDE = {"x": 2, "w": 4, "dy": 2}  # bytes a value: autocast's bfloat16, and weights that the optimizer keeps in float32
@@ -74,7 +74,7 @@ def cast_bytes(layer: Layer, name: str, *, weight_bytes: int = WIDE["w"]) -> flo
     values = layer.values
     if name == BFLOAT16:
         return values["w"] * (weight_bytes + 2) if weight_bytes > 2 else 0.0
-    recipe, moved = float8_recipe(name), 0.0
+    recipe, moved = find_float8_recipe(name), 0.0
     for tensor, wide in (WIDE | {"w": weight_bytes}).items():
         scaling = SCALINGS[{"x": recipe.activations, "w": recipe.weights, "dy": recipe.gradients}[tensor]]
         fmt = recipe.backward if tensor == "dy" else recipe.forward
@@ -92,7 +92,7 @@ def predicted_ms(layer: Layer, name: str, roof: Roof, *, casts: bool = True, wei
     return products + (cast_bytes(layer, name, weight_bytes=weight_bytes) / roof.bandwidth / 1e6 if casts else 0.0)
 
 
-def faster(layer: Layer, name: str, roof: Roof, *, casts: bool = True, weight_bytes: int = WIDE["w"]) -> float:
+def predict_speedup(layer: Layer, name: str, roof: Roof, *, casts: bool = True, weight_bytes: int = WIDE["w"]) -> float:
     """Return how many times as fast as bfloat16 a recipe is by the roofline; below 1 it is slower.
 
     A ratio of two predictions: each time has a lower limit, and the ratio of two lower limits limits nothing.
@@ -112,18 +112,18 @@ def break_even(name: str, roof: Roof, shape: Callable[[int], Layer] = square) ->
     None if none is. `shape` makes a layer of a size; larger sizes must do more operations for each byte.
     """
     low, high = 0, STEP
-    while faster(shape(high), name, roof) <= 1:
+    while predict_speedup(shape(high), name, roof) <= 1:
         low, high = high, 2 * high
         if high > WIDEST:
             return None
     while high - low > STEP:
         middle = (low + high) // (2 * STEP) * STEP
-        low, high = (low, middle) if faster(shape(middle), name, roof) > 1 else (middle, high)
+        low, high = (low, middle) if predict_speedup(shape(middle), name, roof) > 1 else (middle, high)
     return high
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedSpeedup:
     """A measured ratio of times of one layer, bfloat16 over FP8; `source` says by whom.
 
     `weight_bytes`: of a weight of the layer that was measured.
@@ -140,6 +140,6 @@ class Published:
 # of its kernels, so that launches are not in them.
 _TORCHAO = "torchao, torchao/float8/README.md, performance: a float8 linear beside bfloat16 on an NVIDIA H100"
 PUBLISHED = (
-    Published(Layer(1_024, 2_048, 1_024), "H100 SXM", 0.80, _TORCHAO, weight_bytes=2),
-    Published(Layer(4_096, 8_192, 16_384), "H100 SXM", 1.39, _TORCHAO, weight_bytes=2),
+    PublishedSpeedup(Layer(1_024, 2_048, 1_024), "H100 SXM", 0.80, _TORCHAO, weight_bytes=2),
+    PublishedSpeedup(Layer(4_096, 8_192, 16_384), "H100 SXM", 1.39, _TORCHAO, weight_bytes=2),
 )

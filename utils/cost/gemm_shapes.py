@@ -61,7 +61,7 @@ class NamedGemm:
         return self.count * self.gemm.operations
 
 
-def of_step(model: nn.Module, step: Callable[[], object]) -> list[NamedGemm]:
+def record_gemms(model: nn.Module, step: Callable[[], object]) -> list[NamedGemm]:
     """Run `step` once, and return its products in the order in which they first came.
 
     `step` runs the model forward, and backward where gradients are wanted; it may be anything that torch can run, also
@@ -76,12 +76,12 @@ def of_step(model: nn.Module, step: Callable[[], object]) -> list[NamedGemm]:
     return _counted(reader.found)
 
 
-def merged(found: Iterable[NamedGemm]) -> list[NamedGemm]:
+def merge_layers(found: Iterable[NamedGemm]) -> list[NamedGemm]:
     """Return the products with the numbers of layers replaced by "*", and equal ones counted together."""
     return _counted(replace(named, layer=re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", named.layer)) for named in found)
 
 
-def operations(found: Iterable[NamedGemm]) -> int:
+def count_flops(found: Iterable[NamedGemm]) -> int:
     """Return the operations of all products together."""
     return sum(named.operations for named in found)
 

@@ -20,7 +20,7 @@ from utils.cost.activation_tables import COPIES
 from utils.cost.architectures import Architecture
 from utils.training.eight_bit_moments import Blockwise
 from utils.training.recipes import RECIPES, Recipe
-from utils.training.recipes import recipe as recipe_called
+from utils.training.recipes import find_recipe as recipe_called
 
 if TYPE_CHECKING:
     from utils.training.batches import Batch
@@ -117,7 +117,8 @@ def predict(
     in `architectures.NAMED`. Of any other module `batch=0` gives the ledger without activations.
     `optimizer`: one of `OPTIMIZERS`; what the recipe keeps of the weights is counted with each of them.
     `attention`, `checkpointing`, `device`: None is what the module has, else "eager", False and "cuda". "sdpa" is one
-    fused kernel, where the device has one. `padded`: whether texts are shorter than `length`, see `activations.terms`.
+    fused kernel, where the device has one. `padded`: whether texts are shorter than `length`, see
+    `activations.list_terms`.
     `accumulate`: the parts that the batch is split into. `shards`, `stage`: see `Ledger.sharded`; each process has such
     a batch.
     Raises: ValueError for what is not known: a name, a kind of model, an optimizer, an attention, a device, a stage,
@@ -128,13 +129,13 @@ def predict(
         raise ValueError(f"unknown optimizer {optimizer!r}; the known ones are {', '.join(OPTIMIZERS)}")
     if batch < 0 or length < 1 or accumulate < 1:
         raise ValueError(f"a batch of {batch} texts of {length} tokens in {accumulate} parts cannot be; take 1 or more")
-    model = architectures.named(model) if isinstance(model, str) else model
+    model = architectures.find_architecture(model) if isinstance(model, str) else model
     module = model if isinstance(model, nn.Module) else None
     sizes = [weight.numel() for weight in module.parameters()] if module else list(model.weights())
     terms = []
     if batch:
-        terms = activations.terms(
-            architectures.of(getattr(module, "config", None)) if module else model,
+        terms = activations.list_terms(
+            architectures.read_config(getattr(module, "config", None)) if module else model,
             recipe,
             batch=-(-batch // accumulate),
             length=length,
@@ -187,7 +188,7 @@ def _optimizer_bytes(sizes: list[int], recipe: Recipe, optimizer: str) -> int:
     return recipe.weights.itemsize * sum(sizes) if optimizer == "sgd-momentum" else 0
 
 
-def measured(trainer: "Trainer", batch: "Batch") -> Ledger:
+def measure_ledger(trainer: "Trainer", batch: "Batch") -> Ledger:
     """Return the bytes of a trainer's tensors as they are, and of what a forward pass of `batch` saves.
 
     Ask after a step: before the first one there are no gradients and no moments. The pass changes neither weights nor
@@ -261,9 +262,10 @@ def widget_data() -> dict:
     """Return what a page needs to compute `predict` for any sizes by itself, as plain JSON values.
 
     "architectures": the fields of `Architecture` by name. "weights": `architectures.WEIGHTS`. "saved": by family, the
-    lists of rows "once", "layer", "checkpointed" and "mask" of `activation_tables.Table`; "copies" is the `what` of the
-    rows that are `casts`. "recipes": bytes a value of each dtype that a row may name, and of "gradients", "moments",
-    "master"; "counter", bytes a tensor; "words", what the recipe adds to the conditions of `activations.conditions`.
+    lists of rows "once", "layer", "checkpointed" and "mask" of `activation_tables.FamilyTable`; "copies" is the `what`
+    of the rows that are `casts`. "recipes": bytes per value of each dtype that a row may name, and of "gradients",
+    "moments", "master"; "counter", bytes per tensor; "words", what the recipe adds to the conditions of
+    `activations.conditions`.
     "optimizers": the number of "moments" and whose bytes they have ("moments" or "weights"), "counted" steps; in 8 bits
     the "block" that shares 4 bytes and the "least" values of a tensor that is not left in 4 bytes a value.
     "vectors": arguments of `predict`, all that are not the defaults, and the "ledger" that comes of them.

@@ -75,7 +75,7 @@ def bytes_per_token(model: nn.Module, *, context: int, batch: int = 1, kv_bits: 
     return TokenBytes(read, kv_bytes(model, tokens=context, **kept), kv_bytes(model, tokens=1, **kept), batch)
 
 
-def predicted(
+def predict(
     model: Architecture | str,
     *,
     weight_bits: float = 16,
@@ -106,5 +106,5 @@ def predicted(
 
 def _architecture(model: nn.Module | Architecture | str) -> Architecture:
     if isinstance(model, str):
-        return architectures.named(model)
-    return model if isinstance(model, Architecture) else architectures.of(getattr(model, "config", model))
+        return architectures.find_architecture(model)
+    return model if isinstance(model, Architecture) else architectures.read_config(getattr(model, "config", model))

@@ -21,7 +21,7 @@ from utils.diagnostics.autocast_operations import OPERATIONS, Inputs, Operation
 
 
 @dataclass(frozen=True)
-class Row:
+class OperationDtypes:
     """What one operation does inside autocast.
 
     `rule`: a key of `RULES`. `of_wide` and `of_narrow`: the dtype of its result by name, for float32 inputs and for
@@ -47,7 +47,9 @@ class Difference(NamedTuple):
     documented: str
 
 
-def measure(device: torch.device | str, dtype: torch.dtype, operations: Iterable[Operation] | None = None) -> list[Row]:
+def measure(
+    device: torch.device | str, dtype: torch.dtype, operations: Iterable[Operation] | None = None
+) -> list[OperationDtypes]:
     """Return a row for each operation under `torch.autocast(device, dtype)`, in their order.
 
     An operation that this version lacks is left out; one that raises has a row. It takes 0.1 s on a CPU and leaves
@@ -63,7 +65,7 @@ def measure(device: torch.device | str, dtype: torch.dtype, operations: Iterable
             return _rows(OPERATIONS if operations is None else operations, device, dtype)
 
 
-def ask_without_gpu(dtype: torch.dtype, operations: Iterable[Operation] | None = None) -> list[Row]:
+def ask_without_gpu(dtype: torch.dtype, operations: Iterable[Operation] | None = None) -> list[OperationDtypes]:
     """Return the rows of CUDA on a machine that has none: tensors without data go through torch's own dispatcher.
 
     That tells which casts this version of torch makes; no kernel runs, so `of_mixed` may show a dtype where the kernel
@@ -86,7 +88,7 @@ def ask_without_gpu(dtype: torch.dtype, operations: Iterable[Operation] | None =
     return [row for row in rows if row.rule != ERROR or documented(row.name, "cuda") == ERROR]
 
 
-def differences(rows: Iterable[Row], device: str = "cpu") -> list[Difference]:
+def find_differences(rows: Iterable[OperationDtypes], device: str = "cpu") -> list[Difference]:
     """Return the rows whose rule is not the documented one.
 
     What promotes without autocast's help, such as `add`, is in no list, and the documentation says so: an unlisted
@@ -107,12 +109,12 @@ def _undisturbed(device: torch.device) -> Iterator[None]:
         yield
 
 
-def _rows(operations: Iterable[Operation], device: torch.device, dtype: torch.dtype) -> list[Row]:
+def _rows(operations: Iterable[Operation], device: torch.device, dtype: torch.dtype) -> list[OperationDtypes]:
     rows = (_row(operation, device, dtype) for operation in operations)
     return [row for row in rows if row is not None]
 
 
-def _row(operation: Operation, device: torch.device, dtype: torch.dtype) -> Row | None:
+def _row(operation: Operation, device: torch.device, dtype: torch.dtype) -> OperationDtypes | None:
     wide, messages, found, inputs = torch.float32, [], [], 0
     for dtypes in ((wide,), (dtype,), (dtype, wide), (wide, dtype)):
         if len(dtypes) > inputs > 0:
@@ -128,7 +130,9 @@ def _row(operation: Operation, device: torch.device, dtype: torch.dtype) -> Row 
         inputs = max(inputs, given.made)
     of_wide, of_narrow, *of_mixed = found
     rule = _rule(of_wide, of_narrow, of_mixed)
-    return Row(operation.name, operation.group, rule, of_wide, of_narrow, tuple(of_mixed), (messages or [""])[0])
+    return OperationDtypes(
+        operation.name, operation.group, rule, of_wide, of_narrow, tuple(of_mixed), (messages or [""])[0]
+    )
 
 
 def _rule(of_wide: str, of_narrow: str, of_mixed: list[str]) -> str:

@@ -22,7 +22,7 @@ from utils.diagnostics import sabotage
 from utils.diagnostics.nan_hunter import NanHunter
 from utils.diagnostics.sabotage import CPU, Case
 from utils.training import batches
-from utils.training.recipes import recipe
+from utils.training.recipes import find_recipe
 from utils.training.training_loop import Trainer
 from utils.workloads import data, language_task, review_task
 
@@ -51,7 +51,7 @@ class Fault:
 
 
 @dataclass
-class Log:
+class TrainingLog:
     """What a log of the run holds: of each step the loss, the loss scale, and whether the weights were updated."""
 
     losses: list[float] = field(default_factory=list)
@@ -78,9 +78,9 @@ def plant(name: str, *, healthy: bool = False, seed: int = 0, rate: float = 0) -
     return case
 
 
-def run(case: Case, *, hunter: NanHunter | None = None, past_nan: int = 0) -> Log:
+def run(case: Case, *, hunter: NanHunter | None = None, past_nan: int = 0) -> TrainingLog:
     """Train until `past_nan` steps after the first loss that is not finite; with a hunter, until it has found one."""
-    log = Log()
+    log = TrainingLog()
     for number, batch in enumerate(case.batches, 1):
         with case.on(), hunter.step(number) if hunter else contextlib.nullcontext():
             log.scales.append(case.trainer.scaler.get_scale())
@@ -92,7 +92,7 @@ def run(case: Case, *, hunter: NanHunter | None = None, past_nan: int = 0) -> Lo
     return log
 
 
-def _task(fault: Fault) -> review_task.Task | language_task.Task:
+def _task(fault: Fault) -> review_task.ReviewTask | language_task.LanguageTask:
     return _reviews() if fault.model == "DistilBERT" else _stories()
 
 
@@ -106,17 +106,17 @@ def _healthy(fault: Fault, seed: int, recipe_name: str) -> Case:
     model = task.new_model(seed)
     model.set_attn_implementation("eager")  # one operation after the other, on every device
     schedule = replace(task.settings.schedule, learning_rate=fault.rate)
-    trainer = Trainer(model, recipe=recipe(recipe_name), device=CPU, schedule=schedule, steps=fault.steps)
+    trainer = Trainer(model, recipe=find_recipe(recipe_name), device=CPU, schedule=schedule, steps=fault.steps)
     return Case(trainer, stream)
 
 
 @functools.cache
-def _reviews() -> review_task.Task:
+def _reviews() -> review_task.ReviewTask:
     return review_task.prepare(data.generated_reviews())
 
 
 @functools.cache
-def _stories() -> language_task.Task:
+def _stories() -> language_task.LanguageTask:
     return language_task.prepare(data.generated_prose(100_000))
 
 

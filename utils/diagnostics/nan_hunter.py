@@ -20,14 +20,14 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from utils.diagnostics.nan_sightings import BACKWARD, BETWEEN, UPDATE, Look, Modules, Operations, Ranges
+from utils.diagnostics.nan_sightings import BACKWARD, BETWEEN, UPDATE, Modules, Operations, Ranges, Snapshot
 from utils.diagnostics.nan_trail import INPUT, NAN, WEIGHTS, Chain, Trail, Values
 
 WRAPPER = "_orig_mod."  # what torch.compile puts before the names of a model's modules
 
 
 @dataclass(frozen=True)
-class Finding:
+class NanFinding:
     """The birth of an infinity or of a NaN, and what became of it.
 
     `stage`: "forward", "backward", "between backward and update" (unscaling, clipping), "update", or what was not
@@ -98,11 +98,11 @@ class NanHunter:
         operations: bool | Collection[int] = False,
     ):
         self.model, self.optimizer, self.scaler, self.operations = model, optimizer, scaler, operations
-        self.findings: list[Finding] = []
+        self.findings: list[NanFinding] = []
         self.steps = 0  # that were looked at
 
     @property
-    def first(self) -> Finding | None:
+    def first(self) -> NanFinding | None:
         """The first finding that the loss scaler does not excuse; None while all is well."""
         return next((finding for finding in self.findings if not finding.excused), None)
 
@@ -126,7 +126,7 @@ class NanHunter:
                 self.findings += self._found(number, Trail(read, observer, **ends), before)
                 self.steps += 1
 
-    def _hooks(self, observer: Operations | Modules, results: list[Look]) -> list:
+    def _hooks(self, observer: Operations | Modules, results: list[Snapshot]) -> list:
         def returned(module: nn.Module, inputs: tuple, output) -> None:
             results.extend(observer.looks(output))
 
@@ -142,28 +142,28 @@ class NanHunter:
             hooks.append(self.optimizer.register_step_post_hook(updating(False)))
         return hooks
 
-    def _weights(self, ranges: Ranges) -> dict[str, Look]:
+    def _weights(self, ranges: Ranges) -> dict[str, Snapshot]:
         return {_clean(name): ranges.look(weight, changed=True) for name, weight in self.model.named_parameters()}
 
-    def _gradients(self, ranges: Ranges) -> dict[str, Look]:
+    def _gradients(self, ranges: Ranges) -> dict[str, Snapshot]:
         weights = self.model.named_parameters()
         return {_clean(name): ranges.look(one.grad, changed=True) for name, one in weights if one.grad is not None}
 
-    def _found(self, number: int, trail: Trail, before: dict[str, Look]) -> list[Finding]:
+    def _found(self, number: int, trail: Trail, before: dict[str, Snapshot]) -> list[NanFinding]:
         broken = [name for name, look in before.items() if trail.bad([look])]
         if broken:
             made = (trail.values(before[broken[0]]),)
-            return [Finding(number, WEIGHTS, broken[0], "", made[0].kind, made=made, weights=tuple(broken))]
+            return [NanFinding(number, WEIGHTS, broken[0], "", made[0].kind, made=made, weights=tuple(broken))]
         return [self._finding(number, trail, chain) for chain in trail.chains if chain.counts]
 
-    def _finding(self, number: int, trail: Trail, chain: Chain) -> Finding:
+    def _finding(self, number: int, trail: Trail, chain: Chain) -> NanFinding:
         # Of an infinity that is meant, what counts is the operation that could not bear it.
         birth = chain.nan if chain.birth.writes and chain.nan else chain.birth
         later = chain.nan if birth is not chain.nan else None
         late = birth.stage in (BACKWARD, BETWEEN)
         updated = chain.weights[0] if birth.stage == UPDATE and chain.weights else ""
         given = (trail.values(look) for look in birth.given if look.number >= 0)
-        return Finding(
+        return NanFinding(
             step=number,
             stage=birth.stage,
             module=_clean(birth.module) or updated,

@@ -21,7 +21,7 @@ _UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "ne
 _OVERWRITES = frozenset({"copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_"})
 
 
-class Look(NamedTuple):
+class Snapshot(NamedTuple):
     """A tensor at one moment. `number`: of its range in `Ranges`, -1 where it holds no floats. `storage`: where."""
 
     dtype: str
@@ -40,8 +40,8 @@ class Sighting(NamedTuple):
     module: str
     call: int
     operation: str
-    given: tuple[Look, ...]
-    made: tuple[Look, ...]
+    given: tuple[Snapshot, ...]
+    made: tuple[Snapshot, ...]
     writes: bool = False
 
 
@@ -51,7 +51,7 @@ class Gradient(NamedTuple):
     module: str
     call: int
     of_output: bool
-    look: Look
+    look: Snapshot
 
 
 class Ranges:
@@ -61,13 +61,13 @@ class Ranges:
         self._found: list[torch.Tensor] = []  # [2] each
         self._known: dict[tuple, int] = {}
 
-    def look(self, tensor: torch.Tensor, *, changed: bool = False) -> Look:
+    def look(self, tensor: torch.Tensor, *, changed: bool = False) -> Snapshot:
         """Note a tensor. `changed`: it was written to, which its version does not tell yet."""
         storage, dtype = StorageWeakRef(tensor.untyped_storage()), str(tensor.dtype).removeprefix("torch.")
         number = -1
         if tensor.is_floating_point() and tensor.numel() and tensor.device.type != "meta":
             number = self._number(tensor.detach(), storage, changed=changed)
-        return Look(dtype, tuple(tensor.shape), storage, number)
+        return Snapshot(dtype, tuple(tensor.shape), storage, number)
 
     def _number(self, tensor: torch.Tensor, storage: StorageWeakRef, *, changed: bool) -> int:
         old = tensor.is_inference() or changed
@@ -118,7 +118,7 @@ class Operations(TorchDispatchMode):
     def _begins(self, *_) -> None:
         self._since = FORWARD
 
-    def looks(self, values) -> list[Look]:
+    def looks(self, values) -> list[Snapshot]:
         """Return a look at each tensor in a structure of tensors."""
         return [self._ranges.look(tensor) for tensor in _tensors(values)]
 
@@ -160,7 +160,7 @@ class Modules:
         self._model, self._ranges = model, ranges
         self._hooks: list = []
         self._calls = 0
-        self._running: list[tuple[str, int, tuple[Look, ...]]] = []  # the innermost last
+        self._running: list[tuple[str, int, tuple[Snapshot, ...]]] = []  # the innermost last
 
     def __enter__(self) -> "Modules":
         for name, module in self._model.named_modules():
@@ -176,7 +176,7 @@ class Modules:
             hook.remove()
         self._hooks.clear()
 
-    def looks(self, values) -> list[Look]:
+    def looks(self, values) -> list[Snapshot]:
         """Return a look at each tensor in a structure of tensors."""
         return [self._ranges.look(tensor) for tensor in _tensors(values)]
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from utils.diagnostics.nan_sightings import BACKWARD, BETWEEN, UPDATE, Look, Modules, Operations, Sighting
+from utils.diagnostics.nan_sightings import BACKWARD, BETWEEN, UPDATE, Modules, Operations, Sighting, Snapshot
 
 INPUT, WEIGHTS = "input", "weights"  # stages: what was not finite before the step did anything
 INF, NAN = "inf", "nan"
@@ -61,9 +61,9 @@ class Trail:
         ranges: list[tuple[float, float]],
         observer: Operations | Modules,
         *,
-        results: list[Look],
-        gradients: dict[str, Look],
-        weights: dict[str, Look],
+        results: list[Snapshot],
+        gradients: dict[str, Snapshot],
+        weights: dict[str, Snapshot],
     ):
         self._ranges, self._observer = ranges, observer
         self._of_storage: dict = {}  # what holds it -> Chain
@@ -82,12 +82,12 @@ class Trail:
                         self._begin(self._unseen(name, look, what), self.values(look).kind, [look])
                     self._arrive(look, what, name)
 
-    def values(self, look: Look) -> Values:
+    def values(self, look: Snapshot) -> Values:
         """Return what a tensor held; zeros where it held no floats."""
         low, high = self._ranges[look.number] if look.number >= 0 else (0.0, 0.0)
         return Values(look.dtype, look.shape, low, high)
 
-    def bad(self, looks: Iterable[Look]) -> list[Look]:
+    def bad(self, looks: Iterable[Snapshot]) -> list[Snapshot]:
         """Return those that were not finite."""
         return [look for look in looks if self.values(look).kind]
 
@@ -116,7 +116,7 @@ class Trail:
             if look.number < 0 and carried and one.operation:
                 self._of_storage[look.storage] = carried[0]
 
-    def _carrier(self, one: Sighting, entered: list[Look], carried: list[Chain]) -> Chain | None:
+    def _carrier(self, one: Sighting, entered: list[Snapshot], carried: list[Chain]) -> Chain | None:
         """Return the chain that goes on in what came out; None where it was born here, or came from outside."""
         if carried:
             return min(carried, key=lambda chain: (not chain.nan, self.chains.index(chain)))
@@ -128,14 +128,14 @@ class Trail:
         known = (self._of_storage[look.storage] for look in one.given if look.storage in self._of_storage)
         return next(known, None) if one.writes else None
 
-    def _begin(self, birth: Sighting, kind: str, left: list[Look]) -> None:
+    def _begin(self, birth: Sighting, kind: str, left: list[Snapshot]) -> None:
         chain = next((one for one in self.chains if _alike(one.birth, birth) and one.kind == kind), None)
         if chain is None:
             chain = Chain(birth, kind)
             self.chains.append(chain)
         self._of_storage |= {look.storage: chain for look in left}
 
-    def _arrive(self, look: Look, what: str, name: str = "") -> None:
+    def _arrive(self, look: Snapshot, what: str, name: str = "") -> None:
         counting = (chain for chain in self.chains if chain.counts)
         chain = self._of_storage.get(look.storage) or next(counting, self.chains[0] if self.chains else None)
         if chain:
@@ -143,7 +143,7 @@ class Trail:
             if what:
                 getattr(chain, what).append(name)
 
-    def _unseen(self, name: str, look: Look, what: str) -> Sighting:
+    def _unseen(self, name: str, look: Snapshot, what: str) -> Sighting:
         """What no observer saw: hooks on modules do not look at the update, nor at what is done to gradients."""
         stage = UPDATE if what == "weights" else BETWEEN
         return Sighting(stage, name, 0, "", (), (look,))

@@ -1,8 +1,8 @@
 """Run a LLaMA with each accumulator, and add the sums of a large one, which are long enough to tell them apart.
 
-A trained model predicts a text once with each accumulator: `rows` says how far its logits move, and what that does to
-its choices and its perplexity. The sums of a model that trains in seconds are short, so `long_sums` adds those of
-LLaMA-7B.
+A trained model predicts a text once with each accumulator: `measure_rows` says how far its logits move, and what that
+does to its choices and its perplexity. The sums of a model that trains in seconds are short, so `measure_long_sums`
+adds those of LLaMA-7B.
 """
 
 import copy
@@ -21,11 +21,11 @@ from utils.emulation.model_accumulator import Accumulated, narrowed
 from utils.workloads.models import LLAMAS
 
 POSITIONS = 8_192  # of a long text
-DRAWN = 16  # rows and columns of a product of `long_products`
+DRAWN = 16  # rows and columns of a product of `draw_long_products`
 
 
 @dataclass(frozen=True)
-class Row:
+class AccumulatorRow:
     """One accumulator: what it changes in the logits of a model, and in its predictions.
 
     `largest` and `mean` are of |logit - logit of the model in float32|; `kl`, in nats, and `top1` as `llama.Agreement`
@@ -44,7 +44,7 @@ class Row:
     perplexity: float
 
 
-def rows(model: nn.Module, ids: torch.Tensor, accumulators: Iterable[Accumulator]) -> list[Row]:
+def measure_rows(model: nn.Module, ids: torch.Tensor, accumulators: Iterable[Accumulator]) -> list[AccumulatorRow]:
     """Let a LLaMA predict the tokens `ids`, int64 [N], with every accumulator, and return a row for each.
 
     The first rows are the model "as it is" in float32 and "in float64", and exact sums for each format of operands. All
@@ -99,14 +99,14 @@ class _Once(nn.Module):
         return torch.cat([logits[mask] for logits, mask in self.predicted.values()]).double()
 
 
-def _measure_row(name: str, operands: str, once: _Once, reference: _Once, ids: torch.Tensor) -> Row:
+def _measure_row(name: str, operands: str, once: _Once, reference: _Once, ids: torch.Tensor) -> AccumulatorRow:
     perplexity = llama.perplexity(once, ids)
     agreement = llama.agreement(once, reference, ids)
     off = (once.logits - reference.logits).abs()
-    return Row(name, operands, float(off.max()), float(off.mean()), agreement.kl, agreement.top1, perplexity)
+    return AccumulatorRow(name, operands, float(off.max()), float(off.mean()), agreement.kl, agreement.top1, perplexity)
 
 
-def cancellation(a: torch.Tensor, b: torch.Tensor) -> float:
+def measure_cancellation(a: torch.Tensor, b: torch.Tensor) -> float:
     """Return || |A| |B| || / ||AB|| of a [M, K] and b [K, N]: 1 where all terms of a sum have one sign."""
     a, b = a.double(), b.double()
     return float((a.abs() @ b.abs()).norm() / (a @ b).norm())
@@ -116,7 +116,7 @@ def cancellation(a: torch.Tensor, b: torch.Tensor) -> float:
 class LongSum:
     """One accumulator on one product: K, how much its terms cancel, and two relative errors in the Frobenius norm.
 
-    `cancellation` is that of the function of this name. `error` is the accumulator's, relative to exact sums of the
+    `cancellation` is what `measure_cancellation` returns. `error` is the accumulator's, relative to exact sums of the
     same operands; `from_operands` is that of rounding these operands before.
     """
 
@@ -128,7 +128,7 @@ class LongSum:
     from_operands: float
 
 
-def long_products(seed: int = 0) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+def draw_long_products(seed: int = 0) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
     """Draw the factors, a [16, K] and b [K, 16] in float32, of four sums that a LLaMA-7B has.
 
     The input of a layer is normal after the norm, and the weights are those of a model before training. So gate and up
@@ -154,13 +154,13 @@ def long_products(seed: int = 0) -> dict[str, tuple[torch.Tensor, torch.Tensor]]
     }
 
 
-def long_sums(accumulators: Iterable[Accumulator], *, seed: int = 0) -> list[LongSum]:
-    """Return the errors of each accumulator on `long_products`, with E4M3 operands scaled as in `Accumulated`."""
+def measure_long_sums(accumulators: Iterable[Accumulator], *, seed: int = 0) -> list[LongSum]:
+    """Return the errors of each accumulator on `draw_long_products`, with E4M3 operands scaled as in `Accumulated`."""
     sums = []
     accumulators = list(accumulators)
-    for name, (a, b) in long_products(seed).items():
+    for name, (a, b) in draw_long_products(seed).items():
         full = a.double() @ b.double()
-        cancels = cancellation(a, b)
+        cancels = measure_cancellation(a, b)
         for accumulator in accumulators:
             (left, scale_a), (right, scale_b) = (narrowed(x, accumulator.operands) for x in (a, b))  # x * scale
             ideal = left.double() @ right.double()  # [M, K] @ [K, N] -> [M, N]

@@ -18,9 +18,9 @@ import torch
 from utils import llama, machine, records
 from utils.emulation.accumulators import ACCUMULATORS, Accumulator, stochastic_float16
 from utils.experiments import accumulated_llama
-from utils.experiments.accumulated_llama import LongSum, Row
+from utils.experiments.accumulated_llama import AccumulatorRow, LongSum
 from utils.experiments.microscope import ways_to_multiply
-from utils.experiments.microscope.ways_to_multiply import Way
+from utils.experiments.microscope.ways_to_multiply import MatmulWay
 from utils.fake_quantize import fake_quantize
 from utils.formats import FORMATS, FloatFormat
 from utils.runs import command_line, measurement, tables
@@ -39,7 +39,7 @@ SLOW = 4_096  # K up to which sums are added in `utils.accumulation`
 TOKENS = 1_100  # of the text held out: about eight pieces
 
 
-class Error(NamedTuple):
+class ProductError(NamedTuple):
     """The error of a product C of A and B: ||C - AB|| / ||AB||, and the largest |c - ab| / |ab| of an element."""
 
     frobenius: float
@@ -47,7 +47,7 @@ class Error(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Point:
+class ErrorPoint:
     """The error of one way to add at one K; where it was not measured, the errors are None and `note` says why."""
 
     way: str  # a name in ACCUMULATORS, or of one of the device's own products
@@ -61,7 +61,7 @@ class Point:
     note: str = ""
 
 
-def factors(
+def draw_factors(
     inputs: str,
     count: int,
     *,
@@ -77,14 +77,14 @@ def factors(
     return a, b  # [size, K], [K, size]
 
 
-def error(product: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> Error:
+def measure_error(product: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> ProductError:
     """Return how far a product is from a @ b in float64."""
     exact = a.double() @ b.double()
     difference = product.double() - exact
-    return Error(float(difference.norm() / exact.norm()), float((difference / exact).abs().max()))
+    return ProductError(float(difference.norm() / exact.norm()), float((difference / exact).abs().max()))
 
 
-def modelled(
+def measure_models(
     accumulators: Iterable[Accumulator],
     counts: Iterable[int],
     *,
@@ -92,18 +92,18 @@ def modelled(
     operands: FloatFormat | None = None,
     size: int = SIZE,
     seed: int = 0,
-) -> Iterator[Point]:
+) -> Iterator[ErrorPoint]:
     """Yield the error of each accumulator at each K; operands are those it is meant for, unless a format is named."""
     for accumulator in accumulators:
         fmt = operands or accumulator.operands
         for count in counts:
-            a, b = factors(inputs, count, operands=fmt, size=size, seed=seed)
-            yield Point(accumulator.name, inputs, fmt.name, count, *error(accumulator.matmul(a, b), a, b))
+            a, b = draw_factors(inputs, count, operands=fmt, size=size, seed=seed)
+            yield ErrorPoint(accumulator.name, inputs, fmt.name, count, *measure_error(accumulator.matmul(a, b), a, b))
 
 
-def measured(
-    ways: Iterable[Way], counts: Iterable[int], *, device: torch.device, inputs: str = "uniform", seed: int = 0
-) -> Iterator[Point]:
+def measure_device(
+    ways: Iterable[MatmulWay], counts: Iterable[int], *, device: torch.device, inputs: str = "uniform", seed: int = 0
+) -> Iterator[ErrorPoint]:
     """Yield the error of each of the device's own products at each K: of floating dtypes of at most 32 bits.
 
     A product that the device refuses is a single point that says so. A result of 16 bits was rounded once more at the
@@ -114,18 +114,18 @@ def measured(
             continue
         fmt = FORMATS[str(way.dtype).removeprefix("torch.")]
         for count in counts:
-            point = Point(way.name, inputs, fmt.name, count, measured=True)
+            point = ErrorPoint(way.name, inputs, fmt.name, count, measured=True)
             if reason := way.reason or _say_too_slow(way, count, device):
                 yield replace(point, note=reason)
                 break
-            a, b = factors(inputs, count, operands=fmt, size=SIDE[device.type], seed=seed, device=device)
+            a, b = draw_factors(inputs, count, operands=fmt, size=SIDE[device.type], seed=seed, device=device)
             product = way(a.to(way.dtype), b.to(way.dtype))
-            frobenius, largest = error(product, a, b)
+            frobenius, largest = measure_error(product, a, b)
             output = str(product.dtype).removeprefix("torch.")
             yield replace(point, error=frobenius, largest=largest, output=output)
 
 
-def _say_too_slow(way: Way, count: int, device: torch.device) -> str:
+def _say_too_slow(way: MatmulWay, count: int, device: torch.device) -> str:
     if device.type == "cuda" or way.dtype != torch.float16 or count <= LONGEST_EMULATED:
         return ""
     if machine.narrow_matmul(way.dtype, device)[0]:
@@ -133,24 +133,26 @@ def _say_too_slow(way: Way, count: int, device: torch.device) -> str:
     return f"missing: this processor has no float16 product, torch takes seconds for one above K = {LONGEST_EMULATED}"
 
 
-def everything(trained: llama.Trained, *, size: str, device: torch.device, seed: int = 0) -> Iterator[tuple[str, list]]:
+def measure_all(
+    trained: llama.TrainedLlama, *, size: str, device: torch.device, seed: int = 0
+) -> Iterator[tuple[str, list]]:
     """Yield the name and content of each part of a record: points, the rows of a LLaMA, and long sums."""
     points = []
     for inputs in ("uniform", "normal"):
         draw = {"inputs": inputs, "seed": seed}
-        points += modelled(ACCUMULATORS.values(), COUNTS[size], **draw)
-        points += modelled([stochastic_float16(seed)], [k for k in COUNTS[size] if k <= SLOW], **draw)
-        points += measured(ways_to_multiply.own(device).values(), COUNTS[size], device=device, **draw)
+        points += measure_models(ACCUMULATORS.values(), COUNTS[size], **draw)
+        points += measure_models([stochastic_float16(seed)], [k for k in COUNTS[size] if k <= SLOW], **draw)
+        points += measure_device(ways_to_multiply.list_ways(device).values(), COUNTS[size], device=device, **draw)
     yield "points", points
     accumulators = list(ACCUMULATORS.values())
-    yield "llama", accumulated_llama.rows(trained.model, trained.ids[:TOKENS], accumulators)
-    yield "long_sums", accumulated_llama.long_sums(accumulators, seed=seed)
+    yield "llama", accumulated_llama.measure_rows(trained.model, trained.ids[:TOKENS], accumulators)
+    yield "long_sums", accumulated_llama.measure_long_sums(accumulators, seed=seed)
 
 
-KINDS = {"points": Point, "llama": Row, "long_sums": LongSum}
+KINDS = {"points": ErrorPoint, "llama": AccumulatorRow, "long_sums": LongSum}
 
 
-def table(parts: dict[str, list]) -> str:
+def format_table(parts: dict[str, list]) -> str:
     """Return all parts as aligned text, with a line that says what each shows."""
     texts = [
         f"error, ||C - AB|| / ||AB||, against K; {name} inputs\n{_align_curves(parts['points'], name)}"
@@ -161,8 +163,8 @@ def table(parts: dict[str, list]) -> str:
     return "\n\n".join(texts)
 
 
-def _align_curves(points: list[Point], inputs: str) -> str:
-    by_way: dict[str, dict[int, Point]] = {}
+def _align_curves(points: list[ErrorPoint], inputs: str) -> str:
+    by_way: dict[str, dict[int, ErrorPoint]] = {}
     for point in points:
         if point.inputs == inputs:
             by_way.setdefault(f"{'this device: ' * point.measured}{point.way}", {})[point.count] = point
@@ -175,13 +177,19 @@ def _align_curves(points: list[Point], inputs: str) -> str:
     return "\n".join([tables.align(lines), *notes])
 
 
-def _align_rows(rows: list[Row] | list[LongSum]) -> str:
+def _align_rows(rows: list[AccumulatorRow] | list[LongSum]) -> str:
     texts = [tuple(f"{v:.6g}" if isinstance(v, float) else str(v) for v in asdict(row).values()) for row in rows]
     return tables.align([tuple(asdict(rows[0])), *texts])
 
 
-def record(
-    parts: dict[str, list], trained: llama.Trained, *, size: str, device: torch.device, shown: str = "", seed: int = 0
+def make_record(
+    parts: dict[str, list],
+    trained: llama.TrainedLlama,
+    *,
+    size: str,
+    device: torch.device,
+    shown: str = "",
+    seed: int = 0,
 ) -> records.Record:
     """Return all parts as one record, numbers with six digits; `of_record` gives them back."""
     return measurement.make_record(
@@ -200,7 +208,7 @@ def record(
     )
 
 
-def _to_json(row: Point | Row | LongSum) -> dict:
+def _to_json(row: ErrorPoint | AccumulatorRow | LongSum) -> dict:
     """Return the fields of a row that are not their defaults, numbers with six digits."""
     defaults = {field.name: field.default for field in fields(row)}
     changed = {name: value for name, value in asdict(row).items() if value != defaults[name]}
@@ -226,17 +234,17 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         options = _parse(arguments)
         # The models of accumulators are the same everywhere, and so is the LLaMA that runs in them.
-        trained = llama.trained(options.data or "generated", device=torch.device("cpu"))
+        trained = llama.train_once(options.data or "generated", device=torch.device("cpu"))
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
-    print(command_line.first_lines(options.device, size=options.size, data=trained.record.data), flush=True)
+    print(command_line.describe_run(options.device, size=options.size, data=trained.record.data), flush=True)
     parts = {}
-    for name, rows in everything(trained, size=options.size, device=options.device):
+    for name, rows in measure_all(trained, size=options.size, device=options.device):
         parts[name] = rows
         print(f"{name}: {len(rows)} done", file=sys.stderr, flush=True)
-    print(table(parts))
+    print(format_table(parts))
     if options.record:
-        made = record(parts, trained, size=options.size, device=options.device, shown=options.command)
+        made = make_record(parts, trained, size=options.size, device=options.device, shown=options.command)
         records.save(made, options.record)
     return 0
 

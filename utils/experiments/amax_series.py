@@ -19,7 +19,7 @@ from utils.runs import command_line, experiment, measurement, tables
 from utils.training import watch
 from utils.training.layer_names import layer_of
 from utils.training.recipes import Recipe
-from utils.training.recipes import recipe as find_recipe
+from utils.training.recipes import find_recipe as find_recipe
 from utils.workloads import data, language_task, review_task
 
 NAME = "amax_series"
@@ -28,7 +28,7 @@ MODELS = ("distilbert", "llama")
 INPUTS, WEIGHTS, GRADIENTS = "inputs", "weights", "gradients"
 KINDS = (INPUTS, WEIGHTS, GRADIENTS)
 CHOSEN = ("k_lin", "out_lin", "lin2", "k_proj", "o_proj", "down_proj")  # of the first and of the last block
-HISTORY = 16  # steps that `jumps` looks back, unless told otherwise
+HISTORY = 16  # steps that `find_jumps` looks back, unless told otherwise
 
 
 class AmaxSeries:
@@ -79,7 +79,7 @@ def _take_amax(x: torch.Tensor) -> torch.Tensor:
     return x.detach().float().abs().amax()
 
 
-def chosen(model: nn.Module) -> list[str]:
+def list_recorded_layers(model: nn.Module) -> list[str]:
     """Return the names of the linear layers that are recorded: keys, attention's output, and the last of each block.
 
     Of a model's first and last block; `CHOSEN` are the ends of the names.
@@ -93,7 +93,7 @@ def chosen(model: nn.Module) -> list[str]:
     return [name for name, block in zip(names, blocks, strict=True) if block in (blocks[0], blocks[-1])]
 
 
-def jumps(values: Sequence[float], *, history: int = HISTORY) -> list[tuple[int, float]]:
+def find_jumps(values: Sequence[float], *, history: int = HISTORY) -> list[tuple[int, float]]:
     """Return the steps, counted from 1, whose amax is above all of the `history` steps before, and how many times.
 
     Scales that come from these steps saturate there, unless a margin leaves room for the factor. The first step has
@@ -107,13 +107,13 @@ def jumps(values: Sequence[float], *, history: int = HISTORY) -> list[tuple[int,
     return steps_and_factors
 
 
-def recorded_run(
-    plan: experiment.Plan, recipe: Recipe, *, device: torch.device, seed: int = 0, shown: str = ""
+def record_run(
+    plan: experiment.RunPlan, recipe: Recipe, *, device: torch.device, seed: int = 0, shown: str = ""
 ) -> records.Record:
     """Train the plan's model once and return the record of its amaxes; `of_record` reads it."""
     with experiment.set_up(plan, recipe, device=device, seed=seed) as training:
         trainer = training.trainer
-        amaxes = AmaxSeries(trainer.model, chosen(trainer.model), scaler=trainer.scaler)
+        amaxes = AmaxSeries(trainer.model, list_recorded_layers(trainer.model), scaler=trainer.scaler)
         history, _ = experiment.train(training, watchers=[amaxes])
     series = amaxes.series
     rounded = {
@@ -134,7 +134,7 @@ def _count_jumps(series: dict[str, dict[str, list[float]]]) -> dict[str, dict[st
     counts: dict[str, dict[str, list]] = {kind: {} for kind in series}
     for kind, by_name in series.items():
         for name, values in by_name.items():
-            steps_and_factors = jumps(values)
+            steps_and_factors = find_jumps(values)
             step, factor = max(steps_and_factors, key=lambda jump: jump[1], default=(None, None))
             counts[kind][name] = [len(steps_and_factors), step, factor and measurement.round_to(factor)]
     return counts
@@ -163,7 +163,7 @@ def of_record(record: records.Record) -> dict:
     }
 
 
-def table(record: records.Record) -> str:
+def format_table(record: records.Record) -> str:
     """Return as text: of each series the first, the largest and the last amax, and its jumps over `HISTORY` steps."""
     rows = [("operand", "first", "largest", "last", "jumps", "largest jump")]
     for kind, by_name in record.samples["amax"].items():
@@ -175,7 +175,7 @@ def table(record: records.Record) -> str:
     return tables.align(rows)
 
 
-def planned(model: str, *, size: str, folder: str | None = None) -> experiment.Plan:
+def make_plan(model: str, *, size: str, folder: str | None = None) -> experiment.RunPlan:
     """Return the plan of a model's usual run: "distilbert" or "llama".
 
     Raises: ValueError for another model, or when the folder with data cannot be used.
@@ -183,9 +183,9 @@ def planned(model: str, *, size: str, folder: str | None = None) -> experiment.P
     if model not in MODELS:
         raise ValueError(f"unknown model {model!r}; the known ones are {', '.join(MODELS)}")
     if model == "distilbert":
-        return distilbert.make_plan(review_task.prepare(data.reviews(folder, size=size), size=size))
+        return distilbert.make_plan(review_task.prepare(data.load_reviews(folder, size=size), size=size))
     settings = language_task.settings_for(size)
-    prose = data.prose(folder, characters=settings.characters)
+    prose = data.load_prose(folder, characters=settings.characters)
     return llama.make_plan(language_task.prepare(prose, size=size, settings=settings))
 
 
@@ -199,12 +199,12 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         options = parser.checked(arguments)
         recipe = find_recipe(options.recipe)
-        plan = planned(options.model, size=options.size, folder=options.data)
+        plan = make_plan(options.model, size=options.size, folder=options.data)
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
-    print(command_line.first_lines(options.device, size=options.size, data=plan.texts.source), flush=True)
-    record = recorded_run(plan, recipe, device=options.device, shown=options.command)
-    print(table(record))
+    print(command_line.describe_run(options.device, size=options.size, data=plan.texts.source), flush=True)
+    record = record_run(plan, recipe, device=options.device, shown=options.command)
+    print(format_table(record))
     if options.record:
         records.save(record, options.record)
     return 0

@@ -269,26 +269,26 @@ GROUPS: dict[str, tuple[Question, ...]] = {
 QUESTIONS = tuple(question for group in GROUPS.values() for question in group)
 
 
-def packages() -> dict[str, str]:
+def read_versions() -> dict[str, str]:
     """Return the version of each of `PACKAGES`, without its build: {"torch": "2.13.0"}."""
     return {name: importlib.metadata.version(name).partition("+")[0] for name in PACKAGES}
 
 
-def answers() -> dict[str, str]:
+def ask_all() -> dict[str, str]:
     """Ask everything, and return the answers by the names of the questions; takes some seconds."""
     return {question.name: ask(question) for question in QUESTIONS}
 
 
-def record(*, shown: str = "") -> records.Record:
+def make_record(*, shown: str = "") -> records.Record:
     """Ask everything, and return the answers as a record; torch's version is in its name."""
-    release = ".".join(packages()["torch"].split(".")[:2])
+    release = ".".join(read_versions()["torch"].split(".")[:2])
     return measurement.make_record(
         NAME,
         recipe="questions",
         size="small",
         device=CPU,
         settings={},
-        results={"answers": answers(), "packages": packages()},
+        results={"answers": ask_all(), "packages": read_versions()},
         samples={},
         shown=shown,
         data="none",
@@ -297,7 +297,7 @@ def record(*, shown: str = "") -> records.Record:
     )
 
 
-def differ(recorded: records.Record, now: dict[str, str]) -> dict[str, tuple[str, str]]:
+def find_differences(recorded: records.Record, now: dict[str, str]) -> dict[str, tuple[str, str]]:
     """Return by question the recorded answer and that of `now`, where they differ."""
     theirs = recorded.results["answers"]
     pairs = {name: (theirs.get(name, "not asked"), answer) for name, answer in now.items()}
@@ -315,7 +315,7 @@ def main(arguments: list[str] | None = None) -> int:
         folder = records.check_folder(options.record) if options.record else None
     except ValueError as error:
         return command_line.complain(NAME, str(error), 2)
-    made = record(shown=command_line.shown_command(arguments, program=f"experiments.{NAME}"))
+    made = make_record(shown=command_line.hide_folders(arguments, program=f"experiments.{NAME}"))
     print(tables.align([("question", "answer"), *made.results["answers"].items()]))
     if folder:
         records.save(made, folder)

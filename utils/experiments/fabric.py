@@ -25,13 +25,13 @@ from utils.training.precision_names import NAMES, Answer
 from utils.training.recipes import Recipe
 from utils.training.training_loop import Schedule, Trainer
 from utils.workloads import models
-from utils.workloads.review_task import Task
+from utils.workloads.review_task import ReviewTask
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 
-def switch(precision: str, *, device: torch.device | None = None) -> "Fabric":
+def make_fabric(precision: str, *, device: torch.device | None = None) -> "Fabric":
     """Return a `Fabric` for one device: the one-line switch, without the line that it logs.
 
     Raises: ValueError for a name that it does not know; ImportError for one that needs another package.
@@ -49,14 +49,14 @@ def switch(precision: str, *, device: torch.device | None = None) -> "Fabric":
         logger.setLevel(level)
 
 
-def asked(precision: str, *, device: torch.device | None = None) -> Answer:
+def ask_precision(precision: str, *, device: torch.device | None = None) -> Answer:
     """Return the precision that Fabric runs in when it is asked for `precision`, with its warnings."""
-    return precision_names.answer(lambda: switch(precision, device=device).strategy.precision.precision)
+    return precision_names.answer(lambda: make_fabric(precision, device=device).strategy.precision.precision)
 
 
 def train(
     name: str,
-    task: Task,
+    task: ReviewTask,
     *,
     steps: int | None = None,
     seed: int = 0,
@@ -72,11 +72,11 @@ def train(
     """
     if name not in NAMES:
         raise ValueError(f"Lightning has no name for the recipe {name!r}; it has one for {', '.join(NAMES)}")
-    recipe, device = recipes.recipe(name).seeded(seed), device or machine.device()
-    fabric = fabric or switch(NAMES[name].lightning, device=device)
+    recipe, device = recipes.find_recipe(name).seeded(seed), device or machine.device()
+    fabric = fabric or make_fabric(NAMES[name].lightning, device=device)
     plan, losses = distilbert.make_plan(task), []
     precision = fabric.strategy.precision.precision  # that it runs
-    rules = recipe if precision == NAMES[name].lightning else recipes.recipe(precision)
+    rules = recipe if precision == NAMES[name].lightning else recipes.find_recipe(precision)
     with _draw_from(seed, device), rules.on(device):
         model = fabric.setup_module(_make_model(task, seed, device)).train()
         inner, scheduler = _make_adamw(model, recipe, task.settings.schedule, device=device, steps=plan.steps)
@@ -116,9 +116,9 @@ def _make_adamw(
     return optimizer, torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.learning_rate, **cycle)
 
 
-def our_losses(
+def train_ours(
     name: str,
-    task: Task,
+    task: ReviewTask,
     *,
     steps: int | None = None,
     seed: int = 0,
@@ -128,7 +128,7 @@ def our_losses(
 
     They are compared with other runs bit by bit, or nearly, so `device` must be that of the other run.
     """
-    recipe, plan = recipes.recipe(name).seeded(seed), distilbert.make_plan(task)
+    recipe, plan = recipes.find_recipe(name).seeded(seed), distilbert.make_plan(task)
     with _draw_from(seed, device):
         model, schedule = _make_model(task, seed, device), task.settings.schedule
         trainer = Trainer(model, recipe=recipe, device=device, schedule=schedule, steps=plan.steps)
@@ -136,7 +136,7 @@ def our_losses(
     return history.losses[: history.nan_step]
 
 
-def _make_model(task: Task, seed: int, device: torch.device) -> nn.Module:
+def _make_model(task: ReviewTask, seed: int, device: torch.device) -> nn.Module:
     model = task.new_model(seed)
     models.fit_attention(model, device)
     return model

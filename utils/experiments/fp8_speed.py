@@ -45,7 +45,7 @@ TOKENS = {"small": (), "full": (16, 2_048, 16_384)}
 
 
 @dataclass(frozen=True)
-class Point(Timed):
+class SpeedPoint(Timed):
     """One part of one layer under "bfloat16" or a recipe, times of a call in milliseconds.
 
     `family`: why the layer is measured. If it was not, `note` says why.
@@ -78,12 +78,12 @@ class Point(Timed):
 class Speeds:
     """All points; `compiled`: whether torch.compile fused the casts; `moment`, `drift` as in `gemm_sweep.Sweep`."""
 
-    points: tuple[Point, ...]
+    points: tuple[SpeedPoint, ...]
     compiled: bool
     moment: dict
     drift: float
 
-    def at(self, layer: Layer, recipe: str, part: str) -> Point | None:
+    def at(self, layer: Layer, recipe: str, part: str) -> SpeedPoint | None:
         """Return the point, None where it is not among them or was not measured."""
         return next(
             (p for p in self.points if (p.layer, p.recipe, p.part) == (layer, recipe, part) and p.samples), None
@@ -105,7 +105,7 @@ class Speeds:
         return smallest
 
 
-def families(size: str) -> Iterator[tuple[str, Layer]]:
+def list_families(size: str) -> Iterator[tuple[str, Layer]]:
     """Yield the layers of a size with their family."""
     yield from ((SQUARES, square(width)) for width in WIDTHS[size])
     for tokens in TOKENS[size]:
@@ -114,7 +114,7 @@ def families(size: str) -> Iterator[tuple[str, Layer]]:
         yield from ((TORCHAO, published.layer) for published in PUBLISHED)
 
 
-def prepared(layer: Layer, name: str, *, device: torch.device, compiled: bool = False) -> dict[str, tuple]:
+def prepare_calls(layer: Layer, name: str, *, device: torch.device, compiled: bool = False) -> dict[str, tuple]:
     """Return by part, for "bfloat16" or a recipe, the call and "", or None and why this device does not do it.
 
     Call them inside `allowing("highest")`; each was made once already.
@@ -152,7 +152,7 @@ def _make_copies(layer: Layer, device: torch.device, make: Callable[..., tuple])
 
 
 def _make_bfloat16(layer: Layer, device: torch.device) -> dict[str, tuple]:
-    product, note = gemm_calls.prepared(layer.gemms[0], BFLOAT16, device=device)
+    product, note = gemm_calls.prepare_call(layer.gemms[0], BFLOAT16, device=device)
     plain = _make_copies(layer, device, lambda x, w: (x, w))
     functions = {CASTS: lambda x, w: w.bfloat16(), BOTH: lambda x, w: F.linear(x, w.bfloat16())}  # y = x @ w.T
     calls = {part: (Call(function, plain, "highest"), "") for part, function in functions.items()}
@@ -205,7 +205,7 @@ def _make_step(layer: Layer, device: torch.device, linear_class: Callable[..., n
     return Call(step, _make_copies(layer, device, make), "highest")
 
 
-def measured(
+def measure_speeds(
     *,
     device: torch.device,
     size: str,
@@ -214,16 +214,16 @@ def measured(
     report: Callable[[str], None] = str,
 ) -> Speeds:
     """Measure everything; the recipes of a layer take turns. `report` is called after each layer."""
-    points: list[Point] = []
-    first: tuple[Point, Call] | None = None  # timed again at the end
+    points: list[SpeedPoint] = []
+    first: tuple[SpeedPoint, Call] | None = None  # timed again at the end
     with allowing("highest"):
-        for family, layer in families(size):
+        for family, layer in list_families(size):
             planned, calls = [], {}
             if compiled:
                 torch.compiler.reset()  # torch compiles one function at most eight times
             for name in (BFLOAT16, *RECIPES):
-                for part, (call, note) in prepared(layer, name, device=device, compiled=compiled).items():
-                    point = Point(family, layer.tokens, layer.inputs, layer.outputs, name, part, note=note)
+                for part, (call, note) in prepare_calls(layer, name, device=device, compiled=compiled).items():
+                    point = SpeedPoint(family, layer.tokens, layer.inputs, layer.outputs, name, part, note=note)
                     planned.append(point)
                     if call:
                         calls[point] = call
@@ -236,11 +236,11 @@ def measured(
         point, call = first
         again = measure.Timing(measurement.time_calls({point: call}, device=device, repeats=repeats)[point])
         count = math.ceil(measurement.BUSY_MS / again.median)
-        moment = measurement.clocks_under_load(call.times(count), device)
+        moment = measurement.read_clocks_under_load(call.times(count), device)
     return Speeds(tuple(points), compiled, moment, measurement.relative_drift(point.timing, again))
 
 
-def table(speeds: Speeds) -> str:
+def format_table(speeds: Speeds) -> str:
     """Return the layers as text: times of the parts, how many times as fast as bfloat16, the bytes of a step's casts.
 
     Below: what was not measured and why, the break-even of each recipe, and a warning when the machine was not quiet.
@@ -262,7 +262,7 @@ def table(speeds: Speeds) -> str:
     lines += [_say_break_even(speeds, name) for name in RECIPES]
     if not any(speeds.at(point.layer, name, PRODUCT) for point in speeds.points for name in RECIPES):
         lines.append("no FP8 speed: this device multiplies no FP8; the casts are timed as it does them")
-    lines += measurement.drift_warning("call", speeds.drift)
+    lines += measurement.warn_of_drift("call", speeds.drift)
     return "\n".join(line for line in lines if line)
 
 
@@ -274,7 +274,7 @@ def _say_break_even(speeds: Speeds, name: str) -> str:
     return f"{name}: a step is faster from {layer} on" if layer else f"{name}: no step of a square layer is faster"
 
 
-def record(speeds: Speeds, *, device: torch.device, size: str, shown: str = "") -> records.Record:
+def make_record(speeds: Speeds, *, device: torch.device, size: str, shown: str = "") -> records.Record:
     """Return the speeds as a record; `of_record` gives them back."""
     return measurement.make_record(
         NAME,
@@ -297,7 +297,7 @@ def record(speeds: Speeds, *, device: torch.device, size: str, shown: str = "") 
 def of_record(record: records.Record) -> Speeds:
     """Return the speeds of a record."""
     results = record.results
-    return Speeds(records.points_of(record, Point), results["compiled"], results["moment"], results["drift"])
+    return Speeds(records.points_of(record, SpeedPoint), results["compiled"], results["moment"], results["drift"])
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -315,16 +315,16 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
     subject = {"device": options.device, "size": options.size}
-    print(command_line.first_lines(options.device, size=options.size), flush=True)
-    speeds = measured(
+    print(command_line.describe_run(options.device, size=options.size), flush=True)
+    speeds = measure_speeds(
         **subject,
         repeats=options.repeats,
         compiled=options.compile,
         report=lambda layer: print(f"{layer}: done", file=sys.stderr),
     )
-    print(table(speeds))
+    print(format_table(speeds))
     if options.record:
-        records.save(record(speeds, **subject, shown=options.command), options.record)
+        records.save(make_record(speeds, **subject, shown=options.command), options.record)
     return 0
 
 

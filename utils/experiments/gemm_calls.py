@@ -53,7 +53,7 @@ class Call:
         return loop
 
 
-def prepared(gemm: Gemm, dtype: str, *, batch: int = 1, device: torch.device) -> tuple[Call | None, str]:
+def prepare_call(gemm: Gemm, dtype: str, *, batch: int = 1, device: torch.device) -> tuple[Call | None, str]:
     """Return the product, made once already, or None and why this device does not do it.
 
     Call this function and the product inside `allowing("highest")`. The factors are row-major, [M, K] and [K, N], with

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import measure, records
-from utils.cost.cards import of_device
+from utils.cost.cards import find_roof
 from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
 from utils.emulation.float32_matmul import allowing
-from utils.experiments.gemm_calls import DTYPES, prepared
-from utils.experiments.gemm_sweep_shapes import GROUPS, families
+from utils.experiments.gemm_calls import DTYPES, prepare_call
+from utils.experiments.gemm_sweep_shapes import GROUPS, list_families
 from utils.runs import command_line, measurement, tables
 from utils.runs.measurement import Timed
 
@@ -31,7 +31,7 @@ REPEATS = 7
 
 
 @dataclass(frozen=True)
-class Point(Timed):
+class GemmPoint(Timed):
     """A product [M, K] @ [K, N] in one dtype, `batch` of them in one call; the times of a call in milliseconds.
 
     `group`: why it is measured, one of `gemm_sweep_shapes.GROUPS`. If it was not, `note` says why.
@@ -73,7 +73,7 @@ class Sweep:
     product of the first group took longer after the sweep than in it.
     """
 
-    points: tuple[Point, ...]
+    points: tuple[GemmPoint, ...]
     copied: int
     copies: tuple[float, ...]
     moment: dict
@@ -94,34 +94,34 @@ class Sweep:
             if any(point.dtype == dtype for point in measured)
         }
 
-    def of(self, dtype: str | None = None, *, group: str | None = None) -> list[Point]:
+    def of(self, dtype: str | None = None, *, group: str | None = None) -> list[GemmPoint]:
         """Return the points that were measured, of one dtype or group if one is named."""
         measured = (point for point in self.points if point.samples)
         return [point for point in measured if dtype in (None, point.dtype) and group in (None, point.group)]
 
 
-def points(
+def measure_points(
     *,
     device: torch.device,
     size: str,
     dtypes: tuple[str, ...] = DTYPES,
     groups: tuple[str, ...] = GROUPS,
     repeats: int = REPEATS,
-) -> Iterator[Point]:
+) -> Iterator[GemmPoint]:
     """Measure the products of a size and yield their points; dtypes take turns, and so do neighbouring shapes."""
-    for group, family in families(size, groups=groups):
+    for group, family in list_families(size, groups=groups):
         planned, calls = [], {}
         with allowing("highest"):
             for (gemm, batch), dtype in itertools.product(family, dtypes):
-                call, note = prepared(gemm, dtype, batch=batch, device=device)
-                planned.append(Point(group, gemm.m, gemm.n, gemm.k, dtype, batch, note=note))
+                call, note = prepare_call(gemm, dtype, batch=batch, device=device)
+                planned.append(GemmPoint(group, gemm.m, gemm.n, gemm.k, dtype, batch, note=note))
                 if call:
                     calls[planned[-1]] = call
             samples = measurement.time_calls(calls, device=device, repeats=repeats)
         yield from (replace(point, samples=samples.get(point, ())) for point in planned)
 
 
-def sweep(
+def run_sweep(
     *,
     device: torch.device,
     size: str,
@@ -131,20 +131,20 @@ def sweep(
 ) -> Sweep:
     """Measure all groups and the rate of a copy; `report` is called with the name of each group when it is done."""
     copied, copies = measurement.time_copy(device=device, size=size, repeats=repeats)
-    measured: list[Point] = []
+    measured: list[GemmPoint] = []
     for group in groups:
-        measured += points(device=device, size=size, groups=(group,), repeats=repeats)
+        measured += measure_points(device=device, size=size, groups=(group,), repeats=repeats)
         report(group)
     first = max((point for point in measured if point.group == groups[0] and point.samples), key=lambda p: p.tflops)
     with allowing("highest"):
-        call, _ = prepared(first.gemm, first.dtype, batch=first.batch, device=device)
+        call, _ = prepare_call(first.gemm, first.dtype, batch=first.batch, device=device)
         again = measure.Timing(measurement.time_calls({first: call}, device=device, repeats=repeats)[first])
         count = math.ceil(measurement.BUSY_MS / first.timing.median)
-        moment = measurement.clocks_under_load(call.times(count), device)
+        moment = measurement.read_clocks_under_load(call.times(count), device)
     return Sweep(tuple(measured), copied, copies, moment, measurement.relative_drift(first.timing, again))
 
 
-def record(sweep: Sweep, *, device: torch.device, size: str, shown: str = "") -> records.Record:
+def make_record(sweep: Sweep, *, device: torch.device, size: str, shown: str = "") -> records.Record:
     """Return the sweep as a record; `of_record` gives it back."""
     results = {
         **records.columns_and_points(sweep.points),
@@ -173,11 +173,11 @@ def record(sweep: Sweep, *, device: torch.device, size: str, shown: str = "") ->
 def of_record(record: records.Record) -> Sweep:
     """Return the sweep of a record."""
     results, copies = record.results, tuple(record.samples["copies"])
-    points = records.points_of(record, Point)
+    points = records.points_of(record, GemmPoint)
     return Sweep(points, results["copied"], copies, results["moment"], results["drift"])
 
 
-def measured_roof(record: records.Record) -> Roof:
+def make_roof(record: records.Record) -> Roof:
     """Return the roof of a record: the largest rate that each dtype reached, and the bandwidth of the copy."""
     sweep = of_record(record)
     commit = record.commit[:7] if record.commit else "unknown"
@@ -185,7 +185,7 @@ def measured_roof(record: records.Record) -> Roof:
     return Roof(record.device["name"], sweep.reached, sweep.bandwidth, source, measured=True)
 
 
-def table(sweep: Sweep, sheet: Roof | None = None) -> str:
+def format_table(sweep: Sweep, sheet: Roof | None = None) -> str:
     """Return the points as text: times, rates, and their shares of the dtype's best and of the data sheet's peak.
 
     Below them: what was not measured and why, the copy, the clocks, and a warning when the machine was not quiet.
@@ -208,7 +208,7 @@ def table(sweep: Sweep, sheet: Roof | None = None) -> str:
     lines += [f"{dtype}, {count} products missing: {note}" for (dtype, note), count in missing.items()]
     lines.append(f"copy: {sweep.bandwidth:.3g} GB/s, read and written")
     lines += [f"{name}: {value}" for name, value in sweep.moment.items()]
-    return "\n".join([*lines, *measurement.drift_warning("product", sweep.drift)])
+    return "\n".join([*lines, *measurement.warn_of_drift("product", sweep.drift)])
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -224,11 +224,13 @@ def main(arguments: list[str] | None = None) -> int:
         options = _parse(arguments)
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
-    print(command_line.first_lines(options.device, size=options.size), flush=True)
+    print(command_line.describe_run(options.device, size=options.size), flush=True)
     subject = {"device": options.device, "size": options.size}
-    measured = sweep(**subject, repeats=options.repeats, report=lambda group: print(f"{group}: done", file=sys.stderr))
-    made = record(measured, **subject, shown=options.command)
-    print(table(measured, of_device(made.device["name"])))
+    measured = run_sweep(
+        **subject, repeats=options.repeats, report=lambda group: print(f"{group}: done", file=sys.stderr)
+    )
+    made = make_record(measured, **subject, shown=options.command)
+    print(format_table(measured, find_roof(made.device["name"])))
     if options.record:
         records.save(made, options.record)
     return 0

@@ -39,7 +39,7 @@ class Subject:
     tokenizer: object | None = None
 
 
-def subject(
+def load_subject(
     name: str = TRAINED,
     *,
     device: torch.device,
@@ -61,7 +61,7 @@ def subject(
     elif name == TRAINED:
         llama_subject = _train(text, device=device, size=size)
     elif name in SHAPES:
-        model = models.llama(SHAPES[name], seed=seed, device=device)
+        model = models.build_llama(SHAPES[name], seed=seed, device=device)
         prompt = torch.arange(PROMPT)[None]
         llama_subject = Subject(
             f"llama-{name}", model, prompt, f"random, the shape {name}", "none: the weights know nothing"
@@ -75,17 +75,17 @@ def subject(
 
 
 def _train(text: str | None, *, device: torch.device, size: str) -> Subject:
-    trained = llama.trained(text, device=device, size=size)
+    trained = llama.train_once(text, device=device, size=size)
     window = trained.model.config.max_position_embeddings
     prompt = trained.ids[:PROMPT][None]  # [1, S]
-    weights = f"trained in the book, {models.parameters(trained.model) / 1e6:.1f} million parameters"
+    weights = f"trained in the book, {models.count_parameters(trained.model) / 1e6:.1f} million parameters"
     return Subject(TRAINED, trained.model, prompt, weights, trained.record.data, trained.ids, window, trained.tokenizer)
 
 
 def _make_subject(loaded: models.Loaded, name: str, text: str | None) -> Subject:
-    prose = data.prose(text, characters=HELD_OUT)
+    prose = data.load_prose(text, characters=HELD_OUT)
     window = min(WINDOW, loaded.model.config.max_position_embeddings)
-    pieces = tokenizers.pieces(loaded.tokenizer, prose.text, length=window)
+    pieces = tokenizers.pack_pieces(loaded.tokenizer, prose.text, length=window)
     ids = torch.tensor([token for piece in pieces for token in piece])
     prompt = ids[:PROMPT][None]  # [1, S]
     return Subject(name, loaded.model, prompt, loaded.source, prose.source, ids, window, loaded.tokenizer)

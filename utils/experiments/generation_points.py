@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from utils import llama, machine, measure
-from utils.cost.cards import of_device
+from utils.cost.cards import find_roof
 from utils.cost.token_bytes import bytes_per_token, kv_bytes
 from utils.exception_text import of_compiler
 from utils.experiments.generation_models import Subject
@@ -31,7 +31,7 @@ BY_DTYPE = {torch.float32: "32-true", torch.bfloat16: "bf16-true", torch.float16
 
 
 @dataclass(frozen=True)
-class Point(Timed):
+class GenerationPoint(Timed):
     """One decoding loop: the times in milliseconds to write all tokens, and the bytes of a step.
 
     `tokens` were written one after the other, batch 1; the first step is the prefill of the prompt. `note` says why
@@ -56,7 +56,7 @@ class Point(Timed):
 
 
 @dataclass(frozen=True)
-class Result:
+class GenerationResult:
     """A model with its weights in one format.
 
     `compute`: the dtype of the products; `emulated` where the device has none. `kernel`: what multiplies, in words.
@@ -72,7 +72,7 @@ class Result:
     kernel: str
     weights: int
     cache: int
-    points: tuple[Point, ...]
+    points: tuple[GenerationPoint, ...]
     limit: float
     limit_source: str
     copy: float
@@ -84,29 +84,29 @@ class Result:
     top1: float | None = None
     peak_allocated: int | None = None
 
-    def share(self, point: Point) -> float | None:
+    def share(self, point: GenerationPoint) -> float | None:
         """Return the bytes a second of a point as a share of the limit; None where it was not measured."""
         return point.gigabytes_per_second / self.limit if point.samples else None
 
     @property
-    def fastest(self) -> Point | None:
+    def fastest(self) -> GenerationPoint | None:
         """The way with the most tokens a second; None where nothing was measured."""
         return max((point for point in self.points if point.samples), key=lambda p: p.tokens_per_second, default=None)
 
 
-def limit(device: torch.device, *, size: str) -> tuple[float, str, float]:
+def find_limit(device: torch.device, *, size: str) -> tuple[float, str, float]:
     """Return the limit in GB/s, its source, and the GB/s of a copy on this machine."""
     moved, samples = measurement.time_copy(
         device=device, size=size, repeats=COPY_REPEATS, seconds=measure.quiet_clock()[0]
     )
     copy = moved / measure.Timing(samples).median / 1e6  # bytes / ms / 1e6
-    sheet = of_device(machine.facts(device)["name"])
+    sheet = find_roof(machine.facts(device)["name"])
     if sheet:
         return sheet.bandwidth, sheet.source, copy
     return copy, "a large copy on this machine, read and written", copy
 
 
-def results(
+def measure_formats(
     subject: Subject,
     *,
     formats: tuple[str, ...] = FORMATS,
@@ -115,7 +115,7 @@ def results(
     size: str = "small",
     tokens: int | None = None,
     repeats: int = REPEATS,
-) -> Iterator[Result]:
+) -> Iterator[GenerationResult]:
     """Measure a model in each format; yield the results.
 
     For a small model on a CPU all formats and ways take turns, so that a machine that slows down slows all of them.
@@ -123,7 +123,7 @@ def results(
     """
     tokens = tokens or TOKENS[size]
     reference = generation.generate(subject.model, subject.prompt.to(device), tokens=tokens)
-    bound = limit(device, size=size)
+    bound = find_limit(device, size=size)
     together = device.type == "cpu" and size == "small"
     for names in [tuple(formats)] if together else [(name,) for name in formats]:
         torch.compiler.reset()  # what was compiled for the last format would count against a limit of torch
@@ -160,13 +160,13 @@ def _measure_model(
     model: torch.nn.Module,
     reference: torch.Tensor,
     bound: tuple[float, str, float],
-    points: tuple[Point, ...],
-) -> Result:
+    points: tuple[GenerationPoint, ...],
+) -> GenerationResult:
     device = model.device
     recipe, report = _find_recipe(model), weight_report(model)
     prompt, tokens = subject.prompt.to(device), reference.shape[1]
     written = generation.generate(model, prompt, tokens=tokens, recipe=recipe)
-    result = Result(
+    result = GenerationResult(
         report.name,
         str(model.dtype).removeprefix("torch."),
         recipe.emulated(device),
@@ -189,7 +189,7 @@ def _measure_model(
 
 def _time_models(
     models: dict[str, torch.nn.Module], prompt: torch.Tensor, *, ways: tuple[str, ...], tokens: int, repeats: int
-) -> dict[str, tuple[Point, ...]]:
+) -> dict[str, tuple[GenerationPoint, ...]]:
     """Time all ways of all models in turns; what this device does not do has a note."""
     planned, calls = {}, {}
     room = prompt.shape[1] + tokens  # positions of the KV cache
@@ -199,7 +199,7 @@ def _time_models(
             context = {"no-cache": 0}.get(way, room if WAYS[way].fixed else prompt.shape[1] + tokens // 2)
             call, note = _try_way(model, way, prompt, tokens=tokens, room=room)
             moved = bytes_per_token(model, context=context).total
-            planned[fmt, way] = Point(way, tokens, moved, note=note)
+            planned[fmt, way] = GenerationPoint(way, tokens, moved, note=note)
             if call:
                 calls[fmt, way] = call
     seconds, _ = measure.quiet_clock()

@@ -16,7 +16,14 @@ import torch
 from utils import records
 from utils.experiments import generation_models
 from utils.experiments.generation_models import SHAPES, TRAINED, Subject
-from utils.experiments.generation_points import DEFAULT_WAYS, FORMATS, REPEATS, Point, Result, results
+from utils.experiments.generation_points import (
+    DEFAULT_WAYS,
+    FORMATS,
+    REPEATS,
+    GenerationPoint,
+    GenerationResult,
+    measure_formats,
+)
 from utils.quantization.weight_formats import WEIGHT_FORMATS, weight_format
 from utils.runs import command_line, measurement, tables
 from utils.workloads import generation
@@ -26,8 +33,8 @@ NAME, PROGRAM = "generation", "generation_speed"
 MODELS = {"small": TRAINED, "full": "7b"}
 
 
-def record(
-    result: Result,
+def make_record(
+    result: GenerationResult,
     subject: Subject,
     *,
     device: torch.device,
@@ -56,14 +63,16 @@ def record(
     )
 
 
-def of_record(record: records.Record) -> Result:
+def of_record(record: records.Record) -> GenerationResult:
     """Return the result of a record."""
-    fields = {name: record.results[name] for name in Result.__dataclass_fields__ if name != "points"}
-    points = (Point(**point, samples=tuple(record.samples[point["way"]])) for point in record.results["points"])
-    return Result(**fields, points=tuple(points))
+    fields = {name: record.results[name] for name in GenerationResult.__dataclass_fields__ if name != "points"}
+    points = (
+        GenerationPoint(**point, samples=tuple(record.samples[point["way"]])) for point in record.results["points"]
+    )
+    return GenerationResult(**fields, points=tuple(points))
 
 
-def table(results: list[Result]) -> str:
+def format_table(results: list[GenerationResult]) -> str:
     """Return the results as text: bytes, rates and their share of the limit, and how near the answers are."""
     rows = [("weights", "way", "held MB", "tokens/s", "GB/s", "of the limit", "perplexity", "KL", "differs at")]
     for result in results:
@@ -107,7 +116,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     for name in options.format:
         weight_format(name)  # raises for an unknown name
     for name in options.way:
-        generation.way(name)
+        generation.find_method(name)
     return options
 
 
@@ -118,19 +127,19 @@ def main(arguments: list[str] | None = None) -> int:
         options = _parse(arguments)
         target = {"device": options.device, "size": options.size}
         model = options.model or MODELS[options.size]
-        subject = generation_models.subject(model, **target, weights=options.weights, text=options.data)
+        subject = generation_models.load_subject(model, **target, weights=options.weights, text=options.data)
     except (ValueError, OSError) as error:
         return command_line.complain(PROGRAM, str(error), 2)
     first = {"size": options.size, "data": subject.data, "weights": subject.weights}
-    print(command_line.first_lines(options.device, **first), flush=True)
+    print(command_line.describe_run(options.device, **first), flush=True)
     names = {"formats": tuple(options.format), "ways": tuple(options.way)}
     provenance, done, code = records.provenance(options.command), [], 0
     try:
-        for result in results(subject, **target, **names, tokens=options.tokens, repeats=options.repeats):
+        for result in measure_formats(subject, **target, **names, tokens=options.tokens, repeats=options.repeats):
             done.append(result)
             print(f"{result.format}: done", file=sys.stderr)
             if options.record:
-                records.save(record(result, subject, **target, provenance=provenance), options.record)
+                records.save(make_record(result, subject, **target, provenance=provenance), options.record)
     except ValueError as error:
         code = command_line.complain(PROGRAM, str(error), 2)
     except (MemoryError, RuntimeError) as error:
@@ -138,9 +147,9 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         code = command_line.complain(PROGRAM, "out of memory; try --model 1b or fewer formats", 2)
     except OSError as error:
-        code = command_line.complain(PROGRAM, command_line.not_written(error), 2)
+        code = command_line.complain(PROGRAM, command_line.explain_unwritten(error), 2)
     if done:
-        print(table(done))
+        print(format_table(done))
     return code
 
 

@@ -105,7 +105,7 @@ def blocked_lu(a: torch.Tensor, dtype: torch.dtype, *, block: int = BLOCK) -> tu
             beside = torch.linalg.solve_triangular(corner, left[k:end, end:], upper=False, unitriangular=True)
             below, beside = left[end:, k:end].to(dtype), beside.to(dtype)  # [n - end, block], [block, n - end]
             left[end:, k:end], left[k:end, end:] = below, beside  # what is stored is what is multiplied
-            left[end:, end:] -= product(below, beside)
+            left[end:, end:] -= multiply(below, beside)
     return left, order
 
 
@@ -117,7 +117,7 @@ def _read_order(pivots: torch.Tensor, count: int) -> torch.Tensor:
     return torch.tensor(order)
 
 
-def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def multiply(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return a @ b in float32 from 16-bit factors.
 
     On CUDA the matrix unit multiplies (torch 2.8 and later); elsewhere float32 does, which gives the same kind of
@@ -127,7 +127,7 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 @dataclass(frozen=True)
-class Point(Timed):
+class SolvePoint(Timed):
     """One part of a solve of size n in one way: times in milliseconds, and how the solve ended.
 
     If it was not timed, `note` says why.
@@ -143,14 +143,14 @@ class Point(Timed):
 
 
 @dataclass(frozen=True)
-class Speeds:
+class SolveSpeeds:
     """All points; `moment` and `drift` as in `gemm_sweep.Sweep`."""
 
-    points: tuple[Point, ...]
+    points: tuple[SolvePoint, ...]
     moment: dict
     drift: float
 
-    def at(self, n: int, way: str, part: str = SOLVE) -> Point | None:
+    def at(self, n: int, way: str, part: str = SOLVE) -> SolvePoint | None:
         """Return the point, None where it is not among them or was not timed."""
         return next((p for p in self.points if (p.n, p.way, p.part) == (n, way, part) and p.samples), None)
 
@@ -165,14 +165,14 @@ class Speeds:
         return list(dict.fromkeys(point.n for point in self.points))
 
 
-def why_not(way: str, device: torch.device) -> str:
+def refuse(way: str, device: torch.device) -> str:
     """Say why a way is not timed on a device; empty where it is."""
     if DTYPES[way] in (torch.float64, torch.float32) or device.type == "cuda":
         return ""
     return "torch multiplies 16-bit factors into a float32 result on CUDA alone"
 
 
-def system(n: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+def draw_system(n: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """Return a random matrix, float64 [n, n], and the right-hand side whose solution is all ones.
 
     Normal numbers, and `DIAGONAL` sqrt(n) more on the diagonal: the condition number is about 20 for every n. Without
@@ -183,12 +183,12 @@ def system(n: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     return a, a.sum(1)
 
 
-def points(n: int, *, device: torch.device, repeats: int = REPEATS) -> Iterator[Point]:
+def time_size(n: int, *, device: torch.device, repeats: int = REPEATS) -> Iterator[SolvePoint]:
     """Time every way at one size, both parts, in turns, by `measure.quiet_clock`."""
-    a, b = system(n, device)
+    a, b = draw_system(n, device)
     planned, calls = [], {}
     for way in WAYS:
-        note, solution = why_not(way, device), None
+        note, solution = refuse(way, device), None
         if not note:
             try:
                 solution = solve(a, b, way)
@@ -197,7 +197,7 @@ def points(n: int, *, device: torch.device, repeats: int = REPEATS) -> Iterator[
         if solution and way != WIDE and not solution.converged:
             note = f"did not converge: {solution.backward_error:.1e} after {solution.steps} steps"
         for part in PARTS:
-            point = Point(n, way, part, note=note)
+            point = SolvePoint(n, way, part, note=note)
             if solution:
                 error = measurement.round_to(solution.backward_error, 3)
                 point = replace(point, steps=solution.steps, backward_error=error)
@@ -211,22 +211,24 @@ def points(n: int, *, device: torch.device, repeats: int = REPEATS) -> Iterator[
         yield replace(point, samples=tuple(map(measurement.round_to, samples)))
 
 
-def measured(*, device: torch.device, size: str, repeats: int = REPEATS, report: Callable[[str], None] = str) -> Speeds:
+def measure_speeds(
+    *, device: torch.device, size: str, repeats: int = REPEATS, report: Callable[[str], None] = str
+) -> SolveSpeeds:
     """Measure every size; `report` is called after each."""
-    measured_points: list[Point] = []
+    measured_points: list[SolvePoint] = []
     with allowing("highest"):
         for n in SIZES[size]:
-            measured_points += points(n, device=device, repeats=repeats)
+            measured_points += time_size(n, device=device, repeats=repeats)
             report(f"n = {n}")
         first = measured_points[0].n
-        again = next(point for point in points(first, device=device, repeats=repeats) if point.part == SOLVE)
-        a, b = system(first, device)
-        moment = measurement.clocks_under_load(lambda: solve(a, b, WIDE), device)
-    speeds = Speeds(tuple(measured_points), moment, drift=0.0)
+        again = next(point for point in time_size(first, device=device, repeats=repeats) if point.part == SOLVE)
+        a, b = draw_system(first, device)
+        moment = measurement.read_clocks_under_load(lambda: solve(a, b, WIDE), device)
+    speeds = SolveSpeeds(tuple(measured_points), moment, drift=0.0)
     return replace(speeds, drift=measurement.relative_drift(speeds.at(first, WIDE).timing, again.timing))
 
 
-def table(speeds: Speeds) -> str:
+def format_table(speeds: SolveSpeeds) -> str:
     """Return the sizes as text: times of both parts, how many times as fast as float64, steps and backward errors.
 
     Below: what was not timed and why, and a warning when the machine was not quiet.
@@ -242,10 +244,10 @@ def table(speeds: Speeds) -> str:
     lines = [tables.align(rows), "times as fast as float64: factors / whole solve"]
     missing = {(p.way, p.note): None for p in speeds.points if p.note}
     lines += [f"{way} not timed: {note}" for way, note in missing]
-    return "\n".join([*lines, *measurement.drift_warning("solve", speeds.drift)])
+    return "\n".join([*lines, *measurement.warn_of_drift("solve", speeds.drift)])
 
 
-def record(speeds: Speeds, *, device: torch.device, size: str, shown: str = "") -> records.Record:
+def make_record(speeds: SolveSpeeds, *, device: torch.device, size: str, shown: str = "") -> records.Record:
     """Return the speeds as a record; `of_record` gives them back."""
     clock = "events" if device.type == "cuda" else measure.quiet_clock()[1]
     return measurement.make_record(
@@ -261,10 +263,10 @@ def record(speeds: Speeds, *, device: torch.device, size: str, shown: str = "") 
     )
 
 
-def of_record(record: records.Record) -> Speeds:
+def of_record(record: records.Record) -> SolveSpeeds:
     """Return the speeds of a record."""
     results = record.results
-    return Speeds(records.points_of(record, Point), results["moment"], results["drift"])
+    return SolveSpeeds(records.points_of(record, SolvePoint), results["moment"], results["drift"])
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -281,11 +283,13 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
     subject = {"device": options.device, "size": options.size}
-    print(command_line.first_lines(options.device, size=options.size), flush=True)
-    speeds = measured(**subject, repeats=options.repeats, report=lambda part: print(f"{part}: done", file=sys.stderr))
-    print(table(speeds))
+    print(command_line.describe_run(options.device, size=options.size), flush=True)
+    speeds = measure_speeds(
+        **subject, repeats=options.repeats, report=lambda part: print(f"{part}: done", file=sys.stderr)
+    )
+    print(format_table(speeds))
     if options.record:
-        records.save(record(speeds, **subject, shown=options.command), options.record)
+        records.save(make_record(speeds, **subject, shown=options.command), options.record)
     return 0
 
 

@@ -19,10 +19,10 @@ from utils.exception_text import of_compiler
 from utils.runs import command_line, measurement, tables
 from utils.runs.measurement import Timed
 from utils.training import batches
-from utils.training.recipes import recipe
+from utils.training.recipes import find_recipe
 from utils.training.training_loop import Trainer
 from utils.workloads import data, models, review_task
-from utils.workloads.review_task import Task
+from utils.workloads.review_task import ReviewTask
 
 NAME, PROGRAM = "levers", "step_speed"  # of its records, which are older than the name of this module
 RECIPE = "32-true"  # of all levers but the one that changes it
@@ -33,7 +33,7 @@ ADAMW = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": 
 
 
 @dataclass(frozen=True)
-class Line(Timed):
+class LeverTime(Timed):
     """One setting of one lever: its times in milliseconds, and how many times as fast it is as the lever's first one.
 
     Where it cannot be measured, there are no times, and `note` says why.
@@ -46,61 +46,61 @@ class Line(Timed):
     note: str = ""
 
 
-def lines(
-    task: Task, *, device: torch.device, repeats: int = REPEATS, compiled: bool = False, seed: int = 0
-) -> Iterator[Line]:
+def time_levers(
+    task: ReviewTask, *, device: torch.device, repeats: int = REPEATS, compiled: bool = False, seed: int = 0
+) -> Iterator[LeverTime]:
     """Measure all levers on the training step of the task's model; yield their lines, one lever after the other.
 
     A step takes a batch of full length, unless the lever is the length or the loading.
     """
     turns = {"device": device, "repeats": repeats}
     make_trainer = partial(_make_trainer, task, device=device, seed=seed)
-    batch = distilbert.full_batch(task).to(device)
+    batch = distilbert.make_full_batch(task).to(device)
 
     def make_step(trainer: Trainer) -> Callable[[], object]:
         return partial(_take_steps, trainer, [batch])
 
     attention = {name: make_step(make_trainer(attention=name)) for name in ("eager", "sdpa")}
-    yield from in_turns("attention", attention, **turns)
+    yield from time_in_turns("attention", attention, **turns)
 
-    passes = epochs(task, seed=seed)
+    passes = draw_epochs(task, seed=seed)
     notes = {name: f"{100 * _padding(drawn):.0f} % padding" for name, drawn in passes.items()}
     epoch = {name: partial(_take_steps, make_trainer(), drawn) for name, drawn in passes.items()}
-    yield from in_turns(f"length, {len(task.train)} reviews", epoch, notes=notes, **turns)
+    yield from time_in_turns(f"length, {len(task.train)} reviews", epoch, notes=notes, **turns)
 
     model = make_trainer().model
     optimizers = {name: torch.optim.AdamW(model.parameters(), lr=1e-6, **kernel) for name, kernel in ADAMW.items()}
     for weight in model.parameters():
         weight.grad = torch.full_like(weight, 1e-3)
-    yield from in_turns("AdamW alone", {name: optimizer.step for name, optimizer in optimizers.items()}, **turns)
+    yield from time_in_turns("AdamW alone", {name: optimizer.step for name, optimizer in optimizers.items()}, **turns)
 
     arithmetic = {name: make_step(make_trainer(name)) for name in (RECIPE, "bf16-mixed")}
-    notes = {name: recipe(name).remark(device) for name in arithmetic}
-    yield from in_turns("recipe", arithmetic, notes=notes, **turns)
+    notes = {name: find_recipe(name).remark(device) for name in arithmetic}
+    yield from time_in_turns("recipe", arithmetic, notes=notes, **turns)
 
-    yield from _time_loading(distilbert.full_batch(task), **turns)
+    yield from _time_loading(distilbert.make_full_batch(task), **turns)
     if compiled:
         yield from _time_compiled(make_trainer, make_step, **turns)
 
 
-def in_turns(
+def time_in_turns(
     lever: str,
     calls: dict[str, Callable[[], object]],
     *,
     device: torch.device,
     repeats: int,
     notes: dict[str, str] | None = None,
-) -> list[Line]:
+) -> list[LeverTime]:
     """Time the settings of one lever in turns and return a line for each."""
     timings = measure.time_in_turns(calls, device=device, warmup=WARMUP, repeats=repeats)
     first, notes = next(iter(timings.values())).median, notes or {}  # milliseconds
     return [
-        Line(lever, name, timing.samples, first / timing.median, notes.get(name, ""))
+        LeverTime(lever, name, timing.samples, first / timing.median, notes.get(name, ""))
         for name, timing in timings.items()
     ]
 
 
-def epochs(task: Task, *, seed: int) -> dict[str, list[batches.Batch]]:
+def draw_epochs(task: ReviewTask, *, seed: int) -> dict[str, list[batches.Batch]]:
     """Return the task's reviews as batches, each review once: padded to the limit, to the longest, and in buckets."""
     size, rows = task.settings.batch, range(len(task.train))
     draw = partial(batches.shuffled, task.train, size)
@@ -121,14 +121,16 @@ def _padding(drawn: list[batches.Batch]) -> float:
     return sum(batch.padding * size for batch, size in zip(drawn, sizes, strict=True)) / sum(sizes)
 
 
-def _make_trainer(task: Task, name: str = RECIPE, *, device: torch.device, seed: int, attention: str | None = None):
+def _make_trainer(
+    task: ReviewTask, name: str = RECIPE, *, device: torch.device, seed: int, attention: str | None = None
+):
     model = task.new_model(seed)
     if attention:
         model.set_attn_implementation(attention)
     else:
         models.fit_attention(model, device)
     schedule = replace(task.settings.schedule, learning_rate=1e-6)
-    return Trainer(model, recipe=recipe(name), device=device, schedule=schedule, steps=10**6)
+    return Trainer(model, recipe=find_recipe(name), device=device, schedule=schedule, steps=10**6)
 
 
 def _take_steps(trainer: Trainer, drawn: list[batches.Batch]) -> None:
@@ -137,10 +139,10 @@ def _take_steps(trainer: Trainer, drawn: list[batches.Batch]) -> None:
             trainer.step(batch.to(trainer.device))
 
 
-def _time_loading(batch: batches.Batch, *, device: torch.device, repeats: int) -> list[Line]:
+def _time_loading(batch: batches.Batch, *, device: torch.device, repeats: int) -> list[LeverTime]:
     if device.type != "cuda":
-        return [Line("loading", "pinned", note="missing: it speeds up the way to a GPU, and there is none")]
-    return in_turns(
+        return [LeverTime("loading", "pinned", note="missing: it speeds up the way to a GPU, and there is none")]
+    return time_in_turns(
         "loading",
         {"usual": partial(batch.to, device), "pinned": partial(batch.pinned().to, device)},
         device=device,
@@ -150,7 +152,7 @@ def _time_loading(batch: batches.Batch, *, device: torch.device, repeats: int) -
 
 def _time_compiled(
     make_trainer: Callable[[], Trainer], make_step: Callable, *, device: torch.device, repeats: int
-) -> list[Line]:
+) -> list[LeverTime]:
     plain, fast = make_trainer(), make_trainer()
     fast.model = torch.compile(fast.model)
     start = time.perf_counter()
@@ -158,12 +160,12 @@ def _time_compiled(
         make_step(fast)()  # compiles
         note = f"{time.perf_counter() - start:.0f} s to compile"
         calls = {"op by op": make_step(plain), "compiled": make_step(fast)}
-        return in_turns("torch.compile", calls, device=device, repeats=repeats, notes={"compiled": note})
+        return time_in_turns("torch.compile", calls, device=device, repeats=repeats, notes={"compiled": note})
     except Exception as error:  # a missing compiler or operator: each part of it raises errors of its own
-        return [Line("torch.compile", "compiled", note=f"missing: {of_compiler(error)}")]
+        return [LeverTime("torch.compile", "compiled", note=f"missing: {of_compiler(error)}")]
 
 
-def table(lines: list[Line]) -> str:
+def format_table(lines: list[LeverTime]) -> str:
     """Return the lines as aligned text: median and quartile distance, and how many times as fast as the first."""
     rows = [("lever: setting", "milliseconds", "times as fast")]
     for line in lines:
@@ -178,7 +180,9 @@ def table(lines: list[Line]) -> str:
     return "\n".join(f"{text}  {note}".rstrip() for text, note in zip(texts, notes, strict=True))
 
 
-def record(task: Task, lines: list[Line], *, device: torch.device, shown: str = "", seed: int = 0) -> records.Record:
+def make_record(
+    task: ReviewTask, lines: list[LeverTime], *, device: torch.device, shown: str = "", seed: int = 0
+) -> records.Record:
     """Return the lines as one record; `of_record` gives them back."""
     rows = [{name: value for name, value in asdict(line).items() if name != "samples"} for line in lines]
     return measurement.make_record(
@@ -197,13 +201,13 @@ def record(task: Task, lines: list[Line], *, device: torch.device, shown: str = 
     )
 
 
-def of_record(record: records.Record) -> list[Line]:
+def of_record(record: records.Record) -> list[LeverTime]:
     """Return the lines of a record."""
     rows = record.results["lines"]
-    return [Line(**row, samples=tuple(record.samples[f"{row['lever']}: {row['setting']}"])) for row in rows]
+    return [LeverTime(**row, samples=tuple(record.samples[f"{row['lever']}: {row['setting']}"])) for row in rows]
 
 
-def prepare(reviews: data.Reviews, *, size: str) -> Task:
+def prepare(reviews: data.Reviews, *, size: str) -> ReviewTask:
     """Return the task that is timed: as many reviews as one draw of buckets takes."""
     settings = review_task.settings_for(size, reviews)
     if size == "small":
@@ -225,17 +229,17 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         options = _parse(arguments)
-        task = prepare(data.reviews(options.data, size=options.size), size=options.size)
+        task = prepare(data.load_reviews(options.data, size=options.size), size=options.size)
     except (ValueError, OSError) as error:
         return command_line.complain(PROGRAM, str(error), 2)
-    print(command_line.first_lines(options.device, size=options.size, data=task.reviews.source), flush=True)
+    print(command_line.describe_run(options.device, size=options.size, data=task.reviews.source), flush=True)
     done = []
-    for line in lines(task, device=options.device, repeats=options.repeats, compiled=options.compile):
+    for line in time_levers(task, device=options.device, repeats=options.repeats, compiled=options.compile):
         done.append(line)
         print(f"{line.lever}: {line.setting} is done", file=sys.stderr, flush=True)
-    print(table(done))
+    print(format_table(done))
     if options.record:
-        records.save(record(task, done, device=options.device, shown=options.command), options.record)
+        records.save(make_record(task, done, device=options.device, shown=options.command), options.record)
     return 0
 
 

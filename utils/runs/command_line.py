@@ -65,14 +65,14 @@ class Parser(argparse.ArgumentParser):
         if hasattr(options, "size"):
             options.size = machine.size(options.size, on=options.device)
         options.record = records.check_folder(options.record) if options.record else None
-        options.command = shown_command(arguments, program=self.program)
+        options.command = hide_folders(arguments, program=self.program)
         return options
 
     def error(self, message: str):
         raise ValueError(f"{message}; --help lists the options")
 
 
-def shown_command(arguments: list[str], *, program: str) -> str:
+def hide_folders(arguments: list[str], *, program: str) -> str:
     """Return the command as a record shows it: every folder is DIR, since a path tells about somebody's machine."""
     shown, is_folder = [], False
     for argument in arguments:
@@ -86,7 +86,7 @@ def shown_command(arguments: list[str], *, program: str) -> str:
     return shlex.join(["python", "-m", f"utils.{program}", *shown])
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return minutes and seconds: 200.4 -> "3:20"; above an hour, hours too."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -100,7 +100,7 @@ def out_of_memory(error: BaseException) -> bool:
     return "DefaultCPUAllocator" in str(error) or "not enough memory" in str(error)
 
 
-def not_written(error: OSError) -> str:
+def explain_unwritten(error: OSError) -> str:
     """Return the message for a record that could not be saved, as on a full disk; the folder was writable before."""
     path = f" ({error.filename})" if error.filename else ""
     return f"the record cannot be written: {error.strerror or error}{path}; make room, or name another folder"
@@ -118,7 +118,7 @@ def in_one_line(program: str, *, kept: str = "nothing was recorded") -> Callable
             try:
                 return main(arguments)
             except OSError as error:
-                return complain(program, not_written(error), 2)
+                return complain(program, explain_unwritten(error), 2)
             except KeyboardInterrupt:
                 return complain(program, f"interrupted; {kept}", INTERRUPTED)
 
@@ -127,7 +127,7 @@ def in_one_line(program: str, *, kept: str = "nothing was recorded") -> Callable
     return wrap
 
 
-def first_lines(device: torch.device, **more: str) -> str:
+def describe_run(device: torch.device, **more: str) -> str:
     """Return the device and what else a command uses, one line each."""
     return "\n".join(f"{name:8} {text}" for name, text in {"device": machine.describe(device), **more}.items())
 

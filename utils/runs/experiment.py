@@ -1,7 +1,7 @@
 """Run an experiment and record it; compare the records of many runs.
 
-An experiment says in a `Plan` what it trains on and what it measures afterwards; everything else is the same for all:
-`run` does `set_up`, `train`, `measure_run` and `to_record`.
+An experiment says in a `RunPlan` what it trains on and what it measures afterwards; everything else is the same for
+all: `run` does `set_up`, `train`, `measure_run` and `to_record`.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ from utils.training.recipes import KNOWN, Recipe
 from utils.training.training_loop import History, Trainer
 from utils.training.watch import PREFIX, LargestGradients, Watch, evenly
 from utils.workloads import data, models
-from utils.workloads.language_task import Task as LanguageTask
-from utils.workloads.review_task import Task as ReviewTask
+from utils.workloads.language_task import LanguageTask as LanguageTask
+from utils.workloads.review_task import ReviewTask as ReviewTask
 
 CHECKPOINT_EVERY = 200  # steps
 
@@ -39,7 +39,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """One experiment on one task: the batches that it trains on, and what it measures afterwards.
 
     `validate`, where there is one, measures every `epoch` steps.
@@ -62,7 +62,7 @@ class Plan:
 class Training:
     """A run that is set up, for `train`; `saved` are the bytes that one full batch saves for its backward pass."""
 
-    plan: Plan
+    plan: RunPlan
     seed: int
     trainer: Trainer
     attention: str  # the implementation that the device got
@@ -71,7 +71,7 @@ class Training:
 
 
 def run(
-    plan: Plan,
+    plan: RunPlan,
     recipe: Recipe,
     *,
     device: torch.device,
@@ -106,7 +106,7 @@ def run(
         lost = LostUpdates(trainer.model, trainer.optimizer)
         largest = LargestGradients(trainer.model, scaler=trainer.scaler)
         history, clock = train(training, watch=watch, watchers=(lost, largest) if watch else ())
-    results, samples = measure_run(training, history, clock), run_facts.samples(history)
+    results, samples = measure_run(training, history, clock), run_facts.thin_curves(history)
     if watch:
         results["lost_updates"] = lost.shares()
         samples |= {"exponents": watch.as_json(), "largest_gradient": largest.values()[: run_facts.LARGEST]}
@@ -118,7 +118,7 @@ def run(
 
 @contextlib.contextmanager
 def set_up(
-    plan: Plan,
+    plan: RunPlan,
     recipe: Recipe,
     *,
     device: torch.device,
@@ -137,7 +137,7 @@ def set_up(
         model, recipe = task.new_model(seed), recipe.seeded(seed)
         attention = models.fit_attention(model, device)
         trainer = Trainer(model, recipe=recipe, device=device, schedule=task.settings.schedule, steps=plan.steps)
-        saved = run_facts.saved_bytes(trainer, plan.full_batch)
+        saved = run_facts.count_saved_bytes(trainer, plan.full_batch)
         place = Place(None)
         if checkpoint:
             name = f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}{SUFFIX}"
@@ -191,9 +191,9 @@ def measure_run(training: Training, history: History, clock: Clock) -> dict:
         "seconds": clock.seconds,
         "cpu_seconds": clock.cpu_seconds,  # of all threads: what a shared machine can still compare
         "resumed_at": clock.resumed_at,  # steps
-        "memory": run_facts.memory(trainer, training.saved),  # before what follows, which would raise the peak
-        **run_facts.facts(trainer, history),
-        "rates": run_facts.rates(trainer, history),
+        "memory": run_facts.measure_memory(trainer, training.saved),  # before what follows, which would raise the peak
+        **run_facts.collect_facts(trainer, history),
+        "rates": run_facts.measure_rates(trainer, history),
         **training.plan.evaluate(trainer),
     }
 
@@ -226,7 +226,9 @@ def to_record(
     )
 
 
-def record_key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device, watch_steps: int | None = None) -> str:
+def record_key(
+    plan: RunPlan, recipe: Recipe, *, seed: int, device: torch.device, watch_steps: int | None = None
+) -> str:
     """Return a key that is the same for runs that need only one record.
 
     It has twice 16 digits: one part for the circumstances of the run, which include the machine with its number of
@@ -236,13 +238,13 @@ def record_key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device, w
     return f"{cache.key(*circumstances)}-{loaded_source.digest(plan.module)}"
 
 
-def run_key(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device) -> str:
+def run_key(plan: RunPlan, recipe: Recipe, *, seed: int, device: torch.device) -> str:
     """Return 16 digits that are the same for runs that should end with the same weights."""
     circumstances = _list_circumstances(plan, recipe, seed=seed, device=device)
     return cache.key(*circumstances, loaded_source.digest(plan.module))
 
 
-def _list_circumstances(plan: Plan, recipe: Recipe, *, seed: int, device: torch.device) -> tuple:
+def _list_circumstances(plan: RunPlan, recipe: Recipe, *, seed: int, device: torch.device) -> tuple:
     """Return what decides the final weights, apart from the code, as JSON values."""
     settings, weights = asdict(plan.task.settings), plan.task.weights
     return plan.name, repr(recipe), seed, settings, weights, data.fingerprint(plan.texts.all), device.type
@@ -268,7 +270,7 @@ class Difference:
         return self.half is not None and abs(self.mean) > self.half
 
 
-def against(
+def compare_by_seed(
     finished: list[records.Record], *, baseline: str = "32-true", value: str = "accuracy"
 ) -> dict[str, Difference]:
     """Return by recipe, in the order of `KNOWN`, the paired differences of one result from the baseline's.
@@ -289,7 +291,7 @@ def against(
     return differences
 
 
-def interval(values: Iterable[float | None], *, digits: int, sign: str = "") -> str:
+def format_interval(values: Iterable[float | None], *, digits: int, sign: str = "") -> str:
     """Return "mean ± half the 95 % Student interval", the mean alone for one value, "nan" where one is not finite.
 
     None stands for such a value in a record that was read from the disk.

@@ -20,15 +20,15 @@ from utils.runs.command_line import (
     INTERRUPTED,
     Parser,
     complain,
-    duration,
-    first_lines,
-    not_written,
+    describe_run,
+    explain_unwritten,
+    format_duration,
     out_of_memory,
 )
-from utils.runs.experiment import Plan
+from utils.runs.experiment import RunPlan
 from utils.training import checkpoints
 from utils.training.recipes import ARMS, Recipe
-from utils.training.recipes import recipe as find_recipe
+from utils.training.recipes import find_recipe as find_recipe
 from utils.training.watch import MOST_STEPS
 
 ALL = "all"
@@ -133,7 +133,7 @@ def main(
     program: str,
     about: str | None,
     recipes: tuple[str, ...],
-    prepare: Callable[[Options], Plan],
+    prepare: Callable[[Options], RunPlan],
     table: Callable[[list[records.Record]], str],
 ) -> int:
     """Run an experiment from the command line and return the exit code.
@@ -148,7 +148,7 @@ def main(
         return complain(program, str(error), 2)
     except KeyboardInterrupt:
         return complain(program, "interrupted before the first run", INTERRUPTED)
-    print(header(options, runs.plan), flush=True)
+    print(describe_command(options, runs.plan), flush=True)
     code = 0
     try:
         runs.make_all()
@@ -166,12 +166,12 @@ def main(
     return code
 
 
-def header(options: Options, plan: Plan) -> str:
+def describe_command(options: Options, plan: RunPlan) -> str:
     """Return the first lines of an experiment: the device, size, data and weights that it uses."""
     note = {"note": plan.note} if plan.note else {}
     used = {"size": options.size, "data": plan.texts.source, "weights": plan.task.weights}
     remarks = [(recipe.name, recipe.remark(options.device)) for recipe in options.recipes]
-    lines = [first_lines(options.device, **used, **note), *(f"{name}: {remark}" for name, remark in remarks if remark)]
+    lines = [describe_run(options.device, **used, **note), *(f"{name}: {remark}" for name, remark in remarks if remark)]
     return "\n".join(lines)
 
 
@@ -186,7 +186,7 @@ class _CannotRun(Exception):
 class Runs:
     """The runs of a command: those that are done, and the recipes that torch cannot run on this device, with why."""
 
-    def __init__(self, options: Options, plan: Plan):
+    def __init__(self, options: Options, plan: RunPlan):
         self.options, self.plan = options, plan
         self.done: list[records.Record] = []
         self.missing: dict[str, str] = {}  # reason by recipe
@@ -223,9 +223,9 @@ class Runs:
         self._save(record)
         self.done.append(record)
         self.seconds.append(time.perf_counter() - start)
-        text = f"{self.seconds[-1]:.1f} s; {duration(sum(self.seconds))} so far"
+        text = f"{self.seconds[-1]:.1f} s; {format_duration(sum(self.seconds))} so far"
         seconds_left = left * sum(self.seconds) / len(self.seconds)
-        return f"{text}, about {duration(seconds_left)} to go" if seconds_left else text
+        return f"{text}, about {format_duration(seconds_left)} to go" if seconds_left else text
 
     def _find(self, recipe: Recipe, seed: int) -> records.Record | None:
         if self.options.record is None:
@@ -265,4 +265,4 @@ class Runs:
             try:
                 records.save(record, self.options.record)
             except OSError as error:
-                raise _Stopped(not_written(error)) from None
+                raise _Stopped(explain_unwritten(error)) from None

@@ -69,7 +69,7 @@ def time_copy(*, device: torch.device, size: str, repeats: int, **clock) -> tupl
     return 2 * 4 * count, tuple(map(round_to, timing.samples))  # 4 bytes a value, read once and written once
 
 
-def clocks_under_load(call: Callable[[], object], device: torch.device) -> dict[str, float | None]:
+def read_clocks_under_load(call: Callable[[], object], device: torch.device) -> dict[str, float | None]:
     """Return `machine.moment` of a GPU that computes: the call is made again until the answer is there. {} on a CPU."""
     if device.type != "cuda":
         return {}
@@ -86,7 +86,7 @@ def relative_drift(first: measure.Timing, again: measure.Timing) -> float:
     return round_to(again.median / first.median - 1)
 
 
-def drift_warning(call: str, drift: float) -> list[str]:
+def warn_of_drift(call: str, drift: float) -> list[str]:
     """Return the line that a table ends with where the machine was not quiet; `call` says what was timed twice."""
     if abs(drift) <= DRIFT:
         return []

@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 
-class Published(NamedTuple):
+class PublishedNumber(NamedTuple):
     """A number, the key of its source in book/references.bib, and where it stands in that source."""
 
     value: float
@@ -21,21 +21,21 @@ class Published(NamedTuple):
     place: str
 
 
-def number(name: str) -> float:
+def find_number(name: str) -> float:
     """Return a number of `PUBLISHED` by its name. Raises: KeyError for an unknown one."""
     return PUBLISHED[name].value
 
 
-def _from_place(source: str, place: str, **rows: dict[str, float]) -> dict[str, Published]:
+def _from_place(source: str, place: str, **rows: dict[str, float]) -> dict[str, PublishedNumber]:
     """Return the numbers of one place in a source: `rows` are what was measured, by the beginning of its name."""
     return {
-        f"{prefix.replace('_', '-')}, {name}": Published(value, source, place)
+        f"{prefix.replace('_', '-')}, {name}": PublishedNumber(value, source, place)
         for prefix, numbers in rows.items()
         for name, value in numbers.items()
     }
 
 
-PUBLISHED: dict[str, Published] = {
+PUBLISHED: dict[str, PublishedNumber] = {
     # DistilBERT, what the charts leave out; an A100
     **_from_place(
         "raschka2023scripts",

@@ -8,14 +8,14 @@ conventional/distilbert-movie-review/mixed-precision-experiment, commit a099246.
 
 from dataclasses import dataclass
 
-from utils.cost.flops import training_step
+from utils.cost.flops import count_step_flops
 
 TRAINED, VALIDATED, TESTED = 35_000, 5_000, 10_000  # reviews
 LENGTH, EPOCHS = 512, 3  # tokens of each review, with its padding
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRun:
     """One run: minutes with its validation, gigabytes (1e9 bytes), percent of the test reviews that it got right.
 
     `reserved_gb` is torch.cuda.max_memory_reserved, from the log; `charted_gb` is what the memory chart shows for it.
@@ -33,27 +33,27 @@ class Published:
     @property
     def tflops(self) -> float:
         """The rate in TFLOP/s that the minutes amount to; a multiply-add is two."""
-        return operations() / self.minutes / 60 / 1e12  # FLOPs / s / 1e12
+        return count_operations() / self.minutes / 60 / 1e12  # FLOPs / s / 1e12
 
 
-def operations() -> float:
+def count_operations() -> float:
     """Return the floating-point operations of one run's products: a training step is three forward passes."""
     from transformers import DistilBertConfig
 
     config = DistilBertConfig(num_labels=2)
-    trained, validated = (training_step(config, rows, LENGTH) for rows in (TRAINED, VALIDATED))
+    trained, validated = (count_step_flops(config, rows, LENGTH) for rows in (TRAINED, VALIDATED))
     return EPOCHS * (trained + validated / 3)  # validation: the forward pass alone
 
 
 RUNS = (
-    Published("float64", "64-true", 24.59, 10.42, 10.42, 92.14, 19.5),
-    Published("float32", "32-true", 21.75, 5.37, 10.42, 89.92, 19.5),
-    Published("TF32", "32-true-high", 8.11, 5.37, 5.37, 92.50, 156),
-    Published("16-mixed", "16-mixed", 7.25, 4.31, 4.31, 92.15, 312),
-    Published("bf16-mixed", "bf16-mixed", 7.45, 4.46, 4.46, 92.61, 312),
-    Published("16-true", "16-true", 5.23, 2.87, 2.87, 50.08, 312),
-    Published("bf16-true", "bf16-true", 5.22, 2.87, 2.87, 92.69, 312),
+    PublishedRun("float64", "64-true", 24.59, 10.42, 10.42, 92.14, 19.5),
+    PublishedRun("float32", "32-true", 21.75, 5.37, 10.42, 89.92, 19.5),
+    PublishedRun("TF32", "32-true-high", 8.11, 5.37, 5.37, 92.50, 156),
+    PublishedRun("16-mixed", "16-mixed", 7.25, 4.31, 4.31, 92.15, 312),
+    PublishedRun("bf16-mixed", "bf16-mixed", 7.45, 4.46, 4.46, 92.61, 312),
+    PublishedRun("16-true", "16-true", 5.23, 2.87, 2.87, 50.08, 312),
+    PublishedRun("bf16-true", "bf16-true", 5.22, 2.87, 2.87, 92.69, 312),
 )
-MEDIUM = Published("TF32, medium", "32-true-medium", 8.14, 5.37, 5.37, 92.50, 156)  # not in the charts
+MEDIUM = PublishedRun("TF32, medium", "32-true-medium", 8.14, 5.37, 5.37, 92.50, 156)  # not in the charts
 LLAMA_TOKENS_PER_SECOND = {"float32": 11.47, "bfloat16": 16.70}  # of a LLaMA 7B that writes, in the same article
 BY_NAME = {run.name: run for run in RUNS}

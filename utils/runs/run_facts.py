@@ -10,7 +10,7 @@ CURVE, STEPS = 200, 500  # most points of the loss curve and of the step times t
 LARGEST = 2_000  # first steps whose largest gradient a record keeps
 
 
-def facts(trainer: Trainer, history: History) -> dict:
+def collect_facts(trainer: Trainer, history: History) -> dict:
     """Return how the training went, and how the device carried out the recipe."""
     return {
         "steps": history.steps,
@@ -19,7 +19,7 @@ def facts(trainer: Trainer, history: History) -> dict:
         "validation": history.validation,
         "loss_scale": trainer.scaler.get_scale() if trainer.scaler.is_enabled() else None,
         "step_ms": measure.Timing(tuple(history.milliseconds)).median,
-        "parameters": models.parameters(trainer.model),
+        "parameters": models.count_parameters(trainer.model),
         "adamw_kernel": trainer.recipe.adamw_kernel(trainer.device),
         "emulated": trainer.recipe.emulated(trainer.device),
         "same_as": trainer.recipe.same_as(trainer.device),
@@ -27,7 +27,7 @@ def facts(trainer: Trainer, history: History) -> dict:
     }
 
 
-def memory(trainer: Trainer, saved: measure.SavedBytes) -> dict:
+def measure_memory(trainer: Trainer, saved: measure.SavedBytes) -> dict:
     """Return bytes: of the tensors after the last step, and of what one full batch saved for its backward pass."""
     peak, parameters = measure.peak(trainer.device), list(trainer.model.parameters())
     return {
@@ -41,7 +41,7 @@ def memory(trainer: Trainer, saved: measure.SavedBytes) -> dict:
     }
 
 
-def saved_bytes(trainer: Trainer, batch: Batch) -> measure.SavedBytes:
+def count_saved_bytes(trainer: Trainer, batch: Batch) -> measure.SavedBytes:
     """Count the bytes that the forward pass of a batch keeps for the backward pass.
 
     Attention is eager, so the count is the same on every device.
@@ -56,7 +56,7 @@ def saved_bytes(trainer: Trainer, batch: Batch) -> measure.SavedBytes:
     return saved
 
 
-def rates(trainer: Trainer, history: History) -> dict:
+def measure_rates(trainer: Trainer, history: History) -> dict:
     """Return tokens and FLOPs per second of the steps alone, without the time between them.
 
     `tokens_per_second` leaves padding out, `padded_tokens_per_second` counts it; `padding` is its share of all tokens.
@@ -66,7 +66,7 @@ def rates(trainer: Trainer, history: History) -> dict:
     seconds, config = sum(history.milliseconds) / 1e3, trainer.model.config
     sizes = [(*map(int, size.split("x")), count) for size, count in history.sizes.items()]
     padded = sum(rows * length * count for rows, length, count in sizes)  # tokens: count batches of [rows, length]
-    operations = sum(flops.training_step(config, rows, length) * count for rows, length, count in sizes)
+    operations = sum(flops.count_step_flops(config, rows, length) * count for rows, length, count in sizes)
     with trainer.recipe.on(trainer.device):
         limit = measure.matmul_tflops(trainer.recipe.arithmetic, device=trainer.device)
     rate = measure.tflops(operations, 1e3 * seconds, limit=limit)  # milliseconds
@@ -81,7 +81,7 @@ def rates(trainer: Trainer, history: History) -> dict:
     }
 
 
-def samples(history: History) -> dict:
+def thin_curves(history: History) -> dict:
     """Thin the curves to what a figure needs: [step, loss] and [step, milliseconds] at evenly spaced steps."""
     return {
         "loss": _thin(history.losses, CURVE, digits=4),

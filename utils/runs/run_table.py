@@ -9,7 +9,7 @@ from utils.training.recipes import KNOWN
 RATES = ("tokens/s", "padding", "TFLOP/s", "of a matmul")  # a matmul: the rate of one large product on this device
 
 
-def summary(
+def summarize(
     finished: list[records.Record], *, own_columns: Callable[[str, list[dict]], dict[str, str]]
 ) -> list[dict[str, str]]:
     """Return the results of all finished runs as texts by heading, one row per recipe in the order of `KNOWN`.
@@ -33,7 +33,7 @@ def summary(
                 "processor s": f"{_mean(runs, 'cpu_seconds'):.1f}",
                 "ms/step": f"{_mean(runs, 'step_ms'):.1f}",
                 **_format_rates(
-                    [] if emulated_float8(name, runs) else [run["rates"] for run in runs if "rates" in run]
+                    [] if is_emulated_float8(name, runs) else [run["rates"] for run in runs if "rates" in run]
                 ),
                 **{heading: f"{memory[kind] / 1e6:.2f} MB" for heading, kind in kinds.items()},
                 "loss scale": "-" if scale is None else f"{scale:.0f}",
@@ -44,7 +44,7 @@ def summary(
     return rows
 
 
-def emulated_float8(name: str, runs: list[dict]) -> bool:
+def is_emulated_float8(name: str, runs: list[dict]) -> bool:
     """Say whether a recipe has FP8 layers and one of its runs emulated them: its times are those of the emulation."""
     return KNOWN[name].float8 is not None and any(result.get("emulated") for result in runs)
 
@@ -54,7 +54,7 @@ def _mean(runs: list[dict], name: str) -> float:
 
 
 def _format_rates(runs: list[dict]) -> dict[str, str]:
-    """Return the columns of `run_facts.rates`; without runs all are "-"."""
+    """Return the columns of `run_facts.measure_rates`; without runs all are "-"."""
     if not runs:
         return dict.fromkeys(RATES, "-")
     texts = (
@@ -66,8 +66,8 @@ def _format_rates(runs: list[dict]) -> dict[str, str]:
     return dict(zip(RATES, texts, strict=True))
 
 
-def table(rows: list[dict[str, str]], finished: list[records.Record], *, about: str) -> str:
-    """Return the rows of `summary` as aligned text, with a line that says what was measured and what ± means.
+def format_table(rows: list[dict[str, str]], finished: list[records.Record], *, about: str) -> str:
+    """Return the rows of `summarize` as aligned text, with a line that says what was measured and what ± means.
 
     A line below names each recipe that the device ran in another way than its name says.
     """

@@ -43,7 +43,7 @@ def seeds_needed(difference: float, *, spread: float, power: float = 0.8, error:
     Raises: ValueError as `by_normal`, and where it would take more than `MOST` pairs.
     """
     _check_arguments(difference, spread, power, error)
-    return _find_fewest(lambda pairs: seen(pairs, difference, spread=spread, error=error), power)
+    return _find_fewest(lambda pairs: probability_to_see(pairs, difference, spread=spread, error=error), power)
 
 
 def seeds_to_rule_out(
@@ -57,25 +57,29 @@ def seeds_to_rule_out(
     Raises: ValueError as `seeds_needed`.
     """
     _check_arguments(difference, spread, power, error)
-    return _find_fewest(lambda pairs: ruled_out(pairs, difference, spread=spread, true=true, error=error), power)
+    return _find_fewest(
+        lambda pairs: probability_to_rule_out(pairs, difference, spread=spread, true=true, error=error), power
+    )
 
 
-def seen(pairs: int, difference: float, *, spread: float, error: float = 0.05) -> float:
+def probability_to_see(pairs: int, difference: float, *, spread: float, error: float = 0.05) -> float:
     """Return the probability that `pairs` paired seeds show a true mean difference to be unlike 0.
 
     Raises: ValueError for less than 2 pairs: one pair has no spread.
     """
-    shift, limit = _standardize(pairs, difference, spread), critical(pairs - 1, error / 2)
+    shift, limit = _standardize(pairs, difference, spread), critical_t(pairs - 1, error / 2)
     # t of a mean that is not 0 follows the noncentral distribution: P(t > limit) + P(t < -limit)
     return float(1 - nctdtr(pairs - 1, shift, limit) + nctdtr(pairs - 1, shift, -limit))
 
 
-def ruled_out(pairs: int, difference: float, *, spread: float, true: float = 0.0, error: float = 0.05) -> float:
+def probability_to_rule_out(
+    pairs: int, difference: float, *, spread: float, true: float = 0.0, error: float = 0.05
+) -> float:
     """Return the probability that `pairs` paired seeds rule out a mean difference that large; `true`: what it is.
 
     Raises: ValueError for less than 2 pairs.
     """
-    room, limit = abs(_standardize(pairs, difference, spread)), critical(pairs - 1, error)
+    room, limit = abs(_standardize(pairs, difference, spread)), critical_t(pairs - 1, error)
     shift, half = _standardize(pairs, true, spread), (pairs - 1) / 2
     # s^2 (n - 1) follows chi-squared with n - 1 degrees, so s has the density 2 h^h / gamma(h) s^(2h - 1) exp(-h s^2)
     constant = math.log(2) + half * math.log(half) - math.lgamma(half)
@@ -90,7 +94,7 @@ def ruled_out(pairs: int, difference: float, *, spread: float, true: float = 0.0
     return quad(density, low, high)[0] if low < high else 0.0
 
 
-def simulated(
+def simulate_seen(
     pairs: int,
     difference: float,
     *,
@@ -99,16 +103,16 @@ def simulated(
     trials: int = 10_000,
     error: float = 0.05,
 ) -> float:
-    """Return the share of `trials` drawn experiments that see the difference: the check of `seen`.
+    """Return the share of `trials` drawn experiments that see the difference: the check of `probability_to_see`.
 
     Each draws `pairs` normal differences and takes the t test of their mean.
     """
     drawn = generator.normal(difference, spread, (trials, pairs))
     t = drawn.mean(1) * math.sqrt(pairs) / drawn.std(1, ddof=1)  # Student's t of each experiment, [trials]
-    return float(np.mean(np.abs(t) > critical(pairs - 1, error / 2)))
+    return float(np.mean(np.abs(t) > critical_t(pairs - 1, error / 2)))
 
 
-def critical(freedom: int, share: float) -> float:
+def critical_t(freedom: int, share: float) -> float:
     """Return the t that Student's distribution with `freedom` degrees exceeds with probability `share` (one side)."""
     return float(-stdtrit(freedom, share))
 

@@ -12,13 +12,13 @@ from torch import nn
 from utils import records
 from utils.exception_text import in_a_line
 from utils.runs import cache
-from utils.runs.experiment import Plan, Run, run, run_key
+from utils.runs.experiment import Run, RunPlan, run, run_key
 from utils.training.recipes import Recipe
 from utils.workloads import models
 
 
 @dataclass(frozen=True)
-class Kept:
+class TrainedModel:
     """A trained model on its device, in evaluation mode, with the record of its run; `cached`: not trained just now."""
 
     model: nn.Module
@@ -26,14 +26,14 @@ class Kept:
     cached: bool
 
 
-def kept(
-    plan: Plan,
+def train_once(
+    plan: RunPlan,
     recipe: Recipe,
     *,
     seed: int,
     device: torch.device,
     load: Callable[..., nn.Module],
-) -> Kept:
+) -> TrainedModel:
     """Return the model of a run, from the cache if the same run was made before.
 
     The same run: plan, recipe, seed, kind of device, texts, versions, and the source that the plan's module loads.
@@ -55,7 +55,7 @@ def kept(
         except OSError as error:
             warnings.warn(f"the trained model is not kept, {cache.root()}: {error.strerror}", stacklevel=3)
     models.fit_attention(model, device)
-    return Kept(model.to(device).eval(), record, cached=cached is not None)
+    return TrainedModel(model.to(device).eval(), record, cached=cached is not None)
 
 
 def _read_cached(folder: Path, load: Callable[[], nn.Module]) -> tuple[nn.Module, records.Record] | None:

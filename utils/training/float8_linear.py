@@ -27,7 +27,7 @@ from utils.emulation.scaled_matmul import MULTIPLE, scaled_matmul, transposed
 from utils.emulation.scaled_tensor import Scaled, amax, quantize, update_delayed_
 from utils.formats import FloatFormat
 from utils.scaling import SCALINGS
-from utils.training.float8_recipes import Float8Recipe, float8_recipe
+from utils.training.float8_recipes import Float8Recipe, find_float8_recipe
 
 TENSORS = ("x", "w", "dy")  # activations, weights, gradients of the outputs
 HEADS = ("lm_head", "pre_classifier", "classifier")
@@ -68,7 +68,7 @@ class Float8Linear(nn.Linear):
         return layer.train(linear.training)
 
     def _start(self, recipe: str | Float8Recipe) -> None:
-        self.recipe = float8_recipe(recipe) if isinstance(recipe, str) else recipe
+        self.recipe = find_float8_recipe(recipe) if isinstance(recipe, str) else recipe
         self.accumulator: Accumulator | None = None
         if self.recipe.history:
             for tensor in TENSORS:
@@ -220,7 +220,7 @@ def convert(model: nn.Module, recipe: str | Float8Recipe, exclude: Iterable[str]
 
     Raises: ValueError for an unknown recipe, for a model that is a linear layer itself, where no layer is replaced.
     """
-    recipe = float8_recipe(recipe) if isinstance(recipe, str) else recipe
+    recipe = find_float8_recipe(recipe) if isinstance(recipe, str) else recipe
     exclude = (exclude,) if isinstance(exclude, str) else tuple(exclude)
     found = [(name, one) for name, one in model.named_modules() if isinstance(one, nn.Linear)]
     if any(one is model for _, one in found):

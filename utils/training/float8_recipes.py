@@ -155,7 +155,7 @@ FLOAT8_RECIPES: dict[str, Float8Recipe] = {
 }
 
 
-def float8_recipe(name: str) -> Float8Recipe:
+def find_float8_recipe(name: str) -> Float8Recipe:
     """Return the recipe called `name`. Raises: ValueError with the known names when there is none."""
     if name not in FLOAT8_RECIPES:
         raise ValueError(f"unknown FP8 recipe {name!r}; the known ones are {', '.join(FLOAT8_RECIPES)}")

@@ -264,7 +264,7 @@ ARMS = (  # of the comparison on DistilBERT, in the order in which it is told
 )
 
 
-def recipe(name: str) -> Recipe:
+def find_recipe(name: str) -> Recipe:
     """Return the recipe called `name`.
 
     Raises: ValueError with the known names when there is none.

@@ -102,7 +102,7 @@ def _answers(url: str, timeout: float) -> bool:
     return bool(answered) and answered[0]
 
 
-def reviews(folder: Path | str | None = None, *, size: str = "small") -> Reviews:
+def load_reviews(folder: Path | str | None = None, *, size: str = "small") -> Reviews:
     """Return the reviews of `folder`, else of `MIXED_PRECISION_DATA`, else of the hub, else generated ones.
 
     `size` counts only for generated reviews.
@@ -252,7 +252,7 @@ class Prose:
         return [self.text]
 
 
-def prose(folder: Path | str | None = None, *, characters: int = 200_000) -> Prose:
+def load_prose(folder: Path | str | None = None, *, characters: int = 200_000) -> Prose:
     """Return the text of `folder`, else of `MIXED_PRECISION_DATA`, else generated stories: at most `characters` of it.
 
     Raises: ValueError when a folder was named and has no text that can be used.

@@ -13,7 +13,7 @@ from torch import nn
 WARMUPS = 3  # of the step before a CUDA graph records it, as in torch's documentation
 
 
-class Again:
+class NoCacheDecoder:
     """Read everything again for each token."""
 
     def __init__(self, model: nn.Module, room: int):
@@ -29,7 +29,7 @@ class Again:
         return self.model(input_ids=self.ids, use_cache=False).logits[:, -1]
 
 
-class Dynamic:
+class DynamicCacheDecoder:
     """Keep keys and values in tensors that grow with each token."""
 
     def __init__(self, model: nn.Module, room: int):
@@ -46,7 +46,7 @@ class Dynamic:
         return self.model(input_ids=ids, past_key_values=self.cache, use_cache=True).logits[:, -1]
 
 
-class Static:
+class StaticCacheDecoder:
     """Keep keys and values in tensors of `room` positions that stay where they are; attention reads all of them."""
 
     def __init__(self, model: nn.Module, room: int):
@@ -73,7 +73,7 @@ class Static:
         return self.plain(ids)
 
 
-class Compiled(Static):
+class CompiledDecoder(StaticCacheDecoder):
     """Compile the step: fewer and larger kernels, on a GPU launched as one graph."""
 
     def __init__(self, model: nn.Module, room: int):
@@ -87,7 +87,7 @@ class Compiled(Static):
         return self.compiled(ids)
 
 
-class Graphs(Static):
+class CudaGraphDecoder(StaticCacheDecoder):
     """Record the kernels of the step as a CUDA graph: one launch for all of them."""
 
     def __init__(self, model: nn.Module, room: int):

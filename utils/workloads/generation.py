@@ -18,31 +18,42 @@ from utils.emulation.fast_half import HALVES
 from utils.training import recipes
 from utils.training.recipes import PLAIN, RECIPES, Recipe
 from utils.workloads import models
-from utils.workloads.decoders import Again, Compiled, Dynamic, Graphs, Static
+from utils.workloads.decoders import (
+    CompiledDecoder,
+    CudaGraphDecoder,
+    DynamicCacheDecoder,
+    NoCacheDecoder,
+    StaticCacheDecoder,
+)
 
 FLOAT32 = RECIPES["32-true"]
 
 
 @dataclass(frozen=True)
-class Way:
+class GenerationMethod:
     """A way to generate: its reader, and in one sentence what it does. `reader` is None for transformers' own loop."""
 
     name: str
     note: str
-    reader: type[Again | Dynamic | Static] | None
+    reader: type[NoCacheDecoder | DynamicCacheDecoder | StaticCacheDecoder] | None
 
     @property
     def fixed(self) -> bool:
         """Whether the cache has a fixed size, its room, whatever it holds."""
-        return bool(self.reader) and issubclass(self.reader, Static)
+        return bool(self.reader) and issubclass(self.reader, StaticCacheDecoder)
 
     def refusal(self, recipe: Recipe, device: torch.device) -> str:
         """Say in one sentence why this device does not generate that way; empty where it does."""
-        if self.reader is Graphs and device.type != "cuda":
+        if self.reader is CudaGraphDecoder and device.type != "cuda":
             return f"{self.name}: a CUDA graph records the kernels of a CUDA GPU, not of a {device.type}; take static"
-        if self.reader is Graphs and recipe.compute:
+        if self.reader is CudaGraphDecoder and recipe.compute:
             return f"{self.name}: {recipe.name} casts each weight for each token; take {recipe.name.split('-')[0]}-true"
-        if self.reader is Compiled and device.type == "cpu" and recipe.arithmetic in HALVES and recipe.emulated(device):
+        if (
+            self.reader is CompiledDecoder
+            and device.type == "cpu"
+            and recipe.arithmetic in HALVES
+            and recipe.emulated(device)
+        ):
             word = str(recipe.arithmetic).removeprefix("torch.")
             return f"{self.name}: this CPU's {word} products are emulated beyond the compiler's sight; take static"
         return ""
@@ -51,17 +62,17 @@ class Way:
 WAYS = {
     way.name: way
     for way in (
-        Way("no-cache", "everything is read again for each token", Again),
-        Way("dynamic", "keys and values are kept in tensors that grow", Dynamic),
-        Way("static", "keys and values are kept in tensors of a fixed size", Static),
-        Way("compiled", "static, with the step compiled by torch.compile", Compiled),
-        Way("graphs", "static, with the step recorded as a CUDA graph", Graphs),
-        Way("transformers", "transformers' own generate()", None),
+        GenerationMethod("no-cache", "everything is read again for each token", NoCacheDecoder),
+        GenerationMethod("dynamic", "keys and values are kept in tensors that grow", DynamicCacheDecoder),
+        GenerationMethod("static", "keys and values are kept in tensors of a fixed size", StaticCacheDecoder),
+        GenerationMethod("compiled", "static, with the step compiled by torch.compile", CompiledDecoder),
+        GenerationMethod("graphs", "static, with the step recorded as a CUDA graph", CudaGraphDecoder),
+        GenerationMethod("transformers", "transformers' own generate()", None),
     )
 }
 
 
-def way(name: str) -> Way:
+def find_method(name: str) -> GenerationMethod:
     """Return the way called `name`.
 
     Raises: ValueError with the known names when there is none.
@@ -80,7 +91,7 @@ class Writer:
     """
 
     def __init__(self, model: nn.Module, name: str = "dynamic", *, recipe: Recipe = FLOAT32, room: int | None = None):
-        self.model, self.way, self.recipe = model, way(name), recipe
+        self.model, self.way, self.recipe = model, find_method(name), recipe
         self.room = room or model.config.max_position_embeddings
         if said := self.way.refusal(recipe, model.device):
             raise ValueError(said)
@@ -210,8 +221,8 @@ def token_times(
     size = machine.size(size, on=device)
     times = []
     for name in names:
-        recipe = recipes.recipe(name)
-        model = recipe.prepare(models.llama(size, device=device), device)
+        recipe = recipes.find_recipe(name)
+        model = recipe.prepare(models.build_llama(size, device=device), device)
         prompt = torch.arange(8, device=device)[None]
         timing = writing_time(model, prompt, tokens=tokens, recipe=recipe, repeats=repeats)
         times.append(TokenTime(name, tokens, timing, recipe.emulated(device)))

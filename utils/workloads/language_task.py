@@ -61,7 +61,7 @@ def settings_for(size: str) -> Settings:
 
 
 @dataclass(frozen=True)
-class Task:
+class LanguageTask:
     """Prose turned into tokens, and the model to begin with: what all recipes and seeds of a comparison share."""
 
     size: str
@@ -82,7 +82,7 @@ def prepare(
     size: str = "small",
     settings: Settings | None = None,
     weights: str | None = None,
-) -> Task:
+) -> LanguageTask:
     """Return the task of learning to continue `prose`.
 
     Trained weights come from the folder `weights` (or `MIXED_PRECISION_WEIGHTS`); the model is else drawn at random
@@ -102,13 +102,15 @@ def prepare(
         tokenizer, source = loaded.tokenizer, loaded.source
         new_model = lambda seed: models.pretrained_llama(weights).model  # noqa: E731
     else:
-        tokenizer = tokenizers.prose_pairs(text, entries=settings.entries)
+        tokenizer = tokenizers.train_prose_bpe(text, entries=settings.entries)
         settings = replace(settings, shape=replace(settings.shape, vocabulary=len(tokenizer)))
         source = f"random, LLaMA of {settings.shape.layers} layers of width {settings.shape.width}"
-        new_model = lambda seed: models.llama(settings.shape, seed=seed)  # noqa: E731
-    train, held_out = (tokenizers.pieces(tokenizer, part, length=settings.length) for part in (text, held_out_text))
+        new_model = lambda seed: models.build_llama(settings.shape, seed=seed)  # noqa: E731
+    train, held_out = (
+        tokenizers.pack_pieces(tokenizer, part, length=settings.length) for part in (text, held_out_text)
+    )
     flat = torch.tensor([token for piece in held_out for token in piece])
-    return Task(size, settings, tokenizer, Tokens(train), flat, held_out_text, new_model, prose, source)
+    return LanguageTask(size, settings, tokenizer, Tokens(train), flat, held_out_text, new_model, prose, source)
 
 
 def split(text: str, *, held_out: int) -> tuple[str, str]:

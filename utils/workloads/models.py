@@ -30,7 +30,7 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Shape:
+class DistilBertShape:
     """The sizes of a DistilBERT; the defaults are those of distilbert-base-uncased (66,955,010 parameters)."""
 
     vocabulary: int = 30_522
@@ -43,7 +43,7 @@ class Shape:
     head_dropout: float = 0.2
     spread: float = 0.02  # standard deviation of the random weights
 
-    def widened(self, width: int) -> "Shape":
+    def widened(self, width: int) -> "DistilBertShape":
         """Return the shape with another width, and hidden layers of four times that.
 
         Raises: ValueError for a width that the heads cannot share.
@@ -117,8 +117,8 @@ def weights_folder(kind: str, folder: Path | str | None = None) -> Path | None:
     raise ValueError(f"weights folder {named} has no {kind}: no config.json with that model_type, nor in {kind}/")
 
 
-def distilbert(
-    shape: Shape | None = None,
+def build_distilbert(
+    shape: DistilBertShape | None = None,
     *,
     seed: int = 0,
     attention: str = "sdpa",
@@ -127,7 +127,7 @@ def distilbert(
     """Return a DistilBERT classifier with random weights; the same seed gives the same ones, whatever ran before."""
     from transformers import DistilBertConfig, DistilBertForSequenceClassification
 
-    shape = shape or Shape()
+    shape = shape or DistilBertShape()
     config = DistilBertConfig(
         vocab_size=shape.vocabulary,
         dim=shape.width,
@@ -227,7 +227,7 @@ def _saved(kind: type, folder: Path, *, dtype: torch.dtype) -> nn.Module:
         return kind.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa", local_files_only=True)
 
 
-def llama(
+def build_llama(
     shape: str | LlamaShape = "small",
     *,
     vocabulary: int | None = None,
@@ -279,6 +279,6 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def parameters(model: nn.Module) -> int:
+def count_parameters(model: nn.Module) -> int:
     """Return the number of parameters, tied ones once."""
     return sum(parameter.numel() for parameter in model.parameters())

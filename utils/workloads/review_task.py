@@ -28,13 +28,15 @@ class Settings:
     batch: int
     max_length: int
     schedule: Schedule
-    shape: models.Shape
+    shape: models.DistilBertShape
     pooled: bool = False
     entries: int | None = None
     keep_end: bool = False
 
 
-TINY = models.Shape(width=64, layers=2, heads=2, hidden=256, positions=128, dropout=0.0, head_dropout=0.0, spread=0.05)
+TINY = models.DistilBertShape(
+    width=64, layers=2, heads=2, hidden=256, positions=128, dropout=0.0, head_dropout=0.0, spread=0.05
+)
 SMALL_GENERATED = Settings(
     train=6_000,
     validation=0,
@@ -67,7 +69,7 @@ FULL = Settings(
     batch=12,
     max_length=512,
     schedule=Schedule(learning_rate=TRAINED_WEIGHTS_RATE),
-    shape=models.Shape(),
+    shape=models.DistilBertShape(),
     pooled=True,
     entries=30_522,
 )
@@ -81,7 +83,7 @@ def settings_for(size: str, reviews: data.Reviews) -> Settings:
 
 
 @dataclass(frozen=True)
-class Task:
+class ReviewTask:
     """Reviews turned into tokens, and the model to begin with: what all recipes and seeds of a comparison share."""
 
     size: str
@@ -103,7 +105,7 @@ def prepare(
     size: str = "small",
     settings: Settings | None = None,
     weights: str | None = None,
-) -> Task:
+) -> ReviewTask:
     """Return the task of fine-tuning on `reviews`.
 
     Trained weights come from the folder `weights` (or `MIXED_PRECISION_WEIGHTS`), at full size else from the hub; the
@@ -132,15 +134,15 @@ def prepare(
         tokenizer = _tokenizer(parts.train.texts, settings)
         settings = replace(settings, shape=replace(settings.shape, vocabulary=len(tokenizer)))
         source = f"random, DistilBERT of {settings.shape.layers} layers of width {settings.shape.width}"
-        new_model = lambda seed: models.distilbert(settings.shape, seed=seed)  # noqa: E731
+        new_model = lambda seed: models.build_distilbert(settings.shape, seed=seed)  # noqa: E731
     tokens = (_tokens(tokenizer, part, settings) for part in (parts.train, parts.validation, parts.test))
-    return Task(size, settings, tokenizer, *tokens, parts.test.texts, new_model, reviews, source)
+    return ReviewTask(size, settings, tokenizer, *tokens, parts.test.texts, new_model, reviews, source)
 
 
 def _tokenizer(texts: list[str], settings: Settings):
     if settings.entries is None:
-        return tokenizers.words(texts, max_length=settings.max_length)
-    return tokenizers.byte_pairs(
+        return tokenizers.train_word_tokenizer(texts, max_length=settings.max_length)
+    return tokenizers.train_bpe(
         texts, entries=settings.entries, max_length=settings.max_length, keep_end=settings.keep_end
     )
 

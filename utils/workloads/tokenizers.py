@@ -12,7 +12,7 @@ PROSE_SPECIAL = ("<s>", "</s>")  # LLaMA's names for the begin and the end of a 
 BEGIN, END = range(2)
 
 
-def words(texts: Iterable[str], *, max_length: int):
+def train_word_tokenizer(texts: Iterable[str], *, max_length: int):
     """Return a tokeniser with one entry a word, the most frequent first; for text from a closed vocabulary."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -24,7 +24,7 @@ def words(texts: Iterable[str], *, max_length: int):
     return _for_classification(tokenizer, max_length=max_length)
 
 
-def byte_pairs(texts: Sequence[str], *, entries: int, max_length: int, keep_end: bool = False):
+def train_bpe(texts: Sequence[str], *, entries: int, max_length: int, keep_end: bool = False):
     """Return a lower-case byte-level BPE tokeniser with `entries` entries; for real text.
 
     `keep_end` cuts long texts at their beginning: a review gives its verdict last.
@@ -71,7 +71,7 @@ def encode(tokenizer, texts: Sequence[str], *, max_length: int) -> list[list[int
     return tokenizer(list(texts), truncation=True, max_length=max_length, return_attention_mask=False)["input_ids"]
 
 
-def prose_pairs(text: str, *, entries: int = 512):
+def train_prose_bpe(text: str, *, entries: int = 512):
     """Return a byte-level BPE tokeniser for running text, case kept, that turns its ids back into the same text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -95,7 +95,7 @@ def prose_pairs(text: str, *, entries: int = 512):
     )
 
 
-def pieces(tokenizer, text: str, *, length: int) -> list[list[int]]:
+def pack_pieces(tokenizer, text: str, *, length: int) -> list[list[int]]:
     """Return running text as pieces of at most `length` token ids, `<s>` first and `</s>` last.
 
     A piece holds as many whole lines as fit; only a line that is longer is cut. So a generated story, which is one

@@ -11,7 +11,7 @@ from utils.checks.eight_bits.fp8_training_questions import EQUAL, OTHER_NETWORK,
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.cost.cards import ROOFS
 from utils.cost.fp8_casts import PUBLISHED, break_even
-from utils.runs.seeds_needed import by_normal, critical, seeds_needed
+from utils.runs.seeds_needed import by_normal, critical_t, seeds_needed
 
 
 def test_seeds_are_those_of_the_formula():
@@ -52,7 +52,7 @@ def test_fp8_lm_takes_both_counts_and_the_equal_batch():
 def interval(by_seed, *, share=0.05, t=None, rooted=True, spread=statistics.stdev):
     n = len(by_seed)
     error = spread(by_seed) / (n**0.5 if rooted else 1)
-    reach = (t or critical(n - 1, share)) * error
+    reach = (t or critical_t(n - 1, share)) * error
     return statistics.fmean(by_seed) - reach, statistics.fmean(by_seed) + reach
 
 

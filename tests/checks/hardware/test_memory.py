@@ -7,19 +7,19 @@ from utils.checks.hardware import memory, memory_questions
 from utils.checks.outcome import NOT_YET
 from utils.cost import fitting
 from utils.training import eight_bit_moments
-from utils.training.recipes import recipe
+from utils.training.recipes import find_recipe
 
 EIGHT = 2 * eight_bit_moments.Blockwise().moment_bytes(10**9) / 10**9
 
 
 def per_weight(name: str) -> tuple[int, int]:
     """Bytes of a weight and of its gradient."""
-    return recipe(name).weights.itemsize, recipe(name).gradients.itemsize
+    return find_recipe(name).weights.itemsize, find_recipe(name).gradients.itemsize
 
 
 def test_the_gigabytes_are_those_of_recipes_and_blocks():
     true, mixed = sum(per_weight("bf16-true")), sum(per_weight("bf16-mixed"))
-    copy, moments = recipe("bf16-mixed").compute.itemsize, 2 * recipe("bf16-mixed").optimizer.itemsize
+    copy, moments = find_recipe("bf16-mixed").compute.itemsize, 2 * find_recipe("bf16-mixed").optimizer.itemsize
     answers = (true + EIGHT, mixed + EIGHT + copy, mixed + moments / 8, (mixed + moments) / 8)
     table = dict(zip(memory_questions.SEVEN_BILLION, (7 * size for size in answers), strict=True))
     assert memory.check_seven_billion(table)

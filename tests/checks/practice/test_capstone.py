@@ -11,7 +11,7 @@ from utils.checks.practice.capstone_questions import BAR, LOGITS, REPORTS, VERDI
 from utils.checks.questions import number
 from utils.experiments.capstone import comparison
 from utils.experiments.capstone.forecasts import forecast, refuse
-from utils.experiments.capstone.plans import Plan, problem
+from utils.experiments.capstone.plans import Plan, make_problem
 
 CPU = torch.device("cpu")
 D = Plan("bf16-mixed", width=192, batch=8, checkpointing=True)
@@ -27,7 +27,7 @@ NAMED = {
 
 @pytest.fixture(scope="module")
 def given():
-    return problem("small", device=CPU)
+    return make_problem("small", device=CPU)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def trained(monkeypatch, given):
 
     def measure_plan(plan, given, *, seed=0):
         record = None
-        return comparison.Result(plan, seed, 1, 1, None, 1.0, losses.pop(), record)
+        return comparison.PlanResult(plan, seed, 1, 1, None, 1.0, losses.pop(), record)
 
     monkeypatch.setattr(checks.comparison, "measure_plan", measure_plan)
     return losses

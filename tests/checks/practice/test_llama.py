@@ -34,7 +34,7 @@ def test_the_cache_is_that_of_the_formula():
 
 def test_the_prediction_about_no_bytes_is_that_of_the_two_runs():
     slow, fast = 1 / 11.47, 1 / 16.70
-    wide, narrow = (token_bytes.predicted("LLaMA 7B", weight_bits=n, other_bits=n).total for n in (32, 16))
+    wide, narrow = (token_bytes.predict("LLaMA 7B", weight_bits=n, other_bits=n).total for n in (32, 16))
     a = fast - (slow - fast) / (wide - narrow) * narrow
     (right,) = (option for option in llama_questions.NO_BYTES.options if option.right)
     assert right.text == f"About {1 / a:.0f}"

@@ -128,7 +128,8 @@ def test_the_gigabytes_are_those_of_the_optimizers():
         "SGD with momentum, bf16-true-kahan": kept_bytes(bfloat16, momentum) + 2,
         "SGD without momentum, bf16-true-master": kept_bytes(bfloat16, torch.optim.SGD) + 4,
         "AdamW, bf16-true-master, bfloat16 moments": kept_bytes(bfloat16, narrow),
-        "AdamW, bf16-mixed, with the copies": kept_bytes(recipes.recipe("bf16-mixed").weights, torch.optim.AdamW) + 2,
+        "AdamW, bf16-mixed, with the copies": kept_bytes(recipes.find_recipe("bf16-mixed").weights, torch.optim.AdamW)
+        + 2,
     }
     assert {name: 7 * size for name, size in measured.items()} == BILLIONS
 

@@ -16,10 +16,10 @@ from utils.cost.live_bytes import LiveBytes
 from utils.experiments.capstone import budget, comparison, forecasts, plans, saved_tensors
 from utils.experiments.capstone.budget import Budget
 from utils.experiments.capstone.forecasts import forecast, refuse
-from utils.experiments.capstone.plans import Plan, Problem, named, problem
+from utils.experiments.capstone.plans import Plan, Problem, make_problem, parse_plan
 from utils.runs import experiment
 from utils.training import training_loop
-from utils.training.recipes import KNOWN, RECIPES, recipe
+from utils.training.recipes import KNOWN, RECIPES, find_recipe
 from utils.workloads import language_task, models
 
 CPU = torch.device("cpu")
@@ -35,7 +35,7 @@ def no_settings(monkeypatch):
 
 @pytest.fixture(scope="module")
 def small() -> Problem:
-    return problem("small", device=CPU)
+    return make_problem("small", device=CPU)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def tiny(small) -> Problem:
 
 
 PLANS = [
-    *(named(name) for name in comparison.PLANS),
+    *(parse_plan(name) for name in comparison.PLANS),
     Plan("bf16-true-kahan", 64, 3, optimizer="adamw-8bit"),
     Plan("16-true-eps", 16, 1, optimizer="adamw-8bit", checkpointing=True),
 ]
@@ -58,12 +58,12 @@ PLANS = [
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_a_name_is_the_plan(plan):
-    assert named(plan.name) == plan
+    assert parse_plan(plan.name) == plan
 
 
 @pytest.mark.parametrize("recipe_name", KNOWN)
 def test_every_recipe_has_a_name_that_is_read_back(recipe_name):
-    assert named(Plan(recipe_name, 128, 8).name).recipe == recipe_name
+    assert parse_plan(Plan(recipe_name, 128, 8).name).recipe == recipe_name
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_every_recipe_has_a_name_that_is_read_back(recipe_name):
 )
 def test_a_name_that_is_no_plan_is_refused(text, says):
     with pytest.raises(ValueError, match=says):
-        named(text)
+        parse_plan(text)
 
 
 def test_an_optimizer_that_is_unknown_is_refused():
@@ -111,17 +111,17 @@ MEASURED = [
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_peak_is_predicted_within_the_bound(name, small):
-    plan = named(name)
-    assert comparison.peak(plan, small) == pytest.approx(forecast(plan, small).peak, rel=BOUND)
+    plan = parse_plan(name)
+    assert comparison.measure_peak(plan, small) == pytest.approx(forecast(plan, small).peak, rel=BOUND)
 
 
 @pytest.mark.parametrize("name", ["bf16-true-128x8", "bf16-mixed-96x8", "32-true-128x6"])
 def test_without_checkpointing_the_peak_is_exact_but_for_what_is_no_ledgers(name, small):
-    plan = named(name)
+    plan = parse_plan(name)
     found = forecast(plan, small)
     assert found.peak == found.moments["loss"]
-    assert comparison.peak(plan, small) == pytest.approx(found.peak, rel=1e-3)
-    assert comparison.peak(plan, small) > 1.05 * found.ledger.total  # the ledger alone would promise too little
+    assert comparison.measure_peak(plan, small) == pytest.approx(found.peak, rel=1e-3)
+    assert comparison.measure_peak(plan, small) > 1.05 * found.ledger.total  # the ledger alone would promise too little
 
 
 def test_the_moments_are_sums_of_the_ledger(small):
@@ -144,31 +144,31 @@ def test_the_update_counts_where_a_batch_is_small_and_a_model_wide(small):
 
 def test_a_processor_without_16_bit_products_takes_the_same_bytes(small, monkeypatch):
     plan = Plan("bf16-mixed", 96, 4)
-    usual = comparison.peak(plan, small)
+    usual = comparison.measure_peak(plan, small)
     monkeypatch.setattr(machine, "cpu_flags", lambda words: set())
-    assert recipe("bf16-mixed").emulated(CPU)
-    assert comparison.peak(plan, small) == pytest.approx(usual, rel=BOUND)
+    assert find_recipe("bf16-mixed").emulated(CPU)
+    assert comparison.measure_peak(plan, small) == pytest.approx(usual, rel=BOUND)
 
 
 @pytest.mark.parametrize(
     "name", ["32-true-128x8", "bf16-mixed-128x8", "bf16-true-128x8", "bf16-true-96x2-checkpointing"]
 )
 def test_what_is_kept_by_kind_is_what_the_ledger_keeps(name, small):
-    plan = named(name)
-    kinds = saved_tensors.by_kind(plan, small)
+    plan = parse_plan(name)
+    kinds = saved_tensors.count_by_kind(plan, small)
     assert sum(kinds.values()) == forecast(plan, small).ledger.activations
     assert list(kinds) == [*saved_tensors.KINDS.values(), saved_tensors.REST]
 
 
 def test_every_kind_has_its_bytes(small):
-    kinds = saved_tensors.by_kind(Plan("bf16-mixed", 128, 8), small)
+    kinds = saved_tensors.count_by_kind(Plan("bf16-mixed", 128, 8), small)
     assert kinds["softmax"] == 2 * 8 * 8 * 152 * 152 * 4  # [B, H, S, S] of two layers
     assert kinds["its 16-bit copy"] == kinds["softmax"] / 2
     assert kinds["log-probabilities"] == 8 * 152 * 640 * 4
     assert kinds["inputs of the norms"] == 5 * 8 * 152 * 128 * 4
     assert kinds["copies of weights"] == forecast(Plan("bf16-mixed", 128, 8), small).ledger.casts
     assert kinds["feed-forward layers"] == 2 * 4 * 8 * 152 * 352 * 2
-    assert saved_tensors.by_kind(Plan("32-true", 128, 8), small)["its 16-bit copy"] == 0
+    assert saved_tensors.count_by_kind(Plan("32-true", 128, 8), small)["its 16-bit copy"] == 0
 
 
 def started(plan, given):
@@ -190,13 +190,13 @@ def test_a_batch_in_parts_takes_what_is_promised(parts, small):
         with LiveBytes(fitting._kept(trainer)) as live:
             fitting.accumulate_gradients(trainer, batch, parts=parts)
             trainer.optimizer.step()
-    assert max(saved_tensors.in_parts(plan, small, parts).values()) == pytest.approx(live.peak, rel=BOUND)
+    assert max(saved_tensors.count_in_parts(plan, small, parts).values()) == pytest.approx(live.peak, rel=BOUND)
 
 
 def test_parts_that_do_not_divide_a_batch_are_refused(small):
     for parts in (0, 3):
         with pytest.raises(ValueError, match=f"{parts} parts do not divide a batch of 8"):
-            saved_tensors.in_parts(Plan("bf16-mixed", 128, 8), small, parts)
+            saved_tensors.count_in_parts(Plan("bf16-mixed", 128, 8), small, parts)
 
 
 # Time
@@ -221,7 +221,7 @@ class Traffic(TorchDispatchMode):
 
 @pytest.mark.parametrize("name", ["bf16-true-128x8", "bf16-mixed-96x8", "32-true-128x6", "bf16-mixed-128x4"])
 def test_a_byte_that_is_kept_stands_for_fourteen_that_pass(name, small):
-    plan = named(name)
+    plan = parse_plan(name)
     trainer, batch = started(plan, small)
     with trainer.recipe.on(CPU):
         trainer.step(batch)
@@ -239,7 +239,7 @@ def test_the_parts_of_the_time_are_work_over_rate(small):
     done = 3 * 2 * (2 * layer + tokens * width * vocabulary)
     assert found.parts["products"] == pytest.approx(done / 0.4e12 * 1e3)
     assert found.parts["memory"] == pytest.approx(forecasts.PASSES * found.ledger.activations / 30e9 * 1e3)
-    assert found.parts["launches"] == pytest.approx(forecasts.launches(plan, given) * 7e-3)
+    assert found.parts["launches"] == pytest.approx(forecasts.count_launches(plan, given) * 7e-3)
     assert found.milliseconds == pytest.approx(sum(found.parts.values()))
     float32 = forecast(replace(plan, recipe="32-true"), given).parts
     assert float32["products"] == pytest.approx(4 * found.parts["products"])
@@ -263,7 +263,7 @@ def test_no_speed_is_claimed_where_no_rate_is_that_of_the_recipe(name, small):
 
 
 def test_the_operations_of_a_step_do_not_depend_on_its_batch(small):
-    counts = {forecasts.launches(Plan("32-true", 64, batch), small) for batch in (1, 8)}
+    counts = {forecasts.count_launches(Plan("32-true", 64, batch), small) for batch in (1, 8)}
     assert len(counts) == 1
     assert counts.pop() > 300
 
@@ -292,7 +292,7 @@ def test_rates_are_measured_for_what_the_device_multiplies(monkeypatch):
     ],
 )
 def test_what_cannot_work_is_refused_in_one_sentence(name, says, small):
-    said = refuse(named(name), small)
+    said = refuse(parse_plan(name), small)
     assert says in said
     assert said.endswith(".")
     assert said.count(". ") == 0
@@ -300,7 +300,7 @@ def test_what_cannot_work_is_refused_in_one_sentence(name, says, small):
 
 def test_fp8_where_the_device_has_it_is_refused_for_want_of_a_ledger(small, monkeypatch):
     monkeypatch.setattr("utils.training.recipes.Recipe.remark", lambda self, device: "")
-    assert "no ledger knows what its FP8 layers keep" in refuse(named("fp8-current-64x4"), small)
+    assert "no ledger knows what its FP8 layers keep" in refuse(parse_plan("fp8-current-64x4"), small)
 
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if "16-true" not in name and "unscaled" not in name])
@@ -321,7 +321,7 @@ def test_the_card_decides(small):
 def test_what_trains_is_the_books_own_llama(tiny):
     plan = Plan("bf16-mixed", 32, 2)
     found = comparison.measure_plan(plan, tiny)
-    usual = experiment.run(llama.make_plan(plan.task(tiny)), recipe("bf16-mixed"), device=CPU).record
+    usual = experiment.run(llama.make_plan(plan.task(tiny)), find_recipe("bf16-mixed"), device=CPU).record
     assert found.loss == usual.results["loss"]
     assert found.record.samples["loss"] == usual.samples["loss"]
     assert len(found.record.samples["loss"]) == 3
@@ -351,7 +351,7 @@ def test_a_plan_that_is_refused_is_not_run(small):
 
 
 def test_a_step_beyond_the_card_is_out_of_memory(tiny, monkeypatch):
-    monkeypatch.setattr(comparison, "peak", lambda plan, given: given.card.size + 10**6)
+    monkeypatch.setattr(comparison, "measure_peak", lambda plan, given: given.card.size + 10**6)
     with pytest.raises(torch.OutOfMemoryError, match=r"a step takes 49.0 MB, the small card has 48.0"):
         comparison.measure_plan(Plan("32-true", 32, 2), tiny)
 
@@ -363,7 +363,7 @@ def test_a_loss_that_is_not_finite_is_a_result(tiny, tmp_path):
     assert not math.isfinite(found.loss)
     loaded = comparison.of_record(records.load(records.save(found.record, tmp_path)))
     assert not math.isfinite(loaded.loss)
-    assert "nan" in comparison.table([loaded])
+    assert "nan" in comparison.format_table([loaded])
 
 
 def test_a_record_gives_the_result_back(tiny, tmp_path):
@@ -379,11 +379,11 @@ def test_a_record_gives_the_result_back(tiny, tmp_path):
 
 def test_a_summary_has_a_row_a_plan_and_the_highest_loss_first():
     def result(name, seed, loss, *, peak=2_000_000, expected=10.0):
-        return comparison.Result(named(name), seed, 1_900_000, peak, expected, 12.0 + seed, loss, None)
+        return comparison.PlanResult(parse_plan(name), seed, 1_900_000, peak, expected, 12.0 + seed, loss, None)
 
     found = [result("bf16-true-32x2", 0, 0.2), result("bf16-true-32x2", 1, 0.3, peak=2_100_000)]
     found += [result("16-mixed-32x2", 0, 0.5, expected=None)]
-    first, second = comparison.summary(found)
+    first, second = comparison.summarize(found)
     assert first == {
         "plan": "16-mixed-32x2",
         "MB promised": "1.9",
@@ -393,16 +393,20 @@ def test_a_summary_has_a_row_a_plan_and_the_highest_loss_first():
         "held-out loss": "0.500",
     }
     assert (second["MB"], second["ms promised"], second["ms"]) == ("2.1", "10.0", "12.5")
-    assert second["held-out loss"] == experiment.interval([0.2, 0.3], digits=3)
-    assert [line.split()[0] for line in comparison.table(found).splitlines()] == ["plan", first["plan"], second["plan"]]
+    assert second["held-out loss"] == experiment.format_interval([0.2, 0.3], digits=3)
+    assert [line.split()[0] for line in comparison.format_table(found).splitlines()] == [
+        "plan",
+        first["plan"],
+        second["plan"],
+    ]
 
 
 def test_full_plans_fill_a_card(monkeypatch):
-    given = problem("full", device=CPU)
-    monkeypatch.setattr(plans.models, "llama", None)  # nothing is built to find them, and nothing asks for a GPU
+    given = make_problem("full", device=CPU)
+    monkeypatch.setattr(plans.models, "build_llama", None)  # nothing is built to find them, and nothing asks for a GPU
     given = replace(given, card=Budget("a card", 40 * 10**9), device=torch.device("cuda"))
     assert forecast(Plan("bf16-mixed", 2_048, 8), given).overlap
-    found = comparison.filling(given)
+    found = comparison.find_filling_plans(given)
     assert {(plan.width, plan.recipe, plan.checkpointing) for plan in found} == {
         (width, name, again)
         for width in comparison.WIDTHS
@@ -412,7 +416,7 @@ def test_full_plans_fill_a_card(monkeypatch):
     for plan in found:
         assert refuse(plan, given) == ""
         assert plan.batch == comparison.MOST or "does not fit" in refuse(replace(plan, batch=plan.batch + 1), given)
-    assert comparison.filling(replace(given, card=Budget("none", 10**6))) == []
+    assert comparison.find_filling_plans(replace(given, card=Budget("none", 10**6))) == []
 
 
 # The command line
@@ -420,7 +424,7 @@ def test_full_plans_fill_a_card(monkeypatch):
 
 @pytest.fixture
 def short(monkeypatch, tiny):
-    monkeypatch.setattr(comparison, "problem", lambda size, **how: tiny)
+    monkeypatch.setattr(comparison, "make_problem", lambda size, **how: tiny)
     monkeypatch.setattr(plans, "measure_rates", lambda card, device: replace(card, **RATES))
 
 
@@ -486,17 +490,17 @@ def test_trained_weights_have_a_width_of_their_own(monkeypatch, small):
     trained = replace(small.task, weights="trained weights, local folder")
     monkeypatch.setattr(plans.language_task, "prepare", lambda *given, **how: trained)
     with pytest.raises(ValueError, match="have a width of their own"):
-        problem("small", device=CPU, steps=5)
+        make_problem("small", device=CPU, steps=5)
 
 
 def test_the_steps_of_a_problem_can_be_fewer():
-    assert problem("small", device=CPU, steps=2).task.settings.steps == 2
+    assert make_problem("small", device=CPU, steps=2).task.settings.steps == 2
     assert language_task.SMALL.steps != plans.STEPS["small"]
 
 
 @pytest.mark.gpu
 def test_a_gpu_takes_what_was_predicted():
-    given = problem("full", device=torch.device("cuda"), steps=3)
+    given = make_problem("full", device=torch.device("cuda"), steps=3)
     plan = Plan("bf16-mixed", 1_024, 16)
     found = comparison.measure_plan(plan, given.rated())
     assert found.peak == pytest.approx(found.predicted_peak, rel=0.1)

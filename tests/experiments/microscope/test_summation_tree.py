@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from utils.experiments.microscope.summation_tree import Layout, Node, NoTree, find, layout, predicted
+from utils.experiments.microscope.summation_tree import Layout, Node, NoTree, describe_layout, find_tree, predict_lost
 
 
 def chain(order, block=1, wide=False):
@@ -59,34 +59,34 @@ def test_a_tree_is_found_from_what_is_lost(tree, plain):
 
     def lost(pairs):
         asked.extend(pairs)
-        return predicted(tree, pairs)
+        return predict_lost(tree, pairs)
 
-    found = find(lost, len(tree.places))
+    found = find_tree(lost, len(tree.places))
     assert same(found) == same(tree)
     assert len(asked) < 500
     if plain is not None:
-        assert layout(found) == plain
+        assert describe_layout(found) == plain
 
 
 def test_what_is_lost_is_counted_by_hand():
     tree = Node((Node((0, 1)), Node((2, 3))))
-    assert predicted(tree, [(0, 1), (0, 2), (2, 3)]) == [0, 2, 0]
-    assert predicted(Node((Node((0, 1)), 2, 3)), [(0, 2), (2, 3)]) == [2, 2]
-    assert predicted(Node((Node((0, 1)), 2, 3), wide=True), [(0, 2), (2, 3)]) == [1, 0]
+    assert predict_lost(tree, [(0, 1), (0, 2), (2, 3)]) == [0, 2, 0]
+    assert predict_lost(Node((Node((0, 1)), 2, 3)), [(0, 2), (2, 3)]) == [2, 2]
+    assert predict_lost(Node((Node((0, 1)), 2, 3), wide=True), [(0, 2), (2, 3)]) == [1, 0]
 
 
 def test_a_regular_layout_needs_a_regular_tree():
-    assert layout(Node((Node((0, 1)), Node((2, 3)), 4))) is None
-    assert layout(Node((chain(range(5)), chain(range(5, 12, 1), 3)))).block is None
+    assert describe_layout(Node((Node((0, 1)), Node((2, 3)), 4))) is None
+    assert describe_layout(Node((chain(range(5)), chain(range(5, 12, 1), 3)))).block is None
 
 
 @pytest.mark.parametrize("answers", [lambda i, j: 1, lambda i, j: (i * j) % 5, lambda i, j: j % 2])
 def test_answers_of_no_tree_are_refused(answers):
     with pytest.raises(NoTree, match="fit no order"):
-        find(lambda pairs: [answers(*pair) for pair in pairs], 8)
+        find_tree(lambda pairs: [answers(*pair) for pair in pairs], 8)
 
 
 def test_too_many_questions_are_refused():
     tree = chain(SHUFFLED)
     with pytest.raises(NoTree, match="more than 40 pairs"):
-        find(lambda pairs: predicted(tree, pairs), 48, most=40)
+        find_tree(lambda pairs: predict_lost(tree, pairs), 48, most=40)

@@ -15,9 +15,9 @@ from utils.emulation.rounded_matmul import kahan_matmul, matmul, pairwise_matmul
 from utils.emulation.tensor_core import TENSOR_CORES, aligned_matmul, truncating_matmul
 from utils.experiments.microscope import integer_products, survey
 from utils.experiments.microscope.__main__ import main
-from utils.experiments.microscope.findings import rows
-from utils.experiments.microscope.survey import look
-from utils.experiments.microscope.ways_to_multiply import own
+from utils.experiments.microscope.findings import to_rows
+from utils.experiments.microscope.survey import look_at_product
+from utils.experiments.microscope.ways_to_multiply import list_ways
 from utils.formats import BFLOAT16, FLOAT16, FLOAT32
 from utils.rounding import toward_positive, toward_zero
 
@@ -130,7 +130,7 @@ MODELS = {
 
 @pytest.mark.parametrize(("function", "dtype", "places", "built"), MODELS.values(), ids=MODELS)
 def test_the_parameters_of_a_model_come_back(function, dtype, places, built):
-    found = look(function, dtype=dtype, places=places, width=8)
+    found = look_at_product(function, dtype=dtype, places=places, width=8)
     assert {name: getattr(found, name) for name in built} == built
     assert found.confirmed == (8, 8), found.unknown
     assert found.everywhere
@@ -139,7 +139,7 @@ def test_the_parameters_of_a_model_come_back(function, dtype, places, built):
 
 @pytest.mark.parametrize("name", ["fp8-14bit-128", "fp8-aligned-128"])
 def test_totals_that_are_handed_on_every_128_products_are_noticed(name):
-    found = look(ACCUMULATORS[name].matmul, dtype=E4M3, places=384)
+    found = look_at_product(ACCUMULATORS[name].matmul, dtype=E4M3, places=384)
     assert (found.precision, found.rounding, found.block) == (14, "toward_zero", 32)
     assert (found.parts, found.run, found.outer_precision, found.outer_rounding) == (3, 128, 24, "ties_to_even")
     assert found.exact_sums == ("aligned" not in name)
@@ -184,7 +184,7 @@ def nothing_lost(a, b):
     ids=["another order each time", "two orders", "noise", "too wide to lose anything"],
 )
 def test_without_an_order_nothing_is_claimed(function, dtype, why):
-    found = look(function, dtype=dtype, places=16, width=8)
+    found = look_at_product(function, dtype=dtype, places=16, width=8)
     claims = ("order", "block", "parts", "precision", "rounding", "factor_bits", "exact_products", "confirmed")
     assert {name: getattr(found, name) for name in claims} == dict.fromkeys(claims)
     assert why in dict(found.unknown)["order"]
@@ -193,7 +193,7 @@ def test_without_an_order_nothing_is_claimed(function, dtype, why):
 
 
 def test_a_kahan_sum_is_called_compensated_and_nothing_else():
-    found = look(using(kahan_matmul, accumulator=FLOAT32), dtype=HALF, places=32, width=8)
+    found = look_at_product(using(kahan_matmul, accumulator=FLOAT32), dtype=HALF, places=32, width=8)
     assert (found.compensated, found.precision, found.rounding, found.confirmed) == (True, None, None, None)
     assert dict(found.unknown)["precision"] == "no adder of ours gives all answers"
 
@@ -203,7 +203,7 @@ def test_what_differs_on_random_sums_alone_is_not_confirmed():
         many = ((a != 0).sum(1, keepdim=True) == a.shape[1]) & (a.float().abs().std(1, keepdim=True) > 0.1)
         return matmul(a, b) * torch.where(many, 1 + 2.0**-20, 1.0)
 
-    found = look(treacherous, dtype=HALF, places=16, width=8)
+    found = look_at_product(treacherous, dtype=HALF, places=16, width=8)
     assert found.precision == 24
     assert found.confirmed[0] < found.confirmed[1]
 
@@ -212,12 +212,12 @@ def test_places_that_add_otherwise_are_noticed():
     def halves(a, b):
         return torch.cat([matmul(a, b[:, :4]), matmul(a.flip(1), b[:, 4:].flip(0))], dim=1)
 
-    assert not look(halves, dtype=HALF, places=16, width=8).everywhere
+    assert not look_at_product(halves, dtype=HALF, places=16, width=8).everywhere
 
 
 def test_a_fixed_order_is_found():
     order = torch.randperm(24, generator=torch.Generator().manual_seed(1))
-    found = look(lambda a, b: matmul(a[:, order], b[order]), dtype=HALF, places=24, width=8)
+    found = look_at_product(lambda a, b: matmul(a[:, order], b[order]), dtype=HALF, places=24, width=8)
     assert sorted(found.order[:2]) == sorted(order[:2].tolist())
     assert found.order[2:] == tuple(order[2:].tolist())
     assert (found.block, found.parts, found.confirmed) == (1, 1, (8, 8))
@@ -257,7 +257,7 @@ def power(x):
 )
 def test_how_addends_are_cut_comes_back(extra, by_factors, carries):
     function = using(fused, block=4, bits=11, extra=extra, by_factors=by_factors, carries=carries)
-    found = look(function, dtype=HALF, places=8, width=4)
+    found = look_at_product(function, dtype=HALF, places=8, width=4)
     assert (found.precision, found.rounding, found.block) == (11, "toward_zero", 4)
     assert (found.exact_sums, found.extra_bits, found.by_factors) == (False, extra, by_factors)
     assert found.carries == carries
@@ -270,15 +270,15 @@ def test_what_the_result_hides_is_not_claimed():
     def two_totals(a, b):
         return matmul(a[:, :8], b[:8]) + matmul(a[:, 8:], b[8:])
 
-    shown = look(two_totals, dtype=BF16, places=16, width=8)
+    shown = look_at_product(two_totals, dtype=BF16, places=16, width=8)
     assert (shown.precision, shown.parts, shown.run, shown.outer_precision) == (24, 2, 8, None)
-    hidden = look(lambda a, b: two_totals(a, b).bfloat16(), dtype=BF16, places=16, width=8)
+    hidden = look_at_product(lambda a, b: two_totals(a, b).bfloat16(), dtype=BF16, places=16, width=8)
     assert (hidden.precision, hidden.parts, hidden.outer_precision, hidden.outer_rounding) == (24, 2, None, None)
     assert dict(hidden.unknown)["outer_precision"] == "the result, torch.bfloat16, shows no more bits"
 
 
 def test_one_rounded_operand_is_enough():
-    found = look(lambda a, b: matmul(a, tf32(b)), dtype=SINGLE, places=16, width=8)
+    found = look_at_product(lambda a, b: matmul(a, tf32(b)), dtype=SINGLE, places=16, width=8)
     assert found.factor_bits == 11
     assert found.confirmed is None or found.confirmed[0] < found.confirmed[1]
 
@@ -287,9 +287,9 @@ def test_one_rounded_operand_is_enough():
 
 
 def test_a_cpu_adds_16_bit_products_in_float32_and_says_so():
-    ways = own("cpu")
+    ways = list_ways("cpu")
     for name in ("float16", "bfloat16"):
-        found = look(ways[name], dtype=ways[name].dtype, places=32)
+        found = look_at_product(ways[name], dtype=ways[name].dtype, places=32)
         assert (found.precision, found.rounding) == (24, "ties_to_even")
         assert found.output == name
         assert "total: 24 bits, ties to even" in str(found)
@@ -301,7 +301,7 @@ def test_ways_put_every_switch_back(monkeypatch):
 
     monkeypatch.setattr(torch, "_int_mm", refuse)
     before = switches()
-    ways = own("cpu")
+    ways = list_ways("cpu")
     for way in ways.values():
         if not way.reason:
             x = torch.ones(32, 32).to(way.dtype)
@@ -321,7 +321,7 @@ def test_ways_of_cuda_are_named_and_put_their_switches_back():
     def state():
         return switches() | {flag: getattr(torch.backends.cuda.matmul, flag) for flag in flags}
 
-    before, ways = state(), own("cuda")
+    before, ways = state(), list_ways("cuda")
     for way in ways.values():
         with way.switch():
             pass
@@ -337,7 +337,7 @@ def test_ways_of_cuda_are_named_and_put_their_switches_back():
 
 @pytest.mark.gpu
 def test_a_gpu_adds_16_bit_products_in_more_bits_than_they_have():
-    findings, refused = survey.survey("cuda")
+    findings, refused = survey.look_at_device("cuda")
     assert findings["float32, highest"].precision == 24
     assert findings["float16, reduced reduction off"].precision > 11
     assert all(refused.values())
@@ -352,15 +352,15 @@ def test_a_gpu_adds_16_bit_products_in_more_bits_than_they_have():
     ids=["int32", "float32"],
 )
 def test_totals_of_whole_numbers(cut, built):
-    found = integer_products.look(lambda a, b: cut(a.double() @ b.double() - 0.0), dtype=torch.int8)
+    found = integer_products.look_at_integers(lambda a, b: cut(a.double() @ b.double() - 0.0), dtype=torch.int8)
     assert {name: getattr(found, name) for name in built} == built
 
 
 def test_the_command_prints_a_table_and_leaves_a_record(tmp_path, capsys, monkeypatch):
-    ways = own("cpu")
+    ways = list_ways("cpu")
     chosen = {name: ways[name] for name in ("float32, highest", "int8")}
     chosen["float8_e5m2"] = dataclasses.replace(ways["float32, high"], name="float8_e5m2", reason="RuntimeError: no")
-    monkeypatch.setattr(survey, "own", lambda device: chosen)
+    monkeypatch.setattr(survey, "list_ways", lambda device: chosen)
     assert main(["--device", "cpu", "--places", "16", "--record", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "float8_e5m2: missing, RuntimeError: no" in said
@@ -368,16 +368,19 @@ def test_the_command_prints_a_table_and_leaves_a_record(tmp_path, capsys, monkey
     assert path.stat().st_size < 50_000
     findings, refused = survey.of_record(records.load(path))
     looked = {
-        name: dataclasses.replace(found, evidence=()) for name, found in survey.survey("cpu", places=16)[0].items()
+        name: dataclasses.replace(found, evidence=())
+        for name, found in survey.look_at_device("cpu", places=16)[0].items()
     }
     assert findings == looked
     assert refused == {"float8_e5m2": "RuntimeError: no"}
-    assert survey.table(findings, refused) in said
+    assert survey.format_table(findings, refused) in said
 
 
 def test_a_table_says_what_is_not_known():
-    found = look(shuffling(), dtype=BF16, places=16, width=8)
-    *_, undecided, places, missing = survey.table({"shuffled": found}, {"float8": "RuntimeError: no"}).splitlines()
+    found = look_at_product(shuffling(), dtype=BF16, places=16, width=8)
+    *_, undecided, places, missing = survey.format_table(
+        {"shuffled": found}, {"float8": "RuntimeError: no"}
+    ).splitlines()
     assert undecided.startswith("shuffled: not decided: order, precision, rounding, block, factor_bits")
     assert places == "shuffled: not all places of the result add alike"
     assert missing == "float8: missing, RuntimeError: no"
@@ -385,10 +388,10 @@ def test_a_table_says_what_is_not_known():
 
 def test_a_model_stands_beside_a_measurement():
     model, measured = (
-        look(TENSOR_CORES["volta"].matmul, dtype=HALF, places=16),
-        look(torch.matmul, dtype=HALF, places=16),
+        look_at_product(TENSOR_CORES["volta"].matmul, dtype=HALF, places=16),
+        look_at_product(torch.matmul, dtype=HALF, places=16),
     )
-    table = rows({"Volta, a model": model, "here": measured})
+    table = to_rows({"Volta, a model": model, "here": measured})
     assert table[0] == ("", "Volta, a model", "here")
     assert ("at once", "4, each cut at the last place, aligned by its factors' exponents", "1") in table
     assert all(len(row) == 3 for row in table)
@@ -396,7 +399,7 @@ def test_a_model_stands_beside_a_measurement():
 
 def test_the_evidence_leads_to_the_claim():
     """The last place of a float16 total: 2**-10 is kept beside 1, 2**-11 is not."""
-    found = look(using(matmul, accumulator=FLOAT16), dtype=HALF, places=16, width=8)
+    found = look_at_product(using(matmul, accumulator=FLOAT16), dtype=HALF, places=16, width=8)
     bits = [probe for probe in found.evidence if probe.about == "bits of a total"]
     kept = {probe.terms[1][1]: probe.result for probe in bits if probe.terms[0][1] == 2.0**14}
     assert kept[2.0**4] == 2.0**4
@@ -406,11 +409,11 @@ def test_the_evidence_leads_to_the_claim():
 
 def test_what_cannot_be_looked_at_is_refused():
     with pytest.raises(ValueError, match="places 7 is below 8"):
-        look(torch.matmul, dtype=HALF, places=7)
+        look_at_product(torch.matmul, dtype=HALF, places=7)
     with pytest.raises(ValueError, match="width 0 is below 1"):
-        look(torch.matmul, dtype=HALF, width=0)
+        look_at_product(torch.matmul, dtype=HALF, width=0)
     assert main(["--device", "cpu", "--places", "0"]) == 2
     with pytest.raises(ValueError, match=r"torch\.int8 is no floating dtype"):
-        look(torch.matmul, dtype=torch.int8)
+        look_at_product(torch.matmul, dtype=torch.int8)
     with pytest.raises(TypeError, match=r"no tensor \[16, 16\]"):
-        look(lambda a, b: a, dtype=HALF)
+        look_at_product(lambda a, b: a, dtype=HALF)

@@ -12,10 +12,10 @@ from utils.accumulation import add
 from utils.experiments.parallel.all_reduce import (
     ORDERS,
     all_reduce,
-    bytes_sent,
-    divisors,
-    roundings,
-    rounds,
+    count_bytes_sent,
+    count_roundings,
+    count_rounds,
+    find_divisors,
 )
 from utils.formats import BFLOAT16, FLOAT8_E5M2, FLOAT16, FLOAT32, FLOAT64
 from utils.rounding import quantize
@@ -76,18 +76,18 @@ def test_a_ring_equals_its_messages_sent_one_by_one(ranks, wire):
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7, 16])
 def test_the_messages_of_a_ring_carry_the_bytes_of_the_formula(ranks):
     messages = [message for each in ring_messages(ranks) for message in each]
-    assert len(ring_messages(ranks)) == rounds(ranks, "ring") == 2 * (ranks - 1)
+    assert len(ring_messages(ranks)) == count_rounds(ranks, "ring") == 2 * (ranks - 1)
     sent = Counter(message.sender for message in messages)
     for rank in range(ranks):
-        assert sent[rank] * 64 * 2 == bytes_sent(64 * ranks, ranks=ranks, itemsize=2)
+        assert sent[rank] * 64 * 2 == count_bytes_sent(64 * ranks, ranks=ranks, itemsize=2)
     assert all(message.receiver == (message.sender + 1) % ranks for message in messages)
 
 
 def test_an_all_gather_and_a_reduce_scatter_are_half_an_all_reduce_each():
-    half = [bytes_sent(1000, ranks=4, itemsize=4, collective=name) for name in ("all_gather", "reduce_scatter")]
+    half = [count_bytes_sent(1000, ranks=4, itemsize=4, collective=name) for name in ("all_gather", "reduce_scatter")]
     assert half == [3000, 3000]
-    assert bytes_sent(1000, ranks=4, itemsize=4) == 6000
-    assert bytes_sent(1000, ranks=1, itemsize=4) == 0
+    assert count_bytes_sent(1000, ranks=4, itemsize=4) == 6000
+    assert count_bytes_sent(1000, ranks=1, itemsize=4) == 0
 
 
 @each_order
@@ -119,7 +119,7 @@ def test_the_error_of_a_bfloat16_ring_grows_with_the_ranks_and_that_of_one_adder
     u = 2.0**-BFLOAT16.precision
     for order, measured in zip(KINDS, (ring, tree, gather), strict=True):
         # 5: partial sums of random signs are no larger than sqrt(N), and the roundings add like a random walk
-        assert measured[1] < 5 * u * math.sqrt(roundings(256, order)), order
+        assert measured[1] < 5 * u * math.sqrt(count_roundings(256, order)), order
 
 
 def test_the_ring_of_gloo_is_a_ring_of_the_ranks_and_chunks_in_the_opposite_order():
@@ -129,7 +129,7 @@ def test_the_ring_of_gloo_is_a_ring_of_the_ranks_and_chunks_in_the_opposite_orde
     expected = all_reduce(chunks.flip(0)[:, back].reshape(5, 100), wire=BFLOAT16).view(5, 20)[back].flatten()
     assert torch.equal(all_reduce(values, order="gloo", wire=BFLOAT16), expected)
     assert not torch.equal(all_reduce(values, wire=BFLOAT16), expected)
-    assert (roundings(5, "gloo"), rounds(5, "gloo")) == (4, 8)
+    assert (count_roundings(5, "gloo"), count_rounds(5, "gloo")) == (4, 8)
 
 
 def test_the_place_of_a_gradient_in_its_array_decides_its_bits_in_a_ring():
@@ -156,10 +156,10 @@ def test_a_reduction_repeats_bit_for_bit_and_leaves_its_input_alone(order):
 )
 def test_split_divisors_are_those_of_fsdp2(ranks, split):
     collectives = pytest.importorskip("torch.distributed.fsdp._fully_shard._fsdp_collectives")
-    assert divisors(ranks, "split") == split
+    assert find_divisors(ranks, "split") == split
     assert math.prod(split) == ranks
-    assert divisors(ranks, "before") == (ranks, 1)
-    assert divisors(ranks, "after") == (1, ranks)
+    assert find_divisors(ranks, "before") == (ranks, 1)
+    assert find_divisors(ranks, "after") == (1, ranks)
     if ranks > 1:
         group = type("Group", (), {"size": lambda self: ranks})()
         theirs = collectives._get_gradient_divide_factors(group, None, torch.float16)
@@ -199,4 +199,4 @@ def test_an_array_without_ranks_is_refused():
     with pytest.raises(ValueError, match="one row a rank"):
         all_reduce(torch.ones(3))
     with pytest.raises(ValueError, match="one at least"):
-        bytes_sent(16, ranks=0, itemsize=4)
+        count_bytes_sent(16, ranks=0, itemsize=4)

@@ -11,7 +11,7 @@ from utils import distilbert
 from utils.experiments import fabric
 from utils.experiments.parallel import all_reduce, comparison, processes, worker
 from utils.experiments.parallel.processes import Place
-from utils.experiments.parallel.ways import DDP, FSDP2, WAYS, padded, way
+from utils.experiments.parallel.ways import DDP, FSDP2, WAYS, count_padded, find_way
 from utils.formats import BFLOAT16, FLOAT16
 from utils.training import batches
 from utils.workloads import data, review_task
@@ -22,12 +22,12 @@ each_way = pytest.mark.parametrize("name", WAYS)
 
 
 @pytest.fixture(scope="module")
-def task() -> review_task.Task:
+def task() -> review_task.ReviewTask:
     return review_task.prepare(data.generated_reviews("small"))
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, comparison.Result]:
+def results() -> dict[str, comparison.ParallelResult]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("DATA", "WEIGHTS", "SIZE", "DEVICE"):
             patch.delenv(f"MIXED_PRECISION_{name}", raising=False)
@@ -37,7 +37,7 @@ def results() -> dict[str, comparison.Result]:
 
 @pytest.fixture(scope="module")
 def alone(task) -> list[float]:
-    return fabric.our_losses("32-true", task, steps=STEPS, device=CPU)
+    return fabric.train_ours("32-true", task, steps=STEPS, device=CPU)
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,8 @@ def test_the_bytes_on_the_wire_are_those_that_were_predicted(results, shapes, na
     if chosen.kind == DDP:
         predicted = chosen.sent(sum(map(math.prod, shapes["all"])), ranks=2)
     else:
-        layers = padded(shapes["layers"], ranks=2)
-        predicted = chosen.sent(padded(shapes["all"], ranks=2), ranks=2, layers=layers)
+        layers = count_padded(shapes["layers"], ranks=2)
+        predicted = chosen.sent(count_padded(shapes["all"], ranks=2), ranks=2, layers=layers)
     assert sum(found.counted.values()) == sum(predicted.values())
 
 
@@ -95,7 +95,7 @@ def test_the_sockets_carry_what_was_counted(results, name):
 @each_way
 def test_each_rank_keeps_what_the_way_says(results, shapes, name):
     found, chosen = results[name], WAYS[name]
-    count = padded(shapes["all"], ranks=2) if chosen.kind == FSDP2 else sum(map(math.prod, shapes["all"]))
+    count = count_padded(shapes["all"], ranks=2) if chosen.kind == FSDP2 else sum(map(math.prod, shapes["all"]))
     for what, (dtype, size) in chosen.kept(count, ranks=2).items():
         for rank in found.ranks:
             kept_dtype, kept_size = rank["kept"][what]
@@ -114,12 +114,12 @@ def test_only_float16_scales_its_loss_and_alike_on_all_ranks(results):
 @pytest.mark.slow
 def test_a_record_and_a_row_say_what_was_found(results):
     found = results["fsdp2-bf16"]
-    record = comparison.record(found, steps=STEPS, shown="a command")
+    record = comparison.make_record(found, steps=STEPS, shown="a command")
     assert record.name == "parallel-fsdp2-bf16-2-small-generated-cpu-seed0"
     assert record.settings["ranks"] == 2
     assert json.dumps(record.results)
     assert len(record.samples["loss"]) == STEPS
-    text = comparison.table({"fsdp2-bf16": found})
+    text = comparison.format_table({"fsdp2-bf16": found})
     assert text.splitlines()[1].split()[:3] == ["fsdp2-bf16", "bfloat16", "float32"]
 
 
@@ -128,7 +128,7 @@ def test_a_record_and_a_row_say_what_was_found(results):
 
 def test_the_shares_of_the_ranks_are_the_batch():
     whole = batches.Batch(torch.arange(24).view(8, 3), torch.ones(8, 3), torch.arange(8))
-    parts = [worker.share(whole, Place(rank, 4, CPU, "gloo")) for rank in range(4)]
+    parts = [worker.take_share(whole, Place(rank, 4, CPU, "gloo")) for rank in range(4)]
     assert sorted(torch.cat([part.labels for part in parts]).tolist()) == list(range(8))
     assert {part.ids.shape for part in parts} == {(2, 3)}
     assert torch.equal(parts[1].ids, whole.ids[1::4])
@@ -137,7 +137,7 @@ def test_the_shares_of_the_ranks_are_the_batch():
 def test_a_batch_that_does_not_divide_is_refused():
     whole = batches.Batch(torch.ones(8, 3), torch.ones(8, 3), torch.ones(8))
     with pytest.raises(ValueError, match="a batch of 8 texts does not divide by 3 ranks; change --ranks"):
-        worker.share(whole, Place(0, 3, CPU, "gloo"))
+        worker.take_share(whole, Place(0, 3, CPU, "gloo"))
 
 
 def test_every_batch_of_the_small_task_divides_by_two_four_and_eight(task):
@@ -158,15 +158,15 @@ def test_fsdp2_keeps_a_part_and_ddp_all():
 
 
 def test_parts_are_filled_up_to_equal_rows():
-    assert padded([(5, 3), (4,)], ranks=2) == 6 * 3 + 4
-    assert padded([(5, 3), (4,)], ranks=1) == 19
+    assert count_padded([(5, 3), (4,)], ranks=2) == 6 * 3 + 4
+    assert count_padded([(5, 3), (4,)], ranks=1) == 19
 
 
 @each_way
 def test_the_policy_of_a_way_has_its_dtypes(name):
     policy = WAYS[name].policy()
     assert (policy.param_dtype, policy.reduce_dtype) == (WAYS[name].compute, WAYS[name].wire)
-    assert way(name) is WAYS[name]
+    assert find_way(name) is WAYS[name]
 
 
 def test_mistakes_on_the_command_line_are_one_line_before_anything_starts(capsys, monkeypatch):
@@ -197,13 +197,13 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from utils.experiments.parallel import processes
-from utils.experiments.parallel.worker import Payloads, compressed, socket_bytes
+from utils.experiments.parallel.worker import Payloads, average_compressed, count_socket_bytes
 
-with processes.group(on_gpus=False) as place:
+with processes.join_ranks(on_gpus=False) as place:
     own = torch.randn(1, 256, generator=torch.Generator().manual_seed(place.rank))
     for dtype in (torch.bfloat16, torch.float16):
         model = nn.parallel.DistributedDataParallel(nn.Linear(256, 1, bias=False))
-        model.register_comm_hook(dtype, compressed)
+        model.register_comm_hook(dtype, average_compressed)
         with Payloads() as sent:
             model(own).backward()
         if place.rank == 0:

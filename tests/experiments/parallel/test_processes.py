@@ -52,7 +52,7 @@ def program(tmp_path):
         with open({str(tmp_path / "pids")!r}, "a") as file:
             print(os.getpid(), os.getppid(), file=file)
         pathlib.Path(tempfile.mkdtemp(), 'stdout.log').touch()
-        with processes.group(seconds={seconds}, on_gpus=False) as place:
+        with processes.join_ranks(seconds={seconds}, on_gpus=False) as place:
         """
         path.write_text(textwrap.dedent(text) + textwrap.indent(textwrap.dedent(body), "    "))
         return [str(path)]

@@ -7,7 +7,7 @@ from torch import nn
 
 from utils.checks.eight_bits.fp8_training_questions import BREAK_EVEN, EXCLUDE, FP8_LM, RULE_OUT, SEEDS
 from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper, paper_table, time_limit
-from utils.runs.seeds_needed import critical
+from utils.runs.seeds_needed import critical_t
 from utils.training.float8_linear import convert
 from utils.workloads import language_task, models
 
@@ -98,7 +98,7 @@ def check_rules_out(answer) -> Outcome:
                 return not_yet(says, INSIDE)
         if bool(answer([0.1, -0.1], 0.3)):
             return not_yet(
-                f"Two pairs know their spread badly: Student's t is {critical(1, 0.05):.1f} there, and the interval"
+                f"Two pairs know their spread badly: Student's t is {critical_t(1, 0.05):.1f} there, and the interval"
                 " wider than this bound. 1.645 is for many pairs.",
                 INSIDE,
             )
@@ -149,7 +149,7 @@ def _fault(names: object, blocks: int) -> str:
 def _converted(names: tuple[str, ...], blocks: int) -> tuple[list[str], list[str]]:
     """Convert a small LLaMA; return the layers in FP8 and those that were left."""
     shape = replace(language_task.SMALL.shape.widened(32), heads=2, groups=2, vocabulary=64, layers=blocks)
-    model = models.llama(shape, seed=0)
+    model = models.build_llama(shape, seed=0)
     linear = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
     try:
         converted = [*convert(model, "fp8-current", exclude=names).converted]

@@ -8,9 +8,9 @@ from utils.checks.outcome import Outcome, as_number, choice_table, correct, exer
 from utils.checks.practice.capstone_questions import BAR, LOGITS, PLAN, REPORTS, VERDICTS, VOCABULARY
 from utils.experiments.capstone import comparison
 from utils.experiments.capstone.forecasts import refuse
-from utils.experiments.capstone.plans import Plan, named, problem
+from utils.experiments.capstone.plans import Plan, make_problem, parse_plan
 
-SHOWN = tuple(map(named, comparison.PLANS))  # the plans of the table
+SHOWN = tuple(map(parse_plan, comparison.PLANS))  # the plans of the table
 PROMISE = 0.05  # how far the promised bytes may lie from the measured ones
 
 check_logits = paper(LOGITS)
@@ -27,17 +27,17 @@ def check_plan(answer) -> Outcome:
     plan = answer["plan"]
     if isinstance(plan, str):
         try:
-            plan = named(plan)
+            plan = parse_plan(plan)
         except ValueError as error:
             return not_yet(f"{error}.")
     if not isinstance(plan, Plan):
         return not_yet(f"{answer['plan']!r} is no plan; write it like Plan('bf16-true', 128, 8).")
     if plan in SHOWN:
         return not_yet(f"{plan.name} stands in the table of the chapter. There are others that get there; find one.")
-    promised, given = as_number(answer["MB"]), problem("small", device=torch.device("cpu"))
+    promised, given = as_number(answer["MB"]), make_problem("small", device=torch.device("cpu"))
     if why := refuse(plan, given):
         return not_yet(why)
-    took = comparison.peak(plan, given) / 1e6
+    took = comparison.measure_peak(plan, given) / 1e6
     if not abs(promised - took) <= PROMISE * took:
         return not_yet(
             f"You promised {promised:.1f} MB, and a step takes {took:.1f}. Count again before you change the plan: "

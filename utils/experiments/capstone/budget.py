@@ -50,7 +50,7 @@ def measure_rates(card: Budget, device: torch.device) -> Budget:
     source = torch.ones(COPIED[device.type], device=device)
     target = torch.empty_like(source)
     copy = measure.time_call(lambda: target.copy_(source), **clock)
-    trainer, batch = make_trainer(models.llama(EMPTY), RECIPES["32-true"], device), _make_short_batch(device)
+    trainer, batch = make_trainer(models.build_llama(EMPTY), RECIPES["32-true"], device), _make_short_batch(device)
     step = measure.time_call(lambda: trainer.step(batch), **clock | {"warmup": 3, "repeats": 15})
     return replace(
         card,

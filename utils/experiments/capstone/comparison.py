@@ -18,7 +18,7 @@ from utils import llama, measure, records
 from utils.cost import fitting
 from utils.exception_text import first_line
 from utils.experiments.capstone.forecasts import forecast, refuse
-from utils.experiments.capstone.plans import Plan, Problem, named, problem
+from utils.experiments.capstone.plans import Plan, Problem, make_problem, parse_plan
 from utils.runs import command_line, experiment, tables
 from utils.training.training_loop import Trainer
 from utils.workloads import models
@@ -39,7 +39,7 @@ WIDTHS, MOST = (2_048, 4_096), 128  # at full size: widths, and the most texts i
 
 
 @dataclass(frozen=True)
-class Result:
+class PlanResult:
     """A plan after its run: bytes at most and milliseconds of a step, predicted and measured, and the held-out loss.
 
     `predicted_ms` is None where no speed is claimed, `loss` is not finite where the training broke.
@@ -60,7 +60,7 @@ class Result:
         return self.peak / self.predicted_peak - 1  # 0.03: 3 % more than predicted
 
 
-def peak(plan: Plan, problem: Problem) -> int:
+def measure_peak(plan: Plan, problem: Problem) -> int:
     """Take two steps of a full batch, and return the most bytes that were alive in the second one.
 
     On CUDA by the allocator, elsewhere by what the operations return.
@@ -76,7 +76,7 @@ def peak(plan: Plan, problem: Problem) -> int:
     return fitting.step_peak(trainer, batch)
 
 
-def measure_plan(plan: Plan, problem: Problem, *, seed: int = 0, shown: dict | None = None) -> Result:
+def measure_plan(plan: Plan, problem: Problem, *, seed: int = 0, shown: dict | None = None) -> PlanResult:
     """Predict a plan, try a step, train it, and return what was predicted and what came of it.
 
     `shown`: the provenance of its record. Raises: ValueError with the sentence of `refuse`, and
@@ -84,7 +84,7 @@ def measure_plan(plan: Plan, problem: Problem, *, seed: int = 0, shown: dict | N
     """
     if why := refuse(plan, problem):
         raise ValueError(why)
-    predicted, measured_peak = forecast(plan, problem), peak(plan, problem)
+    predicted, measured_peak = forecast(plan, problem), measure_peak(plan, problem)
     if measured_peak > problem.card.size:
         raise torch.OutOfMemoryError(
             f"{plan.name}: a step takes {measured_peak / 1e6:.1f} MB,"
@@ -107,15 +107,15 @@ def measure_plan(plan: Plan, problem: Problem, *, seed: int = 0, shown: dict | N
     return of_record(replace(run.record, experiment=NAME, recipe=plan.name, results=results))
 
 
-def of_record(record: records.Record) -> Result:
+def of_record(record: records.Record) -> PlanResult:
     """Return the result that a record holds."""
     results = record.results
     loss = float("nan") if results["loss"] is None else results["loss"]
     names = ("predicted_peak", "peak", "predicted_ms", "ms")
-    return Result(named(record.recipe), record.seed, *(results[name] for name in names), loss, record)
+    return PlanResult(parse_plan(record.recipe), record.seed, *(results[name] for name in names), loss, record)
 
 
-def _make_run_plan(plan: Plan, problem: Problem) -> experiment.Plan:
+def _make_run_plan(plan: Plan, problem: Problem) -> experiment.RunPlan:
     """Return what `llama` trains for this plan; of what it measures afterwards, the loss alone."""
     usual = llama.make_plan(plan.task(problem))
 
@@ -127,7 +127,7 @@ def _make_run_plan(plan: Plan, problem: Problem) -> experiment.Plan:
     return replace(usual, name=f"{NAME}-{plan.name}", evaluate=evaluate, module=__spec__.name)
 
 
-def filling(problem: Problem) -> list[Plan]:
+def find_filling_plans(problem: Problem) -> list[Plan]:
     """Return for each recipe and width the plan with the largest batch, up to `MOST`, that is predicted to fit."""
     plans = []
     for width, (recipe, checkpointing_choices) in itertools.product(WIDTHS, FILLING.items()):
@@ -139,18 +139,18 @@ def filling(problem: Problem) -> list[Plan]:
     return plans
 
 
-def summary(results: list[Result]) -> list[dict[str, str]]:
+def summarize(results: list[PlanResult]) -> list[dict[str, str]]:
     """Return the results as texts by heading, one row a plan, the highest loss first.
 
     Bytes are the most of all seeds, times their mean, the loss carries the 95 % Student interval over them.
     """
-    plans: dict[Plan, list[Result]] = {}
+    plans: dict[Plan, list[PlanResult]] = {}
     for result in results:
         plans.setdefault(result.plan, []).append(result)
     return [_make_row(runs) for runs in sorted(plans.values(), key=lambda runs: -max(run.loss for run in runs))]
 
 
-def _make_row(runs: list[Result]) -> dict[str, str]:
+def _make_row(runs: list[PlanResult]) -> dict[str, str]:
     expected = [run.predicted_ms for run in runs]
     return {
         "plan": runs[0].plan.name,
@@ -158,13 +158,13 @@ def _make_row(runs: list[Result]) -> dict[str, str]:
         "MB": f"{max(run.peak for run in runs) / 1e6:,.1f}",
         "ms promised": "-" if None in expected else f"{sum(expected) / len(runs):.1f}",
         "ms": f"{sum(run.ms for run in runs) / len(runs):.1f}",
-        "held-out loss": experiment.interval((run.loss for run in runs), digits=3),
+        "held-out loss": experiment.format_interval((run.loss for run in runs), digits=3),
     }
 
 
-def table(results: list[Result]) -> str:
-    """Return `summary` as aligned text."""
-    rows = summary(results)
+def format_table(results: list[PlanResult]) -> str:
+    """Return `summarize` as aligned text."""
+    rows = summarize(results)
     return tables.align([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
 
 
@@ -183,25 +183,25 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code: 2 where no plan could be run."""
     try:
         options = _parse(arguments)
-        unrated = problem(options.size, device=options.device, source=options.data or "generated")
-        named_plans = [named(name) for name in options.plan or (PLANS if options.size == "small" else ())]
-        plans = named_plans or filling(unrated)
+        unrated = make_problem(options.size, device=options.device, source=options.data or "generated")
+        named_plans = [parse_plan(name) for name in options.plan or (PLANS if options.size == "small" else ())]
+        plans = named_plans or find_filling_plans(unrated)
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
     rated = unrated.rated()
     first = {"size": options.size, "data": rated.task.prose.source, "card": f"{rated.card.size / 1e6:,.1f} MB"}
-    print(command_line.first_lines(options.device, **first), flush=True)
+    print(command_line.describe_run(options.device, **first), flush=True)
     done = []
     for result in _run_plans(plans, rated, options):
         done.append(result)
         print(f"{result.plan.name} seed {result.seed}: done", file=sys.stderr, flush=True)
     if not done:
         return command_line.complain(NAME, "none of these plans can be run here; above stands why", 2)
-    print(table(done))
+    print(format_table(done))
     return 0
 
 
-def _run_plans(plans: list[Plan], problem: Problem, options: argparse.Namespace) -> Iterator[Result]:
+def _run_plans(plans: list[Plan], problem: Problem, options: argparse.Namespace) -> Iterator[PlanResult]:
     """Yield the result of each plan and seed, from its record where there is one; say of the others why not."""
     provenance, failed = records.provenance(options.command), set()
     for seed, plan in itertools.product(range(options.seeds), plans):

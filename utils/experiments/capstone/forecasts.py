@@ -15,7 +15,7 @@ from utils.cost.architectures import Architecture
 from utils.cost.memory import Ledger
 from utils.experiments.capstone.budget import Budget, count_operations, make_trainer
 from utils.experiments.capstone.plans import Plan, Problem
-from utils.training.recipes import recipe as find_recipe
+from utils.training.recipes import find_recipe as find_recipe
 
 SIZES = ("vocabulary", "width", "layers", "heads", "groups", "hidden", "positions", "tied")
 PASSES = 14  # bytes that the operations of an eager step read and write, for each byte that autograd keeps; counted
@@ -80,7 +80,9 @@ def _predict_moments(plan: Plan, ledger: Ledger, architecture: Architecture, set
     moments = {"loss": kept + 2 * logits, "update": ledger.at_rest + ledger.gradients + 3 * wide * largest}
     if plan.checkpointing:
         deeper = replace(architecture, layers=architecture.layers + 1)
-        block = activations.saved(deeper, recipe, **setting) - activations.saved(architecture, recipe, **setting)
+        block = activations.count_saved_bytes(deeper, recipe, **setting) - activations.count_saved_bytes(
+            architecture, recipe, **setting
+        )
         # parameters - (deeper - parameters) = all but one block's: those gradients are there when it is made again
         gradients = recipe.gradients.itemsize * (2 * architecture.parameters - deeper.parameters)
         moments["again"] = kept + block + max(0, gradients - logits)
@@ -110,15 +112,15 @@ def _predict_parts(plan: Plan, problem: Problem, ledger: Ledger) -> dict[str, fl
     if plan.checkpointing:  # backward costs two forward passes, so a second forward makes three passes four
         work = 4 / 3
         kept = forecast(replace(plan, checkpointing=False), replace(problem, card=Budget("", 0))).ledger.activations
-    operations = work * flops.training_step(config, plan.batch, problem.length)
+    operations = work * flops.count_step_flops(config, plan.batch, problem.length)
     return {
         "products": operations / rate / 1e9,  # FLOPs / (TFLOP/s) / 1e9 = ms
         "memory": PASSES * work * kept / card.bandwidth / 1e6,  # bytes / (GB/s) / 1e6 = ms
-        "launches": launches(plan, problem) * card.launch / 1e3,  # microseconds / 1e3 = ms
+        "launches": count_launches(plan, problem) * card.launch / 1e3,  # microseconds / 1e3 = ms
     }
 
 
-def launches(plan: Plan, problem: Problem) -> int:
+def count_launches(plan: Plan, problem: Problem) -> int:
     """Return how many operations torch starts in a step of this plan, counted on one short text."""
     return count_operations(make_trainer(plan.task(problem).new_model(0), plan.running(), problem.device))
 

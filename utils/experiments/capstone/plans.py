@@ -21,9 +21,9 @@ from utils.experiments.capstone.budget import Budget, measure_rates
 from utils.training.eight_bit_moments import Blockwise
 from utils.training.optimizers import Nearest
 from utils.training.recipes import Recipe
-from utils.training.recipes import recipe as find_recipe
+from utils.training.recipes import find_recipe as find_recipe
 from utils.workloads import data, language_task, models
-from utils.workloads.language_task import Task
+from utils.workloads.language_task import LanguageTask
 
 STEPS = {"small": 64, "full": 400}
 SMALL_CARD = 48_000_000  # bytes
@@ -39,7 +39,7 @@ class Problem:
 
     card: Budget
     device: torch.device
-    task: Task
+    task: LanguageTask
 
     @property
     def length(self) -> int:
@@ -51,12 +51,12 @@ class Problem:
         return replace(self, card=measure_rates(self.card, self.device))
 
 
-def problem(
+def make_problem(
     size: str = "small", *, device: torch.device, source: str | None = "generated", steps: int | None = None
 ) -> Problem:
     """Return the problem of a size: text, steps, and the small card, or at full size a GPU's own memory.
 
-    `source`: "generated", a folder with text, or None for what `data.prose` finds.
+    `source`: "generated", a folder with text, or None for what `data.load_prose` finds.
     Raises: ValueError for a folder that cannot be used, and where trained weights are named, which have their width.
     """
     task = _prepare_task(size, source, steps or STEPS[size])
@@ -68,12 +68,12 @@ def problem(
 
 
 @functools.cache
-def _prepare_task(size: str, source: str | None, steps: int) -> Task:
+def _prepare_task(size: str, source: str | None, steps: int) -> LanguageTask:
     settings = replace(language_task.settings_for(size), steps=steps)
     if source == "generated":
         prose = data.generated_prose(settings.characters)
     else:
-        prose = data.prose(source, characters=settings.characters)
+        prose = data.load_prose(source, characters=settings.characters)
     task = language_task.prepare(prose, size=size, settings=settings)
     if not task.weights.startswith("random"):
         raise ValueError(f"{task.weights} have a width of their own; unset MIXED_PRECISION_WEIGHTS to plan one")
@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """The plan in one word, which `named` reads: "bf16-mixed-128x8-checkpointing"."""
+        """The plan in one word, which `parse_plan` reads: "bf16-mixed-128x8-checkpointing"."""
         words = ("8bit" if self.optimizer == EIGHT_BITS else "", "checkpointing" if self.checkpointing else "")
         return "-".join([self.recipe, f"{self.width}x{self.batch}", *filter(None, words)])
 
@@ -110,7 +110,7 @@ class Plan:
         """Return the sizes of the model. Raises: ValueError for a width that the heads cannot share."""
         return problem.task.settings.shape.widened(self.width)
 
-    def task(self, problem: Problem) -> Task:
+    def task(self, problem: Problem) -> LanguageTask:
         """Return the task of this plan, whose new models checkpoint if the plan does.
 
         Raises: ValueError for a width that the heads cannot share.
@@ -118,7 +118,7 @@ class Plan:
         settings = replace(problem.task.settings, batch=self.batch, shape=self.shape(problem))
 
         def new_model(seed: int) -> torch.nn.Module:
-            model = models.llama(settings.shape, seed=seed)
+            model = models.build_llama(settings.shape, seed=seed)
             if self.checkpointing:
                 model.config.use_cache = False  # a pass that is taken twice would fill the cache twice
                 model.activation_checkpointing_enable({"use_reentrant": False})
@@ -135,7 +135,7 @@ class Plan:
         return recipe
 
 
-def named(text: str) -> Plan:
+def parse_plan(text: str) -> Plan:
     """Return the plan that `Plan.name` writes. Raises: ValueError for anything else."""
     match = NAME_PATTERN.fullmatch(text)
     if not match:

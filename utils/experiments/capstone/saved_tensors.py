@@ -13,7 +13,7 @@ from utils.cost.activation_tables import COPIES
 from utils.cost.architectures import Architecture
 from utils.experiments.capstone.forecasts import SIZES, forecast
 from utils.experiments.capstone.plans import Plan, Problem
-from utils.training.recipes import recipe
+from utils.training.recipes import find_recipe
 
 KINDS = {  # the beginning of what a row of `activation_tables` is called: its kind
     "softmax": "softmax",
@@ -26,15 +26,15 @@ KINDS = {  # the beginning of what a row of `activation_tables` is called: its k
 REST = "all else"
 
 
-def by_kind(plan: Plan, problem: Problem) -> dict[str, int]:
+def count_by_kind(plan: Plan, problem: Problem) -> dict[str, int]:
     """Return the bytes of `Ledger.activations` by kind, the largest of a plain LLaMA first; a kind may take none.
 
     Raises: ValueError for a width that the heads cannot share, and for a recipe with FP8 layers.
     """
     shape, device = plan.shape(problem), problem.device.type
-    rows = activations.terms(
+    rows = activations.list_terms(
         Architecture("llama", **{name: getattr(shape, name) for name in SIZES}),
-        recipe(plan.recipe),
+        find_recipe(plan.recipe),
         batch=plan.batch,
         length=problem.length,
         attention="sdpa" if device == "cuda" else "eager",
@@ -48,7 +48,7 @@ def by_kind(plan: Plan, problem: Problem) -> dict[str, int]:
     return bytes_by_kind
 
 
-def in_parts(plan: Plan, problem: Problem, parts: int) -> dict[str, int]:
+def count_in_parts(plan: Plan, problem: Problem, parts: int) -> dict[str, int]:
     """Return the bytes of the moments of a plan whose batch comes in so many equal parts, gradients added up.
 
     Activations and logits are those of a part. From the second one on, the gradients are there all the while.

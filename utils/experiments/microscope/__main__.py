@@ -10,7 +10,7 @@ import sys
 
 from utils import records
 from utils.experiments.microscope.crafted_sums import WIDTH
-from utils.experiments.microscope.survey import NAME, record, survey, table
+from utils.experiments.microscope.survey import NAME, format_table, look_at_device, make_record
 from utils.runs import command_line
 
 
@@ -26,13 +26,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         options = _parse(arguments)
-        print(command_line.first_lines(options.device), flush=True)
-        findings, refused = survey(options.device, places=options.places, width=options.width)
+        print(command_line.describe_run(options.device), flush=True)
+        findings, refused = look_at_device(options.device, places=options.places, width=options.width)
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
-    print(table(findings, refused))
+    print(format_table(findings, refused))
     if options.record:
-        records.save(record(findings, refused, device=options.device, shown=options.command), options.record)
+        records.save(make_record(findings, refused, device=options.device, shown=options.command), options.record)
     return 0
 
 

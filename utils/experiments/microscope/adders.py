@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from utils.experiments.microscope.summation_tree import Node, nodes
+from utils.experiments.microscope.summation_tree import Node, list_nodes
 from utils.rounding import RULES
 
 STEPS = 512  # a number is a multiple of 2**-512, a factor of 2**-256
 MOST_EXTRA = 6  # more extra bits cannot be told from all
 
 
-def whole(value: float, steps: int = STEPS) -> int:
+def to_whole(value: float, steps: int = STEPS) -> int:
     """Return value * 2**steps. Raises: ValueError where that is not a whole number."""
     numerator, denominator = value.as_integer_ratio()
     result, rest = divmod(numerator << steps, denominator)
@@ -47,7 +47,7 @@ class Product:
         if not a or not b:
             return cls(0)
         exponent = sum(max(math.frexp(x)[1] - 1, emin) for x in (a, b)) + STEPS  # in steps: 2**e is 1 << e + STEPS
-        return cls(whole(a, STEPS // 2) * whole(b, STEPS // 2), exponent)  # a 2**256 * b 2**256 = a b 2**512
+        return cls(to_whole(a, STEPS // 2) * to_whole(b, STEPS // 2), exponent)  # a 2**256 * b 2**256 = a b 2**512
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Answer(NamedTuple):
     left: int
 
 
-def surviving(answers: Iterable[Answer], precision: int) -> list[Adder]:
+def find_surviving(answers: Iterable[Answer], precision: int) -> list[Adder]:
     """Return the adders of this precision that give every answer.
 
     The five rules are tried with 0 to 6 extra bits or all, and the adders that cut in the same way and keep carries.
@@ -129,16 +129,16 @@ def _subtract(adder: Adder, answer: Answer) -> int:
     return total if answer.taken is None else adder.add([Product(total), answer.taken])
 
 
-def common(adders: Sequence[Adder], name: str) -> tuple[bool, object]:
+def find_common(adders: Sequence[Adder], name: str) -> tuple[bool, object]:
     """Return whether all adders agree in one attribute, and its value."""
     values = {getattr(adder, name) for adder in adders}
     return (True, values.pop()) if len(values) == 1 else (False, None)
 
 
-def total(tree: Node, products: Sequence[Product], adder_of: Callable[[Node], Adder]) -> int:
+def add_tree(tree: Node, products: Sequence[Product], adder_of: Callable[[Node], Adder]) -> int:
     """Add products along a tree, each addition by its own adder; in steps of 2**-512."""
     done: dict[int, int] = {}
-    for node, _ in reversed(nodes(tree)):
+    for node, _ in reversed(list_nodes(tree)):
         addends = [products[c] if isinstance(c, int) else Product(done[id(c)]) for c in node.children]
         done[id(node)] = adder_of(node).add(addends)
     return done[id(tree)]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from utils.experiments.microscope.adders import MOST_EXTRA, STEPS, Adder, Answer, Product, surviving, whole
+from utils.experiments.microscope.adders import MOST_EXTRA, STEPS, Adder, Answer, Product, find_surviving, to_whole
 from utils.experiments.microscope.crafted_sums import Sums, Value, format_of
-from utils.experiments.microscope.summation_tree import Node, nodes
+from utils.experiments.microscope.summation_tree import Node, list_nodes
 from utils.rounding import RULES, quantize
 
 BIG = 14  # exponent of the big addend: E4M3 and a float16 total hold it, and the smallest product lies 32 places below
@@ -25,7 +25,7 @@ FRACTIONS = (0.25, 0.5, 0.75, 1.5, 2.5)  # of a total's last place, on both side
 
 
 @dataclass(frozen=True)
-class Tested:
+class TestedAddition:
     """What one kind of addition does: `adders` are those that explain every answer; `why` says why there are none.
 
     `bits`: significant bits of a total. `hidden`: the result's dtype has no more bits, so it may have rounded.
@@ -60,10 +60,10 @@ def _make_spot(node: Node, above: Node | None) -> _Spot:
     return _Spot((*(places[0] for places in sums), *products)[:3], (beside[0], beside[1]), later)
 
 
-def try_kinds(sums: Sums, tree: Node) -> dict[tuple, Tested]:
+def try_kinds(sums: Sums, tree: Node) -> dict[tuple, TestedAddition]:
     """Try a few additions of each kind of a tree; the last addition of all is always among those of its kind."""
     spots: dict[tuple, list[_Spot]] = {}
-    for node, above in reversed(nodes(tree)):
+    for node, above in reversed(list_nodes(tree)):
         spots.setdefault(node.kind, []).append(_make_spot(node, above))
     tested = {}
     for kind, spots_of_kind in spots.items():
@@ -74,21 +74,23 @@ def try_kinds(sums: Sums, tree: Node) -> dict[tuple, Tested]:
     return tested
 
 
-def _try(sums: Sums, spots: Sequence[_Spot], top: _Spot | None) -> Tested:
+def _try(sums: Sums, spots: Sequence[_Spot], top: _Spot | None) -> TestedAddition:
     """Try one kind of addition: `spots` inside the tree, and `top`, whose sum is the result."""
     widths = {bits for spot in spots or [top] for bits in _count_bits(sums, spot)}
     if max(widths) > _reach(sums):
-        return Tested(None, (), why="no addend was lost, as small as the products get")
+        return TestedAddition(None, (), why="no addend was lost, as small as the products get")
     if len(widths) > 1:
-        return Tested(None, (), why=f"additions of one kind keep different numbers of bits: {sorted(widths)}")
+        return TestedAddition(None, (), why=f"additions of one kind keep different numbers of bits: {sorted(widths)}")
     (bits,) = widths
     shown = format_of(sums.output).precision > bits  # a carry that is kept shows in the result alone
     tried = [*spots, top] if top is not None and (shown or not spots) else spots
     answers = [_ask_near_ties(sums, spot, bits) for spot in tried]
     if not all(answers):
-        return Tested(bits, (), why="sums near ties overflow, or the dtype has none")
-    adders = surviving(itertools.chain(*answers), bits)
-    return Tested(bits, tuple(adders), not spots and not shown, "" if adders else "no adder of ours gives all answers")
+        return TestedAddition(bits, (), why="sums near ties overflow, or the dtype has none")
+    adders = find_surviving(itertools.chain(*answers), bits)
+    return TestedAddition(
+        bits, tuple(adders), not spots and not shown, "" if adders else "no adder of ours gives all answers"
+    )
 
 
 def _ask(sums: Sums, about: str, spot: _Spot, crafted: Sequence[dict[int, Value]], big: Sequence[Value]) -> list[float]:
@@ -136,7 +138,7 @@ def _ask_near_ties(sums: Sums, spot: _Spot, bits: int) -> list[Answer]:
         return []
     taken = [None if spot.later is None else Product.of(*sums.factors(_negate(big)), sums.format.emin) for big in bigs]
     return [
-        Answer([Product.of(*sums.factors(x), sums.format.emin) for x in question.addends], away, whole(rest))
+        Answer([Product.of(*sums.factors(x), sums.format.emin) for x in question.addends], away, to_whole(rest))
         for question, away, rest in zip(questions, taken, left, strict=True)
     ]
 
@@ -195,7 +197,7 @@ def _find_representable(sums: Sums, crafted: Sequence[dict[int, Value]]) -> list
 # What reaches an addition, and what it can hold
 
 
-def factor_bits(sums: Sums, tree: Node) -> int | None:
+def count_factor_bits(sums: Sums, tree: Node) -> int | None:
     """Return how many significant bits of a factor are used, of either operand; None where even two are not seen.
 
     1 + 2**-j in one place, as one factor, and -1 in another: the 2**-j is left if that bit of the factor was used.
@@ -209,19 +211,19 @@ def factor_bits(sums: Sums, tree: Node) -> int | None:
     return min(used) if min(used) > 1 else None
 
 
-def factor_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
+def find_factor_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
     """Return the rule by which a factor becomes one of `bits` significant bits; None where none of five fits."""
-    spot = _make_spot(*nodes(tree)[-1])
+    spot = _make_spot(*list_nodes(tree)[-1])
     first, second = spot.entries[:2]
     last = 2.0 ** (1 - bits)  # ulp of 1.5
     values = [sign * (1.5 + x * last) for sign in (1, -1) for x in (*FRACTIONS, *(-x for x in FRACTIONS))]
     results = sums.ask("rounding of a factor", [{first: (x, 1.0), second: -math.copysign(1.5, x)} for x in values])
     became = [result + math.copysign(1.5, x) for result, x in zip(results, values, strict=True)]
-    fits = [name for name in RULES if became == [Adder(bits, name).rounded(whole(x)) / 2**STEPS for x in values]]
+    fits = [name for name in RULES if became == [Adder(bits, name).rounded(to_whole(x)) / 2**STEPS for x in values]]
     return fits[0] if len(fits) == 1 else None
 
 
-def product_bits(sums: Sums, tree: Node, factor: int) -> int:
+def count_product_bits(sums: Sums, tree: Node, factor: int) -> int:
     """Return the significant bits of the longest product that came out exact, of factors of `factor` bits.
 
     (1 + 2**-i)(1 + 2**-j) has i + j + 1 bits. 1 + 2**-i + 2**-j is taken away before or after; 2**-(i + j) is left.
@@ -233,7 +235,7 @@ def product_bits(sums: Sums, tree: Node, factor: int) -> int:
     return max((i + j + 1 for (i, j), good in zip(pairs, is_exact, strict=True) if good), default=0)
 
 
-def product_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
+def find_product_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
     """Return the rule by which a product becomes one of `bits` bits; None where none of five fits, or none is tried.
 
     A product of odd numbers is odd: with one bit too many it is a tie. What it is without that bit is taken away.
@@ -249,7 +251,7 @@ def product_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
     drops = [(int(x) * int(y)).bit_length() - bits for x, y in factors]
     kept = [math.copysign(abs(int(x) * int(y)) >> drop << drop, x) for (x, y), drop in zip(factors, drops, strict=True)]
     scale = 2.0**-left  # brings the whole numbers near 1
-    first, second = _make_spot(*nodes(tree)[-1]).entries[:2]
+    first, second = _make_spot(*list_nodes(tree)[-1]).entries[:2]
     crafted = [
         {first: (x * scale, y * scale), second: (-z * scale * scale, 1.0)}
         for (x, y), z in zip(factors, kept, strict=True)
@@ -262,7 +264,7 @@ def product_rounding(sums: Sums, tree: Node, bits: int) -> str | None:
 
 def _find_exact(sums: Sums, about: str, tree: Node, products: Sequence[Value], taken: Sequence[float]) -> list[bool]:
     """Say of each product whether product + taken came out exact, in some order of two places that meet early."""
-    spots = [_make_spot(node, above) for node, above in nodes(tree)]
+    spots = [_make_spot(node, above) for node, above in list_nodes(tree)]
     pairs = [spot.entries[:2] for spot in (spots[-1], spots[len(spots) // 2])]
     came_out = [False] * len(products)
     for u, v in dict.fromkeys([*pairs, *(pair[::-1] for pair in pairs)]):
@@ -273,15 +275,15 @@ def _find_exact(sums: Sums, about: str, tree: Node, products: Sequence[Value], t
 
 
 def _add_exactly(product: Value, taken: float) -> float:
-    return (Product.of(*product).value + whole(taken)) / 2**STEPS
+    return (Product.of(*product).value + to_whole(taken)) / 2**STEPS
 
 
-def overflow(sums: Sums, tree: Node) -> int | None:
+def find_overflow(sums: Sums, tree: Node) -> int | None:
     """Return the exponent of the smallest power of two that a total cannot hold; None where no sum of two gets there.
 
     Twice 2**e, which meet first, and both are taken away later: what is left is 0, or no number.
     """
-    first = nodes(tree)[-1][0]
+    first = list_nodes(tree)[-1][0]
     outside = [place for place in tree.places if place not in set(first.places)]
     if len(outside) < 2:
         return None
@@ -292,7 +294,7 @@ def overflow(sums: Sums, tree: Node) -> int | None:
     return next((e + 1 for e, result in zip(tried, results, strict=True) if result != 0), None)
 
 
-def smallest_sum(sums: Sums) -> int | None:
+def find_smallest_sum(sums: Sums) -> int | None:
     """Return the exponent of the smallest product of normal factors that is not lost; None where none is lost."""
     tried = [e for top, end in ((-12, -27), (-124, -154), (-1020, -1076)) for e in range(top, end, -1)]
     tried = [e for e in tried if e >= max(2 * sums.format.emin, -1074)]
@@ -302,7 +304,7 @@ def smallest_sum(sums: Sums) -> int | None:
     return None if lost is None else tried[lost] + 1
 
 
-def subnormal_factors(sums: Sums) -> bool:
+def keeps_subnormal_factors(sums: Sums) -> bool:
     """Say whether a subnormal factor is taken as it is, on both sides."""
     emin, emax = sums.format.emin, sums.format.emax
     small, large = 2.0 ** (emin - 1), 2.0 ** min(emax, 1 - emin)

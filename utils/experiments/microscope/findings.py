@@ -176,13 +176,13 @@ def _list_first(order: tuple[int, ...]) -> str:
     return ", ".join(map(str, order[:6])) + (", ..." if len(order) > 6 else "")
 
 
-def rows(findings: Mapping[str, Finding]) -> list[tuple[str, ...]]:
+def to_rows(findings: Mapping[str, Finding]) -> list[tuple[str, ...]]:
     """Return a table of one row per property and one column per finding; the first row names the findings."""
     texts = [finding.texts() for finding in findings.values()]
     return [("", *findings), *((name, *(text[name] for text in texts)) for name in (texts[0] if texts else ()))]
 
 
-def summary(findings: Mapping[str, Finding]) -> list[tuple[str, ...]]:
+def summarize(findings: Mapping[str, Finding]) -> list[tuple[str, ...]]:
     """Return a table of one row per finding, with the properties that differ most."""
     names = ("operands", "total", "order", "at once", "totals together", "random sums as predicted")
     rows = [("", *names)]

@@ -9,7 +9,7 @@ ROWS, COLUMNS = 32, 32  # CUDA wants more than 16 rows, and the other sizes in m
 PLACES = 2**17 + 32  # 2**17 times (-128)**2 is 2**31; the others have room for ones
 
 
-def look(matmul: Matmul, *, dtype: torch.dtype, device: torch.device | str = "cpu") -> Finding:
+def look_at_integers(matmul: Matmul, *, dtype: torch.dtype, device: torch.device | str = "cpu") -> Finding:
     """Find out how many bits a total of int8 products has, from sums of 2**e + 1 for e up to 30, and from 2**31.
 
     `matmul`: (a, b) -> a @ b of int8 [32, K] and [K, 32]. Raises: ValueError for another dtype and what `matmul`

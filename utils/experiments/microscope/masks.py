@@ -18,7 +18,7 @@ SIGNS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # of the mask in the first place, 
 MOST_ASKED = 40_000  # sums for one tree
 
 
-def order_of(sums: Sums) -> tuple[Node | None, str]:
+def find_order(sums: Sums) -> tuple[Node | None, str]:
     """Return the tree of the sum, or None and why there is none."""
     rng = random.Random(0)
     pairs = [tuple(rng.sample(range(sums.places), 2)) for _ in range(CHECKS)]
@@ -46,14 +46,16 @@ def _find_tree(sums: Sums, mask: int, one_exponent: int, pairs: list[tuple[int, 
     lost = LostOnes(sums, mask, one_exponent)
     if not any(lost([(0, place) for place in range(1, sums.places)])):
         raise NothingLost(f"beside an addend 2^{mask - one_exponent} times as large a 1 is not lost")
-    tree = summation_tree.find(lost, sums.places)
-    if lost(pairs) != summation_tree.predicted(tree, pairs):
+    tree = summation_tree.find_tree(lost, sums.places)
+    if lost(pairs) != summation_tree.predict_lost(tree, pairs):
         raise NoTree("pairs of places lose other ones than their order says")
     return tree
 
 
 class LostOnes:
-    """The function that `summation_tree.find` asks: 2**mask in place i, -2**mask in place j, 2**one_exponent elsewhere.
+    """The function that `summation_tree.find_tree` asks: 2**mask in place i, -2**mask in place j.
+
+    All other places hold 2**one_exponent.
 
     It uses no more ones at a time than the sum can count (`most`): a bfloat16 result cannot be 257. If a total is
     rounded in one direction, a small addend of the other sign takes a whole last place off the mask, and nothing can be

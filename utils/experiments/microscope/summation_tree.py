@@ -71,7 +71,7 @@ class _Task(NamedTuple):
     addend_size: int | None = None
 
 
-def find(lost: Lost, places: int, most: int = 20_000) -> Node:
+def find_tree(lost: Lost, places: int, most: int = 20_000) -> Node:
     """Return the tree of a sum of so many places.
 
     `lost` gives for each pair (i, j) how many ones are gone; it is called with many pairs at once. Raises: NoTree where
@@ -142,7 +142,7 @@ def _freeze(draft: "_Draft | int") -> "int | Node":
     return done[id(draft)]
 
 
-def nodes(tree: Node) -> list[tuple[Node, "Node | None"]]:
+def list_nodes(tree: Node) -> list[tuple[Node, "Node | None"]]:
     """Return every addition with the one that takes its result (None at the top), the top first."""
     pairs, waiting = [], [(tree, None)]
     while waiting:
@@ -152,11 +152,11 @@ def nodes(tree: Node) -> list[tuple[Node, "Node | None"]]:
     return pairs
 
 
-def predicted(tree: Node, pairs: Sequence[tuple[int, int]]) -> list[int]:
+def predict_lost(tree: Node, pairs: Sequence[tuple[int, int]]) -> list[int]:
     """Return what `lost` should answer for these pairs if the tree is right."""
     below = [
         (node, [{child} if isinstance(child, int) else set(child.places) for child in node.children])
-        for node, _ in nodes(tree)
+        for node, _ in list_nodes(tree)
     ]
     lost = []
     for i, j in pairs:
@@ -185,7 +185,7 @@ class Layout:
     order: tuple[int, ...]
 
 
-def layout(tree: Node) -> Layout | None:
+def describe_layout(tree: Node) -> Layout | None:
     """Describe a tree of chains; None for any other tree, which no few numbers describe."""
     order = tuple(tree.places)
     if _is_pairwise(tree):
@@ -238,7 +238,7 @@ def _is_pairwise(tree: Node) -> bool:
     places = tree.places
     if places != sorted(places) or len(places) < 4:
         return False
-    for node, _ in nodes(tree):
+    for node, _ in list_nodes(tree):
         if len(node.children) != 2:
             return False
         left, right = (1 if isinstance(child, int) else len(child.places) for child in node.children)

@@ -19,13 +19,13 @@ import torch
 from utils import records
 from utils.exception_text import in_a_line
 from utils.experiments.microscope import addition_probes, integer_products, summation_tree, whole_sums
-from utils.experiments.microscope.adders import common
-from utils.experiments.microscope.addition_probes import Tested
+from utils.experiments.microscope.adders import find_common
+from utils.experiments.microscope.addition_probes import TestedAddition
 from utils.experiments.microscope.crafted_sums import WIDTH, Matmul, Sums
-from utils.experiments.microscope.findings import Finding, summary
-from utils.experiments.microscope.masks import order_of
+from utils.experiments.microscope.findings import Finding, summarize
+from utils.experiments.microscope.masks import find_order
 from utils.experiments.microscope.summation_tree import Node
-from utils.experiments.microscope.ways_to_multiply import Way, own
+from utils.experiments.microscope.ways_to_multiply import MatmulWay, list_ways
 from utils.runs import measurement, tables
 
 NAME = "microscope"
@@ -33,7 +33,7 @@ PLACES, LONG = 128, 512  # products of a sum; FP8 totals are known to be promote
 NO_TREE = ("order", "precision", "rounding", "block", "factor_bits", "product_bits", "confirmed")
 
 
-def look(
+def look_at_product(
     matmul: Matmul,
     *,
     dtype: torch.dtype,
@@ -53,11 +53,11 @@ def look(
         raise ValueError(f"width {width} is below 1: there is no sum to ask for")
     sums = Sums(matmul, dtype, places, device, width)
     parameters: dict = {
-        "everywhere": whole_sums.everywhere(sums),
-        "smallest": addition_probes.smallest_sum(sums),
-        "subnormal_factors": addition_probes.subnormal_factors(sums),
+        "everywhere": whole_sums.adds_alike_everywhere(sums),
+        "smallest": addition_probes.find_smallest_sum(sums),
+        "subnormal_factors": addition_probes.keeps_subnormal_factors(sums),
     }
-    tree, why = order_of(sums)
+    tree, why = find_order(sums)
     if tree is None:
         unknown = dict.fromkeys(NO_TREE, why)
     else:
@@ -74,7 +74,7 @@ def look(
 
 
 def _describe_layout(tree: Node) -> dict:
-    layout = summation_tree.layout(tree)
+    layout = summation_tree.describe_layout(tree)
     if layout is None:
         return {"order": tuple(tree.places)}
     return {
@@ -92,26 +92,26 @@ def _test_additions(sums: Sums, tree: Node) -> tuple[dict, dict[str, str]]:
     Return the parameters of `Finding`, and for those that were not decided the reason.
     """
     tested = addition_probes.try_kinds(sums, tree)
-    kinds = [node.kind for node, _ in summation_tree.nodes(tree)]
+    kinds = [node.kind for node, _ in summation_tree.list_nodes(tree)]
     with_products = max(tested, key=lambda kind: (kinds.count(kind) * kind[0], kind))
     main = tested[with_products]
-    parameters = {"precision": main.bits, "overflow": addition_probes.overflow(sums, tree)}
+    parameters = {"precision": main.bits, "overflow": addition_probes.find_overflow(sums, tree)}
     agreed, unknown = _agree(main)
     outer, unknown_outer = _agree_on_sums([result for kind, result in tested.items() if not kind[0]], sums)
     parameters |= agreed | outer | _test_factors(sums, tree)
     unknown |= unknown_outer
-    parameters["compensated"], why = whole_sums.compensated(sums, tree, main)
+    parameters["compensated"], why = whole_sums.is_compensated(sums, tree, main)
     if why:
         unknown["compensated"] = why
     reasons = [result.why for result in tested.values() if result.why]
     if reasons or not parameters["factor_bits"]:
         unknown["confirmed"] = (reasons or ["the bits of a factor are not known"])[0]
     else:
-        parameters["confirmed"] = whole_sums.confirmed(sums, tree, tested, parameters)
+        parameters["confirmed"] = whole_sums.count_confirmed(sums, tree, tested, parameters)
     return parameters, unknown
 
 
-def _agree_on_sums(joins: list[Tested], sums: Sums) -> tuple[dict, dict[str, str]]:
+def _agree_on_sums(joins: list[TestedAddition], sums: Sums) -> tuple[dict, dict[str, str]]:
     """Return what the additions of sums to sums do, if all kinds of them do the same, else why it is not decided."""
     if any(join.hidden for join in joins):
         return {}, {"outer_precision": f"the result, {sums.output}, shows no more bits"}
@@ -123,14 +123,14 @@ def _agree_on_sums(joins: list[Tested], sums: Sums) -> tuple[dict, dict[str, str
     return {"outer_precision": joins[0].bits, "outer_rounding": rules.pop() if len(rules) == 1 else None}, {}
 
 
-def _agree(tested: Tested) -> tuple[dict, dict[str, str]]:
+def _agree(tested: TestedAddition) -> tuple[dict, dict[str, str]]:
     """Return what all adders that explain the answers agree in, and for the rest why it is not decided."""
     if not tested.adders:
         return {"precision": None}, {"precision": tested.why, "rounding": tested.why}
     exact = {adder.extra_bits is None for adder in tested.adders}
     agreed, unknown = {"exact_sums": exact.pop() if len(exact) == 1 else None}, {}
     for name in ("rounding", *(() if agreed["exact_sums"] else ("extra_bits", "by_factors", "carries"))):
-        is_common, value = common(tested.adders, name)
+        is_common, value = find_common(tested.adders, name)
         if is_common:
             agreed[name] = value
         else:
@@ -140,51 +140,55 @@ def _agree(tested: Tested) -> tuple[dict, dict[str, str]]:
 
 def _test_factors(sums: Sums, tree: Node) -> dict:
     """Return how many bits of the operands and of their product are used, and how the others are dropped."""
-    bits = addition_probes.factor_bits(sums, tree)
+    bits = addition_probes.count_factor_bits(sums, tree)
     if bits is None:
         return {"factor_bits": None}
-    product = addition_probes.product_bits(sums, tree, bits)
+    product = addition_probes.count_product_bits(sums, tree, bits)
     exact = product == 2 * bits - 1 if bits > 2 else None  # the longest that is tried
     return {
         "factor_bits": bits,
         "product_bits": product,
-        "factor_rounding": addition_probes.factor_rounding(sums, tree, bits) if bits < sums.format.precision else None,
+        "factor_rounding": addition_probes.find_factor_rounding(sums, tree, bits)
+        if bits < sums.format.precision
+        else None,
         "exact_products": exact,
-        "product_rounding": addition_probes.product_rounding(sums, tree, product) if exact is False else None,
+        "product_rounding": addition_probes.find_product_rounding(sums, tree, product) if exact is False else None,
     }
 
 
-def look_at(way: Way, *, device: torch.device | str, places: int | None = None, width: int = WIDTH) -> Finding:
+def look_at_way(
+    way: MatmulWay, *, device: torch.device | str, places: int | None = None, width: int = WIDTH
+) -> Finding:
     """Look at one way in which a device multiplies, at integers too; places: 128, of FP8 512.
 
-    Raises: what `look` raises.
+    Raises: what `look_at_product` raises.
     """
     if not way.dtype.is_floating_point:
-        return integer_products.look(way, dtype=way.dtype, device=device)
+        return integer_products.look_at_integers(way, dtype=way.dtype, device=device)
     if places is None:
         places = LONG if way.dtype.itemsize == 1 else PLACES
-    return look(way, dtype=way.dtype, places=places, width=width, device=device)
+    return look_at_product(way, dtype=way.dtype, places=places, width=width, device=device)
 
 
-def survey(
+def look_at_device(
     device: torch.device | str, *, places: int | None = None, width: int = WIDTH
 ) -> tuple[dict[str, Finding], dict[str, str]]:
     """Look at all ways in which a device multiplies; return the findings, and why there is none of the other ways."""
     findings, refused = {}, {}
-    for name, way in own(device).items():
+    for name, way in list_ways(device).items():
         if way.reason:
             refused[name] = way.reason
             continue
         try:
-            findings[name] = look_at(way, device=device, places=places, width=width)
+            findings[name] = look_at_way(way, device=device, places=places, width=width)
         except RuntimeError as error:  # a shape that this way does not take
             refused[name] = in_a_line(error)
     return findings, refused
 
 
-def table(findings: Mapping[str, Finding], refused: Mapping[str, str]) -> str:
+def format_table(findings: Mapping[str, Finding], refused: Mapping[str, str]) -> str:
     """Return the findings as aligned text, one line per way, and below it why others are missing."""
-    lines = [tables.align(summary(findings))]
+    lines = [tables.align(summarize(findings))]
     for name, finding in findings.items():
         fields: dict[str, list[str]] = {}
         for field, why in finding.unknown:
@@ -198,7 +202,7 @@ def table(findings: Mapping[str, Finding], refused: Mapping[str, str]) -> str:
 # Records
 
 
-def record(
+def make_record(
     findings: Mapping[str, Finding], refused: Mapping[str, str], *, device: torch.device, shown: str = ""
 ) -> records.Record:
     """Return the findings as one record, with the evidence counted by question; `of_record` gives them back."""

@@ -23,7 +23,7 @@ SMALLEST = 32  # rows, columns and places of the trial product: what FP8 and int
 
 
 @dataclass(frozen=True)
-class Way:
+class MatmulWay:
     """One way to multiply a [M, K] by b [K, N] of one dtype; `reason` is torch's message where the device refuses."""
 
     name: str
@@ -38,7 +38,7 @@ class Way:
             return self.product(a, b)
 
 
-def own(device: torch.device | str) -> dict[str, Way]:
+def list_ways(device: torch.device | str) -> dict[str, MatmulWay]:
     """Return all ways by name, also those that this device refuses: each is tried once.
 
     A switch that belongs to another kind of device is left out: it would change nothing here.
@@ -46,12 +46,12 @@ def own(device: torch.device | str) -> dict[str, Way]:
     device = torch.device(device)
     ways = {}
     for name, dtype, product, switch in _list_ways(device):
-        way = Way(name, dtype, product, switch)
+        way = MatmulWay(name, dtype, product, switch)
         ways[name] = replace(way, reason=_try(way, device))
     return ways
 
 
-def _try(way: Way, device: torch.device) -> str:
+def _try(way: MatmulWay, device: torch.device) -> str:
     """Multiply once and return what torch raises, in a line; empty where it does not."""
     try:
         zeros = torch.zeros(SMALLEST, SMALLEST, device=device).to(way.dtype)
@@ -81,7 +81,7 @@ def _list_ways(device: torch.device) -> Iterator[tuple[str, torch.dtype, Matmul,
             flag = f"allow_{short}_reduced_precision_reduction"
             label = f"{name}, reduced reduction {'on' if allowed else 'off'}"
             yield label, dtype, torch.matmul, partial(_set_flag, flag, allowed)
-        yield f"{name}, b transposed", dtype, transposed, contextlib.nullcontext
+        yield f"{name}, b transposed", dtype, multiply_transposed, contextlib.nullcontext
     if cuda:
         flag = "allow_fp16_accumulation"
         yield "float16, float16 accumulation", torch.float16, torch.matmul, partial(_set_flag, flag, True)
@@ -92,7 +92,7 @@ def _list_ways(device: torch.device) -> Iterator[tuple[str, torch.dtype, Matmul,
     yield "int8", torch.int8, torch._int_mm, contextlib.nullcontext
 
 
-def transposed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def multiply_transposed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return a @ b with b column-major in memory, as a linear layer has its weights."""
     return a @ b.t().contiguous().t()
 

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from utils.experiments.microscope.adders import STEPS, Adder, Product, total, whole
-from utils.experiments.microscope.addition_probes import BIG, Tested
+from utils.experiments.microscope.adders import STEPS, Adder, Product, add_tree, to_whole
+from utils.experiments.microscope.addition_probes import BIG, TestedAddition
 from utils.experiments.microscope.crafted_sums import Sums
-from utils.experiments.microscope.summation_tree import Node, layout
+from utils.experiments.microscope.summation_tree import Node, describe_layout
 from utils.fake_quantize import fake_quantize
 
 
-def everywhere(sums: Sums) -> bool:
+def adds_alike_everywhere(sums: Sums) -> bool:
     """Say whether a few random sums have the same result in every place of the matrix, and in a second product."""
-    for x, y in zip(*random_factors(sums, 4), strict=True):
+    for x, y in zip(*draw_random_factors(sums, 4), strict=True):
         a, b = (np.tile(factors, (sums.width, 1)) for factors in (x, y))
         results = torch.stack([sums.product(a, b) for _ in range(2)])
         if not (results == results[0, 0, 0]).all():
@@ -22,12 +22,12 @@ def everywhere(sums: Sums) -> bool:
     return True
 
 
-def compensated(sums: Sums, tree: Node, tested: Tested) -> tuple[bool | None, str]:
+def is_compensated(sums: Sums, tree: Node, tested: TestedAddition) -> tuple[bool | None, str]:
     """Say whether addends that a total loses one by one reach it together, as in Kahan's sum; None and why if unclear.
 
     It shows where each addend meets a total that is large already: in a sum of one product after the other.
     """
-    plain = layout(tree)
+    plain = describe_layout(tree)
     if plain is None or plain.pairwise or plain.parts != 1 or plain.block != 1:
         return None, "small addends meet each other before they meet a large total"
     if tested.bits is None:
@@ -42,14 +42,14 @@ def compensated(sums: Sums, tree: Node, tested: Tested) -> tuple[bool | None, st
     if tested.adders:
         products = [Product.of(small, 1.0)] * sums.places
         products[first], products[last] = Product.of(2.0**BIG, 1.0), Product.of(-(2.0**BIG), 1.0)
-        if left == total(tree, products, lambda _: tested.adders[0]) / (1 << STEPS):
+        if left == add_tree(tree, products, lambda _: tested.adders[0]) / (1 << STEPS):
             return False, ""
     if abs(left - small * len(middle)) <= 8 * small:  # the last compensation is lost with the total
         return True, ""
     return None, "many small addends are neither lost nor kept"
 
 
-def random_factors(sums: Sums, count: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_random_factors(sums: Sums, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return factors of random sums, values of the dtype: [count, places] each.
 
     Every other sum has factors of half as many bits, so that ties are common.
@@ -64,15 +64,17 @@ def random_factors(sums: Sums, count: int) -> tuple[np.ndarray, np.ndarray]:
     return draws[0], draws[1]
 
 
-def confirmed(sums: Sums, tree: Node, tested: Mapping[tuple, Tested], parameters: Mapping) -> tuple[int, int]:
+def count_confirmed(
+    sums: Sums, tree: Node, tested: Mapping[tuple, TestedAddition], parameters: Mapping
+) -> tuple[int, int]:
     """Return how many random sums come out as the parameters of `Finding` say, and of how many."""
-    factors = random_factors(sums, sums.width)
+    factors = draw_random_factors(sums, sums.width)
     measured = sums.products(*factors)
     output = getattr(torch, str(sums.output).removeprefix("torch."))
     factor_rounder = Adder(parameters["factor_bits"], parameters["factor_rounding"] or "ties_to_even")
     if parameters["factor_bits"] < sums.format.precision:
         factors = [
-            [[factor_rounder.rounded(whole(x)) / (1 << STEPS) for x in row] for row in side.tolist()]
+            [[factor_rounder.rounded(to_whole(x)) / (1 << STEPS) for x in row] for row in side.tolist()]
             for side in factors
         ]
     right = 0
@@ -81,6 +83,6 @@ def confirmed(sums: Sums, tree: Node, tested: Mapping[tuple, Tested], parameters
         if rule := parameters["product_rounding"]:
             rounded = Adder(parameters["product_bits"], rule).rounded
             products = [Product(rounded(product.value), product.exponent) for product in products]
-        expected = total(tree, products, lambda node: tested[node.kind].adders[0]) / (1 << STEPS)
+        expected = add_tree(tree, products, lambda node: tested[node.kind].adders[0]) / (1 << STEPS)
         right += float(torch.tensor(expected, dtype=torch.float64).to(output)) == result
     return right, sums.width

@@ -31,8 +31,8 @@ def all_reduce(
     the order of the ranks, and rounds once; "gloo": the ring of torch's gloo, which runs the other way (measured with
     torch 2.13 for arrays up to some MB: chunk c begins at rank c - 1 and goes on to lower ranks).
     `mean`: None for the sum; "before": every rank divides by N before it sends; "after": the sum is divided; "split":
-    by about sqrt(N) before and by the rest after, what FSDP2 does in float16 (`divisors`). The result of each division
-    is a value of `wire` again. What overflows becomes infinite or NaN, as on a real wire.
+    by about sqrt(N) before and by the rest after, what FSDP2 does in float16 (`find_divisors`). The result of each
+    division is a value of `wire` again. What overflows becomes infinite or NaN, as on a real wire.
     Raises: ValueError for an unknown order or mean, a shape without ranks, or a wire wider than float32.
     """
     if order not in _ORDERS:
@@ -42,7 +42,7 @@ def all_reduce(
     if wire.precision > FLOAT32.precision:
         raise ValueError(f"{wire.name} on the wire: the additions are made in float32, so no wire may be wider")
     _check_ranks(len(gradients))
-    before, after = divisors(len(gradients), mean) if mean else (1, 1)
+    before, after = find_divisors(len(gradients), mean) if mean else (1, 1)
 
     def round_to_wire(values: torch.Tensor) -> torch.Tensor:
         return values if wire is FLOAT32 else fake_quantize(values, wire, saturate=False)
@@ -54,7 +54,7 @@ def all_reduce(
     return total if after == 1 else round_to_wire(total / after)
 
 
-def divisors(ranks: int, mean: str) -> tuple[float, float]:
+def find_divisors(ranks: int, mean: str) -> tuple[float, float]:
     """Return the divisors before and after the sum of N values that make it their mean.
 
     Source of "split": `_get_gradient_divide_factors` of torch.distributed.fsdp, for a float16 reduction.
@@ -68,19 +68,19 @@ def divisors(ranks: int, mean: str) -> tuple[float, float]:
     return before, ranks / before  # their product is N
 
 
-def roundings(ranks: int, order: str) -> int:
+def count_roundings(ranks: int, order: str) -> int:
     """Return the most roundings of a sum that lie between a gradient of one rank and the result."""
     hops = ranks - 1
     return {"ring": hops, "gloo": hops, "tree": hops.bit_length(), "gather": 1}[order]
 
 
-def rounds(ranks: int, order: str) -> int:
+def count_rounds(ranks: int, order: str) -> int:
     """Return how many messages wait for each other: they take the time of an all-reduce of a small array."""
     hops = ranks - 1
     return 2 * {"ring": hops, "gloo": hops, "tree": hops.bit_length(), "gather": min(hops, 1)}[order]
 
 
-def bytes_sent(elements: int, *, ranks: int, itemsize: int, collective: str = "all_reduce") -> float:
+def count_bytes_sent(elements: int, *, ranks: int, itemsize: int, collective: str = "all_reduce") -> float:
     """Return the bytes that a rank sends, on average over the ranks, for an array of `elements` on each of them.
 
     The array of an all-gather is the gathered one, that of a reduce-scatter the one before. Each sends (N - 1)/N of it,

@@ -19,9 +19,8 @@ import torch
 
 from utils import machine, records
 from utils.experiments.parallel import processes
-from utils.experiments.parallel.all_reduce import bytes_sent
-from utils.experiments.parallel.ways import WAYS, Way
-from utils.experiments.parallel.ways import way as find_way
+from utils.experiments.parallel.all_reduce import count_bytes_sent
+from utils.experiments.parallel.ways import WAYS, ParallelWay, find_way
 from utils.runs import command_line, tables
 
 NAME = "parallel"
@@ -31,10 +30,10 @@ BOUNDS = {"float32": 1e-5, "gradients": 1e-4, "products": 2e-3}
 
 
 @dataclass(frozen=True)
-class Result:
-    """The reports of one run's ranks in their order (`worker.Told`), and in `about` what they ran on."""
+class ParallelResult:
+    """The reports of one run's ranks in their order (`worker.RankReport`), and in `about` what they ran on."""
 
-    way: Way
+    way: ParallelWay
     ranks: tuple[dict, ...]
     about: dict
 
@@ -63,7 +62,7 @@ class Result:
         """The bytes that a rank sends in a step by the formula of a ring, for the counted arrays, by collective."""
         sizes = {"float32": 4, "bfloat16": 2, "float16": 2}
         return {
-            f"{collective} {dtype}": bytes_sent(
+            f"{collective} {dtype}": count_bytes_sent(
                 count, ranks=len(self.ranks), itemsize=sizes[dtype], collective=collective
             )
             for (collective, dtype), count in self.payloads.items()
@@ -102,7 +101,7 @@ def run(
     weights: str | None = None,
     seconds: float = 120.0,
     port: int | None = None,
-) -> dict[str, Result]:
+) -> dict[str, ParallelResult]:
     """Train a DistilBERT for `steps` steps in each way, one after the other on the same processes.
 
     `device`: "cuda" gives every rank a GPU of its own, "cpu" two ranks or more the same processor; None: GPUs where
@@ -121,21 +120,21 @@ def run(
         for option, folder in (("--data", data), ("--weights", weights)):
             program += [option, str(folder)] if folder else []
         processes.run(program, ranks=ranks, seconds=seconds, port=port)
-        return read(out, names)
+        return read_results(out, names)
 
 
-def read(folder: Path | str, names: Iterable[str] = tuple(WAYS)) -> dict[str, Result]:
+def read_results(folder: Path | str, names: Iterable[str] = tuple(WAYS)) -> dict[str, ParallelResult]:
     """Return by name of the way the results that rank 0 of the worker left in a folder."""
     results = {}
     for name in names:
         path = Path(folder) / f"{name}.json"
         if path.exists():
             about = json.loads(path.read_text("utf8"))
-            results[name] = Result(find_way(name), tuple(about.pop("ranks")), about)
+            results[name] = ParallelResult(find_way(name), tuple(about.pop("ranks")), about)
     return results
 
 
-def record(result: Result, *, steps: int, shown: str = "") -> records.Record:
+def make_record(result: ParallelResult, *, steps: int, shown: str = "") -> records.Record:
     """Return the record of one run."""
     about, first = result.about, result.ranks[0]
     return records.Record(
@@ -163,7 +162,7 @@ def record(result: Result, *, steps: int, shown: str = "") -> records.Record:
     )
 
 
-def table(results: dict[str, Result]) -> str:
+def format_table(results: dict[str, ParallelResult]) -> str:
     """Return what each way keeps and sends, as aligned text, one row per way."""
     heading = (
         "way",
@@ -211,8 +210,8 @@ def main(arguments: list[str] | None = None) -> int:
     about = next(iter(results.values())).about
     backend = f"{about['backend']}, {options.ranks} ranks"
     used = {"size": options.size, "data": about["data"], "weights": about["weights"], "between": backend}
-    print(command_line.first_lines(options.device, **used))
-    print(table(results))
+    print(command_line.describe_run(options.device, **used))
+    print(format_table(results))
     for result in results.values() if options.record else ():
-        records.save(record(result, steps=options.steps, shown=options.command), options.record)
+        records.save(make_record(result, steps=options.steps, shown=options.command), options.record)
     return 0

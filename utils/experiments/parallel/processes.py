@@ -5,7 +5,7 @@
 `run` always returns: when a rank dies, when a port is taken, when the time is over, when you press stop. Then no
 process and no temporary file is left. `torch.distributed.launcher.api.elastic_launch` would start the ranks inside this
 process, but it knows no time limit, and processes that a rank has started outlive it. So torchrun is a process of its
-own, and `_wait` ends its descendants. In the program, `group` joins the ranks:
+own, and `_wait` ends its descendants. In the program, `join_ranks` joins the ranks:
 
     with processes.group() as place:                            # NCCL where every rank has a GPU, else gloo on a CPU
         dist.all_reduce(torch.ones(1, device=place.device))
@@ -103,7 +103,7 @@ def run(
         logs, temporary = (Path(folder) / name for name in ("logs", "temporary"))
         temporary.mkdir()
         process = subprocess.Popen(
-            torchrun(program, ranks=ranks, port=port, logs=logs),
+            make_command(program, ranks=ranks, port=port, logs=logs),
             env=_make_environment(threads, temporary),
             stdin=subprocess.DEVNULL,
             stdout=summary,
@@ -122,7 +122,7 @@ def run(
     raise TimeIsUp(message, "".join([report, *stderr.values()]))
 
 
-def torchrun(program: Sequence[str], *, ranks: int, port: int | None = None, logs: Path) -> list[str]:
+def make_command(program: Sequence[str], *, ranks: int, port: int | None = None, logs: Path) -> list[str]:
     """Return the command that starts `program` on `ranks` processes of one machine.
 
     `logs`: a folder where each rank has files of its own for stdout and stderr. Without one torchrun makes one, and
@@ -134,7 +134,7 @@ def torchrun(program: Sequence[str], *, ranks: int, port: int | None = None, log
 
 
 @contextlib.contextmanager
-def group(*, seconds: float = COLLECTIVE, on_gpus: bool | None = None) -> Iterator[Place]:
+def join_ranks(*, seconds: float = COLLECTIVE, on_gpus: bool | None = None) -> Iterator[Place]:
     """Join the other ranks of a program that torchrun started, and leave them at the end.
 
     `on_gpus`: each rank computes on a GPU of its own and NCCL connects them, or else on the CPU with gloo; None: GPUs

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from utils.experiments.parallel.all_reduce import bytes_sent
+from utils.experiments.parallel.all_reduce import count_bytes_sent
 
 if TYPE_CHECKING:
     from torch.distributed.fsdp import MixedPrecisionPolicy
@@ -25,7 +25,7 @@ DDP, FSDP2 = "ddp", "fsdp2"
 
 
 @dataclass(frozen=True)
-class Way:
+class ParallelWay:
     """One way to train on N processes; weights, gradients and Adam's moments are kept in float32 in all of them.
 
     `compute`: the dtype in which weights are gathered and layers compute, FSDP2's `param_dtype`; `wire`: that in which
@@ -53,12 +53,12 @@ class Way:
         """
         gradients = {"elements": parameters, "ranks": ranks, "itemsize": self.wire.itemsize}
         if self.kind == DDP:
-            return {"gradients": bytes_sent(**gradients)}
+            return {"gradients": count_bytes_sent(**gradients)}
         gathered = parameters + (parameters if layers is None else layers)  # forward, and again for backward
         weights = {"ranks": ranks, "itemsize": self.compute.itemsize, "collective": "all_gather"}
         return {
-            "weights": bytes_sent(gathered, **weights),
-            "gradients": bytes_sent(**gradients, collective="reduce_scatter"),
+            "weights": count_bytes_sent(gathered, **weights),
+            "gradients": count_bytes_sent(**gradients, collective="reduce_scatter"),
         }
 
     def kept(self, parameters: int, *, ranks: int) -> dict[str, tuple[str, float]]:
@@ -71,7 +71,7 @@ class Way:
         }
 
 
-def padded(shapes: Iterable[tuple[int, ...]], *, ranks: int) -> int:
+def count_padded(shapes: Iterable[tuple[int, ...]], *, ranks: int) -> int:
     """Return how many elements FSDP2 sends for parameters of these shapes: it adds rows until N divides them."""
     return sum(-(-rows // ranks) * ranks * math.prod(rest) for rows, *rest in shapes)
 
@@ -80,12 +80,14 @@ _F32, _BF16, _F16 = torch.float32, torch.bfloat16, torch.float16
 WAYS = {
     way.name: way
     for way in (
-        Way("ddp", DDP, _F32, _F32, "float32 gradients are added up"),
-        Way("ddp-bf16", DDP, _F32, _BF16, "gradients are rounded to bfloat16 before they are added up"),
-        Way("fsdp2", FSDP2, _F32, _F32, "weights and gradients travel in float32"),
-        Way("fsdp2-bf16", FSDP2, _BF16, _F32, "bfloat16 weights travel and compute; gradients are added up in float32"),
-        Way("fsdp2-bf16-reduce", FSDP2, _BF16, _BF16, "bfloat16 weights and gradients travel"),
-        Way(
+        ParallelWay("ddp", DDP, _F32, _F32, "float32 gradients are added up"),
+        ParallelWay("ddp-bf16", DDP, _F32, _BF16, "gradients are rounded to bfloat16 before they are added up"),
+        ParallelWay("fsdp2", FSDP2, _F32, _F32, "weights and gradients travel in float32"),
+        ParallelWay(
+            "fsdp2-bf16", FSDP2, _BF16, _F32, "bfloat16 weights travel and compute; gradients are added up in float32"
+        ),
+        ParallelWay("fsdp2-bf16-reduce", FSDP2, _BF16, _BF16, "bfloat16 weights and gradients travel"),
+        ParallelWay(
             "fsdp2-16",
             FSDP2,
             _F16,
@@ -97,7 +99,7 @@ WAYS = {
 }
 
 
-def way(name: str) -> Way:
+def find_way(name: str) -> ParallelWay:
     """Return the way called `name`.
 
     Raises: ValueError with the known names when there is none.

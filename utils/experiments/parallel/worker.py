@@ -30,15 +30,14 @@ from utils import distilbert, measure
 from utils.emulation.fast_half import FastHalf
 from utils.experiments.parallel import processes
 from utils.experiments.parallel.processes import Place
-from utils.experiments.parallel.ways import DDP, FSDP2, WAYS, Way
-from utils.experiments.parallel.ways import way as find_way
+from utils.experiments.parallel.ways import DDP, FSDP2, WAYS, ParallelWay, find_way
 from utils.machine import facts, narrow_matmul
 from utils.runs import command_line
 from utils.training import batches, training_loop
-from utils.training.recipes import recipe
+from utils.training.recipes import find_recipe
 from utils.training.training_loop import Trainer
 from utils.workloads import data, models, review_task
-from utils.workloads.review_task import Task
+from utils.workloads.review_task import ReviewTask
 
 NAME = "parallel_worker"
 COLLECTIVES = {  # index of the argument that is the full array, and the name in `all_reduce.PASSES`
@@ -66,7 +65,7 @@ class Payloads(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def socket_bytes() -> int | None:
+def count_socket_bytes() -> int | None:
     """Return the bytes that this process has sent through all its TCP sockets; None where Linux does not count them."""
     total, folder = 0, Path("/proc/self/fd")
     if not folder.exists():
@@ -83,7 +82,7 @@ def socket_bytes() -> int | None:
 
 
 @dataclass
-class Told:
+class RankReport:
     """The report of one rank: plain JSON values. Bytes are per step, after the first step."""
 
     rank: int
@@ -98,11 +97,11 @@ class Told:
     weights: str  # fingerprint of all weights at the end, gathered
 
 
-def a_trainer(task: Task, way: Way, place: Place, *, seed: int, steps: int) -> Trainer:
+def make_trainer(task: ReviewTask, way: ParallelWay, place: Place, *, seed: int, steps: int) -> Trainer:
     """Return the book's trainer with a model that is spread over the ranks in one way."""
     model = task.new_model(seed)
     models.fit_attention(model, place.device)
-    rules = replace(recipe("32-true"), needs_loss_scaling=way.needs_loss_scaling)
+    rules = replace(find_recipe("32-true"), needs_loss_scaling=way.needs_loss_scaling)
     model = rules.prepare(model, place.device)
     if way.kind == FSDP2:
         _shard(model, way, place)  # before the optimizer is made: its moments are sharded like the weights
@@ -110,11 +109,11 @@ def a_trainer(task: Task, way: Way, place: Place, *, seed: int, steps: int) -> T
     if way.kind == DDP:
         trainer.model = nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
         if way.wire != torch.float32:
-            trainer.model.register_comm_hook(way.wire, compressed)
+            trainer.model.register_comm_hook(way.wire, average_compressed)
     return trainer
 
 
-def _shard(model: nn.Module, way: Way, place: Place) -> None:
+def _shard(model: nn.Module, way: ParallelWay, place: Place) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -123,7 +122,7 @@ def _shard(model: nn.Module, way: Way, place: Place) -> None:
         fully_shard(module, mesh=mesh, mp_policy=way.policy())
 
 
-def compressed(dtype: torch.dtype, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def average_compressed(dtype: torch.dtype, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """Average a bucket of DDP in a narrow dtype; a hook that both gloo and NCCL run.
 
     torch's `bf16_compress_hook` does the same, but refuses gloo. Gradients are divided before they are sent, so that
@@ -135,7 +134,7 @@ def compressed(dtype: torch.dtype, bucket: dist.GradBucket) -> torch.futures.Fut
     return done.then(lambda future: gradients.copy_(future.value()[0]))
 
 
-def share(batch: batches.Batch, place: Place) -> batches.Batch:
+def take_share(batch: batches.Batch, place: Place) -> batches.Batch:
     """Return every Nth text of a batch: those of this rank.
 
     Raises: ValueError where N does not divide the batch: the mean of the ranks' losses would not be that of all texts.
@@ -145,21 +144,21 @@ def share(batch: batches.Batch, place: Place) -> batches.Batch:
     return batches.Batch(*(part[place.rank :: place.ranks] for part in (batch.ids, batch.mask, batch.labels)))
 
 
-def train(task: Task, way: Way, place: Place, *, steps: int, seed: int = 0) -> Told:
+def train(task: ReviewTask, way: ParallelWay, place: Place, *, steps: int, seed: int = 0) -> RankReport:
     """Take `steps` steps of the fine-tune with the other ranks, and return the report of this one."""
     plan = distilbert.make_plan(task)
     with torch.random.fork_rng(devices=[place.device] if place.device.type == "cuda" else []):
         torch.manual_seed(seed)
-        trainer = a_trainer(task, way, place, seed=seed, steps=plan.steps)
-        drawn = (share(batch, place) for batch in plan.draw(seed))
+        trainer = make_trainer(task, way, place, seed=seed, steps=plan.steps)
+        drawn = (take_share(batch, place) for batch in plan.draw(seed))
         payloads, layers = Payloads(), {}
         with _emulate_half(way, place), _note_dtypes(trainer, layers):
             history = training_loop.fine_tune(trainer, drawn, steps=1)  # torch sets up its buckets and buffers
-            before = socket_bytes()
+            before = count_socket_bytes()
             with payloads:
                 training_loop.fine_tune(trainer, drawn, steps=steps, history=history)
-            after, counted_steps = socket_bytes(), max(history.steps - 1, 1)
-    return Told(
+            after, counted_steps = count_socket_bytes(), max(history.steps - 1, 1)
+    return RankReport(
         rank=place.rank,
         losses=history.losses,
         scales=history.scales,
@@ -176,7 +175,7 @@ def train(task: Task, way: Way, place: Place, *, steps: int, seed: int = 0) -> T
     )
 
 
-def _emulate_half(way: Way, place: Place) -> contextlib.AbstractContextManager:
+def _emulate_half(way: ParallelWay, place: Place) -> contextlib.AbstractContextManager:
     """Let a CPU without float16 products compute them in float32 and round, as in the recipes."""
     native, _ = narrow_matmul(way.compute, place.device)
     emulated = place.device.type == "cpu" and way.compute is torch.float16 and native is False
@@ -236,9 +235,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.checked(arguments)
     ways = [find_way(name) for name in options.way]
     generated = options.data == "generated"
-    reviews = data.generated_reviews(options.size) if generated else data.reviews(options.data, size=options.size)
+    reviews = data.generated_reviews(options.size) if generated else data.load_reviews(options.data, size=options.size)
     task = review_task.prepare(reviews, size=options.size, weights=options.weights)
-    with processes.group(on_gpus=options.device.type == "cuda") as place:
+    with processes.join_ranks(on_gpus=options.device.type == "cuda") as place:
         for way in ways:
             report = asdict(train(task, way, place, steps=options.steps))
             reports = [None] * place.ranks if place.rank == 0 else None
@@ -248,7 +247,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _write(path: Path, reports: list[dict], *, task: Task, place: Place) -> None:
+def _write(path: Path, reports: list[dict], *, task: ReviewTask, place: Place) -> None:
     about = {
         "backend": place.backend,
         "device": facts(place.device),

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import traitlets
 
 from utils.cost.architectures import NAMED, Architecture
-from utils.cost.cards import room_of
+from utils.cost.cards import card_bytes
 from utils.widgets.model_size.facts import CHANGES, COSTS, ITEMS, LEFT_OUT, MOST, Plan, bytes_text, choices, make_facts
 from utils.widgets.shared.book_widget import BookWidget
 
@@ -95,7 +95,7 @@ class ModelSize(BookWidget):
 
     @traitlets.validate("memory")
     def _valid_memory(self, proposal) -> float:
-        room_of(self.card, proposal["value"])
+        card_bytes(self.card, proposal["value"])
         return proposal["value"]
 
     def __repr__(self) -> str:

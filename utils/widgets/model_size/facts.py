@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 
 from utils.cost.architectures import NAMED, Architecture
-from utils.cost.cards import CARDS, fits, room_of
+from utils.cost.cards import CARDS, card_bytes, fits
 from utils.widgets.shared.cost.training_facts import OPTIMIZERS, training_facts
 from utils.widgets.shared.words.amounts import bytes_text
 
@@ -69,7 +69,7 @@ class Plan:
     @property
     def room(self) -> int:
         """The bytes of one card."""
-        return room_of(self.card, self.memory)
+        return card_bytes(self.card, self.memory)
 
     def fits(self, total: int) -> bool:
         """Return whether so many bytes leave a tenth of the card for what the ledger leaves out."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 import traitlets
 
-from utils.cost.cards import of_device
+from utils.cost.cards import find_roof
 from utils.cost.roofline import Gemm, Roof
 from utils.records import Record
 from utils.widgets.shape_to_bound.facts import (
@@ -69,8 +69,8 @@ class ShapeToBound(BookWidget):
             for device, record in latest.items()
             for point in gemm_sweep.of_record(record).of()
         ]
-        sheets = {device: sheet.name for device in latest if (sheet := of_device(device))}
-        roofs = [gemm_sweep.measured_roof(record) for record in latest.values()]
+        sheets = {device: sheet.name for device in latest if (sheet := find_roof(device))}
+        roofs = [gemm_sweep.make_roof(record) for record in latest.values()]
         return cls(roofs=roofs, recorded=points, sheets=sheets, **kwargs)
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 import traitlets
 
 from utils.cost.architectures import Architecture
-from utils.cost.cards import GIGABYTE, ROOFS, of_device
+from utils.cost.cards import GIGABYTE, ROOFS, find_roof
 from utils.cost.roofline import Roof
 from utils.records import Record
 from utils.widgets.shared.book_widget import BookWidget
@@ -76,7 +76,7 @@ class TokensPerSecond(BookWidget):
             if shape is None or one.fastest is None or one.format not in FORMATS:
                 continue
             name, device = shape[0], record.device["name"]
-            sheet = of_device(device)
+            sheet = find_roof(device)
             if not sheet:
                 roofs[device] = Roof(device, {}, round(one.limit, 1), one.limit_source, measured=True)
             models |= {} if name in LLAMAS else {name: shape[1]}

@@ -1,6 +1,6 @@
 """What TokensPerSecond predicts: the bytes of a step, the tokens a second that card and model allow, and what was read.
 
-The bytes are those of `utils.cost.token_bytes.predicted`, and again, in the page's language, of
+The bytes are those of `utils.cost.token_bytes.predict`, and again, in the page's language, of
 bytes.js; the sentences are those of words.js. torch is imported only where bytes
 are asked for.
 """
@@ -87,9 +87,9 @@ class Case:
     @property
     def moved(self):
         """The `utils.cost.token_bytes.TokenBytes` of a step."""
-        from utils.cost.token_bytes import predicted
+        from utils.cost.token_bytes import predict
 
-        return predicted(
+        return predict(
             self.architecture,
             weight_bits=self.weights.bits,
             other_bits=self.weights.other,
