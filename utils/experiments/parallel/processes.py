@@ -7,7 +7,7 @@ process and no temporary file is left. `torch.distributed.launcher.api.elastic_l
 process, but it knows no time limit, and processes that a rank has started outlive it. So torchrun is a process of its
 own, and `_wait` ends its descendants. In the program, `join_ranks` joins the ranks:
 
-    with processes.group() as place:                            # NCCL where every rank has a GPU, else gloo on a CPU
+    with processes.join_ranks() as place:                       # NCCL where every rank has a GPU, else gloo on a CPU
         dist.all_reduce(torch.ones(1, device=place.device))
 """
 
