@@ -156,7 +156,7 @@ def test_where_compilation_fails_a_warning_says_so_and_the_values_are_the_same(m
         calls.append(arguments)
         raise InductorFailure("InvalidCxxCompiler: No working C++ compiler found\nmany more lines")
 
-    monkeypatch.setattr(module, "_compiled", lambda *arguments: failing)
+    monkeypatch.setattr(module, "_compile_kernel", lambda *arguments: failing)
     x = torch.randn(100, generator=torch.Generator().manual_seed(1))
     message = r"no effect on cpu: torch.compile failed \(InductorFailure: InvalidCxxCompiler: No working C\+\+ compiler"
     for _ in range(2):
@@ -175,7 +175,7 @@ def test_an_error_that_is_not_the_compilers_is_not_swallowed(monkeypatch):
     def failing(*arguments):
         raise torch.OutOfMemoryError("out of memory")
 
-    monkeypatch.setattr(module, "_compiled", lambda *arguments: failing)
+    monkeypatch.setattr(module, "_compile_kernel", lambda *arguments: failing)
     with pytest.raises(torch.OutOfMemoryError):
         fake_quantize(torch.ones(3), FLOAT8_E4M3FN, compiled=True)
     assert module._failures == {}
@@ -183,7 +183,7 @@ def test_an_error_that_is_not_the_compilers_is_not_swallowed(monkeypatch):
 
 @pytest.mark.usefixtures("no_failures")
 def test_nothing_is_compiled_unless_it_is_asked_for(monkeypatch):
-    monkeypatch.setattr(module, "_compiled", lambda *arguments: pytest.fail("this call compiles"))
+    monkeypatch.setattr(module, "_compile_kernel", lambda *arguments: pytest.fail("this call compiles"))
     x = torch.randn(2**17 + 1, generator=torch.Generator().manual_seed(1))  # past the short way for a small tensor
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -210,7 +210,7 @@ def test_what_a_graph_is_made_of_gives_the_eager_bits(fmt, shape, monkeypatch):
 
 
 def test_formats_that_need_no_loop_are_not_compiled(monkeypatch):
-    monkeypatch.setattr(module, "_compiled", None)
+    monkeypatch.setattr(module, "_compile_kernel", None)
     x = torch.tensor([1.1, -0.0])
     assert torch.equal(fake_quantize(x, FORMATS["float32"], compiled=True), x)
 

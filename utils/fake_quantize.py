@@ -20,15 +20,15 @@ from utils.exception_text import of_compiler
 from utils.formats import FORMATS, FloatFormat
 from utils.rounding_kernels import (
     COPY,
-    Constants,
-    Plan,
-    Shape,
-    constants,
-    eager,
-    fused,
-    plan,
-    random_bits,
-    shape,
+    GraphConstants,
+    GraphForm,
+    RoundingPlan,
+    draw_bits,
+    find_form,
+    make_constants,
+    make_plan,
+    round_eager,
+    round_fused,
     without_cast,
 )
 
@@ -63,7 +63,7 @@ def fake_quantize(
     Raises: TypeError for a tensor that is not of a floating dtype, ValueError for an `out` that does not fit.
     """
     _check(x, fmt, out)
-    return _differentiable(partial(_round, fmt=fmt, saturate=saturate, seed=None, compiled=compiled), x, out)
+    return _round(x, fmt, saturate, None, out, compiled)
 
 
 def fake_quantize_stochastic(
@@ -89,27 +89,19 @@ def fake_quantize_stochastic(
         raise TypeError(f"seed is an int, not {type(seed).__name__}")
     if not 0 <= seed < 2**64:
         raise ValueError(f"seed {seed} is not in 0 ... 2**64 - 1")
-    return _differentiable(partial(_round, fmt=fmt, saturate=saturate, seed=seed, compiled=compiled), x, out)
+    return _round(x, fmt, saturate, seed, out, compiled)
 
 
 class _StraightThrough(torch.autograd.Function):
-    """Apply an operation, and pretend in the backward pass that it was the identity (Bengio et al., 1308.3432)."""
+    """Round, and pretend in the backward pass that it was the identity (Bengio et al., 1308.3432)."""
 
     @staticmethod
-    def forward(ctx, x: torch.Tensor, operation: Callable) -> torch.Tensor:
-        return operation(x, out=None)
+    def forward(ctx, x: torch.Tensor, *arguments) -> torch.Tensor:
+        return _round(x, *arguments)  # autograd records nothing in here
 
     @staticmethod
-    def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return gradient, None
-
-
-def _differentiable(operation: Callable, x: torch.Tensor, out: torch.Tensor | None) -> torch.Tensor:
-    if not (torch.is_grad_enabled() and (x.requires_grad or (out is not None and out.requires_grad))):
-        return operation(x, out=out)
-    if out is not None:
-        raise ValueError("out= records no gradient: drop it, or work under torch.no_grad()")
-    return _StraightThrough.apply(x, operation)
+    def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        return gradient, None, None, None, None, None  # dL/dx = dL/dy; the five arguments have none
 
 
 def _check(x: torch.Tensor, fmt: FloatFormat, out: torch.Tensor | None) -> None:
@@ -140,49 +132,67 @@ def _end_byte(x: torch.Tensor) -> int:
     return x.data_ptr() + (last + 1) * x.element_size()
 
 
-def _round(x, *, fmt: FloatFormat, saturate: bool, seed: int | None, compiled: bool, out=None) -> torch.Tensor:
+def _round(
+    x: torch.Tensor,
+    fmt: FloatFormat,
+    saturate: bool,
+    seed: int | None,
+    out: torch.Tensor | None,
+    compiled: bool,
+) -> torch.Tensor:
+    """Round x, to nearest where there is no seed, by the shortest way that its size, device and gradient allow."""
+    if torch.is_grad_enabled() and (x.requires_grad or (out is not None and out.requires_grad)):
+        if out is not None:
+            raise ValueError("out= records no gradient: drop it, or work under torch.no_grad()")
+        return _StraightThrough.apply(x, fmt, saturate, seed, None, compiled)
     if torch.compiler.is_compiling():
-        if seed is not None and x.numel() > _COUNTERS:
-            raise ValueError(f"{x.numel()} elements in a compiled graph; draw for at most 2**30 at a time")
-        chosen = without_cast(plan(fmt, x.dtype, saturate))
-        numbers = constants(chosen, x.device)
-        draw = _draw(seed, 0, x.numel(), x.device)
-        y = _fused(x.reshape(-1), shape(chosen), numbers, draw).reshape(x.shape)
-        return y if out is None else out.copy_(y)
-    chosen = _plan(fmt, x.dtype, saturate)
-    if not compiled and out is None and seed is None and x.dtype == chosen.carrier.dtype and x.numel() <= _CPU_PIECE:
-        return eager(x, chosen)  # the views and calls below cost a small tensor more than its rounding
+        return _round_in_graph(x, fmt, saturate, seed, out)
+    plan = make_plan(fmt, x.dtype, saturate)
+    plain = seed is None and out is None and not compiled
+    if plain and x.numel() <= _CPU_PIECE and x.dtype == plan.carrier.dtype:
+        return round_eager(x, plan)  # 10,000 elements take 20 us so, and 30 us by the flat views and the loop below
     if compiled or seed is not None:
-        chosen = without_cast(chosen)
-    source = x.detach().contiguous().view(-1)
+        plan = without_cast(plan)
+    source = x.detach().contiguous().view(-1)  # (n,)
     fits = out is not None and out.is_contiguous()
-    target = out.view(-1) if fits else torch.empty_like(source)
-    if not (compiled and chosen.method != COPY and _run_compiled(source, target, chosen, seed)):
-        _run_eager(source, target, chosen, seed)
+    target = out.view(-1) if fits else torch.empty_like(source)  # (n,)
+    if not (compiled and plan.method != COPY and _run_compiled(source, target, plan, seed)):
+        _run_eager(source, target, plan, seed)
     if out is None:
         return target.view(x.shape)
     return out if fits else out.copy_(target.view(x.shape))
 
 
-def _run_eager(source: torch.Tensor, target: torch.Tensor, chosen: Plan, seed: int | None) -> None:
+def _round_in_graph(x: torch.Tensor, fmt: FloatFormat, saturate: bool, seed: int | None, out) -> torch.Tensor:
+    """State the rounding inside a graph that torch.compile is recording; no cache may keep its unreal tensors."""
+    if seed is not None and x.numel() > _COUNTERS:
+        raise ValueError(f"{x.numel()} elements in a compiled graph; draw for at most 2**30 at a time")
+    plan = without_cast(make_plan.__wrapped__(fmt, x.dtype, saturate))
+    constants = make_constants.__wrapped__(plan, x.device)
+    y = _widen_and_round(x.reshape(-1), find_form(plan), constants, _draw(seed, 0, x.numel(), x.device))
+    return y.reshape(x.shape) if out is None else out.copy_(y.reshape(x.shape))
+
+
+def _run_eager(source: torch.Tensor, target: torch.Tensor, plan: RoundingPlan, seed: int | None) -> None:
+    """Round `source` into `target`, both (n,), piece by piece."""
     # Powers of two, so that no piece has counters of two keys.
     threads = 1 << torch.get_num_threads().bit_length() - 1
     piece = _CPU_PIECE * threads if source.device.type == "cpu" else _DEVICE_PIECE
-    same_dtype = source.dtype == chosen.carrier.dtype
+    same_dtype = source.dtype == plan.carrier.dtype
     for start in range(0, source.numel(), piece):
         x, out = source[start : start + piece], target[start : start + piece]
         draw = _draw(seed, start, x.numel(), x.device)
         if same_dtype:
-            eager(x, chosen, out=out, draw=draw)
+            round_eager(x, plan, out=out, draw=draw)
         else:
-            out.copy_(eager(x.to(chosen.carrier.dtype), chosen, draw=draw))
+            out.copy_(round_eager(x.to(plan.carrier.dtype), plan, draw=draw))
 
 
 def _draw(seed: int | None, start: int, count: int, device: torch.device) -> Callable[[], torch.Tensor] | None:
     """Make the function that gives the random bits of the elements start, ..., start + count - 1."""
     if seed is None:
         return None
-    return partial(random_bits, count, start % _COUNTERS, _keys(seed, start // _COUNTERS), device)
+    return partial(draw_bits, count, start % _COUNTERS, _keys(seed, start // _COUNTERS), device)
 
 
 def _keys(seed: int, block: int) -> tuple[int, int]:
@@ -199,22 +209,26 @@ def _key_tensor(seed: int | None, block: int, device: torch.device) -> torch.Ten
     return None if seed is None else torch.tensor(_keys(seed, block), dtype=torch.int32).to(device)
 
 
-def _fused(source: torch.Tensor, form: Shape, numbers: Constants, draw: Callable | None) -> torch.Tensor:
-    return fused(source.to(form.carrier.dtype), form, numbers, draw=draw).to(source.dtype)
+def _widen_and_round(
+    x: torch.Tensor, form: GraphForm, constants: GraphConstants, draw: Callable | None
+) -> torch.Tensor:
+    """Round in the carrier's dtype and return to that of x."""
+    return round_fused(x.to(form.carrier.dtype), form, constants, draw=draw).to(x.dtype)
 
 
 _failures: dict[str, str] = {}  # device type -> why torch.compile failed there: it would fail again, after seconds
 
 
-def _run_compiled(source: torch.Tensor, target: torch.Tensor, chosen: Plan, seed: int | None) -> bool:
+def _run_compiled(source: torch.Tensor, target: torch.Tensor, plan: RoundingPlan, seed: int | None) -> bool:
     """Round `source` into `target` with compiled code; False, and a warning, where there is none."""
     device = source.device
     if device.type not in _failures:
-        numbers, kernel = _constants(chosen, device), _compiled(shape(chosen), source.dtype, seed is not None)
+        constants = make_constants(plan, device)
+        kernel = _compile_kernel(find_form(plan), source.dtype, seed is not None)
         try:
             for start in range(0, source.numel(), _COUNTERS):
                 piece = slice(start, start + _COUNTERS)
-                kernel(source[piece], target[piece], numbers, _key_tensor(seed, start // _COUNTERS, device))
+                kernel(source[piece], target[piece], constants, _key_tensor(seed, start // _COUNTERS, device))
             return True
         except RuntimeError as error:
             if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
@@ -224,20 +238,16 @@ def _run_compiled(source: torch.Tensor, target: torch.Tensor, chosen: Plan, seed
         f"compiled=True had no effect on {device.type}: torch.compile failed ({_failures[device.type]})."
         " The values are the same, only slower. On a CPU it needs a C++ compiler such as g++.",
         RuntimeWarning,
-        stacklevel=5,
+        stacklevel=4,
     )
     return False
 
 
-_plan = lru_cache(maxsize=256)(plan)
-_constants = lru_cache(maxsize=256)(constants)
-
-
 @lru_cache(maxsize=256)
-def _compiled(form: Shape, dtype: torch.dtype, stochastic: bool) -> Callable:
-    def kernel(source, target, numbers, keys):
-        draw = partial(random_bits, source.numel(), 0, keys, source.device) if stochastic else None
-        target.copy_(_fused(source, form, numbers, draw))
+def _compile_kernel(form: GraphForm, dtype: torch.dtype, stochastic: bool) -> Callable:
+    def kernel(source, target, constants, keys):
+        draw = partial(draw_bits, source.numel(), 0, keys, source.device) if stochastic else None
+        target.copy_(_widen_and_round(source, form, constants, draw))
 
     # A code object of its own for each graph: dynamo counts compilations by code object and gives up after eight.
     code = kernel.__code__.replace(co_name=f"round_{form.method}_{str(dtype).removeprefix('torch.')}")
