@@ -1,7 +1,8 @@
 """axe in a page: what is serious, and a way to judge the colours of a long page in a tenth of the time.
 
-Contrast takes two thirds of axe's time, and a page of code has thousands of texts in a few dozen colours. `mark` picks
-one text of each kind: of one colour, size, weight and ground. The ground is what the text's ancestors paint.
+Contrast takes two thirds of axe's time, and a page of code has thousands of texts in a few dozen colours. `MARK` picks
+one text of each kind: of one colour, size, weight and ground. The ground is what the text's ancestors paint; a text
+that is positioned may lie on another one, so each of these is picked.
 """
 
 from axe_playwright_python.sync_playwright import Axe
@@ -24,6 +25,14 @@ MARK = """
     }
     return grounds.get(element);
   };
+  const lifted = new Map([[null, false]]);
+  const isLifted = (element) => {
+    if (!lifted.has(element)) {
+      const own = ["absolute", "fixed", "sticky"].includes(getComputedStyle(element).position);
+      lifted.set(element, own || isLifted(element.parentElement));
+    }
+    return lifted.get(element);
+  };
   const holdsText = (element) => element.matches("input, select, textarea") ||
     [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
   const seen = new Set();
@@ -32,7 +41,7 @@ MARK = """
     if (!holdsText(element) || !element.checkVisibility({ visibilityProperty: true })) continue;
     const { color, fontSize, fontWeight, textShadow } = getComputedStyle(element);
     const kind = [color, fontSize, fontWeight, textShadow, ground(element)].join("|");
-    if (!seen.has(kind)) element.setAttribute("data-one-of-its-kind", "");
+    if (!seen.has(kind) || isLifted(element)) element.setAttribute("data-one-of-its-kind", "");
     seen.add(kind);
   }
   axe.configure({ rules: [{ id: "color-contrast", selector: "[data-one-of-its-kind]" }] });
@@ -41,6 +50,10 @@ MARK = """
 UNFOLD = """
 () => {
   for (const box of document.querySelectorAll("details:not([open])")) box.open = true;
+}
+"""
+SETTLE = """
+() => {
   for (const motion of document.getAnimations()) motion.finish(); // a text that fades in has no contrast yet
 }
 """
@@ -51,16 +64,23 @@ def start(page):
     page.evaluate(Axe().axe_script)
 
 
-def serious(page, *, each_kind_once=False):
-    """What axe finds serious or critical, one text for each element.
+def serious(page):
+    """What axe finds serious or critical, the contrast of one text of each kind judged; one text for each element."""
+    page.evaluate(MARK)
+    return page.evaluate(SERIOUS, {})
 
-    each_kind_once: judge the contrast of one text of each kind alone, from now on.
-    """
-    if each_kind_once:
-        page.evaluate(MARK)
+
+def serious_of_all(page):
+    """The same with every text judged by itself, in a page whose texts were not marked before."""
     return page.evaluate(SERIOUS, {})
 
 
 def unfold(page):
     """Open all that is folded, for what is not shown is not judged."""
     page.evaluate(UNFOLD)
+    settle(page)
+
+
+def settle(page):
+    """Let every motion end at once: while a text fades in or changes its colour, its contrast is not the last one."""
+    page.evaluate(SETTLE)

@@ -27,15 +27,43 @@ def test_the_site_has_pages(site):
     assert "book/intro.html" in CHAPTERS
 
 
+WIDE = """
+() => {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return [];
+  return [...document.querySelectorAll("main *")]
+    .filter((element) => element.getBoundingClientRect().right > width + 1)
+    .slice(0, 5)
+    .map((element) => `${element.tagName}.${element.className} is wider than the page`);
+}
+"""
+
+
+def trouble_in(watched, path, scheme):
+    """Open a page from its file and list what goes wrong: requests, errors, theme, jumps, too wide parts."""
+    watched.page.add_init_script(WATCH_SHIFTS)
+    opened = watched.open(path.as_uri())
+    opened.wait_for_timeout(300)  # what comes late may jump
+    shifted, theme = opened.evaluate("[window.shifted, document.documentElement.dataset.theme]")
+    jumps = [f"the page jumps by {shifted}"] if shifted > MAX_SHIFT else []
+    # the page for an address that leads nowhere follows the system without a script
+    other = [f"the theme is {theme}"] if "book" in path.parts and theme != scheme else []
+    return [*watched.problems, *jumps, *other, *opened.evaluate(WIDE)]
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page != LEADS_ON])
-def test_page_opens_from_a_file_and_every_widget_starts(page, page_watch, site):
-    watched = page_watch()
-    opened = watched.open((site / page).as_uri())
-    assert watched.problems == []
-    states = opened.eval_on_selector_all(
+def test_page_opens_from_a_file_every_widget_starts_and_nothing_jumps(page, page_watch, site):
+    watched = page_watch(viewport=DESK, color_scheme="light")
+    assert trouble_in(watched, site / page, "light") == []
+    states = watched.page.eval_on_selector_all(
         "[data-mp-widget]", "places => places.map((place) => [place.dataset.mpWidget, place.dataset.mpReady])"
     )
     assert [state for state in states if state[1] != "true"] == []
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_on_a_phone_in_the_dark_nothing_jumps_or_scrolls_sideways(page, page_watch, site):
+    assert trouble_in(page_watch(viewport=PHONE, color_scheme="dark"), site / page, "dark") == []
 
 
 @pytest.mark.parametrize("over", ["file", "http"])
@@ -62,29 +90,6 @@ def test_a_plot_on_a_phone_scrolls_in_its_place_and_its_caption_stays(page_watch
     assert {(width >= 500, moved, caption) for width, moved, caption in found} == {(True, 100, 0)}
 
 
-WIDE = """
-() => {
-  const width = document.documentElement.clientWidth;
-  if (document.documentElement.scrollWidth <= width) return [];
-  return [...document.querySelectorAll("main *")]
-    .filter((element) => element.getBoundingClientRect().right > width + 1)
-    .slice(0, 5)
-    .map((element) => `${element.tagName}.${element.className}`);
-}
-"""
-
-
-@pytest.mark.parametrize("page", CHAPTERS)
-@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
-def test_nothing_jumps_while_the_page_loads_and_it_does_not_scroll_sideways(page, viewport, page_watch, site):
-    watched = page_watch(viewport=viewport)
-    watched.page.add_init_script(WATCH_SHIFTS)
-    opened = watched.open((site / page).as_uri())
-    opened.wait_for_timeout(300)
-    assert opened.evaluate("window.shifted") <= MAX_SHIFT
-    assert opened.evaluate(WIDE) == []
-
-
 @pytest.mark.parametrize("page", CHAPTERS)
 def test_page_without_javascript_shows_its_text_and_the_static_widgets(page, page_watch, site):
     opened = page_watch(java_script_enabled=False).page
@@ -99,24 +104,6 @@ def test_page_without_javascript_shows_its_text_and_the_static_widgets(page, pag
 REACHED = (
     "() => ![...document.querySelectorAll('pre')].some((box) => box.scrollWidth > box.clientWidth && box.tabIndex < 0)"
 )
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page != LEADS_ON])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_opens_over_http_and_axe_finds_nothing_serious(page, scheme, page_watch, http_site):
-    watched = page_watch(viewport=DESK, color_scheme=scheme)
-    opened = watched.open(f"{http_site}/{page}")
-    assert watched.problems == []
-    if page in CHAPTERS:  # the page for an address that leads nowhere follows the system without a script
-        assert opened.evaluate("document.documentElement.dataset.theme") == scheme
-    axe_page.start(opened)
-    # every text in light at 1280 pixels; elsewhere one text of each kind, what is folded included
-    assert axe_page.serious(opened, each_kind_once=scheme == "dark") == [], "at 1280 pixels"
-    opened.set_viewport_size(PHONE)
-    opened.wait_for_function(REACHED)
-    axe_page.unfold(opened)
-    opened.wait_for_function(REACHED)
-    assert axe_page.serious(opened, each_kind_once=True) == [], "at 390 pixels, unfolded"
 
 
 # The theme's rules that the built sheet lacks and that an element of the page would match.
@@ -147,14 +134,36 @@ SHEETS = (
 )
 
 
-# index.html leads on to the first page, and 404.html brings its own style
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in {"index.html", "404.html"}])
-def test_no_rule_that_the_page_needs_left_the_style_sheets(page, page_watch, http_site):
+def lost_rules(opened):
+    """The selectors of the theme's sheets that match an element of the page and are in no sheet that it loads."""
     packages = Path(importlib.util.find_spec("sphinx").origin).parents[1]
-    opened = page_watch().open(f"{http_site}/{page}")
-    found = {path: opened.evaluate(LOST, (packages / path).read_text("utf8")) for path in SHEETS}
-    assert {path: sheet["lost"] for path, sheet in found.items() if sheet["lost"]} == {}
-    assert sum(sheet["kept"] for sheet in found.values()) < sum(sheet["all"] for sheet in found.values()) / 2
+    sheets = {path: opened.evaluate(LOST, (packages / path).read_text("utf8")) for path in SHEETS}
+    assert sum(sheet["kept"] for sheet in sheets.values()) < sum(sheet["all"] for sheet in sheets.values()) / 2
+    return [f"{path}: {selector}" for path, sheet in sheets.items() for selector in sheet["lost"]]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != LEADS_ON])
+def test_page_opens_over_http_keeps_its_rules_and_axe_finds_nothing_serious(page, page_watch, http_site):
+    watched = page_watch(viewport=DESK, color_scheme="light")
+    opened = watched.open(f"{http_site}/{page}")
+    if page != "404.html":  # it brings its own style
+        assert lost_rules(opened) == []
+    axe_page.start(opened)
+    barriers = {"at 1280 pixels, light": axe_page.serious(opened)}
+    opened.set_viewport_size(PHONE)
+    opened.wait_for_function(REACHED)
+    axe_page.unfold(opened)
+    opened.wait_for_function(REACHED)
+    barriers["at 390 pixels, light"] = axe_page.serious(opened)
+    opened.emulate_media(color_scheme="dark")
+    if page in CHAPTERS:  # the page for an address that leads nowhere follows the system without a script
+        opened.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
+    axe_page.settle(opened)
+    barriers["at 390 pixels, dark"] = axe_page.serious(opened)
+    opened.set_viewport_size(DESK)
+    barriers["at 1280 pixels, dark"] = axe_page.serious(opened)
+    assert {where: found for where, found in barriers.items() if found} == {}
+    assert watched.problems == []
 
 
 def test_a_watched_page_reports_what_goes_wrong(page_watch, http_site):

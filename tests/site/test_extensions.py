@@ -368,6 +368,34 @@ def test_rules_that_no_page_and_no_script_needs_leave_the_style_sheet():
     ]
 
 
+PROPERTIES = """
+:root { --shown: 1; --unread: 2; --through: var(--only-so); --only-so: 3 } .only { --alone: 4; }
+@media print { html { --unread: var(--lost); --set-by-script: 5; color: var( --shown, var(--fallback)) } }
+html[data-x] { --fallback: 6; --lost: url("x;}.y"); --in-page: 7; --mp: var(--through) }
+@keyframes turn { to { rotate: 1turn } } @keyframes fade { to { opacity: 0 } } p { animation: 1s turn }
+"""
+
+
+def test_custom_properties_that_nothing_reads_leave_the_style_sheet():
+    used = used_styles.Used([], ['style.setProperty("--set-by-script", 1)'])
+    read = used_styles.read_names([PROPERTIES], ['<p style="color: var(--in-page)">', "a{b:var(--mp)}"], used)
+    assert {name for name in read if name.startswith("--")} == {
+        "--shown",
+        "--fallback",
+        "--in-page",
+        "--mp",
+        "--through",
+        "--only-so",
+    }
+    lean = used_styles.without_unread(PROPERTIES, read, used)
+    assert re.sub(r"\s+", " ", lean).strip() == (
+        ":root { --shown: 1; --through: var(--only-so); --only-so: 3 } .only { }"
+        " @media print { html { --set-by-script: 5; color: var( --shown, var(--fallback)) } }"
+        " html[data-x] { --fallback: 6; --in-page: 7; --mp: var(--through) }"
+        " @keyframes turn { to { rotate: 1turn } } p { animation: 1s turn }"
+    )
+
+
 def test_shorter_style_sheets_get_new_checksums_and_own_ones_keep_their_rules(tmp_path):
     static = tmp_path / "_static"
     (static / "widgets").mkdir(parents=True)

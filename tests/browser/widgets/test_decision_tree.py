@@ -24,7 +24,7 @@ HARNESS = """
 window.calls = {
   decided(facts, states) {
     return states.map((state) => {
-      const decision = words.dtDecide(facts, state);
+      const decision = words.dtOutlook(facts, state);
       const said = { path: words.dtPath(facts, state, decision), verdict: words.dtVerdict(facts, decision) };
       return { ...decision, ...said };
     });

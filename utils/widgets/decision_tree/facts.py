@@ -1,7 +1,7 @@
 """What DecisionTree says: the questions on the way to a recipe, their answers, and the tables of its page.
 
-The decision is that of `utils.cost.decide`, and again, in the page's language, of `dtDecide` in
-decide.js; the sentences are those of words.js.
+The decision is that of `utils.cost.decide`, and again, in the page's language, of `dtDecide` in decide.js and of
+`dtOutlook` in outlook.js; the sentences are those of words.js.
 """
 
 from utils.cost.cards import CARDS
@@ -102,9 +102,15 @@ def make_facts() -> dict:
         "names": [[name, label] for name, label in OPTIMIZERS.items()],
         "order": list(CARDS),
         "cards": {
-            name: known["cards"][name] | {"label": card.label, "multiplies": multiplies(name)}
+            name: known["cards"][name]
+            | {
+                "label": card.label,
+                "multiplies": multiplies(name),
+                "bandwidth": [board.roof.bandwidth if board.roof else None for board in card.boards],
+            }
             for name, card in CARDS.items()
         },
+        "most_cards": MOST_CARDS,
         "questions": [[begin, text] for begin, text in QUESTIONS.items()],
         "generating": GENERATING,
         "items": [[name, label] for name, label in ITEMS.items()],

@@ -1,10 +1,10 @@
 // DecisionTree: what you have and what you want in; the way to a recipe and its memory out, or where to look for a fault.
 // The facts come from facts.py as the trait `facts`.
 
-import { dtDecide } from "../shared/cost/decide.js";
 import { elements, setText } from "../shared/page/elements.js";
 import { bindModel, readTraits } from "../shared/page/model.js";
 import { ANSWER, bytesText, GIGABYTE, parseMemory, parseWhole, roomOf, STALE } from "../shared/words/amounts.js";
+import { dtOutlook } from "./outlook.js";
 import { dtPath, dtVerdict } from "./words.js";
 
 const DT_TRAITS = ["task", "symptom", "card", "memory", "cards", "model", "optimizer", "batch", "length"];
@@ -90,7 +90,7 @@ function dtResult(h, facts) {
   return {
     node: h("div", { class: "mp-dt-result" }, h("h3", {}, "The way"), path, verdict, h("table", { class: "mp-table" }, h("thead", {}, h("tr", {}, heads)), body), h("p", { class: "mp-dt-source" }, facts.left_out)),
     draw(state) {
-      const decision = dtDecide(facts, state);
+      const decision = dtOutlook(facts, state);
       path.replaceChildren(...dtPath(facts, state, decision).map(([question, answer]) => h("li", {}, h("span", { class: "mp-dt-question" }, question), " ", h("span", { class: "mp-dt-answer" }, answer))));
       setText(verdict, dtVerdict(facts, decision));
       verdict.dataset.fits = String(decision.fits);

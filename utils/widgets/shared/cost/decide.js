@@ -1,6 +1,6 @@
 // The decision of DecisionTree and RecipePicker: `utils.cost.decide.decide` in the page's language. Bytes are BigInt, as in a ledger.
 
-import { fitsIn, GIGABYTE, roomOf } from "../words/amounts.js";
+import { fitsIn, roomOf } from "../words/amounts.js";
 import { waysOf } from "./recipe_ways.js";
 import { added, dividedUp, msLedger, weightTensors } from "./training_bytes.js";
 
@@ -53,18 +53,11 @@ function dtLevers(facts, { task, cards }, ways) {
   ];
 }
 
-/** How many cards it takes with all levers; 0 where no number does. */
-function dtCards(facts, count, plan, room) {
-  let shards = plan.shards;
-  while (shards && !fitsIn(dtSum(count({ ...plan, shards })), room)) shards = 2 * shards <= facts.most_cards ? 2 * shards : 0;
-  return shards;
-}
+/** The bytes of a plan, by item. */
+const dtBytes = (facts, state, like, plan) => (state.task === "generate" ? dtGenerating : dtTraining)(facts, state, like, plan);
 
-/** The GB/s of the smallest board with so much memory, or of the largest: `roof` of a card in utils/cost/cards.py. */
-function dtBandwidth({ memory, bandwidth }, room) {
-  const board = memory.findIndex((size) => size * GIGABYTE >= room);
-  return bandwidth.at(board); // -1 where none has so much: the last
-}
+/** All bytes of a plan, for the model `like` of a decision. */
+export const dtTotal = (facts, state, like, plan) => dtSum(dtBytes(facts, state, like, plan));
 
 /** The levers that hold in the plan, without the recipe, and of bits the last: `levers` of a decision. */
 export function dtHeld(facts, { plan, taken }) {
@@ -72,14 +65,14 @@ export function dtHeld(facts, { plan, taken }) {
   return taken.map(({ lever }) => lever).filter((lever) => lever !== plan.recipe && (bitsOf[lever] ?? plan.bits) === plan.bits);
 }
 
-/** The same decision as `decide`; bytes as numbers. The model of the state is a name, or a number of parameters. */
+/** The same decision as `decide`, without `outlook.js`; bytes as numbers. The model of the state is a name, or a number of parameters. */
 export function dtDecide(facts, state) {
   const { card, task, optimizer, batch } = state;
   const like = typeof state.model === "number" ? dtNearest(facts, state.model, task) : state.model;
   const length = state.length ?? Math.min(facts.tokens, facts.architectures[like].positions);
   const room = BigInt(roomOf(facts, state));
   const ways = waysOf(facts.cards[card], task);
-  const count = (plan) => (task === "generate" ? dtGenerating : dtTraining)(facts, state, like, plan);
+  const count = (plan) => dtBytes(facts, state, like, plan);
   let plan = { recipe: ways[0], optimizer, batch, length, accumulate: 1, checkpointing: false, shards: 1, bits: 16 };
   let items = count(plan);
   const bare = dtSum(items);
@@ -93,11 +86,8 @@ export function dtDecide(facts, state) {
     taken.push({ lever, total: Number(dtSum(items)), fits: fitsIn(dtSum(items), room) });
   }
   const total = dtSum(items);
-  const cards = dtCards(facts, count, plan, room);
-  const bandwidth = dtBandwidth(facts.cards[card], Number(room));
-  const speed = task === "generate" && bandwidth && cards === 1 ? (1e9 * bandwidth * batch) / Number(total) : null;
   return {
-    plan, taken, cards, like, bandwidth, first: ways[0], bare: Number(bare), total: Number(total), room: Number(room), fits: fitsIn(total, room),
-    items: Object.fromEntries(Object.entries(items).map(([name, bytes]) => [name, Number(bytes)])), tokens_per_second: speed,
+    plan, taken, like, first: ways[0], bare: Number(bare), total: Number(total), room: Number(room), fits: fitsIn(total, room),
+    items: Object.fromEntries(Object.entries(items).map(([name, bytes]) => [name, Number(bytes)])),
   };
 }

@@ -2,19 +2,26 @@
 
 from utils.cost.architectures import NAMED
 from utils.cost.cards import CARDS
-from utils.cost.decide import BITS, MOST_CARDS, TOKENS
+from utils.cost.decide import BITS, TOKENS
 from utils.widgets.shared.cost.training_facts import training_facts
+
+UNMET = {"eager", "full"}  # a decision counts SDPA and padded texts: these conditions never hold
 
 
 def decision_facts() -> dict:
     """Return what a page needs to decide as `utils.cost.decide` does, as JSON values."""
+    facts = training_facts()
+    saved = {
+        family: {part: [row for row in rows if _can_hold(row[2])] for part, rows in parts.items()}
+        for family, parts in facts["saved"].items()
+    }
     return {
-        **training_facts(),
+        **facts,
+        "saved": saved,
         "models": list(NAMED),  # the page's state is written with sorted keys
         "cards": {
             name: {
                 "memory": list(card.memory),
-                "bandwidth": [board.roof.bandwidth if board.roof else None for board in card.boards],
                 "device": card.device,
                 "support": card.support,
             }
@@ -22,5 +29,9 @@ def decision_facts() -> dict:
         },
         "bits": [[name, bits] for name, bits in BITS.items()],
         "tokens": TOKENS,
-        "most_cards": MOST_CARDS,
     }
+
+
+def _can_hold(when: str) -> bool:
+    """Return whether a decision can meet the conditions of a row: all words, of `a|b` one of them."""
+    return not any(set(words.split("|")) <= UNMET for words in when.split())
