@@ -18,7 +18,7 @@ from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
 SHAPE = models.DistilBertShape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05)
-TINY = review_task.Settings(
+TINY = review_task.ReviewSettings(
     train=64,
     validation=16,
     test=32,

@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(
     vocabulary=40, width=16, layers=1, heads=2, groups=1, hidden=32, positions=24, tied=True, spread=0.3
 )
-TINY = language_task.Settings(
+TINY = language_task.LanguageSettings(
     characters=6_000,
     held_out=600,
     steps=4,
@@ -199,8 +199,8 @@ def test_the_loss_falls_and_the_model_learns(task):
 
 
 def test_training_never_sees_the_held_out_text(task):
-    text, held_out = language_task.split(task.prose.text, held_out=TINY.held_out)
-    assert text + held_out == task.prose.text
+    text, held_out = language_task.split(task.texts.text, held_out=TINY.held_out)
+    assert text + held_out == task.texts.text
     assert held_out == task.held_out_text
     assert text.endswith("\n")
     begins = (task.held_out == tokenizers.BEGIN).nonzero().flatten().tolist()
@@ -369,7 +369,7 @@ def test_the_settings_of_both_sizes_fit_together():
 def test_a_small_piece_holds_a_whole_story_and_there_are_enough_held_out_tokens():
     settings = dataclasses.replace(language_task.SMALL, characters=120_000)
     task = language_task.prepare(data.generated_prose(settings.characters), settings=settings)
-    stories = task.prose.text.count("\n")
+    stories = task.texts.text.count("\n")
     held_out = task.held_out_text.count("\n")
     assert (task.held_out == tokenizers.BEGIN).sum() == held_out
     assert len(task.train) == stories - held_out

@@ -46,7 +46,6 @@ def make_plan(task: ReviewTask) -> experiment.RunPlan:
     return experiment.RunPlan(
         name=f"{NAME}{task.variant}",
         task=task,
-        texts=task.reviews,
         steps=settings.epochs * epoch,
         full_batch=make_full_batch(task),
         draw=draw,

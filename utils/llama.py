@@ -185,7 +185,6 @@ def make_plan(task: LanguageTask) -> experiment.RunPlan:
     return experiment.RunPlan(
         name=f"{NAME}{task.variant}",
         task=task,
-        texts=task.prose,
         steps=settings.steps,
         full_batch=full_batch,
         draw=draw,

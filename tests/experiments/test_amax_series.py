@@ -23,7 +23,7 @@ from utils.training.recipes import find_recipe
 from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
-TINY = review_task.Settings(
+TINY = review_task.ReviewSettings(
     train=40,
     validation=0,
     test=8,

@@ -19,7 +19,7 @@ from utils.workloads import data, models, review_task
 CPU = torch.device("cpu")
 STEPS = 4
 SHAPE = models.DistilBertShape(width=16, layers=1, heads=2, hidden=32, positions=64, spread=0.05)  # with dropout
-TINY = review_task.Settings(
+TINY = review_task.ReviewSettings(
     train=48,
     validation=0,
     test=8,

@@ -12,7 +12,7 @@ from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
 SHAPE = models.DistilBertShape(width=16, layers=1, heads=2, hidden=32, positions=64)
-TINY = review_task.Settings(
+TINY = review_task.ReviewSettings(
     train=40,
     validation=0,
     test=1,

@@ -130,7 +130,7 @@ class Watcher:
 
 
 def test_a_run_in_parts_is_the_run_with_watchers_around_all_its_steps():
-    settings = review_task.Settings(
+    settings = review_task.ReviewSettings(
         train=24,
         validation=8,
         test=8,

@@ -15,7 +15,7 @@ from utils.workloads import data, language_task, models, review_task
 
 CPU = torch.device("cpu")
 SCHEDULE = training_loop.Schedule(learning_rate=1e-3)
-TINY = review_task.Settings(
+TINY = review_task.ReviewSettings(
     train=40,
     validation=16,
     test=16,
@@ -181,7 +181,7 @@ def test_a_checkpoint_of_something_else_is_refused_and_left_alone(task, tmp_path
     (path,) = tmp_path.iterdir()
     before = path.read_bytes()
     schedule = dataclasses.replace(SCHEDULE, learning_rate=2e-3)
-    other = review_task.prepare(task.reviews, settings=dataclasses.replace(TINY, schedule=schedule))
+    other = review_task.prepare(task.texts, settings=dataclasses.replace(TINY, schedule=schedule))
     with pytest.raises(checkpoints.Refused, match="is of other settings, texts, device or code than this run; delete"):
         experiment.run(distilbert.make_plan(other), find_recipe("32-true"), **options)
     with monkeypatch.context() as patch:

@@ -14,7 +14,7 @@ CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(
     vocabulary=40, width=16, layers=2, heads=4, groups=2, hidden=32, positions=64, tied=True, spread=0.3
 )
-TINY = language_task.Settings(
+TINY = language_task.LanguageSettings(
     characters=6_000,
     held_out=600,
     steps=4,

@@ -202,7 +202,7 @@ def main(arguments: list[str] | None = None) -> int:
         plan = make_plan(options.model, size=options.size, folder=options.data)
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
-    print(command_line.describe_run(options.device, size=options.size, data=plan.texts.source), flush=True)
+    print(command_line.describe_run(options.device, size=options.size, data=plan.task.texts.source), flush=True)
     record = record_run(plan, recipe, device=options.device, shown=options.command)
     print(format_table(record))
     if options.record:

@@ -195,8 +195,8 @@ def make_record(
         samples={f"{line.lever}: {line.setting}": list(line.samples) for line in lines},
         shown=shown,
         seed=seed,
-        data=task.reviews.source,
-        data_name=task.reviews.name,
+        data=task.texts.source,
+        data_name=task.texts.name,
         weights=task.weights,
     )
 
@@ -232,7 +232,7 @@ def main(arguments: list[str] | None = None) -> int:
         task = prepare(data.load_reviews(options.data, size=options.size), size=options.size)
     except (ValueError, OSError) as error:
         return command_line.complain(PROGRAM, str(error), 2)
-    print(command_line.describe_run(options.device, size=options.size, data=task.reviews.source), flush=True)
+    print(command_line.describe_run(options.device, size=options.size, data=task.texts.source), flush=True)
     done = []
     for line in time_levers(task, device=options.device, repeats=options.repeats, compiled=options.compile):
         done.append(line)

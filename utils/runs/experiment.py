@@ -24,8 +24,7 @@ from utils.training.recipes import KNOWN, Recipe
 from utils.training.training_loop import History, Trainer
 from utils.training.watch import PREFIX, LargestGradients, Watch, evenly
 from utils.workloads import data, models
-from utils.workloads.language_task import LanguageTask as LanguageTask
-from utils.workloads.review_task import ReviewTask as ReviewTask
+from utils.workloads.task import Task
 
 CHECKPOINT_EVERY = 200  # steps
 
@@ -46,8 +45,7 @@ class RunPlan:
     """
 
     name: str
-    task: ReviewTask | LanguageTask
-    texts: data.Reviews | data.Prose
+    task: Task
     steps: int
     full_batch: Batch  # as wide as a batch can get: the bytes that it saves for backward are recorded
     draw: Callable[[int], Iterator[Batch]]  # from the seed: all batches, in order
@@ -140,7 +138,7 @@ def set_up(
         saved = run_facts.count_saved_bytes(trainer, plan.full_batch)
         place = Place(None)
         if checkpoint:
-            name = f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}{SUFFIX}"
+            name = f"{plan.name}-{recipe.name}-{task.size}-{task.texts.name}-seed{seed}{SUFFIX}"
             place = Place(checkpoint / name, key=run_key(plan, recipe, seed=seed, device=device), every=every)
         yield Training(plan, seed, trainer, attention, saved, place)
 
@@ -208,7 +206,7 @@ def to_record(
     provenance: dict | None = None,
 ) -> records.Record:
     """Return the record of a run: `results` and `samples`, with the plan, seed, device and provenance of the run."""
-    plan, task = training.plan, training.plan.task
+    task = training.plan.task
     return records.Record(
         experiment=experiment,
         recipe=training.trainer.recipe.name,
@@ -217,8 +215,8 @@ def to_record(
         settings=asdict(task.settings),
         results=results,
         samples=samples,
-        data=plan.texts.source,
-        data_name=plan.texts.name,
+        data=task.texts.source,
+        data_name=task.texts.name,
         weights=task.weights,
         device=machine.facts(training.trainer.device),
         key=key,
@@ -247,7 +245,7 @@ def run_key(plan: RunPlan, recipe: Recipe, *, seed: int, device: torch.device) -
 def _list_circumstances(plan: RunPlan, recipe: Recipe, *, seed: int, device: torch.device) -> tuple:
     """Return what decides the final weights, apart from the code, as JSON values."""
     settings, weights = asdict(plan.task.settings), plan.task.weights
-    return plan.name, repr(recipe), seed, settings, weights, data.fingerprint(plan.texts.all), device.type
+    return plan.name, repr(recipe), seed, settings, weights, data.fingerprint(plan.task.texts.all), device.type
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ def main(
 def describe_command(options: Options, plan: RunPlan) -> str:
     """Return the first lines of an experiment: the device, size, data and weights that it uses."""
     note = {"note": plan.note} if plan.note else {}
-    used = {"size": options.size, "data": plan.texts.source, "weights": plan.task.weights}
+    used = {"size": options.size, "data": plan.task.texts.source, "weights": plan.task.weights}
     remarks = [(recipe.name, recipe.remark(options.device)) for recipe in options.recipes]
     lines = [describe_run(options.device, **used, **note), *(f"{name}: {remark}" for name, remark in remarks if remark)]
     return "\n".join(lines)

@@ -43,7 +43,7 @@ def train_once(
     if recipe.float8:
         raise ValueError(f"a model trained in {recipe.name} is not kept: its FP8 layers would be lost; use run(...)")
     task, key = plan.task, run_key(plan, recipe, seed=seed, device=device)
-    folder = cache.root() / f"{plan.name}-{recipe.name}-{task.size}-{plan.texts.name}-seed{seed}-{key}"
+    folder = cache.root() / f"{plan.name}-{recipe.name}-{task.size}-{task.texts.name}-seed{seed}-{key}"
     cached = _read_cached(folder, lambda: load(folder, dtype=recipe.weights))
     if cached:
         model, record = cached

@@ -1,20 +1,19 @@
 """What a language model's run begins with: settings of each size, prose as tokens, and a model that is not trained."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
-from torch import nn
 
 from utils.training.batches import Tokens
 from utils.training.training_loop import Schedule
 from utils.workloads import data, models, tokenizers
+from utils.workloads.task import Task
 
 TRAINED_WEIGHTS_RATE = 2e-5  # a learning rate for weights that know something already
 
 
 @dataclass(frozen=True)
-class Settings:
+class LanguageSettings:
     """Everything that decides a run beside its recipe and seed.
 
     `characters` is how much text is taken, `held_out` how much of it is kept from training, at its end. `batch` counts
@@ -32,7 +31,7 @@ class Settings:
 
 
 # Two layers learn more in a second than four. At higher rates, or with fewer heads, some seeds mix their animals up.
-SMALL = Settings(
+SMALL = LanguageSettings(
     characters=400_000,
     held_out=20_000,
     steps=160,
@@ -43,7 +42,7 @@ SMALL = Settings(
     entries=640,
 )
 # For a GPU: 25 million parameters, 13 million tokens.
-FULL = Settings(
+FULL = LanguageSettings(
     characters=4_000_000,
     held_out=100_000,
     steps=800,
@@ -55,32 +54,26 @@ FULL = Settings(
 )
 
 
-def settings_for(size: str) -> Settings:
+def settings_for(size: str) -> LanguageSettings:
     """Return the settings of a size."""
     return FULL if size == "full" else SMALL
 
 
-@dataclass(frozen=True)
-class LanguageTask:
-    """Prose turned into tokens, and the model to begin with: what all recipes and seeds of a comparison share."""
+@dataclass(frozen=True, kw_only=True)
+class LanguageTask(Task):
+    """Prose as tokens, some of it held out, and a language model to begin with."""
 
-    size: str
-    settings: Settings
-    tokenizer: object
-    train: Tokens
+    settings: LanguageSettings
+    texts: data.Prose
     held_out: torch.Tensor  # int64 [N]: the pieces of the held-out text one after another, each with its begin and end
     held_out_text: str
-    new_model: Callable[[int], nn.Module]  # from a seed
-    prose: data.Prose
-    weights: str
-    variant: str = ""  # what a command changed in the settings, for the name of a record: "-rate1e-04"
 
 
 def prepare(
     prose: data.Prose,
     *,
     size: str = "small",
-    settings: Settings | None = None,
+    settings: LanguageSettings | None = None,
     weights: str | None = None,
 ) -> LanguageTask:
     """Return the task of learning to continue `prose`.
@@ -109,8 +102,17 @@ def prepare(
     train, held_out = (
         tokenizers.pack_pieces(tokenizer, part, length=settings.length) for part in (text, held_out_text)
     )
-    flat = torch.tensor([token for piece in held_out for token in piece])
-    return LanguageTask(size, settings, tokenizer, Tokens(train), flat, held_out_text, new_model, prose, source)
+    return LanguageTask(
+        size=size,
+        settings=settings,
+        texts=prose,
+        tokenizer=tokenizer,
+        train=Tokens(train),
+        held_out=torch.tensor([token for piece in held_out for token in piece]),
+        held_out_text=held_out_text,
+        new_model=new_model,
+        weights=source,
+    )
 
 
 def split(text: str, *, held_out: int) -> tuple[str, str]:

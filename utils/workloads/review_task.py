@@ -1,20 +1,19 @@
 """What a fine-tuning run begins with: settings of each size, reviews as tokens, and a model that is not trained yet."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
-from torch import nn
 
 from utils.training.batches import Tokens
 from utils.training.training_loop import Schedule
 from utils.workloads import data, models, tokenizers
+from utils.workloads.task import Task
 
 TRAINED_WEIGHTS_RATE = 5e-5  # a learning rate for weights that know something already
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReviewSettings:
     """Everything that decides a run beside its recipe and seed.
 
     `train`, `validation`, `test` count reviews; `pooled` draws them from all reviews together. `entries` is the size of
@@ -37,7 +36,7 @@ class Settings:
 TINY = models.DistilBertShape(
     width=64, layers=2, heads=2, hidden=256, positions=128, dropout=0.0, head_dropout=0.0, spread=0.05
 )
-SMALL_GENERATED = Settings(
+SMALL_GENERATED = ReviewSettings(
     train=6_000,
     validation=0,
     test=2_000,
@@ -48,7 +47,7 @@ SMALL_GENERATED = Settings(
     shape=TINY,
 )
 # At higher rates, or with smaller batches, some seeds never leave chance: luck, not precision.
-SMALL_REAL = Settings(
+SMALL_REAL = ReviewSettings(
     train=8_000,
     validation=0,
     test=2_000,
@@ -61,7 +60,7 @@ SMALL_REAL = Settings(
     keep_end=True,
 )
 # The benchmark of reference: 35k / 5k / 10k of IMDb's 50,000 reviews, batch 12, 512 tokens, AdamW 5e-5, 3 epochs.
-FULL = Settings(
+FULL = ReviewSettings(
     train=35_000,
     validation=5_000,
     test=10_000,
@@ -75,35 +74,29 @@ FULL = Settings(
 )
 
 
-def settings_for(size: str, reviews: data.Reviews) -> Settings:
+def settings_for(size: str, reviews: data.Reviews) -> ReviewSettings:
     """Return the settings of a size; "small" depends on the reviews, since real ones are longer."""
     if size == "full":
         return FULL
     return SMALL_GENERATED if reviews.generated else SMALL_REAL
 
 
-@dataclass(frozen=True)
-class ReviewTask:
-    """Reviews turned into tokens, and the model to begin with: what all recipes and seeds of a comparison share."""
+@dataclass(frozen=True, kw_only=True)
+class ReviewTask(Task):
+    """Reviews as tokens, each with its label, and a classifier to begin with."""
 
-    size: str
-    settings: Settings
-    tokenizer: object
-    train: Tokens
+    settings: ReviewSettings
+    texts: data.Reviews
     validation: Tokens
     test: Tokens
     test_texts: list[str]
-    new_model: Callable[[int], nn.Module]  # from a seed
-    reviews: data.Reviews
-    weights: str
-    variant: str = ""  # what a command changed in the settings, for the name of a record: "-rate1e-04"
 
 
 def prepare(
     reviews: data.Reviews,
     *,
     size: str = "small",
-    settings: Settings | None = None,
+    settings: ReviewSettings | None = None,
     weights: str | None = None,
 ) -> ReviewTask:
     """Return the task of fine-tuning on `reviews`.
@@ -135,11 +128,21 @@ def prepare(
         settings = replace(settings, shape=replace(settings.shape, vocabulary=len(tokenizer)))
         source = f"random, DistilBERT of {settings.shape.layers} layers of width {settings.shape.width}"
         new_model = lambda seed: models.build_distilbert(settings.shape, seed=seed)  # noqa: E731
-    tokens = (_tokens(tokenizer, part, settings) for part in (parts.train, parts.validation, parts.test))
-    return ReviewTask(size, settings, tokenizer, *tokens, parts.test.texts, new_model, reviews, source)
+    return ReviewTask(
+        size=size,
+        settings=settings,
+        texts=reviews,
+        tokenizer=tokenizer,
+        train=_tokens(tokenizer, parts.train, settings),
+        validation=_tokens(tokenizer, parts.validation, settings),
+        test=_tokens(tokenizer, parts.test, settings),
+        test_texts=parts.test.texts,
+        new_model=new_model,
+        weights=source,
+    )
 
 
-def _tokenizer(texts: list[str], settings: Settings):
+def _tokenizer(texts: list[str], settings: ReviewSettings):
     if settings.entries is None:
         return tokenizers.train_word_tokenizer(texts, max_length=settings.max_length)
     return tokenizers.train_bpe(
@@ -147,6 +150,6 @@ def _tokenizer(texts: list[str], settings: Settings):
     )
 
 
-def _tokens(tokenizer, part: data.Part, settings: Settings) -> Tokens:
+def _tokens(tokenizer, part: data.Part, settings: ReviewSettings) -> Tokens:
     ids = tokenizers.encode(tokenizer, part.texts, max_length=settings.max_length) if part.texts else []
     return Tokens(ids, torch.tensor(part.labels, dtype=torch.long))

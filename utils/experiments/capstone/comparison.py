@@ -189,7 +189,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         return command_line.complain(NAME, str(error), 2)
     rated = unrated.rated()
-    first = {"size": options.size, "data": rated.task.prose.source, "card": f"{rated.card.size / 1e6:,.1f} MB"}
+    first = {"size": options.size, "data": rated.task.texts.source, "card": f"{rated.card.size / 1e6:,.1f} MB"}
     print(command_line.describe_run(options.device, **first), flush=True)
     done = []
     for result in _run_plans(plans, rated, options):

@@ -252,8 +252,8 @@ def _write(path: Path, reports: list[dict], *, task: ReviewTask, place: Place) -
         "backend": place.backend,
         "device": facts(place.device),
         "settings": asdict(task.settings),
-        "data": task.reviews.source,
-        "data_name": task.reviews.name,
+        "data": task.texts.source,
+        "data_name": task.texts.name,
         "weights": task.weights,
         "size": task.size,
     }
