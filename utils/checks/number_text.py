@@ -28,9 +28,9 @@ def read_number(text: str) -> Number:
     if special := re.fullmatch(r"([+-]?)\s*(inf|infinity|nan)", plain):
         return float(special[1] + special[2])
     tokens, at = [], 0
-    while at < len(plain) and (found := TOKEN.match(plain, at)):
-        tokens.append((found.lastgroup, found[found.lastgroup]))
-        at = found.end()
+    while at < len(plain) and (token := TOKEN.match(plain, at)):
+        tokens.append((token.lastgroup, token[token.lastgroup]))
+        at = token.end()
     try:
         if at < len(plain) or not tokens or len(plain) > MOST_CHARACTERS:
             raise ValueError("no number, or a long one")

@@ -63,13 +63,13 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         kind, lead = self.status.replace(" ", "-"), f"{_SIGNS[self.status]} {self.status.capitalize()}."
-        look, said = f"mp-outcome mp-outcome-{kind}", f"<strong>{lead}</strong> {to_html(self.message)}"
+        look, text = f"mp-outcome mp-outcome-{kind}", f"<strong>{lead}</strong> {to_html(self.message)}"
         if self.hint:
             hint = f"<details><summary>Hint</summary>{to_html(self.hint)}</details>"
-            said = f'<div class="{look}"><p>{said}</p>{hint}</div>'
+            text = f'<div class="{look}"><p>{text}</p>{hint}</div>'
         else:
-            said = f'<p class="{look}">{said}</p>'
-        return placeholder(list(self.asks), fallback=said) if self.asks else said
+            text = f'<p class="{look}">{text}</p>'
+        return placeholder(list(self.asks), fallback=text) if self.asks else text
 
 
 def correct(message: str) -> Outcome:
@@ -150,10 +150,10 @@ def choice_table(
             return lacking
         for key, question in questions.items():
             folded = [text.casefold() for text in options[key]]
-            said = " ".join(read(answer[key]).casefold().split())
-            if said not in folded:
+            words = " ".join(read(answer[key]).casefold().split())
+            if words not in folded:
                 return not_yet(f"{key}: {answer[key]!r} is none of {', '.join(options[key])}.")
-            if not (outcome := judged(question, folded.index(said))):
+            if not (outcome := judged(question, folded.index(words))):
                 return not_yet(f"{key}: {outcome.message}")
         return correct(says)
 

@@ -123,15 +123,15 @@ class Number:
 
     def as_json(self) -> dict:
         """Return the question as the page reads it."""
-        said = {"kind": "number", "id": self.id, "text": self.text, "answer": self.answer, "says": self.says}
-        said |= {
+        facts = {"kind": "number", "id": self.id, "text": self.text, "answer": self.answer, "says": self.says}
+        facts |= {
             "wrong": dict(self.wrong),
             "within": dict(self.within),
             "otherwise": self.otherwise,
             "hints": list(self.hints),
         }
-        said |= {"tolerance": self.tolerance, "near": self.near, "unit": self.unit}
-        return {key: value for key, value in said.items() if value}
+        facts |= {"tolerance": self.tolerance, "near": self.near, "unit": self.unit}
+        return {key: value for key, value in facts.items() if value}
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ class Task:
 
     def as_json(self) -> dict:
         """Return the task as the page reads it."""
-        said = {"kind": "task", "id": self.id, "text": self.text, "said": self.said, "hint": self.hint}
-        return {key: value for key, value in said.items() if value}
+        facts = {"kind": "task", "id": self.id, "text": self.text, "said": self.said, "hint": self.hint}
+        return {key: value for key, value in facts.items() if value}
 
 
 Question = Choice | Number | Task
@@ -168,9 +168,9 @@ def judge(question: Choice | Number, answer: float | int) -> Judgement:
         return Judgement(CORRECT if option.right else NOT_YET, option.says)
     if question.is_right(answer):
         return Judgement(CORRECT, question.says)
-    known = [text for text in question.wrong if _same(answer, number(text), question.tolerance)]
-    if known:
-        return Judgement(NOT_YET, question.wrong[min(known, key=lambda text: abs(answer - number(text)))])
+    hints = [text for text in question.wrong if _same(answer, number(text), question.tolerance)]
+    if hints:
+        return Judgement(NOT_YET, question.wrong[min(hints, key=lambda text: abs(answer - number(text)))])
     for text, hint in question.within.items():
         low, high = _ends(text)
         if low <= answer <= high:
@@ -214,12 +214,12 @@ def _is_rounded(value: float, wanted: float, near: float) -> bool:
 def to_html(text: str) -> str:
     """Return a text of a question as HTML: its code as <code>, everything else escaped."""
     parts, at = [], 0
-    for found in MARKUP.finditer(text):
-        parts.append(html.escape(text[at : found.start()]))
-        lines, code = found["lines"], found["code"]
+    for mark in MARKUP.finditer(text):
+        parts.append(html.escape(text[at : mark.start()]))
+        lines, code = mark["lines"], mark["code"]
         kind = "" if lines is None else ' class="mp-quiz-lines"'
         parts.append(f"<code{kind}>{html.escape(code if lines is None else lines)}</code>")
-        at = found.end()
+        at = mark.end()
     return "".join(parts) + html.escape(text[at:])
 
 

@@ -38,10 +38,10 @@ def check_three_cells(answer) -> Outcome:
     return not_yet(f"{len(right)} of {len(answer)} right. {cell[0]} {cell[1]}: {hint}")
 
 
-def _cell_hint(said: str, status: str, *, operation: str) -> str:
+def _cell_hint(returned: str, status: str, *, operation: str) -> str:
     if status == "error":
         return "it does not run here at all. Storing numbers in a format takes less than computing with them."
-    if said == "error":
+    if returned == "error":
         return "it runs. torch has a way even where the hardware has none."
     if status == "emulated" and operation in ("matmul", "autocast linear", "conv2d"):
         return "it runs, but no instruction of this machine multiplies that format. What does torch do instead?"
@@ -62,11 +62,11 @@ def check_pick_recipes(answer) -> Outcome:
     if missing:
         return not_yet(f"No answer yet for {', '.join(missing)}.")
     for name, recipe in wanted.items():
-        said = answer[name]
-        if said not in PLAIN:
-            return not_yet(f"{name}: {said!r} is none of these recipes: {', '.join(PLAIN)}.")
-        if said != recipe:
-            return not_yet(f"{name}: {_recipe_hint(name, said)}")
+        returned = answer[name]
+        if returned not in PLAIN:
+            return not_yet(f"{name}: {returned!r} is none of these recipes: {', '.join(PLAIN)}.")
+        if returned != recipe:
+            return not_yet(f"{name}: {_recipe_hint(name, returned)}")
     scaled = {answer["loss scaler"]} if isinstance(answer["loss scaler"], str) else set(answer["loss scaler"])
     if scaled & {"A100", "H200"}:
         return not_yet(NOT_SCALED)
@@ -81,11 +81,11 @@ def check_pick_recipes(answer) -> Outcome:
     )
 
 
-def _recipe_hint(card: str, said: str) -> str:
-    if said == "64-true":
+def _recipe_hint(card: str, returned: str) -> str:
+    if returned == "64-true":
         return "float64 is for what float32 cannot resolve. A fine-tuning does not need it."
     options = PICKS["A100" if card == "H200" else card].options
-    return next((option.says for option in options if option.text == said), TRUE_WEIGHTS)
+    return next((option.says for option in options if option.text == returned), TRUE_WEIGHTS)
 
 
 @exercise(asks=RATE)
@@ -141,7 +141,7 @@ def check_multiplies_bfloat16(answer) -> Outcome:
     if not callable(answer):
         return not_yet(f"The check needs the function itself, not {answer!r}.")
     with time_limit(5.0):
-        if all((said := answer(dict(facts))) is None or said is ... for facts, _ in MACHINES.values()):
+        if all((returned := answer(dict(facts))) is None or returned is ... for facts, _ in MACHINES.values()):
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return True or False.")
         for name, (facts, native) in MACHINES.items():
             if (got := bool(answer(dict(facts)))) != native:

@@ -34,20 +34,20 @@ check_bits_for_a_value = paper_table(
 )
 
 
-def _called(name: str, answer, *given) -> np.ndarray | Outcome:
+def _called(name: str, answer, *arguments) -> np.ndarray | Outcome:
     """Call a learner's function on copies; raises Unreadable where it changes them or returns no array."""
-    copies = [one.copy() if isinstance(one, np.ndarray) else one for one in given]
+    copies = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
     with time_limit(TIME_LIMIT_S):
-        said = answer(*copies)
-    if said is None or said is ...:
+        returned = answer(*copies)
+    if returned is None or returned is ...:
         return Outcome(NOT_ATTEMPTED, f"`{name}` returns nothing yet.")
-    for before, after in zip(given, copies, strict=True):
+    for before, after in zip(arguments, copies, strict=True):
         if isinstance(before, np.ndarray) and not np.array_equal(before, after, equal_nan=True):
             raise Unreadable(f"`{name}` changes what it is given. Make a new array.")
     try:
-        return np.asarray(said)
+        return np.asarray(returned)
     except ValueError:
-        raise Unreadable(f"Return one NumPy array, not {type(said).__name__}.") from None
+        raise Unreadable(f"Return one NumPy array, not {type(returned).__name__}.") from None
 
 
 def _needs_function(name: str, answer) -> Outcome | None:
@@ -65,12 +65,12 @@ def check_nvfp4_squares(answer) -> Outcome:
     if (fault := _needs_function("nvfp4_squares", answer)) is not None:
         return fault
     for w, hint in _matrices():
-        said = _called("nvfp4_squares", answer, w)
-        if isinstance(said, Outcome):
-            return said
-        if said.shape != w.shape:
-            return not_yet(f"w is {list(w.shape)}, and so should be what you return; it is {list(said.shape)}.")
-        if fault := _squares_fault(said.astype(np.float64), w):
+        returned = _called("nvfp4_squares", answer, w)
+        if isinstance(returned, Outcome):
+            return returned
+        if returned.shape != w.shape:
+            return not_yet(f"w is {list(w.shape)}, and so should be what you return; it is {list(returned.shape)}.")
+        if fault := _squares_fault(returned.astype(np.float64), w):
             return not_yet(f"{fault} {hint}".strip())
     return correct("And the transpose of a matrix gives the transpose: forward and backward see the same numbers.")
 
@@ -91,32 +91,32 @@ def _matrices() -> list[tuple[np.ndarray, str]]:
     ]
 
 
-def _squares_fault(said: np.ndarray, w: np.ndarray) -> str | None:
+def _squares_fault(returned: np.ndarray, w: np.ndarray) -> str | None:
     """Say what is wrong with what was given back for w; None where nothing is."""
 
     def is_that_of(scaling: Scaling) -> bool:
-        return _near(said, quantize_tiles(w, FLOAT4_E2M1FN, scaling).dequantize(), w)
+        return _near(returned, quantize_tiles(w, FLOAT4_E2M1FN, scaling).dequantize(), w)
 
     if is_that_of(SQUARES):
         return None
-    if np.isnan(said).any():
+    if np.isnan(returned).any():
         return "There is a NaN in what you return."
     if is_that_of(SCALINGS["nvfp4"]):
         return "Those are the blocks of the chapter, 1 × 16. A square has 16 rows and 16 columns, and one scale."
-    if is_that_of(Scaling("1x256", "", (1, 256), FLOAT8_E4M3FN, tensor_scale=True)) or _near(said, _runs(w), w):
+    if is_that_of(Scaling("1x256", "", (1, 256), FLOAT8_E4M3FN, tensor_scale=True)) or _near(returned, _runs(w), w):
         return "256 numbers in a row of memory are no square: reshape to [R/16, 16, C/16, 16], and take axes 1 and 3."
     if is_that_of(Scaling("square", "", (16, 16))):
         return "The scale of a square is a float32 here. NVFP4 stores it in E4M3: round it, and use what was stored."
     if is_that_of(Scaling("one level", "", (16, 16), FLOAT8_E4M3FN)):
         return "There is one level: E4M3 scales without the tensor's. Move them into E4M3's range first."
-    if _near(said, quantize_tiles(w, FLOAT4_E2M1FN, SQUARES).values, w):
+    if _near(returned, quantize_tiles(w, FLOAT4_E2M1FN, SQUARES).values, w):
         return "Those are the values of E2M1. Multiply them by their scales."
     return "That is not NVFP4 in squares: amax of each square, one scale for the tensor, E4M3 for the square's, E2M1."
 
 
-def _near(said: np.ndarray, right: np.ndarray, w: np.ndarray) -> bool:
+def _near(returned: np.ndarray, right: np.ndarray, w: np.ndarray) -> bool:
     """Whether all but a few values agree: another order of float32 steps moves a tie now and then."""
-    close = np.abs(said - right) <= 1e-5 * np.abs(right) + 1e-9 * np.abs(w).max()  # False for a NaN
+    close = np.abs(returned - right) <= 1e-5 * np.abs(right) + 1e-9 * np.abs(w).max()  # False for a NaN
     return bool(np.mean(close) > 0.995)
 
 
@@ -138,35 +138,34 @@ def check_rotated_product(answer) -> Outcome:
     x, w = draw.standard_normal((5, 64)), draw.standard_normal((7, 64))
     seen: list[np.ndarray] = []
 
-    def watch(given):
-        seen.append(np.array(given))
-        return given
+    def watch(factor):
+        seen.append(np.array(factor))
+        return factor
 
-    said = _called("rotated_product", answer, x, w, watch)
-    if isinstance(said, Outcome):
-        return said
-    if fault := _product_fault(said, x, w):
+    returned = _called("rotated_product", answer, x, w, watch)
+    if isinstance(returned, Outcome):
+        return returned
+    if fault := _product_fault(returned, x, w):
         return not_yet(fault)
     if fault := _change_fault(seen, x, w):
         return not_yet(fault)
-    changed = _called("rotated_product", answer, x, w, lambda given: 2 * np.asarray(given))
+    changed = _called("rotated_product", answer, x, w, lambda factor: 2 * np.asarray(factor))
     if not np.allclose(changed, 4 * x @ w.T):
         return not_yet("What `change` returns is not what is multiplied: use its result, of both factors.")
     return correct("The product is the same, and what is rounded are other numbers.")
 
 
-def _product_fault(said: np.ndarray, x: np.ndarray, w: np.ndarray) -> str | None:
+def _product_fault(returned: np.ndarray, x: np.ndarray, w: np.ndarray) -> str | None:
     right = x @ w.T
-    if said.shape != right.shape:
-        return (
-            f"x is {list(x.shape)} and w {list(w.shape)}: the product is {list(right.shape)}, not {list(said.shape)}."
-        )
-    if np.allclose(said, right):
+    if returned.shape != right.shape:
+        shape = list(returned.shape)
+        return f"x is {list(x.shape)} and w {list(w.shape)}: the product is {list(right.shape)}, not {shape}."
+    if np.allclose(returned, right):
         return None
     for times in (16, 64, 256):
-        if np.allclose(said, times * right):
+        if np.allclose(returned, times * right):
             return f"The product is {times} times too large: the rows of H have length 1, so divide ±1 by the root."
-    if np.allclose(said, rotate(x) @ w.T):
+    if np.allclose(returned, rotate(x) @ w.T):
         return "One factor is rotated, the other is not. The rotations cancel only if both have theirs."
     return "With a `change` that changes nothing this is not x @ w.T: rotate both along K, the last axis, by one H."
 
@@ -174,20 +173,20 @@ def _product_fault(said: np.ndarray, x: np.ndarray, w: np.ndarray) -> str | None
 def _change_fault(seen: list[np.ndarray], x: np.ndarray, w: np.ndarray) -> str | None:
     if len(seen) < 2:
         return f"`change` is called {len(seen)} times: each factor has to be rounded, after it was rotated."
-    if any(np.allclose(one, x) for one in seen if one.shape == x.shape):
+    if any(np.allclose(factor, x) for factor in seen if factor.shape == x.shape):
         return "`change` sees x before the rotation: rotate first, then round."
-    if not any(_same_magnitudes(one, rotate(x)) for one in seen):
-        if any(_same_magnitudes(one, x @ hadamard(x.shape[1])) for one in seen):
+    if not any(_same_magnitudes(factor, rotate(x)) for factor in seen):
+        if any(_same_magnitudes(factor, x @ hadamard(x.shape[1])) for factor in seen):
             return "The whole axis is rotated at once. Rotate blocks of 16."
         return "`change` sees an x that is not rotated in blocks of 16 by a Hadamard matrix."
-    if not any(_same_magnitudes(one, rotate(w)) for one in seen):
+    if not any(_same_magnitudes(factor, rotate(w)) for factor in seen):
         return "`change` sees x rotated, and not w."
     return None
 
 
-def _same_magnitudes(one: np.ndarray, other: np.ndarray) -> bool:
+def _same_magnitudes(first: np.ndarray, other: np.ndarray) -> bool:
     """Whether two arrays hold the same magnitudes, in any order: signs and transposes are free."""
-    return one.size == other.size and np.allclose(*(np.sort(np.abs(part), axis=None) for part in (one, other)))
+    return first.size == other.size and np.allclose(*(np.sort(np.abs(part), axis=None) for part in (first, other)))
 
 
 # --- The byte of a scale ----------------------------------------------------------------------------------------------
@@ -200,15 +199,17 @@ def check_scale_bytes(answer) -> Outcome:
         return fault
     for x, what, hint in _blocks():
         with np.errstate(all="ignore"):
-            said = _called("scale_bytes", answer, x)
-        if isinstance(said, Outcome):
-            return said
-        if said.shape != (len(x),):
-            return not_yet(f"x has {len(x)} blocks, so there should be as many bytes; yours are {list(said.shape)}.")
+            returned = _called("scale_bytes", answer, x)
+        if isinstance(returned, Outcome):
+            return returned
+        if returned.shape != (len(x),):
+            return not_yet(
+                f"x has {len(x)} blocks, so there should be as many bytes; yours are {list(returned.shape)}."
+            )
         right = _bytes(x)
-        if not np.array_equal(said, right):
-            at = int(np.flatnonzero(said != right)[0])
-            return not_yet(f"{what}: the byte is {said[at]}, and should be {right[at]}.", hint)
+        if not np.array_equal(returned, right):
+            at = int(np.flatnonzero(returned != right)[0])
+            return not_yet(f"{what}: the byte is {returned[at]}, and should be {right[at]}.", hint)
     return correct("Negative and tiny blocks, powers of two and their lower neighbours, zeros and NaN.")
 
 

@@ -41,10 +41,10 @@ check_which_format = choice_table(
 )
 
 
-def _called(answer, *given):
+def _called(answer, *arguments):
     """Return what the function returns; raises Unreadable where it is no function."""
     with time_limit(TIME_LIMIT_S):
-        return answer(*given)
+        return answer(*arguments)
 
 
 def _function(answer, name: str) -> Outcome | None:
@@ -53,21 +53,26 @@ def _function(answer, name: str) -> Outcome | None:
     return not_yet(f"The check needs the function itself, as in check_{name}({name}): {answer!r}.")
 
 
-def _is_nothing(said) -> bool:
-    return said is None or said is ...
+def _is_nothing(returned) -> bool:
+    return returned is None or returned is ...
 
 
-def _scalar(said, name: str) -> float:
+def _scalar(returned, name: str) -> float:
     """Read one number, also from a tensor of one element. Raises: Unreadable for anything else."""
-    if torch.is_tensor(said) and said.numel() == 1 and not said.is_complex() and said.dtype != torch.bool:
-        return float(said)
-    if isinstance(said, float | int) and not isinstance(said, bool):
-        return float(said)
-    raise Unreadable(f"{name} is one number for the whole tensor; yours is {_kind(said)}.")
+    if (
+        torch.is_tensor(returned)
+        and returned.numel() == 1
+        and not returned.is_complex()
+        and returned.dtype != torch.bool
+    ):
+        return float(returned)
+    if isinstance(returned, float | int) and not isinstance(returned, bool):
+        return float(returned)
+    raise Unreadable(f"{name} is one number for the whole tensor; yours is {_kind(returned)}.")
 
 
-def _kind(said) -> str:
-    return f"a tensor {list(said.shape)} of {said.dtype}" if torch.is_tensor(said) else repr(said)
+def _kind(returned) -> str:
+    return f"a tensor {list(returned.shape)} of {returned.dtype}" if torch.is_tensor(returned) else repr(returned)
 
 
 # --- A round trip -----------------------------------------------------------------------------------------------------
@@ -79,12 +84,12 @@ def check_to_codes(answer) -> Outcome:
     if (outcome := _function(answer, "to_codes")) is not None:
         return outcome
     for x in _round_trips():
-        said = _called(answer, x.clone())
-        if _is_nothing(said):
+        returned = _called(answer, x.clone())
+        if _is_nothing(returned):
             return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the codes, and what takes them back.")
-        if not isinstance(said, tuple | list) or len(said) != 2:
+        if not isinstance(returned, tuple | list) or len(returned) != 2:
             raise Unreadable("Return two things: the codes, and the number that takes them back.")
-        codes, back = said
+        codes, back = returned
         if not torch.is_tensor(codes) or codes.shape != x.shape:
             raise Unreadable(f"The codes are a tensor of the shape of x, {list(x.shape)}; yours: {_kind(codes)}.")
         if codes.dtype != torch.float8_e4m3fn:
@@ -105,8 +110,8 @@ def _round_trips() -> list[torch.Tensor]:
 def _wrong_trip(codes: torch.Tensor, back: float, x: torch.Tensor) -> str | None:
     """Say what is wrong with the codes and the factor that takes them back; None where nothing is."""
 
-    def off(found: torch.Tensor) -> float:
-        return float((found - x).norm() / x.norm())
+    def off(values: torch.Tensor) -> float:
+        return float((values - x).norm() / x.norm())
 
     if codes.isnan().any():
         return "Some codes are NaN: a value was past 448 when it was cast. Is amax that of the magnitudes?"
@@ -136,37 +141,39 @@ def check_column_major(answer) -> Outcome:
     for rows, columns in ((64, 32), (32, 64), (48, 48)):
         values = torch.arange(rows * columns).remainder(251).view(rows, columns).float()
         b = values.to(torch.float8_e4m3fn)
-        said = _called(answer, b.clone())
-        if _is_nothing(said):
+        returned = _called(answer, b.clone())
+        if _is_nothing(returned):
             return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the matrix.")
-        if not torch.is_tensor(said):
-            raise Unreadable(f"Return a matrix; yours is {said!r}.")
-        if fault := _wrong_order(said, b):
+        if not torch.is_tensor(returned):
+            raise Unreadable(f"Return a matrix; yours is {returned!r}.")
+        if fault := _wrong_order(returned, b):
             return not_yet(fault)
     return correct("The same [K, N], and the numbers of a column side by side: strides (1, K).")
 
 
-def _wrong_order(said: torch.Tensor, b: torch.Tensor) -> str | None:
+def _wrong_order(returned: torch.Tensor, b: torch.Tensor) -> str | None:
     rows, columns = b.shape
-    if said.shape != b.shape:
-        turned = said.shape == (columns, rows)
+    if returned.shape != b.shape:
+        turned = returned.shape == (columns, rows)
         return (
-            f"b is [{rows}, {columns}], and yours is {list(said.shape)}."
+            f"b is [{rows}, {columns}], and yours is {list(returned.shape)}."
             + " Transposing alone gives another matrix: turn the memory, and then turn the axes back." * turned
         )
-    if said.dtype != b.dtype:
-        return f"b is {b.dtype}, and yours is {said.dtype}: the codes themselves should not change."
-    if not torch.equal(said.float(), b.float()):
-        if torch.equal(said.float(), b.float().t().reshape(b.shape)) or torch.equal(said.float(), b.float().t()):
+    if returned.dtype != b.dtype:
+        return f"b is {b.dtype}, and yours is {returned.dtype}: the codes themselves should not change."
+    if not torch.equal(returned.float(), b.float()):
+        if torch.equal(returned.float(), b.float().t().reshape(b.shape)) or torch.equal(
+            returned.float(), b.float().t()
+        ):
             return "That is the transposed matrix: the same shape perhaps, other numbers in each place."
         return "The numbers have changed places: it should be the same matrix, in another order of memory."
-    if said.stride() == (columns, 1):
+    if returned.stride() == (columns, 1):
         return (
-            f"It is still row-major, strides {said.stride()}: `.contiguous()` makes row-major what is not, and leaves "
-            "alone what is. Use it on the transposed matrix."
+            f"It is still row-major, strides {returned.stride()}: `.contiguous()` makes row-major what is not, and"
+            " leaves alone what is. Use it on the transposed matrix."
         )
-    if said.stride() != (1, rows):
-        return f"The strides are {said.stride()}; in a column-major matrix of {rows} rows they are (1, {rows})."
+    if returned.stride() != (1, rows):
+        return f"The strides are {returned.stride()}; in a column-major matrix of {rows} rows they are (1, {rows})."
     return None
 
 
@@ -182,17 +189,17 @@ def check_linear_step(answer) -> Outcome:
     x, w, dy = (torch.randn(*shape, generator=draw) for shape in ((48, 64), (32, 64), (48, 32)))
     dy = 1e-5 * dy
     calls: list[tuple[str, str]] = []
-    said = _called(answer, x, w, dy, _recorded(calls))
-    if _is_nothing(said):
+    returned = _called(answer, x, w, dy, _recorded(calls))
+    if _is_nothing(returned):
         return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return y, dx and dw.")
-    if not isinstance(said, tuple | list) or len(said) != 3 or not all(map(torch.is_tensor, said)):
+    if not isinstance(returned, tuple | list) or len(returned) != 3 or not all(map(torch.is_tensor, returned)):
         raise Unreadable("Return three tensors: y, dx and dw.")
     right = {"y": _product(x, w, "E4M3", "E4M3")}
     right["dx"] = _product(dy, w.t(), "E5M2", "E4M3")
     right["dw"] = _product(dy.t(), x.t(), "E5M2", "E4M3")
     exact = {"y": x @ w.t(), "dx": dy @ w, "dw": dy.t() @ x}
-    for found, (name, wanted) in zip(said, right.items(), strict=True):
-        if fault := _wrong_product(name, found, wanted, exact[name], calls):
+    for product, (name, wanted) in zip(returned, right.items(), strict=True):
+        if fault := _wrong_product(name, product, wanted, exact[name], calls):
             return not_yet(fault)
     return correct("Three products, three axes that are summed over: K, N and the tokens.")
 
@@ -206,9 +213,9 @@ def _recorded(calls: list) -> Callable:
     """Return the `product` that the answer is given: it says what is wrong with its arguments, and notes formats."""
 
     def product(a, b, a_fmt, b_fmt):
-        for one in (a, b):
-            if not torch.is_tensor(one) or one.dim() != 2:
-                raise Unreadable(f"product takes two matrices; one of yours is {_kind(one)}.")
+        for operand in (a, b):
+            if not torch.is_tensor(operand) or operand.dim() != 2:
+                raise Unreadable(f"product takes two matrices; one of yours is {_kind(operand)}.")
         for name in (a_fmt, b_fmt):
             if name not in FORMATS:
                 raise Unreadable(f'{name!r} is no format here: write "E4M3" or "E5M2".')
@@ -223,13 +230,13 @@ def _recorded(calls: list) -> Callable:
     return product
 
 
-def _wrong_product(name, found, wanted, exact, calls) -> str | None:
-    if found.shape != wanted.shape:
-        turned = list(found.shape) == list(wanted.shape)[::-1]
-        return f"{name} should be {list(wanted.shape)}, and is {list(found.shape)}." + " Transposed?" * turned
+def _wrong_product(name, product, wanted, exact, calls) -> str | None:
+    if product.shape != wanted.shape:
+        turned = list(product.shape) == list(wanted.shape)[::-1]
+        return f"{name} should be {list(wanted.shape)}, and is {list(product.shape)}." + " Transposed?" * turned
 
     def off(other: torch.Tensor) -> float:
-        return float((found - other).norm() / other.norm())
+        return float((product - other).norm() / other.norm())
 
     if off(wanted) < 1e-4:
         return None
@@ -252,12 +259,12 @@ def check_safe_scale(answer) -> Outcome:
     if (outcome := _function(answer, "safe_scale")) is not None:
         return outcome
     for what, x in _tensors().items():
-        said = _called(answer, x.clone())
-        if _is_nothing(said):
+        returned = _called(answer, x.clone())
+        if _is_nothing(returned):
             return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the scale.")
-        scale = torch.tensor(_scalar(said, "A scale"), dtype=torch.float32)
-        if torch.is_tensor(said) and said.dtype != torch.float32:
-            raise Unreadable(f"The scale is {said.dtype}: scales are float32.")
+        scale = torch.tensor(_scalar(returned, "A scale"), dtype=torch.float32)
+        if torch.is_tensor(returned) and returned.dtype != torch.float32:
+            raise Unreadable(f"The scale is {returned.dtype}: scales are float32.")
         if not scale.isfinite() or scale <= 0:
             return not_yet(f"For {what} the scale is {float(scale):g}. {_HINTS[what]}")
         sound = 448 / x.abs().amax()

@@ -158,11 +158,11 @@ THERE_AND_BACK = {
 
 
 def _format(name: str, text: str, *, e4m3: str, e5m2: str, right: str) -> Choice:
-    said = {"E4M3": e4m3, "E5M2": e5m2}
+    hints = {"E4M3": e4m3, "E5M2": e5m2}
     return Choice(
         f"eight_bits/fp8/{name}",
         f"{text[0].upper()}{text[1:]}: E4M3 or E5M2?",
-        tuple(Option(one, says, one == right) for one, says in said.items()),
+        tuple(Option(name, says, name == right) for name, says in hints.items()),
     )
 
 

@@ -79,7 +79,7 @@ CASES = (
 def _differences(mean: float, error: float) -> list[float]:
     """Return five differences with this mean and this standard error of the mean."""
     middle, spread = statistics.fmean(FIVE), statistics.stdev(FIVE)
-    return [mean + (each - middle) / spread * error * len(FIVE) ** 0.5 for each in FIVE]
+    return [mean + (value - middle) / spread * error * len(FIVE) ** 0.5 for value in FIVE]
 
 
 @exercise(asks=RULE_OUT)
@@ -89,12 +89,12 @@ def check_rules_out(answer) -> Outcome:
         return not_yet("The check needs the function itself, as in check_rules_out(rules_out).")
     with time_limit(5.0):
         for mean, error, bound, wanted, says in CASES:
-            said = answer(_differences(mean, error), bound)
-            if said is None or said is ...:
+            returned = answer(_differences(mean, error), bound)
+            if returned is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return True or False.")
-            if str(said) not in ("True", "False"):
-                return not_yet(f"It returns {said!r}; return True or False.")
-            if bool(said) != wanted:
+            if str(returned) not in ("True", "False"):
+                return not_yet(f"It returns {returned!r}; return True or False.")
+            if bool(returned) != wanted:
                 return not_yet(says, INSIDE)
         if bool(answer([0.1, -0.1], 0.3)):
             return not_yet(
@@ -118,9 +118,9 @@ def check_excluded(answer) -> Outcome:
         return not_yet("The check needs the function itself, as in check_excluded(excluded).")
     with time_limit(10.0):
         for blocks in BLOCKS:
-            if (said := answer(blocks)) is None or said is ...:
+            if (returned := answer(blocks)) is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a tuple of names.")
-            if fault := _fault(said, blocks):
+            if fault := _fault(returned, blocks):
                 return not_yet(fault, NAMES)
     return correct("Only the blocks in the middle multiply in FP8. The widget says what that costs in time.")
 

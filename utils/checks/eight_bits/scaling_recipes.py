@@ -45,14 +45,14 @@ def check_fp8_product(answer) -> Outcome:
     x, w = _operands()
     with time_limit(TIME_LIMIT_S):
         for scale_x, scale_w in CASES:
-            said = answer(x.copy(), w.copy(), scale_x, scale_w)
-            if said is None or said is ...:
+            returned = answer(x.copy(), w.copy(), scale_x, scale_w)
+            if returned is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the product.")
-            found, right = np.asarray(said, np.float64), fp8_product(x, w, scale_x, scale_w)
-            if found.shape != right.shape:
-                return not_yet(f"The product of {x.shape} and {w.shape} turned is {right.shape}, not {found.shape}.")
-            if not _same(found, right):
-                return not_yet(*_fault(found, x, w, scale_x, scale_w))
+            product, right = np.asarray(returned, np.float64), fp8_product(x, w, scale_x, scale_w)
+            if product.shape != right.shape:
+                return not_yet(f"The product of {x.shape} and {w.shape} turned is {right.shape}, not {product.shape}.")
+            if not _same(product, right):
+                return not_yet(*_fault(product, x, w, scale_x, scale_w))
     return correct("The scales go in on the way to the codes, and out of the sum again; what does not fit saturates.")
 
 
@@ -68,15 +68,15 @@ def _operands() -> tuple[np.ndarray, np.ndarray]:
     return rng.standard_normal((5, 16)), rng.standard_normal((3, 16))
 
 
-def _same(found: np.ndarray, right: np.ndarray) -> bool:
-    return bool(np.allclose(found, right, rtol=1e-6, atol=1e-9 * np.nanmax(np.abs(right)), equal_nan=True))
+def _same(product: np.ndarray, right: np.ndarray) -> bool:
+    return bool(np.allclose(product, right, rtol=1e-6, atol=1e-9 * np.nanmax(np.abs(right)), equal_nan=True))
 
 
-def _fault(found: np.ndarray, x: np.ndarray, w: np.ndarray, scale_x: float, scale_w: float) -> tuple[str, str]:
+def _fault(product: np.ndarray, x: np.ndarray, w: np.ndarray, scale_x: float, scale_w: float) -> tuple[str, str]:
     """Say what was seen of a wrong product, and give away its cause."""
     right = fp8_product(x, w, scale_x, scale_w)
     scales = f"With scales of {scale_x:g} and {scale_w:g}"
-    if np.isnan(found).any() or np.isinf(found).any():
+    if np.isnan(product).any() or np.isinf(product).any():
         return (
             f"{scales} the product holds NaN or infinity, and no operand does.",
             "x * scale is past 448 here, and a plain cast to E4M3 gives NaN. Saturate when you quantize.",
@@ -89,13 +89,15 @@ def _fault(found: np.ndarray, x: np.ndarray, w: np.ndarray, scale_x: float, scal
         1 / scale_w: "The scale of x is still in the sum.",
     }
     for back, hint in backs.items():
-        if _same(found, fp8_product(x, w, scale_x, scale_w, back=back)):
-            ratio = np.linalg.norm(found) / np.linalg.norm(right)
+        if _same(product, fp8_product(x, w, scale_x, scale_w, back=back)):
+            ratio = np.linalg.norm(product) / np.linalg.norm(right)
             return f"{scales} the product is {ratio:.4g} times as large as it should be.", hint
-    if _same(found, x @ w.T):
+    if _same(product, x @ w.T):
         return f"{scales} nothing was rounded: this is x @ w.T.", "Both operands have to go through E4M3."
-    beyond = [quantize(one * scale, FLOAT8_E4M3FN, saturate=True) for one, scale in ((x, scale_x), (w, scale_w))]
-    if _same(found, beyond[0] @ beyond[1].T / scale_x**2) or _same(found, beyond[0] @ beyond[1].T / scale_w**2):
+    beyond = [
+        quantize(operand * scale, FLOAT8_E4M3FN, saturate=True) for operand, scale in ((x, scale_x), (w, scale_w))
+    ]
+    if _same(product, beyond[0] @ beyond[1].T / scale_x**2) or _same(product, beyond[0] @ beyond[1].T / scale_w**2):
         return f"{scales} the product is off by a factor.", "Each operand has its own scale: divide by both."
-    off = np.linalg.norm(found - right) / np.linalg.norm(right)
+    off = np.linalg.norm(product - right) / np.linalg.norm(right)
     return f"{scales} the product is off by {off:.2%} of its norm.", "Compare the operands with x * scale, rounded."

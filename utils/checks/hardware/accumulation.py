@@ -58,12 +58,12 @@ def check_limited_sum(answer) -> Outcome:
         return not_yet(f"The check needs the function itself, as in check_limited_sum(limited_sum): {answer!r}.")
     with time_limit(TIME_LIMIT_S):
         for products, bits in _limited_cases():
-            said = answer(list(products), bits)
-            if said is None or said is ...:
+            returned = answer(list(products), bits)
+            if returned is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the total.")
-            found, right = as_number(said), running(products, bits)
-            if found != right:
-                return not_yet(_limited_fault(found, products, bits, right))
+            total, right = as_number(returned), running(products, bits)
+            if total != right:
+                return not_yet(_limited_fault(total, products, bits, right))
     return correct("Every total is cut where its own register ends, negative ones toward zero too.")
 
 
@@ -83,7 +83,7 @@ def _limited_cases() -> list[tuple[list[float], int]]:
     ]
 
 
-def _limited_fault(found: float, products: Sequence[float], bits: int, right: float) -> str:
+def _limited_fault(total: float, products: Sequence[float], bits: int, right: float) -> str:
     """Say what is wrong with a total."""
     ended = cut(math.fsum(products), bits)
     foreseen = [
@@ -97,13 +97,13 @@ def _limited_fault(found: float, products: Sequence[float], bits: int, right: fl
         (_absolute(products, bits), "All totals are cut at one place. A register keeps bits from the leading one on."),
     ]
     for value, hint in foreseen:
-        if math.isclose(found, value, rel_tol=1e-12):  # an exact sum may be off by its own rounding
+        if math.isclose(total, value, rel_tol=1e-12):  # an exact sum may be off by its own rounding
             return hint
     if not products:
-        return f"A sum of no products is {right!r}, yours is {found!r}."
+        return f"A sum of no products is {right!r}, yours is {total!r}."
     few = ", ".join(f"{x:.6g}" for x in products[:3])
     many = f" and {len(products) - 3} more" if len(products) > 3 else ""
-    return f"The products {few}{many}, with {bits} bits: your total is {found!r}, it should be {right!r}."
+    return f"The products {few}{many}, with {bits} bits: your total is {total!r}, it should be {right!r}."
 
 
 def _absolute(products: Sequence[float], bits: int) -> float:
@@ -125,12 +125,12 @@ def check_promoted_sum(answer) -> Outcome:
     with time_limit(TIME_LIMIT_S):
         for count, n in ((300, 7), (64, 32), (20, 64), (5, 1), (0, 4)):
             products = [float(np.float16(x)) for x in rng.random(count)]
-            said = answer(list(products), _add, n)
-            if said is None or said is ...:
+            returned = answer(list(products), _add, n)
+            if returned is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the total.")
-            found, right = as_number(said), _promoted(products, n)
-            if found != right:
-                return not_yet(_promoted_fault(found, products, n, right))
+            total, right = as_number(returned), _promoted(products, n)
+            if total != right:
+                return not_yet(_promoted_fault(total, products, n, right))
     return correct("The wide total gets every part, the last short one too, and the narrow one never grows large.")
 
 
@@ -161,7 +161,7 @@ def _unrounded_first(products: Sequence[float], n: int) -> float:
     return total
 
 
-def _promoted_fault(found: float, products: Sequence[float], n: int, right: float) -> str:
+def _promoted_fault(total: float, products: Sequence[float], n: int, right: float) -> str:
     """Say what is wrong with a promoted sum."""
     foreseen = [
         (running(products, NARROW), "Nothing was promoted: this is the sum of the narrow adder alone."),
@@ -175,6 +175,6 @@ def _promoted_fault(found: float, products: Sequence[float], n: int, right: floa
     if n > 1:
         foreseen.append((_promoted(products, n - 1), "A part has one product too few: promote after n of them."))
     for value, hint in foreseen:
-        if found == value:
+        if total == value:
             return hint
-    return f"{len(products)} products, n = {n}: your total is {found!r}, it should be {right!r}."
+    return f"{len(products)} products, n = {n}: your total is {total!r}, it should be {right!r}."

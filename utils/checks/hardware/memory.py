@@ -44,13 +44,13 @@ def check_quantize_blocks(answer) -> Outcome:
     table = code_table(signed=True)
     with time_limit(TIME_LIMIT_S):
         for x, hint in _cases():
-            given = x.clone()
-            said = answer(given, table.clone())
-            if said is None or said is ...:
+            copy = x.clone()
+            returned = answer(copy, table.clone())
+            if returned is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the codes and the maxima.")
-            if not torch.equal(given, x):
+            if not torch.equal(copy, x):
                 return not_yet("The function changes x. Make a new tensor.")
-            codes, absmax = _pair(said, x)
+            codes, absmax = _pair(returned, x)
             if fault := _fault(codes, absmax, x, table):
                 return not_yet(f"{fault} {hint}".strip())
     return correct("Every code is the nearest one, the short block at the end and the block of zeros included.")
@@ -71,11 +71,11 @@ def _cases() -> list[tuple[torch.Tensor, str]]:
     ]
 
 
-def _pair(said: object, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _pair(returned: object, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Read what was returned; raises Unreadable with a sentence."""
-    if not isinstance(said, tuple | list) or len(said) != 2 or not all(map(torch.is_tensor, said)):
+    if not isinstance(returned, tuple | list) or len(returned) != 2 or not all(map(torch.is_tensor, returned)):
         raise Unreadable("Return two tensors: the codes, and the largest magnitude of each block.")
-    codes, absmax = said
+    codes, absmax = returned
     blocks = -(-len(x) // BLOCK)
     if codes.dtype != torch.uint8:
         raise Unreadable(f"The codes are {codes.dtype}: a code is one byte, torch.uint8.")

@@ -124,7 +124,7 @@ def _fault_of_raising(answer: Callable, before: str) -> Outcome | None:
 
 def _left(before: str) -> str:
     """Say what the old switch tells now; empty where that is `before`."""
-    said = precision.switches()[precision.OLD_PRODUCTS]
-    if said.startswith("RuntimeError"):
+    setting = precision.switches()[precision.OLD_PRODUCTS]
+    if setting.startswith("RuntimeError"):
         return "a mix of old and new, which cannot be read"
-    return "" if said == before else f'"{said}"'
+    return "" if setting == before else f'"{setting}"'

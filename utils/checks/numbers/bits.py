@@ -27,8 +27,8 @@ def check_flip_to_1_5625(answer) -> Outcome:
     if hasattr(answer, "code") and answer.format != "float16":
         return not_yet(f"The widget shows {answer.format}; switch it back to float16.")
     code = as_code(answer)
-    if (known := foreseen(CODE_1_5625, code)) is not None:
-        return known
+    if (message := foreseen(CODE_1_5625, code)) is not None:
+        return message
     if code < 0:
         return not_yet("A code is a pattern of bits, so it is never negative; the sign of the number is one of them.")
     if code >= 2**16:
@@ -71,7 +71,7 @@ def check_decode_float16(answer) -> Outcome:
         (0x3E00, "1.5, a normal value"),
     ]
     with time_limit(5.0):
-        if (said := answer(0x3E00)) is None or said is ...:
+        if (returned := answer(0x3E00)) is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the value.")
         for code, what in named:
             got, want = float(answer(code)), float(decode(code, FLOAT16))
@@ -88,8 +88,8 @@ def check_decode_float16(answer) -> Outcome:
 def check_encode_0_3_e4m3(answer) -> Outcome:
     """The float8_e4m3fn code nearest to 0.3."""
     code = as_code(answer)
-    if (known := foreseen(NEAREST_0_3, code)) is not None:
-        return known
+    if (message := foreseen(NEAREST_0_3, code)) is not None:
+        return message
     if not 0 <= code < 2**8:
         return not_yet(f"An E4M3 code has 8 bits; {code:#x} does not fit.")
     return not_yet(f"0x{code:02X} decodes to {float(decode(code, FLOAT8_E4M3FN))}. Start from 0.3 = 1.2 * 2**-2.")

@@ -74,20 +74,20 @@ def check_softmax16(answer) -> Outcome:
             )
         if got is None or got is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the weights.")
-        if said := _not_half_like(got, first) or _softmax_habit(got, first):
-            return not_yet(said)
+        if fault := _not_half_like(got, first) or _softmax_habit(got, first):
+            return not_yet(fault)
         for rows, hint in SOFTMAX_CASES:
-            if said := _wrong_softmax(answer, torch.tensor(rows, dtype=HALF), hint):
-                return not_yet(said)
+            if fault := _wrong_softmax(answer, torch.tensor(rows, dtype=HALF), hint):
+                return not_yet(fault)
         masked = torch.tensor([[-INF, -INF], [0, 0]], dtype=HALF)
-        if said := _wrong_softmax(answer, masked, MASKED_ROW):
-            return not_yet(said)
+        if fault := _wrong_softmax(answer, masked, MASKED_ROW):
+            return not_yet(fault)
         generator = torch.Generator().manual_seed(0)
         for n in (2, 7, 64):
             for spread in (0.01, 3, 1000):
                 x = (spread * torch.randn(5, n, generator=generator)).to(HALF)
-                if said := _wrong_softmax(answer, x, "Compare with torch.softmax on this input, step by step."):
-                    return not_yet(said)
+                if fault := _wrong_softmax(answer, x, "Compare with torch.softmax on this input, step by step."):
+                    return not_yet(fault)
     return correct("No logit is too large, no row too flat, and a row without a score gives zeros instead of NaN.")
 
 
@@ -107,16 +107,16 @@ def _softmax_habit(got: torch.Tensor, x: torch.Tensor) -> str:
         "That is the log of the softmax; the task asks for the weights.": torch.log_softmax(x, -1),
         "The rows do not sum to 1 yet: divide by the sum of each row.": torch.exp(x - x.amax(-1, keepdim=True)),
     }
-    return next((said for said, wrong in habits.items() if torch.allclose(got, wrong, rtol=0.02, atol=1e-3)), "")
+    return next((message for message, wrong in habits.items() if torch.allclose(got, wrong, rtol=0.02, atol=1e-3)), "")
 
 
 def _wrong_softmax(answer, x: torch.Tensor, hint: str) -> str:
     """Say what is wrong with the weights of x, or give ""."""
-    given = x.clone()
-    got, want = answer(given), _softmax(x)
-    if said := _not_half_like(got, x):
-        return said
-    if not torch.equal(given, x):
+    copy = x.clone()
+    got, want = answer(copy), _softmax(x)
+    if fault := _not_half_like(got, x):
+        return fault
+    if not torch.equal(copy, x):
         return "The function changes its input. Make a new tensor: `x = x - m`, not `x -= m`."
     # 2 %: x - max is stored with 11 bits, and near the underflow of exp, at -17.3, half an ulp of it is 0.8 %
     wrong = ~torch.isclose(got.double(), want, rtol=0.02, atol=2.0**-22)
@@ -163,10 +163,10 @@ def check_mask_value(answer) -> Outcome:
         return not_yet(f"The check needs the function itself, as in check_mask_value(mask_value), not {answer!r}.")
     with time_limit(TIME_LIMIT_S):
         for dtype in (torch.float16, torch.bfloat16, torch.float32):
-            said = answer(dtype)
-            if said is None or said is ...:
+            returned = answer(dtype)
+            if returned is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, f"The function returns nothing for {dtype} yet.")
-            if fault := _mask_fault(as_number(said), dtype):
+            if fault := _mask_fault(as_number(returned), dtype):
                 return not_yet(fault)
     return correct("It is finite, leaves room for the score, and lies far enough below any score that is kept.")
 
@@ -233,19 +233,19 @@ def check_norm16(answer) -> Outcome:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the norm.")
         with _Watch() as watch:
             got = as_number(answer(torch.tensor([3, 4], dtype=HALF)))
-        if watch.said:
-            return not_yet(watch.said)
+        if watch.message:
+            return not_yet(watch.message)
         if got != 5:
             return not_yet(f"norm16([3, 4]) is {got:g}; the root of 9 + 16 is 5.")
         for entries, hint in NORM_CASES:
-            if said := _wrong_norm(answer, torch.tensor(entries, dtype=HALF)):
-                return not_yet(f"{said} {hint}")
+            if fault := _wrong_norm(answer, torch.tensor(entries, dtype=HALF)):
+                return not_yet(f"{fault} {hint}")
         generator = torch.Generator().manual_seed(0)
         for n in (2, 5, 16):
             for exponent in range(-6, 4):
                 x = (torch.randn(n, generator=generator) * 10.0**exponent).to(HALF)
-                if said := _wrong_norm(answer, x):
-                    return not_yet(f"{said} Square only numbers between -1 and 1, the largest of them 1.")
+                if fault := _wrong_norm(answer, x):
+                    return not_yet(f"{fault} Square only numbers between -1 and 1, the largest of them 1.")
     return correct("The largest magnitude goes out before the squares and comes back after the root.")
 
 
@@ -264,19 +264,21 @@ def _wrong_norm(answer, x: torch.Tensor) -> str:
 
 
 class _Watch(TorchFunctionMode):
-    """Notes, in `said`, the first step that leaves float16, or that leaves the work to torch's own norm."""
+    """Notes, in `message`, the first step that leaves float16, or that leaves the work to torch's own norm."""
 
-    said = ""
+    message = ""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         took = any(isinstance(value, torch.Tensor) and value.dtype == HALF for value in args)
         wide = isinstance(out, torch.Tensor) and out.dtype in (torch.float32, torch.float64, torch.bfloat16)
-        if not self.said and "norm" in getattr(func, "__name__", ""):
-            self.said = "torch's own norm computes in float32 inside. Write it yourself: scale, square, add, root."
-        elif not self.said and took and wide:
-            self.said = f"One step goes from float16 to {_name(out.dtype)}. Stay in float16: a wider dtype only moves "
-            self.said += "the limit, and float32 needs the same trick for entries beyond 1.8e19."
+        if not self.message and "norm" in getattr(func, "__name__", ""):
+            self.message = "torch's own norm computes in float32 inside. Write it yourself: scale, square, add, root."
+        elif not self.message and took and wide:
+            self.message = (
+                f"One step goes from float16 to {_name(out.dtype)}. Stay in float16: a wider dtype only moves "
+            )
+            self.message += "the limit, and float32 needs the same trick for entries beyond 1.8e19."
         return out
 
 
@@ -305,8 +307,8 @@ def check_bce16(answer) -> Outcome:
         return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the losses.")
     if isinstance(got, torch.Tensor) and got.shape == ():
         return not_yet("That is one number. Return the loss of each logit, not their mean.")
-    if said := _not_half_like(got.to(HALF) if isinstance(got, torch.Tensor) else got, z):
-        return not_yet(said)
+    if fault := _not_half_like(got.to(HALF) if isinstance(got, torch.Tensor) else got, z):
+        return not_yet(fault)
     got = got.double()
     want = (z.double().clamp(min=0) - z.double() * y.double()) + torch.log1p(torch.exp(-z.double().abs()))
     wrong = ~((got - want).abs() <= torch.maximum(0.01 * want, 0.001 * z.double().abs().clamp(min=1)))
@@ -363,10 +365,10 @@ def check_careful_sum(answer) -> Outcome:
     with time_limit(TIME_LIMIT_S):
         for values, hint in SUM_CASES:
             adder = _Adder()
-            said = answer(list(values), adder)
-            if said is None or said is ...:
+            returned = answer(list(values), adder)
+            if returned is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the sum.")
-            got, want = as_number(said), math.fsum(values)
+            got, want = as_number(returned), math.fsum(values)
             if not abs(got - want) <= 0.002 * want:
                 shown = values if len(values) < 5 else f"{len(values)} numbers from {values[0]:g} to {values[-1]:g}"
                 return not_yet(f"The sum of {shown} is {want:.6g}, yours is {got:g}. {hint}")

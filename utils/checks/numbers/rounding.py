@@ -49,7 +49,7 @@ def check_to_bfloat16(answer) -> Outcome:
     if not callable(answer):
         return not_yet(f"The check needs the function itself, as in check_to_bfloat16(to_bfloat16), not {answer!r}.")
     with time_limit(SECONDS):
-        if (said := _call(answer, 0x3F800000, shown="Code 0x3F800000")) is None or said is ...:
+        if (returned := _call(answer, 0x3F800000, shown="Code 0x3F800000")) is None or returned is ...:
             return NOTHING_YET
         words = _bfloat16_words()
         values = decode(words, FLOAT32)
@@ -137,8 +137,8 @@ def check_stochastic_round(answer) -> Outcome:
             f"The check needs the function itself, as in check_stochastic_round(stochastic_round), not {answer!r}."
         )
     with time_limit(SECONDS):
-        said = _call(answer, np.array([0.25]), np.random.default_rng(0), shown="x = np.array([0.25])")
-        if said is None or said is ...:
+        returned = _call(answer, np.array([0.25]), np.random.default_rng(0), shown="x = np.array([0.25])")
+        if returned is None or returned is ...:
             return NOTHING_YET
 
         def rounded(x, seed: int) -> np.ndarray:
@@ -253,11 +253,11 @@ def check_to_e4m3(answer) -> Outcome:
         return not_yet(f"The check needs the function itself, as in check_to_e4m3(to_e4m3), not {answer!r}.")
     kinds, faults = _e4m3_kinds(), []
     with time_limit(SECONDS):
-        if (said := _call(answer, 1.0, shown="1.0")) is None or said is ...:
+        if (fault := _call(answer, 1.0, shown="1.0")) is None or fault is ...:
             return NOTHING_YET
         for kind in kinds:
-            if said := _e4m3_fault(answer, kind):
-                faults.append(f"{said} {kind.hint}")
+            if fault := _e4m3_fault(answer, kind):
+                faults.append(f"{fault} {kind.hint}")
     if not faults:
         count = sum(len(kind.values) for kind in kinds)
         return correct(f"All {count:,} inputs: each value, each tie and both of its neighbours, and both ends.")

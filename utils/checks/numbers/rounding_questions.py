@@ -131,7 +131,7 @@ E3M4 = {
 }
 
 
-def _first_gap(name: str, in_prose: str, p: int, said: dict[str, str]) -> Number:
+def _first_gap(name: str, in_prose: str, p: int, wrong: dict[str, str]) -> Number:
     """Ask for the first whole number that a format of `p` significant bits cannot hold, 2**p + 1."""
     top = 2**p
     return Number(
@@ -148,7 +148,7 @@ def _first_gap(name: str, in_prose: str, p: int, said: dict[str, str]) -> Number
             str(2 * top): f"{2 * top} is a power of two, and held. The holes begin before it.",
             str(top + 2): f"{top + 2} is even, and from {top} to {2 * top} the ulp is 2: it is held.",
             str(top + 3): f"{top + 3} is not held, but it is not the first.",
-            **said,
+            **wrong,
         },
         otherwise="Not that. Whole numbers are held as long as the ulp is 1 or less. Where does it become 2?",
         hints=(
@@ -165,7 +165,7 @@ FIRST_GAPS = {
         "float16",
         "float16",
         p=11,
-        said={
+        wrong={
             "65505": RANGE.format("65505"),
             "65504": "65504 is the largest number of float16, and held. Holes between whole numbers begin much lower.",
             "65536": RANGE.format("65536"),
@@ -177,7 +177,7 @@ FIRST_GAPS = {
         "bfloat16",
         "bfloat16",
         p=8,
-        said={
+        wrong={
             "2049": "2049 is the answer for float16. bfloat16 gave 3 of its fraction bits to the exponent.",
             "16777217": "16777217 = 2**24 + 1 is the answer for float32. bfloat16 has its range, not its precision.",
             "65537": "The hidden 1 and 7 fraction bits decide, not the 16 bits of the code.",
@@ -187,7 +187,7 @@ FIRST_GAPS = {
         "e4m3",
         "E4M3",
         p=4,
-        said={
+        wrong={
             "449": RANGE.format("449"),
             "448": "448 is the largest number of E4M3, and held. Holes between whole numbers begin much lower.",
             "257": "257 is the answer for bfloat16, which has 7 fraction bits. E4M3 has 3.",

@@ -34,16 +34,16 @@ def check_plan(answer) -> Outcome:
         return not_yet(f"{answer['plan']!r} is no plan; write it like Plan('bf16-true', 128, 8).")
     if plan in SHOWN:
         return not_yet(f"{plan.name} stands in the table of the chapter. There are others that get there; find one.")
-    promised, given = as_number(answer["MB"]), make_problem("small", device=torch.device("cpu"))
-    if why := refuse(plan, given):
+    promised, problem = as_number(answer["MB"]), make_problem("small", device=torch.device("cpu"))
+    if why := refuse(plan, problem):
         return not_yet(why)
-    took = comparison.measure_peak(plan, given) / 1e6
+    took = comparison.measure_peak(plan, problem) / 1e6
     if not abs(promised - took) <= PROMISE * took:
         return not_yet(
             f"You promised {promised:.1f} MB, and a step takes {took:.1f}. Count again before you change the plan: "
             "which moment of the step is the highest?"
         )
-    loss = comparison.measure_plan(plan, given).loss
+    loss = comparison.measure_plan(plan, problem).loss
     if not loss <= BAR:
         return not_yet(
             f"The bytes are as promised, {took:.1f} MB, and the held-out loss is {loss:.3f}; the bar is {BAR}. "

@@ -109,15 +109,15 @@ VOCABULARY = Number(
 FITS, TOO_LARGE, NO_SCALE, NO_PROMISE = "trains", "does not fit", "loses its gradients", "cannot be promised"
 
 
-def _one_of(said: dict[str, str], name: str, text: str, right: str, says: dict[str, str]) -> Choice:
-    """A choice among the answers of `said`; `says`: what each, by its key there, is told."""
-    options = tuple(Option(answer, says[key], answer == right) for key, answer in said.items())
+def _make_choice(answers: dict[str, str], name: str, text: str, right: str, says: dict[str, str]) -> Choice:
+    """Make a choice among `answers`; `says`: what each, by its key there, is told."""
+    options = tuple(Option(answer, says[key], answer == right) for key, answer in answers.items())
     return Choice(f"practice/capstone/{name}", text, options)
 
 
 def _verdict(name: str, text: str, right: str, **says: str) -> Choice:
-    said = {"fits": FITS, "large": TOO_LARGE, "scale": NO_SCALE, "promise": NO_PROMISE}
-    return _one_of(said, f"verdict-{name}", f"{text}: what becomes of it on the small card?", right, says)
+    options = {"fits": FITS, "large": TOO_LARGE, "scale": NO_SCALE, "promise": NO_PROMISE}
+    return _make_choice(options, f"verdict-{name}", f"{text}: what becomes of it on the small card?", right, says)
 
 
 VERDICTS = {
@@ -172,8 +172,8 @@ PREDICTION, DEVICE, HELD_OUT, SEEDS = "a prediction", "a device", "text that was
 
 
 def _report(name: str, text: str, right: str, **says: str) -> Choice:
-    said = {"prediction": PREDICTION, "device": DEVICE, "held": HELD_OUT, "seeds": SEEDS}
-    return _one_of(said, f"report-{name}", f"Somebody reports: {text} What does it lack most?", right, says)
+    options = {"prediction": PREDICTION, "device": DEVICE, "held": HELD_OUT, "seeds": SEEDS}
+    return _make_choice(options, f"report-{name}", f"Somebody reports: {text} What does it lack most?", right, says)
 
 
 REPORTS = {

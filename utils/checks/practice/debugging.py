@@ -85,36 +85,37 @@ def check_first_bad(answer) -> Outcome:
         ((_overflow, _same, _overflow), "0", "Two modules make an infinity here: name the first in time."),
     )
     with time_limit(TIME_LIMIT_S):
-        if (said := answer(_model(_overflow), torch.ones(2, 3))) is None or said is ...:
+        if (returned := answer(_model(_overflow), torch.ones(2, 3))) is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet, for a model with an infinity in it.")
         models = [(_model(*functions), right, hint) for functions, right, hint in cases]
         models.append((_infinite(), "1", "It makes infinities, and nothing here is ever NaN."))
         for model, right, hint in models:
-            said = answer(model, torch.ones(2, 3))
-            if said != right:
-                return not_yet(_wrong_module(said, right, model) + (f" {hint}" if hint else ""))
+            returned = answer(model, torch.ones(2, 3))
+            if returned != right:
+                return not_yet(_wrong_module(returned, right, model) + (f" {hint}" if hint else ""))
             if any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()):
                 return not_yet(
                     "Your hooks are still on the model. register_forward_hook returns a handle: `.remove()` it."
                 )
-        if (said := answer(_model(_same, _same), torch.ones(2, 3))) is not None:
-            return not_yet(f"All numbers of this model are finite, and {said!r} was named. Return None.")
-        if (said := answer(_model(_same), torch.full((2, 3), torch.nan))) is not None:
-            return not_yet(f"The input itself was NaN, so no module is the birth; {said!r} got it from outside.")
+        if (returned := answer(_model(_same, _same), torch.ones(2, 3))) is not None:
+            return not_yet(f"All numbers of this model are finite, and {returned!r} was named. Return None.")
+        if (returned := answer(_model(_same), torch.full((2, 3), torch.nan))) is not None:
+            return not_yet(f"The input itself was NaN, so no module is the birth; {returned!r} got it from outside.")
     return correct("It names the birth, in time and innermost, and leaves the model as it was.")
 
 
-def _wrong_module(said: object, right: str, model: nn.Module) -> str:
+def _wrong_module(returned: object, right: str, model: nn.Module) -> str:
     names = [name for name, _ in model.named_modules()]
-    if said == "":
+    if returned == "":
         return "You named the model itself: modules inside it end earlier, and one of them is the birth."
-    if said not in names:
-        return f"{said!r} is no path of a module; named_modules() gives paths such as {right!r}."
-    if str(said).startswith(f"{right}."):
+    if returned not in names:
+        return f"{returned!r} is no path of a module; named_modules() gives paths such as {right!r}."
+    if str(returned).startswith(f"{right}."):
         return (
-            f"You named {said!r}. What it got was broken already: ask of each module whether its input is finite, too."
+            f"You named {returned!r}. What it got was broken already: ask of each module whether its input is finite,"
+            " too."
         )
-    return f"You named {said!r}; the birth is in {right!r}."
+    return f"You named {returned!r}; the birth is in {right!r}."
 
 
 # --- A loss -----------------------------------------------------------------------------------------------------------
@@ -166,7 +167,9 @@ def _loss_fault(loss: torch.Tensor, z: torch.Tensor, y: torch.Tensor) -> str | N
     if not off.any():
         return None
     at = int(off.nonzero()[0])
-    said = f"For z = {z[at].item():g} and y = {y[at].item():g} the loss is {got[at].item():.4g}, not {exact[at]:.4g}."
+    message = (
+        f"For z = {z[at].item():g} and y = {y[at].item():g} the loss is {got[at].item():.4g}, not {exact[at]:.4g}."
+    )
     if got[at] < exact[at] and exact[at] > 10:
-        return f"{said} An epsilon or a clamp keeps it finite, and makes every sure mistake cost the same."
-    return f"{said} Is it −log p for y = 1, and −log(1 − p) for y = 0?"
+        return f"{message} An epsilon or a clamp keeps it finite, and makes every sure mistake cost the same."
+    return f"{message} Is it −log p for y = 1, and −log(1 − p) for y = 0?"

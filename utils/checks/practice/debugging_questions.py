@@ -68,9 +68,12 @@ _LATER = {  # what is said to a plausible echo
 
 
 def _birth(name: str, lines: str, right: str, why: str, **says: str) -> Choice:
-    said = {"exp": EXP, "log": LOG, "sqrt": SQRT, "softmax": SOFTMAX, "update": UPDATE}
-    special = {said[key]: text for key, text in says.items()}
-    options = (Option(one, why if one == right else special.get(one, _LATER[one]), one == right) for one in _LATER)
+    operations = {"exp": EXP, "log": LOG, "sqrt": SQRT, "softmax": SOFTMAX, "update": UPDATE}
+    special = {operations[key]: text for key, text in says.items()}
+    options = (
+        Option(operation, why if operation == right else special.get(operation, hint), operation == right)
+        for operation, hint in _LATER.items()
+    )
     return Choice(
         f"practice/debugging/birth-{name}", f"Which operation is the birth?\n```\n{lines}\n```", tuple(options)
     )
@@ -118,7 +121,7 @@ _NAMES = (MIXED_16, MIXED_BF16, TRUE_BF16, TRUE_32)
 
 
 def _recipe(name: str, text: str, right: str, says: dict[str, str]) -> Choice:
-    options = tuple(Option(one, says[one], one == right) for one in _NAMES)
+    options = tuple(Option(name, says[name], name == right) for name in _NAMES)
     return Choice(f"practice/debugging/recipe-{name}", f"{text}: which recipe?", options)
 
 

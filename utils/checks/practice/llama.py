@@ -44,7 +44,7 @@ class Oracle:
         """Read ids, append them to the cache, and return logits [len(ids), VOCABULARY]."""
         self.read += len(ids)
         self.calls += 1
-        if not any(cache is known for known in self.caches):
+        if not any(cache is seen for seen in self.caches):
             self.caches.append(cache)
         logits = torch.zeros(len(ids), VOCABULARY)
         for row, token in enumerate(ids):
@@ -74,13 +74,13 @@ def check_write(answer) -> Outcome:
     in_one_call = True
     with time_limit(TIME_LIMIT_S):
         for prompt, tokens in (([3, 1, 4], 6), ([7], 4), ([2, 9, 9, 5, 1], 1)):
-            model, given = Oracle(), list(prompt)
-            said = answer(model, given, tokens)
-            if said is None or said is ...:
+            model, prompt_copy = Oracle(), list(prompt)
+            returned = answer(model, prompt_copy, tokens)
+            if returned is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the list of new tokens.")
-            if given != prompt:
+            if prompt_copy != prompt:
                 return not_yet("The function changes the prompt. Make a new list.")
-            if fault := _fault(model, prompt, tokens, said):
+            if fault := _fault(model, prompt, tokens, returned):
                 return not_yet(fault)
             in_one_call = in_one_call and model.calls <= tokens + 1
     return correct(
@@ -89,30 +89,30 @@ def check_write(answer) -> Outcome:
     )
 
 
-def _fault(model: Oracle, prompt: list[int], tokens: int, said: object) -> str | None:
+def _fault(model: Oracle, prompt: list[int], tokens: int, returned: object) -> str | None:
     """Say what is wrong with what was written; None where nothing is."""
     try:
-        found = [int(token) for token in said]
+        tokens_back = [int(token) for token in returned]
     except (TypeError, ValueError):
-        return f"Return a list of tokens, whole numbers; yours is {type(said).__name__}."
+        return f"Return a list of tokens, whole numbers; yours is {type(returned).__name__}."
     right, once = written(prompt, tokens), len(prompt) + tokens - 1
-    if found == prompt + right:
+    if tokens_back == prompt + right:
         return "The prompt is in the list. Return the new tokens alone."
-    if len(found) != tokens:
-        return f"{tokens} tokens were asked for; the list has {len(found)}."
+    if len(tokens_back) != tokens:
+        return f"{tokens} tokens were asked for; the list has {len(tokens_back)}."
     most = max(map(len, model.caches), default=0)
-    if found != right:
+    if tokens_back != right:
         if most > once + 1:
             return (
                 f"After a prompt of {len(prompt)} and {tokens} new tokens the cache holds {most}: tokens are in it"
                 " twice. Hand the model only what is new."
             )
-        if found[0] != right[0] and len(prompt) > 1:
+        if tokens_back[0] != right[0] and len(prompt) > 1:
             return "The first token is another one. The logits have a row for each token read: the last row counts."
         if len(model.caches) > 1:
             return "Each call has a cache of its own, so the model forgets what it has read. Make one before the loop."
-        at = next(n for n, pair in enumerate(zip(found, right, strict=True)) if pair[0] != pair[1])
-        return f"Token {at} is {found[at]}, and should be {right[at]}. What has the model read when it chooses it?"
+        at = next(n for n, pair in enumerate(zip(tokens_back, right, strict=True)) if pair[0] != pair[1])
+        return f"Token {at} is {tokens_back[at]}, and should be {right[at]}. What has the model read when it chooses it?"
     if model.read > once + 1:
         return (
             f"The tokens are right, and the model has read {model.read} of them; {once} are enough."

@@ -50,16 +50,16 @@ def check_float32_reduce(answer) -> Outcome:
         return not_yet(NO_FUNCTION.format(call="check_float32_reduce(float32_reduce)", answer=answer))
     with time_limit(TIME_LIMIT_S):
         for gradients in _reduce_cases():
-            kept = [each.clone() for each in gradients]
-            said = answer([each.clone() for each in gradients])
-            if said is None or said is ...:
+            kept = [gradient.clone() for gradient in gradients]
+            returned = answer([gradient.clone() for gradient in gradients])
+            if returned is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the mean.")
-            if not isinstance(said, torch.Tensor) or said.shape != kept[0].shape:
+            if not isinstance(returned, torch.Tensor) or returned.shape != kept[0].shape:
                 return not_yet(f"Return a tensor of the shape of one gradient, {tuple(kept[0].shape)}.")
-            if said.dtype != torch.bfloat16:
-                return not_yet(f"The mean is to travel on in bfloat16, and yours is {said.dtype}.")
-            if not torch.equal(said, _mean(kept)):
-                return not_yet(_reduce_fault(said, kept))
+            if returned.dtype != torch.bfloat16:
+                return not_yet(f"The mean is to travel on in bfloat16, and yours is {returned.dtype}.")
+            if not torch.equal(returned, _mean(kept)):
+                return not_yet(_reduce_fault(returned, kept))
     return correct("One rounding, of a sum that has been added in float32: the flat line of the figure.")
 
 
@@ -84,7 +84,7 @@ def _running(gradients: list[torch.Tensor]) -> torch.Tensor:
     return total
 
 
-def _reduce_fault(said: torch.Tensor, gradients: list[torch.Tensor]) -> str:
+def _reduce_fault(returned: torch.Tensor, gradients: list[torch.Tensor]) -> str:
     """Say what is wrong with a mean."""
     ranks = len(gradients)
     wide = torch.stack(gradients).float().sum(0)
@@ -94,9 +94,12 @@ def _reduce_fault(said: torch.Tensor, gradients: list[torch.Tensor]) -> str:
             _running(gradients) / ranks,
             "The total was bfloat16 after each addition: that is the ring. Add `.float()`s.",
         ),
-        (_running([each / ranks for each in gradients]), "Divided in bfloat16 first, and added in bfloat16 as well."),
         (
-            sum((each / ranks).float() for each in gradients).bfloat16(),
+            _running([gradient / ranks for gradient in gradients]),
+            "Divided in bfloat16 first, and added in bfloat16 as well.",
+        ),
+        (
+            sum((gradient / ranks).float() for gradient in gradients).bfloat16(),
             "Added in float32, but each gradient was divided in bfloat16 before, and rounded there.",
         ),
         (wide.bfloat16() / ranks, "The sum was rounded to bfloat16, and the division rounded again. Divide first."),
@@ -104,11 +107,11 @@ def _reduce_fault(said: torch.Tensor, gradients: list[torch.Tensor]) -> str:
         (gradients[0], "That is the gradient of rank 0 alone."),
     ]
     for value, hint in foreseen:
-        if torch.equal(said, value):
+        if torch.equal(returned, value):
             return hint
-    place = int((said != _mean(gradients)).nonzero()[0])
+    place = int((returned != _mean(gradients)).nonzero()[0])
     return (
-        f"{ranks} ranks: at place {place} your mean is {float(said[place])!r}, "
+        f"{ranks} ranks: at place {place} your mean is {float(returned[place])!r}, "
         f"it should be {float(_mean(gradients)[place])!r}."
     )
 
@@ -123,40 +126,40 @@ def check_sharded_norm(answer) -> Outcome:
         return not_yet(NO_FUNCTION.format(call="check_sharded_norm(sharded_norm)", answer=answer))
     with time_limit(TIME_LIMIT_S):
         for shards in _norm_cases():
-            said = answer([each.clone() for each in shards])
-            if said is None or said is ...:
+            returned = answer([shard.clone() for shard in shards])
+            if returned is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the norm.")
-            found, right = as_number(said), _norm(shards)
-            if not math.isclose(found, right, rel_tol=1e-4):
-                return not_yet(_norm_fault(found, shards, right))
+            norm, right = as_number(returned), _norm(shards)
+            if not math.isclose(norm, right, rel_tol=1e-4):
+                return not_yet(_norm_fault(norm, shards, right))
     return correct("Squares are added over all ranks, and the root is taken once: now all ranks clip alike.")
 
 
 def _norm_cases() -> list[list[torch.Tensor]]:
     draw = torch.Generator().manual_seed(1)
     sizes = (((40, 100), (50, 100), (7,)), ((3,), (5,)), ((64,),))
-    return [[torch.randn(size, generator=draw).bfloat16() for size in each] for each in sizes]
+    return [[torch.randn(size, generator=draw).bfloat16() for size in rank_sizes] for rank_sizes in sizes]
 
 
 def _norm(shards: list[torch.Tensor], of: Callable = torch.Tensor.double) -> float:
-    return math.sqrt(sum(float(of(each).square().sum()) for each in shards))
+    return math.sqrt(sum(float(of(shard).square().sum()) for shard in shards))
 
 
-def _norm_fault(found: float, shards: list[torch.Tensor], right: float) -> str:
+def _norm_fault(norm: float, shards: list[torch.Tensor], right: float) -> str:
     """Say what is wrong with a norm."""
-    own = [_norm([each]) for each in shards]
+    own = [_norm([shard]) for shard in shards]
     foreseen = [
         (own[0], "That is the norm of rank 0's shard. Another rank would find another one, and clip otherwise."),
         (sum(own), "These are the norms of the shards, added. Add their squares, then take the root."),
         (max(own), "That is the largest norm of a shard. Add the squares of all."),
         (sum(own) / len(own), "That is the mean of the norms. Add the squares of all shards, then take the root."),
         (right**2, "That is the square of the norm: the root is missing."),
-        (math.sqrt(sum(each**2 for each in own) / len(own)), "The squares were averaged over the ranks. Add them."),
-        (max(float(each.abs().max()) for each in shards), "That is the largest entry, another norm."),
+        (math.sqrt(sum(norm**2 for norm in own) / len(own)), "The squares were averaged over the ranks. Add them."),
+        (max(float(shard.abs().max()) for shard in shards), "That is the largest entry, another norm."),
     ]
     for value, hint in foreseen:
-        if math.isclose(found, value, rel_tol=1e-4):
+        if math.isclose(norm, value, rel_tol=1e-4):
             return hint
-    if math.isclose(found, right, rel_tol=0.02):
-        return f"{found!r} is near {right:.6g}, but not in float32: was a square or a sum rounded to bfloat16?"
-    return f"{len(shards)} shards: your norm is {found!r}, it should be {right:.6g}."
+    if math.isclose(norm, right, rel_tol=0.02):
+        return f"{norm!r} is near {right:.6g}, but not in float32: was a square or a sum rounded to bfloat16?"
+    return f"{len(shards)} shards: your norm is {norm!r}, it should be {right:.6g}."

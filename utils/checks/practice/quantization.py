@@ -30,18 +30,18 @@ check_which_eight = choice_table(
 )
 
 
-def _called(answer, *given):
+def _called(answer, *arguments):
     """Return what the function makes of copies. Raises: Unreadable where it changes them, or returns no tensor."""
-    copies = [one.clone() for one in given]
+    copies = [argument.clone() for argument in arguments]
     with time_limit(TIME_LIMIT_S):
-        said = answer(*copies)
-    if said is None or said is ...:
+        returned = answer(*copies)
+    if returned is None or returned is ...:
         return Outcome(NOT_ATTEMPTED, NOTHING_YET)
-    if any(not torch.equal(before, after) for before, after in zip(given, copies, strict=True)):
+    if any(not torch.equal(before, after) for before, after in zip(arguments, copies, strict=True)):
         raise Unreadable("The function changes what it is given. Make a new tensor.")
-    if not torch.is_tensor(said):
-        raise Unreadable(f"Return a tensor, not {type(said).__name__}.")
-    return said
+    if not torch.is_tensor(returned):
+        raise Unreadable(f"Return a tensor, not {type(returned).__name__}.")
+    return returned
 
 
 # --- Pack and unpack --------------------------------------------------------------------------------------------------
@@ -111,17 +111,17 @@ def check_split(answer) -> Outcome:
     if not callable(answer):
         return not_yet(f"The check needs the function itself, as in check_split(split): {answer!r}.")
     for x, w, what, hint in _products():
-        said = _called(answer, x, w)
-        if isinstance(said, Outcome):
-            return said
+        returned = _called(answer, x, w)
+        if isinstance(returned, Outcome):
+            return returned
         exact = x.double() @ w.double().t()
-        if said.shape != exact.shape:
-            return not_yet(f"x is {list(x.shape)} and w {list(w.shape)}; the product is not {list(said.shape)}.")
-        if not (said.is_floating_point() and said.isfinite().all()):
+        if returned.shape != exact.shape:
+            return not_yet(f"x is {list(x.shape)} and w {list(w.shape)}; the product is not {list(returned.shape)}.")
+        if not (returned.is_floating_point() and returned.isfinite().all()):
             return not_yet(f"{what}: the result is not a tensor of finite floating-point numbers.", hint)
         # Against what the usual columns make, for beside the loud ones every error looks small.
         usual = x.masked_fill((x.abs() >= 6).any(0), 0).double() @ w.double().t()
-        off = (said.double() - exact).norm(dim=1) / usual.norm(dim=1)
+        off = (returned.double() - exact).norm(dim=1) / usual.norm(dim=1)
         if off.max() > 0.03:
             return not_yet(f"{what}: a row is off by {float(off.max()):.0%} of what the usual columns make.", hint)
         if off.max() < 1e-4:

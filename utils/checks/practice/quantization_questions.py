@@ -260,11 +260,11 @@ BITS_OF_A_WEIGHT = {
 
 
 def _eight(name: str, text: str, *, fp8: str, int8: str, right: str) -> Choice:
-    said = {"FP8": fp8, "INT8": int8}
+    hints = {"FP8": fp8, "INT8": int8}
     return Choice(
         f"practice/quantization/{name}",
         f"{text[0].upper()}{text[1:]}: FP8 or INT8?",
-        tuple(Option(one, says, one == right) for one, says in said.items()),
+        tuple(Option(name, says, name == right) for name, says in hints.items()),
     )
 
 

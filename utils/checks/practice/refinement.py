@@ -55,22 +55,22 @@ def check_refined(answer) -> Outcome:
     with time_limit(TIME_LIMIT_S):
         for steps in STEPS_MADE:
             calls.clear()
-            said = answer(solve, a.copy(), b.copy(), steps)
-            if said is None or said is ...:
+            returned = answer(solve, a.copy(), b.copy(), steps)
+            if returned is None or returned is ...:
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return x.")
-            found = np.asarray(said, np.float64)
-            if found.shape != exact.shape:
-                return not_yet(f"x has the shape {found.shape}; there are {SIZE} unknowns.")
+            solution = np.asarray(returned, np.float64)
+            if solution.shape != exact.shape:
+                return not_yet(f"x has the shape {solution.shape}; there are {SIZE} unknowns.")
             # BLAS adds in another order than `residual_of`, so the last digits are free.
-            if not _near(found, refined(factors.solve, a, b, steps)):
-                return not_yet(_fault(found, factors.solve, a, b, steps))
+            if not _near(solution, refined(factors.solve, a, b, steps)):
+                return not_yet(_fault(solution, factors.solve, a, b, steps))
             if len(calls) > steps + 1:
                 return not_yet(f"Right, with {len(calls)} solves for {steps} steps; {steps + 1} are enough.")
     return correct("Nine solves with factors of three digits, and x is right to fourteen.")
 
 
-def _near(found: np.ndarray, right: np.ndarray) -> bool:
-    return bool(np.abs(found - right).max() <= 1e-12)
+def _near(solution: np.ndarray, right: np.ndarray) -> bool:
+    return bool(np.abs(solution - right).max() <= 1e-12)
 
 
 def refined(
@@ -100,9 +100,9 @@ def _of_rounded(a: np.ndarray, x: np.ndarray, b: np.ndarray) -> np.ndarray:
     return residual_of(quantize(a, FLOAT16), x, b)
 
 
-def _fault(found: np.ndarray, solve: Solve, a: np.ndarray, b: np.ndarray, steps: int) -> str:
+def _fault(solution: np.ndarray, solve: Solve, a: np.ndarray, b: np.ndarray, steps: int) -> str:
     """Say what is wrong with an x."""
-    if not np.isfinite(found).all():
+    if not np.isfinite(solution).all():
         return f"After {steps} steps x is not finite."
     foreseen = [
         (refined(solve, a, b, steps, sign=-1.0), "The correction goes the wrong way: the residual is b - A x, added."),
@@ -114,11 +114,11 @@ def _fault(found: np.ndarray, solve: Solve, a: np.ndarray, b: np.ndarray, steps:
         foreseen[2:2] = [(refined(solve, a, b, steps - 1), "One step too few: `steps` corrections after the solve.")]
         foreseen[:0] = [(solve(b), "This is the x of the first solve: nothing was added.")]
     for value, hint in foreseen:
-        if _near(found, value):
+        if _near(solution, value):
             return hint
     # Not compared to the last digit: a product in float32 may be added in any order.
     good, rough = refined(solve, a, b, steps), refined(solve, a, b, steps, residual=_in_float32)
-    off, expected = np.abs(found - good).max(), np.abs(rough - good).max()
+    off, expected = np.abs(solution - good).max(), np.abs(rough - good).max()
     if steps > 1 and expected / 30 <= off <= 30 * expected:
         return "x is right to float32, and no further: compute b - A x in float64."
     return f"After {steps} steps x is off by {off:.1e} from what the loop gives."
@@ -138,9 +138,9 @@ def broken_loops(steps: int = 5) -> dict[str, list[tuple[float, float]]]:
         "loop C": {"residual": _of_rounded},
         "loop D": {"kept": lambda x: quantize(x, FLOAT16)},
     }
-    found = {}
+    counts = {}
     for name, fault in faults.items():
         seen = fault.get("residual", residual_of)
         xs = [refined(factors.solve, a, b, count, **fault) for count in range(steps + 1)]
-        found[name] = [(float(np.abs(x - exact).max()), float(np.abs(seen(a, x, b)).max())) for x in xs]
-    return found
+        counts[name] = [(float(np.abs(x - exact).max()), float(np.abs(seen(a, x, b)).max())) for x in xs]
+    return counts

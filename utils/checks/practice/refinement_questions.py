@@ -140,7 +140,7 @@ def _verdict(name: str, text: str, right: str, **says: str) -> Choice:
     return Choice(
         f"practice/refinement/converges{name}",
         f"{text}: what do steps with these factors do?",
-        tuple(Option(option, said, option == right) for option, said in named.items()),
+        tuple(Option(option, hint, option == right) for option, hint in named.items()),
     )
 
 
@@ -200,7 +200,7 @@ def _fault(name: str, right: str, **says: str) -> Choice:
     return Choice(
         f"practice/refinement/bugs-{name}",
         f"Loop {name.upper()}: which fault is it?",
-        tuple(Option(option, said, option == right) for option, said in options.items()),
+        tuple(Option(option, hint, option == right) for option, hint in options.items()),
     )
 
 

@@ -78,8 +78,8 @@ def _name(dtype: torch.dtype) -> str:
 # --- What comes out ---------------------------------------------------------------------------------------------------
 
 
-def _dtype_name(said) -> str:
-    name = str(said).strip().lower().removeprefix("torch.")
+def _dtype_name(returned) -> str:
+    name = str(returned).strip().lower().removeprefix("torch.")
     return {"bf16": "bfloat16", "fp32": "float32", "float": "float32"}.get(name, name)
 
 
@@ -97,10 +97,10 @@ check_what_comes_out = choice_table(
 @exercise(asks=WHERE_IT_ENDS)
 def check_where_it_ends(answer) -> Outcome:
     """The letters of the parts that belong inside `autocast`, for example "abcd"."""
-    said = "".join(map(str, answer)) if isinstance(answer, list | tuple | set | frozenset) else str(answer)
-    if not re.fullmatch(r"[\s,;()+&abcd]*[abcd][\s,;()+&abcd]*", said.lower().replace("and", "")):
+    name = "".join(map(str, answer)) if isinstance(answer, list | tuple | set | frozenset) else str(answer)
+    if not re.fullmatch(r"[\s,;()+&abcd]*[abcd][\s,;()+&abcd]*", name.lower().replace("and", "")):
         return not_yet(f'{answer!r} is not a choice of the letters a, b, c and d; write it like "abcd".')
-    letters = "".join(letter for letter in "abcd" if letter in said.lower().replace("and", ""))
+    letters = "".join(letter for letter in "abcd" if letter in name.lower().replace("and", ""))
     options = [option.text for option in WHERE_IT_ENDS.options]
     if letters in options:
         return judged(WHERE_IT_ENDS, options.index(letters))
@@ -141,12 +141,12 @@ def check_cast_to(answer) -> Outcome:
         return not_yet(f"The check needs the function itself, as in check_cast_to(cast_to), not {answer!r}.")
     with time_limit(TIME_LIMIT_S):
         for count, (rule, dtypes, low, right, hint) in enumerate(CASTS):
-            given = list(dtypes)
-            got = answer(rule, given) if low == HALF else answer(rule, given, low)
+            copy = list(dtypes)
+            got = answer(rule, copy) if low == HALF else answer(rule, copy, low)
             if count == 0 and (got is None or got is ...):
                 return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a list of dtypes.")
             call = f"cast_to({rule!r}, {_shown(dtypes)}{'' if low == HALF else f', {_name(low)}'})"
-            if given != dtypes:
+            if copy != dtypes:
                 return not_yet(f"{call} changes the list that it is given. Make a new one.")
             if isinstance(got, torch.dtype):
                 return not_yet(f"{call} gives {_name(got)}, one dtype. Return a list, one for each input.")
@@ -183,8 +183,8 @@ def check_evaluate(answer) -> Outcome:
         got = answer(model, batch)
         if got is None or got is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return what the model says.")
-        if said := _result_fault(got, want) or _left_behind(model, twin):
-            return not_yet(said)
+        if fault := _result_fault(got, want) or _left_behind(model, twin):
+            return not_yet(fault)
         if (fault := _left_open(model, batch)) is not None:
             return fault
         if got.requires_grad:
@@ -295,25 +295,25 @@ def check_no_second_cast(answer) -> Outcome:
         return not_yet(f"The check needs the class itself, as in check_no_second_cast(Layer), not {answer!r}.")
     with time_limit(TIME_LIMIT_S), _outside_autocast(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        given, layer = _Given(), answer()
+        reference, layer = _Given(), answer()
         if not isinstance(layer, nn.Module):
             return not_yet(f"Layer() gives {layer!r}; it should be a torch.nn.Module.")
         with torch.no_grad():
-            given.scale.copy_(torch.exp2(torch.randn(BROAD)))
-        if said := _other_parameters(layer, given):
-            return not_yet(said)
-        layer.load_state_dict(given.state_dict())
+            reference.scale.copy_(torch.exp2(torch.randn(BROAD)))
+        if fault := _other_parameters(layer, reference):
+            return not_yet(fault)
+        layer.load_state_dict(reference.state_dict())
         if (fault := _cast_fault(layer)) is not None:
             return fault
-        for said in (_other_result(layer, given), _other_gradient(layer, given)):
-            if said:
-                return not_yet(said)
+        for fault in (_other_result(layer, reference), _other_gradient(layer, reference)):
+            if fault:
+                return not_yet(fault)
     return correct("One activation is cast, the input. `scale` is cast as a parameter, 256 numbers and not a batch.")
 
 
-def _other_parameters(layer: nn.Module, given: nn.Module) -> str:
-    mine, wanted = dict(layer.named_parameters()), dict(given.named_parameters())
-    if mine.keys() != wanted.keys() or layer.state_dict().keys() != given.state_dict().keys():
+def _other_parameters(layer: nn.Module, reference: nn.Module) -> str:
+    mine, wanted = dict(layer.named_parameters()), dict(reference.named_parameters())
+    if mine.keys() != wanted.keys() or layer.state_dict().keys() != reference.state_dict().keys():
         return f"The layer should keep its parameters: {', '.join(wanted)}. Yours has {', '.join(mine) or 'none'}."
     for name, weight in wanted.items():
         if mine[name].shape != weight.shape:
@@ -344,7 +344,7 @@ def _cast_fault(layer: nn.Module) -> Outcome | None:
     # Casts of activations grow with the rows of the batch; those of weights, or of what is made of them, do not.
     low, high = (sum(step.bytes for step in probe.casts()) for probe in seen)
     a_row = (high - low) // (ROWS[1] - ROWS[0])
-    said = (
+    message = (
         f"For each row of the input the casts write {a_row} bytes. The cast of the input alone writes "
         f"{2 * NARROW}: {NARROW} numbers of two bytes."
     )
@@ -352,16 +352,16 @@ def _cast_fault(layer: nn.Module) -> Outcome | None:
         op, dtypes = mixed[0].op.strip("_"), " and ".join(dict.fromkeys(mixed[0].inputs))
         inside = "" if a_row > 2 * NARROW else " But one operation gets inputs of two dtypes, and casts inside."
         hint = f"The operation `{op}` gets {dtypes}, and so works in the wider of them. Who makes them one dtype, and "
-        return not_yet(said + inside, hint=hint + "which of the two is the cheaper one to cast?")
+        return not_yet(message + inside, hint=hint + "which of the two is the cheaper one to cast?")
     if a_row > 2 * NARROW:
-        return not_yet(said, hint="Another activation, or the same one again, is cast in `forward`.")
+        return not_yet(message, hint="Another activation, or the same one again, is cast in `forward`.")
     return None
 
 
-def _other_result(layer: nn.Module, given: nn.Module) -> str:
+def _other_result(layer: nn.Module, reference: nn.Module) -> str:
     x = torch.randn(32, NARROW)
     with torch.no_grad():
-        want = given(x)
+        want = reference(x)
         for where, context in (("Under autocast", _context()), ("Without autocast", contextlib.nullcontext())):
             try:
                 with context:
@@ -379,13 +379,13 @@ def _other_result(layer: nn.Module, given: nn.Module) -> str:
     return ""
 
 
-def _other_gradient(layer: nn.Module, given: nn.Module) -> str:
+def _other_gradient(layer: nn.Module, reference: nn.Module) -> str:
     x = torch.randn(32, NARROW)
-    for module in (layer, given):
+    for module in (layer, reference):
         with _context():
             out = module(x)
         out.float().square().sum().backward()
-    for (name, weight), wanted in zip(layer.named_parameters(), given.parameters(), strict=True):
+    for (name, weight), wanted in zip(layer.named_parameters(), reference.parameters(), strict=True):
         if weight.grad is None:
             return f"{name} gets no gradient any more: a cast has a derivative, `.data` and `.detach()` have none."
         off = ((weight.grad - wanted.grad).abs().max() / wanted.grad.abs().max()).item()
@@ -414,12 +414,12 @@ def check_collect(answer) -> Outcome:
         with _Collecting() as seen:
             for dtype, under in itertools.product((WIDE, HALF), (False, True)):
                 for messages, index, places, hint in _collect_cases():
-                    given = (messages.to(dtype), index, places)
-                    if said := _collect_fault(answer, *given, under=under, hint=hint):
+                    arguments = (messages.to(dtype), index, places)
+                    if fault := _collect_fault(answer, *arguments, under=under, hint=hint):
                         where = f"{_name(dtype)} messages, {'under' if under else 'without'} autocast"
-                        return not_yet(f"With {where}: {said}")
-        if seen.said:
-            return not_yet(seen.said)
+                        return not_yet(f"With {where}: {fault}")
+        if seen.message:
+            return not_yet(seen.message)
     return correct("Collected in float32 and rounded once, whatever comes in and whatever context is open.")
 
 
@@ -487,25 +487,27 @@ def _collect_fault(
     wrong = ~((got.double() - want).abs() <= slack)
     if wrong.any():
         row, column = wrong.nonzero()[0].tolist()
-        said = f"the sum at place {row}, column {column}, is {float(got[row, column]):.6g}, but should be "
-        said += f"{float(want[row, column]):.6g}."
+        difference = f"the sum at place {row}, column {column}, is {float(got[row, column]):.6g}, but should be "
+        difference += f"{float(want[row, column]):.6g}."
         if column and not wrong[:, 0].any() and not got[:, 1:].any():
-            return said + " Column 0 is right: `scatter_add` takes its index entry by entry, so expand it to [N, D]."
-        return f"{said} {hint}"
+            return (
+                difference + " Column 0 is right: `scatter_add` takes its index entry by entry, so expand it to [N, D]."
+            )
+        return f"{difference} {hint}"
     return ""
 
 
 class _Collecting(TorchFunctionMode):
-    """Notes, in `said`, an operation that collects 16-bit messages as they are."""
+    """Notes, in `message`, an operation that collects 16-bit messages as they are."""
 
-    said = ""
+    message = ""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "").strip("_")
         values = [*args, *(kwargs or {}).values()]
         narrow = any(isinstance(value, torch.Tensor) and value.dtype == HALF for value in values)
-        if not self.said and narrow and name in COLLECT_WAYS:
-            self.said = (
+        if not self.message and narrow and name in COLLECT_WAYS:
+            self.message = (
                 f"The sums are right, by luck: `{name}` gets bfloat16 messages. This version adds rows in float32 "
                 "inside; nothing promises that, and in one dimension such a sum stops at 128. Collect in float32."
             )

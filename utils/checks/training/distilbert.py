@@ -49,7 +49,7 @@ def check_paired_interval(answer) -> Outcome:
         return not_yet("The check needs the function itself, as in check_paired_interval(paired_interval).")
     rng = np.random.default_rng(0)
     with time_limit(5.0):
-        if (said := answer([1.0, 2.0], [0.0, 0.0])) is None or said is ...:
+        if (returned := answer([1.0, 2.0], [0.0, 0.0])) is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the mean and the half-width.")
         for n in (2, 3, 5, 8):
             luck = rng.normal(92, 1.0, n)  # what both runs of a seed share
@@ -113,8 +113,8 @@ def _first_step(make: Callable) -> tuple[list[float], tuple[str, str] | None]:
         weight.grad = torch.tensor(GRADIENTS, dtype=HALF)
         optimizer.step()
     if weight.dtype != HALF:
-        said = f"The weights are {weight.dtype} now. That works, and takes twice the bytes: keep them in float16."
-        return [], (said, "What is narrow in Adam beside the weights?")
+        message = f"The weights are {weight.dtype} now. That works, and takes twice the bytes: keep them in float16."
+        return [], (message, "What is narrow in Adam beside the weights?")
     return (-weight.detach().float() / RATE).tolist(), None
 
 

@@ -122,14 +122,14 @@ def check_next_state(answer) -> Outcome:
     if not callable(answer):
         return not_yet(f"The check needs the function itself, as in check_next_state(next_state), not {answer!r}.")
     with time_limit(TIME_LIMIT_S):
-        if (said := answer(65536.0, 0, True)) is None or said is ...:
+        if (returned := answer(65536.0, 0, True)) is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the new scale and the new number.")
-        for (scale, good), finite, known, hint in STATE_CASES:
+        for (scale, good), finite, expected, hint in STATE_CASES:
             got, want = _state(answer(scale, good, finite)), next_scale(scale, good, not finite)
             if got != want:
                 return not_yet(
                     f"next_state({_scale(scale)}, {good}, {finite}) is ({_scale(want[0])}, {want[1]}), yours is "
-                    f"({_scale(got[0])}, {got[1]:g}). {known.get(got, hint)}"
+                    f"({_scale(got[0])}, {got[1]:g}). {expected.get(got, hint)}"
                 )
         steps = 0
         for first, schedule in schedules():
@@ -153,11 +153,11 @@ def schedules() -> list[tuple[float, list[bool]]]:
     return [*mixed, (65536.0, edges), (2.0**126, [True] * (2 * INTERVAL + 1) + [False])]
 
 
-def _state(said) -> tuple[float, float]:
+def _state(returned) -> tuple[float, float]:
     """Read what a learner's function gives. Raises: Unreadable unless it is a scale and a count."""
-    if not isinstance(said, tuple | list) or len(said) != 2:
-        raise Unreadable(f"The function gives {said!r}; return two values: `return scale, good`.")
-    return as_number(said[0]), as_number(said[1])
+    if not isinstance(returned, tuple | list) or len(returned) != 2:
+        raise Unreadable(f"The function gives {returned!r}; return two values: `return scale, good`.")
+    return as_number(returned[0]), as_number(returned[1])
 
 
 def _scale(scale: float) -> str:
@@ -257,23 +257,23 @@ def check_clipped_step(answer) -> Outcome:
 
 def _misuse(error: Exception, number: int, called: list[str]) -> Outcome:
     """Say what the scaler refused, in which step, and as a hint why."""
-    said = str(error)
-    again = "already been called" in said or "after step" in said
-    if "after step" in said and "step" in called:
+    message = str(error)
+    again = "already been called" in message or "after step" in message
+    if "after step" in message and "step" in called:
         why = "unscale_ comes too late: the optimizer has already stepped. Clip between unscale_ and step."
     elif again and called.count("unscale_") > 1:
         why = "unscale_ divides once, so it is called once in each step."
     elif again and number > 1:
         why = "The scaler still believes in the step before: scaler.update() at the end of each step is missing."
-    elif "_scale is None" in said or "scale" not in called:
+    elif "_scale is None" in message or "scale" not in called:
         why = "The loss has to go through scaler.scale(loss) before backward()."
-    elif "prior to update" in said:
+    elif "prior to update" in message:
         why = "update() goes by what unscale_ and step have seen: let the scaler take the scale out and step."
-    elif "No inf checks" in said:
+    elif "No inf checks" in message:
         why = "No gradients were there to be looked at. zero_grad belongs before backward, or behind the whole step."
     else:
         why = "Print which methods of the scaler are called, and in which order."
-    return not_yet(f"Step {number} stops with {type(error).__name__}: {said}", why)
+    return not_yet(f"Step {number} stops with {type(error).__name__}: {message}", why)
 
 
 def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outcome | None:
@@ -311,9 +311,9 @@ def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outc
         "call of clip_grad_norm_ with model.parameters().": torch.tensor([3 / 3.0, 0.0, -4 / 4.0]),
     }
     if norm > 1:
-        habits.pop(next(said for said in habits if said.startswith("The norm is 1")))
+        habits.pop(next(message for message in habits if message.startswith("The norm is 1")))
     why = next(
-        (said for said, wrong in habits.items() if torch.allclose(moved, wrong, rtol=1e-3, atol=1e-9)),
+        (message for message, wrong in habits.items() if torch.allclose(moved, wrong, rtol=1e-3, atol=1e-9)),
         "The order is: scale, backward, unscale, clip to the norm 1, step, update.",
     )
     return not_yet(seen, why)
@@ -404,7 +404,7 @@ def _schedule_fault(moves: list[int]) -> Outcome:
         (1, 1, 0): "The schedule moves unless the scale has grown. It should wait where the scale has fallen.",
         (0, 0, 0): "The schedule never moves. It moves once for each step that was taken.",
     }
-    pattern = tuple(found.pop() if len(found) == 1 else -1 for found in by_kind.values())
+    pattern = tuple(marks.pop() if len(marks) == 1 else -1 for marks in by_kind.values())
     first = next(n for n, (kind, m) in enumerate(zip(KINDS, moves, strict=True)) if m != (kind != "skipped"))
     did = {0: "did not move", 1: "moved"}.get(moves[first], f"moved {moves[first]} times")
     seen = (

@@ -39,10 +39,12 @@ check_seven_billion = paper_table(
 # --- Which are lost ---------------------------------------------------------------------------------------------------
 
 
-def _fate(said) -> str:
-    if isinstance(said, torch.Tensor) and said.numel() == 1:
-        said = said.item()
-    return {"true": "lost", "1": "lost", "false": "stored", "0": "stored"}.get(str(said).strip().lower(), str(said))
+def _fate(returned) -> str:
+    if isinstance(returned, torch.Tensor) and returned.numel() == 1:
+        returned = returned.item()
+    return {"true": "lost", "1": "lost", "false": "stored", "0": "stored"}.get(
+        str(returned).strip().lower(), str(returned)
+    )
 
 
 check_which_are_lost = choice_table(
@@ -90,8 +92,8 @@ def check_master_adamw(answer) -> Outcome:
     with time_limit(TIME_LIMIT_S):
         weight, state = _weight(torch.tensor([1.0, -0.5])), {}
         weight.grad = torch.tensor([0.5, 0.25], dtype=HALF)
-        said = answer(weight, state)
-        if (said is None or said is ...) and not state and weight.tolist() == [1.0, -0.5]:
+        returned = answer(weight, state)
+        if (returned is None or returned is ...) and not state and weight.tolist() == [1.0, -0.5]:
             return Outcome(NOT_ATTEMPTED, "The function does nothing yet; it should change the weight.")
     wanted = [_torch_adamw(size, settings) for settings, size, _ in ADAMW_RUNS]  # torch loads much in its first step
     with time_limit(TIME_LIMIT_S):
@@ -280,8 +282,8 @@ def check_stochastic_add(answer) -> Outcome:
         if got.dtype != HALF:
             return not_yet(f"The result is {got.dtype}; it should be torch.bfloat16.")
         for fault in (_draw_fault, _exact_fault, _neighbour_fault, _share_fault):
-            if said := fault(answer):
-                return not_yet(said)
+            if message := fault(answer):
+                return not_yet(message)
     return correct(
         f"{len(BETWEEN)} sums, {DRAWS:,} draws each: one of two neighbours, and the mean within five standard "
         "deviations of the exact sum."
@@ -402,8 +404,8 @@ def check_master_sgd(answer) -> Outcome:
         if not callable(getattr(optimizer, "step", None)):
             return not_yet(f"MasterSGD(weights, lr) gives {optimizer!r}, which has no method `step`.")
         path = []
-        for given in gradients:
-            for weight, gradient in zip(weights, given, strict=True):
+        for step_gradients in gradients:
+            for weight, gradient in zip(weights, step_gradients, strict=True):
                 weight.grad = gradient.clone()
             optimizer.step()
             for weight, alias in zip(weights, aliases, strict=True):

@@ -41,7 +41,7 @@ check_share_lost = paper(SHARE_LOST)
 check_which_layer = choice_table(
     WHICH_LAYER,
     says="What counts is the share of the values that could be lost. What was zero before is not among them.",
-    read=lambda said: str(said).replace("_", " "),
+    read=lambda returned: str(returned).replace("_", " "),
 )
 
 
@@ -178,28 +178,28 @@ def check_smallest_scale(answer) -> Outcome:
             f"The check needs the function itself, as in check_smallest_scale(smallest_scale), not {answer!r}."
         )
     with time_limit(TIME_LIMIT_S):
-        if all((said := answer(torch.tensor(values))) is None or said is ... for values, *_ in SCALE_CASES[:4]):
+        if all((fault := answer(torch.tensor(values))) is None or fault is ... for values, *_ in SCALE_CASES[:4]):
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the scale.")
         for values, shown, want, hint in SCALE_CASES:
-            if said := _wrong_scale(answer, torch.tensor(values), want, shown):
-                return not_yet(f"{said} {hint}")
+            if fault := _wrong_scale(answer, torch.tensor(values), want, shown):
+                return not_yet(f"{fault} {hint}")
         draw = torch.Generator().manual_seed(0)
         for middle in (-30, -24, -18, -8, 3):
             for width in (1.0, 4.0):
                 x = torch.exp2(middle + width * torch.randn(3000, generator=draw))
                 x[::3] *= -1
                 shown = f"3,000 random values around 2^{middle}"
-                if said := _wrong_scale(answer, x, _smallest_scale(x), shown):
-                    return not_yet(f"{said} Try the scales one by one, and count what a cast makes zero or infinite.")
+                if fault := _wrong_scale(answer, x, _smallest_scale(x), shown):
+                    return not_yet(f"{fault} Try the scales one by one, and count what a cast makes zero or infinite.")
     return correct("Small enough to overflow nothing, large enough to keep 99.9 %, and None where that is too much.")
 
 
 def _smallest_scale(x: torch.Tensor) -> float | None:
-    found = histogram(x)
+    counts = histogram(x)
     for k in range(150):
-        if found.overflowing(FLOAT16, 2.0**k):
+        if counts.overflowing(FLOAT16, 2.0**k):
             return None
-        if found.flushed(FLOAT16, 2.0**k) <= 0.001:
+        if counts.flushed(FLOAT16, 2.0**k) <= 0.001:
             return 2.0**k
     return None
 
@@ -207,10 +207,10 @@ def _smallest_scale(x: torch.Tensor) -> float | None:
 def _wrong_scale(answer, x: torch.Tensor, want: float | None, shown: str) -> str:
     """Say how the scale of x is wrong, or give ""."""
     before = x.clone()
-    said = answer(x)
+    returned = answer(x)
     if not torch.equal(x.nan_to_num(7.0), before.nan_to_num(7.0)):
         return "The function changes its input. Make a new tensor: `x * scale`, not `x *= scale`."
-    got = None if said is None or said is ... else as_number(said)
+    got = None if returned is None or returned is ... else as_number(returned)
     if got == want:
         return ""
     start = f"For {shown} the scale is {_power(want)}, yours is {_power(got)}."
@@ -285,7 +285,7 @@ def check_exponent_counts(answer) -> Outcome:
             f"The check needs the function itself, as in check_exponent_counts(exponent_counts), not {answer!r}."
         )
     with time_limit(TIME_LIMIT_S):
-        if (said := answer(torch.tensor([1.0, 3.0]))) is None or said is ...:
+        if (returned := answer(torch.tensor([1.0, 3.0]))) is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a dict.")
         for values, shown, hint in COUNT_CASES:
             x = torch.tensor(values)
@@ -320,8 +320,8 @@ def _every_region() -> list[torch.Tensor]:
 
 
 def _exponents(x: torch.Tensor) -> dict[int, int]:
-    found = histogram(x)
-    return {e: n for e, n in enumerate(found.counts, found.low) if n}
+    counts = histogram(x)
+    return {e: n for e, n in enumerate(counts.counts, counts.low) if n}
 
 
 def _counts(answer, x: torch.Tensor) -> dict[int, int]:

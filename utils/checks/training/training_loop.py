@@ -58,8 +58,8 @@ def _near(got: float, want: float) -> bool:
 @exercise(asks=CAREFUL_STEP)
 def check_careful_step(answer) -> Outcome:
     """A function (weights, loss, optimizer, scaler) that takes one step: clipped to 1, left out where not finite."""
-    if (said := _needs_function(answer, "careful_step")) is not None:
-        return said
+    if (fault := _needs_function(answer, "careful_step")) is not None:
+        return fault
     with time_limit(TIME_LIMIT_S):
         probe = _Probe()
         for step, (gradient, moves) in enumerate(((0.5, 0.5), (INF, 0.0), (0.5, 0.5), (0.25, 0.25), (4.0, 1.0)), 1):
@@ -79,8 +79,8 @@ def check_careful_step(answer) -> Outcome:
                 )
             if probe.weight.grad is None:
                 return Outcome(NOT_ATTEMPTED, "The function does nothing yet.")
-            if (said := _careful(step, gradient, moves, before - probe.value, scale, probe)) is not None:
-                return said
+            if (fault := _careful(step, gradient, moves, before - probe.value, scale, probe)) is not None:
+                return fault
     return correct("The step with the infinity is left out, the scale comes down, and the next step is taken.")
 
 
@@ -126,8 +126,8 @@ def _careful(step: int, gradient: float, moves: float, moved: float, before: flo
 @exercise(asks=ACCUMULATED_STEP)
 def check_accumulated_step(answer) -> Outcome:
     """A function (weights, losses, optimizer, scaler): one clipped step for the mean of the losses, all functions."""
-    if (said := _needs_function(answer, "accumulated_step")) is not None:
-        return said
+    if (fault := _needs_function(answer, "accumulated_step")) is not None:
+        return fault
     with time_limit(TIME_LIMIT_S):
         cases = (  # the gradients of the parts, and how far the weight should move
             ((0.2, 0.4), 0.3),
@@ -196,12 +196,12 @@ def _accumulated(gradients: tuple, moves: float, moved: float, scale: float) -> 
 @exercise(asks=TWO_OPTIMIZERS)
 def check_two_optimizers(answer) -> Outcome:
     """A function (loss, first, second, scaler) that takes one step with two optimizers and one scaler."""
-    if (said := _needs_function(answer, "two_optimizers")) is not None:
-        return said
+    if (fault := _needs_function(answer, "two_optimizers")) is not None:
+        return fault
     with time_limit(TIME_LIMIT_S):
         for interval, gradients in ((1000, (0.5, 0.25)), (1000, (INF, 0.25)), (1000, (0.5, INF)), (1, (0.5, 0.25))):
-            if (said := _two(answer, interval, gradients)) is not None:
-                return said
+            if (fault := _two(answer, interval, gradients)) is not None:
+                return fault
     return correct("Each optimizer decides for its own gradients, and the scale changes once, when both are done.")
 
 
@@ -258,8 +258,8 @@ def check_accumulate(answer) -> Outcome:
 
     A part is a pair: a function that gives the sum of the losses of its tokens, and the number of these tokens.
     """
-    if (said := _needs_function(answer, "accumulate")) is not None:
-        return said
+    if (fault := _needs_function(answer, "accumulate")) is not None:
+        return fault
     with time_limit(TIME_LIMIT_S):
         cases = (  # of each part, the gradients of its tokens
             ((1.0, 3.0), (5.0,)),
@@ -385,7 +385,7 @@ def _pieces(t: SmallTraining) -> dict[str, list]:
     ]
     schedule = [t.schedule.last_epoch, t.optimizer.param_groups[0]["lr"]]
     scaler = t.scaler.state_dict()
-    found = {
+    results = {
         "the weights": list(t.model.state_dict().values()),
         "the moments of Adam": moments,
         "the schedule": schedule,
@@ -393,12 +393,12 @@ def _pieces(t: SmallTraining) -> dict[str, list]:
         "torch's global generator": [torch.get_rng_state()],
         "the order of the batches": [t.order.get_state()],
     }
-    return copy.deepcopy(found)
+    return copy.deepcopy(results)
 
 
-def _same(one: list, other: list) -> bool:
-    return len(one) == len(other) and all(
-        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in zip(one, other, strict=True)
+def _same(first: list, other: list) -> bool:
+    return len(first) == len(other) and all(
+        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in zip(first, other, strict=True)
     )
 
 
