@@ -64,14 +64,14 @@ def rounding_each(rounded: Callable[[torch.Tensor], torch.Tensor], a: torch.Tens
 
 def peers() -> tuple[list[Candidate], list[str]]:
     """Return the peers that can be imported, and a line for each that cannot."""
-    found, absent = [], []
+    candidates, absent = [], []
     for maker in (torch_half, mptorch, qtorch, gfloat, pychop):
         try:
             name, function = maker()
-            found.append(Candidate(name, function, FLOAT16, peer=True))
+            candidates.append(Candidate(name, function, FLOAT16, peer=True))
         except Exception as error:  # a peer may fail to import in any way: a missing compiler, another torch
             absent.append(f"{maker.__name__}: absent ({type(error).__name__}: {str(error).splitlines()[0][:80]})")
-    return found, absent
+    return candidates, absent
 
 
 def torch_half() -> tuple[str, Matmul]:
@@ -125,11 +125,11 @@ def compare(candidates: list[Candidate], pairs: dict, limits: dict[str, Matmul],
             count = PEER_PRODUCTS if candidate.peer else a.shape[1]
             a, b = a[:, :count].contiguous(), b[:count]
             stretch = full[0].shape[1] / a.shape[1]
-            found = {name: seconds(lambda _, limit=limit: limit(*full), a) for name, limit in limits.items()}
+            limit_times = {name: seconds(lambda _, limit=limit: limit(*full), a) for name, limit in limits.items()}
             took = seconds(lambda _, run=candidate.function, a=a, b=b: run(a, b), a)
             if round_number:
                 times[candidate.name].append(took * stretch)
-                for name, time_s in found.items():
+                for name, time_s in limit_times.items():
                     taken[name].append(time_s)
     for candidate in candidates:
         candidate.seconds = statistics.median(times[candidate.name])
@@ -164,13 +164,13 @@ def report(taken: dict[str, list[float]], candidates: list[Candidate], pairs: di
 
 def versions() -> str:
     """Name the versions of all that was measured."""
-    found = []
+    parts = []
     for name in ("torch", "qtorch", "gfloat", "pychop", "mptorch"):
         try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
+            parts.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    return ", ".join(found)
+    return ", ".join(parts)
 
 
 def main() -> int:
@@ -185,8 +185,11 @@ def main() -> int:
     torch.set_num_threads(arguments.threads)
     rng = torch.Generator().manual_seed(0)
     a, b = (torch.randn(size, generator=rng) for size in ((arguments.m, arguments.k), (arguments.k, arguments.n)))
-    found, absent = peers()
-    rows = [Candidate(each.name, each.matmul, each.operands) for each in ACCUMULATORS.values()] + found
+    peer_rows, absent = peers()
+    ours = [
+        Candidate(accumulator.name, accumulator.matmul, accumulator.operands) for accumulator in ACCUMULATORS.values()
+    ]
+    rows = ours + peer_rows
     pairs = {None: (a, b)} | {fmt: operands(fmt, a, b) for fmt in {row.operands for row in rows}}
     shape = f"[{arguments.m}, {arguments.k}] @ [{arguments.k}, {arguments.n}]"
     print(f"{shape} on {platform.processor() or platform.machine()}, {arguments.threads} thread(s); {versions()}")

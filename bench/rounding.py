@@ -46,14 +46,14 @@ class Candidate:
 
 def peers(device: str) -> tuple[list[Candidate], list[str]]:
     """Return the peers that can be imported, and a line for each that cannot."""
-    found, absent = [], []
+    candidates, absent = [], []
     makers = [qtorch, gfloat, microxcaling, pychop, torchao] + ([ml_dtypes_casts] if device == "cpu" else [])
     for maker in makers:
         try:
-            found += maker()
+            candidates += maker()
         except Exception as error:  # a peer may fail to import in any way: a missing compiler, another torch
             absent.append(f"{maker.__name__}: absent ({type(error).__name__}: {str(error).splitlines()[0][:80]})")
-    return found, absent
+    return candidates, absent
 
 
 def qtorch() -> list[Candidate]:
@@ -240,13 +240,13 @@ def goals(rows: dict[str, Candidate], latency: float) -> list[tuple[str, float, 
 def versions() -> str:
     """Name the versions of all that was measured."""
     names = ["torch", "numpy", "ml_dtypes", "qtorch", "gfloat", "pychop", "torchao"]
-    found = []
+    parts = []
     for name in names:
         try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
+            parts.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    return ", ".join(found)
+    return ", ".join(parts)
 
 
 def report(limits: list[float], rows: list[Candidate], n: int, device: str) -> None:
@@ -257,9 +257,9 @@ def report(limits: list[float], rows: list[Candidate], n: int, device: str) -> N
     for row in rows:
         print(f"{row.name:42}{n / row.seconds / 1e6:9.0f}{row.ratio:13.2f}   {wrong(row, device)}")
     print(f"\n{'goal':48}{'bound':>8}{'here':>8}")
-    for name, bound, here, more in goals({row.name: row for row in rows}, latency):
-        reached = here >= bound if more else here <= bound
-        print(f"{name:48}{'>=' if more else '<='}{bound:6.1f}{here:8.1f}  {'reached' if reached else 'NOT reached'}")
+    for name, bound, value, more in goals({row.name: row for row in rows}, latency):
+        reached = value >= bound if more else value <= bound
+        print(f"{name:48}{'>=' if more else '<='}{bound:6.1f}{value:8.1f}  {'reached' if reached else 'NOT reached'}")
 
 
 def main() -> int:
@@ -275,13 +275,13 @@ def main() -> int:
     n, rounds = arguments.n, 3 if arguments.quick else 9
     x = torch.randn(n, generator=torch.Generator().manual_seed(0)).to(arguments.device)
     out = torch.empty_like(x)
-    found, absent = peers(arguments.device)
+    peer_rows, absent = peers(arguments.device)
     name = torch.cuda.get_device_name() if x.is_cuda else platform.processor() or platform.machine()
     print(f"{n} float32 elements on {name}, {arguments.threads} thread(s); {versions()}")
     print("".join(f"{line}\n" for line in absent) + (f"peers: {PEERS}\n" if absent else ""))
-    if said := why_not_compiled(arguments.device):
-        print(f"Not timed: what is compiled. {said}\n")
-    rows = [*torch_casts(), *found, *ours(out, compiles=not said)]
+    if reason := why_not_compiled(arguments.device):
+        print(f"Not timed: what is compiled. {reason}\n")
+    rows = [*torch_casts(), *peer_rows, *ours(out, compiles=not reason)]
     for _ in range(3):
         limits = compare(rows, out.copy_, x, rounds)
         if drift(limits) <= DRIFT:

@@ -60,9 +60,9 @@ def look_up(runner):
 def lines(packages):
     """One line for each known vulnerability: package, version, its name, and the versions without it."""
     for package in packages:
-        for found in package.get("vulns", ()):
-            fixed = ", ".join(found.get("fix_versions", ())) or "no version yet"
-            yield f"{package['name']} {package['version']}: {found['id']}, mended in {fixed}"
+        for vulnerability in package.get("vulns", ()):
+            fixed = ", ".join(vulnerability.get("fix_versions", ())) or "no version yet"
+            yield f"{package['name']} {package['version']}: {vulnerability['id']}, mended in {fixed}"
 
 
 def main(runner=subprocess.run):
@@ -74,13 +74,13 @@ def main(runner=subprocess.run):
         print(f"No package was looked up: {error}.")
         return 0
     skipped = [package["name"] for package in packages if "vulns" not in package]
-    found = list(lines(packages))
-    for line in found:
+    findings = list(lines(packages))
+    for line in findings:
         print(line)
-    print(f"{len(packages) - len(skipped)} packages looked up, {len(found) or 'no'} known vulnerabilities.")
+    print(f"{len(packages) - len(skipped)} packages looked up, {len(findings) or 'no'} known vulnerabilities.")
     if skipped:
         print(f"Not looked up, for the service does not know them: {', '.join(skipped)}.")
-    return int(bool(found))
+    return int(bool(findings))
 
 
 if __name__ == "__main__":

@@ -27,23 +27,23 @@ def address():
 
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
     named = {"site": config["html"].get("baseurl"), "repository": config.get("repository", {}).get("url")}
-    known = {name: checked(value) for name, value in named.items() if value}
-    if "repository" in known:
-        known["repository"] = known["repository"].rstrip("/")
-    return known
+    places = {name: checked(value) for name, value in named.items() if value}
+    if "repository" in places:
+        places["repository"] = places["repository"].rstrip("/")
+    return places
 
 
-def citation(text, known):
+def citation(text, places):
     """The text of CITATION.cff with a line for each address that is set, after its type."""
     kept = [line for line in text.splitlines() if line.split(":")[0] not in FIELDS]
-    added = [f"{field}: {known[key]}" for field, key in FIELDS.items() if key in known]
+    added = [f"{field}: {places[key]}" for field, key in FIELDS.items() if key in places]
     after = next(at for at, line in enumerate(kept) if line.startswith("type:")) + 1
     return "\n".join(kept[:after] + added + kept[after:]) + "\n"
 
 
-def readme(text, known):
+def readme(text, places):
     """The text of README.md whose line on citing the book names the address that is set."""
-    place = known.get("site") or known.get("repository")
+    place = places.get("site") or places.get("repository")
     return CITED.sub(f"{CITE} The book is at <{place}>." if place else CITE, text)
 
 
@@ -52,11 +52,11 @@ FILES = {"CITATION.cff": citation, "README.md": readme}
 
 def main():
     """Write both files."""
-    known = address()
+    places = address()
     for name, write in FILES.items():
         path = ROOT / name
-        path.write_text(write(path.read_text("utf8"), known), "utf8")
-    print(f"CITATION.cff and README.md name {known.get('site') or known.get('repository') or 'no address'}.")
+        path.write_text(write(path.read_text("utf8"), places), "utf8")
+    print(f"CITATION.cff and README.md name {places.get('site') or places.get('repository') or 'no address'}.")
     return 0
 
 

@@ -79,10 +79,10 @@ def statements(cells):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 for alias in node.names:
                     root = (getattr(node, "module", None) or alias.name).split(".")[0]
-                    one = (
+                    statement = (
                         ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], 0)
                     )
-                    source = ast.unparse(one)
+                    source = ast.unparse(statement)
                     yield Statement((n, at), source, *names(source), imports=root)
                 continue
             first = min([node.lineno, *(mark.lineno for mark in getattr(node, "decorator_list", []))])
@@ -104,23 +104,23 @@ def check_call(source):
 
 def exercises(cells):
     """The exercises of a chapter: those of its section, and before them any that stand elsewhere."""
-    inside, found, elsewhere, last, ahead = False, [], [], None, []
+    inside, section, elsewhere, last, ahead = False, [], [], None, []
     for n, cell in enumerate(cells):
         if cell.cell_type == "markdown":
             inside = "## Exercises" in cell.source.split("\n") or (inside and "\n## " not in "\n" + cell.source)
             texts = HEADING.split(cell.source)
             if not inside:
                 last = "### " + texts[-1] if len(texts) > 1 else last
-            elif len(texts) == 1 and found:  # a text within an exercise
-                found[-1].parts.append(("markdown", cell.source, n))
+            elif len(texts) == 1 and section:  # a text within an exercise
+                section[-1].parts.append(("markdown", cell.source, n))
             for text in texts[1:] if inside else []:
-                found.append(Exercise([("markdown", "### " + text, n), *ahead]))
+                section.append(Exercise([("markdown", "### " + text, n), *ahead]))
                 ahead = []
         elif inside:
-            (found[-1].parts if found else ahead).append(("code", cell.source, n))
+            (section[-1].parts if section else ahead).append(("code", cell.source, n))
         elif not inside and check_call(cell.source) and last:
             elsewhere.append(Exercise([("markdown", last, n), ("code", cell.source, n)]))
-    return elsewhere + found
+    return elsewhere + section
 
 
 def glued(cells):
@@ -162,30 +162,31 @@ def without_checks(source):
     return "\n".join(line for line in source.split("\n") if not line.startswith("from utils.checks import")).strip("\n")
 
 
-def setup(cells, given):
+def setup(cells, wanted):
     """The code on top of a hand-out: its imports, and what else of the chapter the codes of its exercises need.
 
-    given: pairs (place of the cell in the chapter, source).
+    wanted: pairs (place of the cell in the chapter, source).
     """
-    known = list(statements(cells))
-    first = known[0].place[0]  # the chapter's own imports
-    chosen = {s for s in known if s.imports and s.imports not in PAGE_ONLY and s.place[0] == first}
+    available = list(statements(cells))
+    first = available[0].place[0]  # the chapter's own imports
+    selected = {s for s in available if s.imports and s.imports not in PAGE_ONLY and s.place[0] == first}
     queue, defined = [], set()
-    for n, source in given:
+    for n, source in wanted:
         binds, needs = names(source)
         queue += [(name, (n, 0)) for name in needs - defined - binds - {"checks"}]
         defined |= binds
     while queue:
         name, before = queue.pop()
-        source = max((s for s in known if name in s.binds and s.place < before), key=lambda s: s.place, default=None)
+        earlier = (s for s in available if name in s.binds and s.place < before)
+        source = max(earlier, key=lambda s: s.place, default=None)
         if source is None:
             raise HandoutError(f"nothing in the chapter before cell {before[0] + 1} defines {name}")
-        if source not in chosen:
-            chosen.add(source)
+        if source not in selected:
+            selected.add(source)
             queue += [(needed, source.place) for needed in source.needs - {name}]
             queue += [(name, source.place)] if name in source.needs and not source.imports else []
-    imports = sorted((s.imports == "utils", s.source.split()[0] == "from", s.source) for s in chosen if s.imports)
-    rest = sorted((s for s in chosen if not s.imports), key=lambda s: s.place)
+    imports = sorted((s.imports == "utils", s.source.split()[0] == "from", s.source) for s in selected if s.imports)
+    rest = sorted((s for s in selected if not s.imports), key=lambda s: s.place)
     return "\n".join(source for *_, source in imports), "\n\n".join(s.source for s in rest)
 
 
@@ -213,10 +214,10 @@ def exercise_cells(exercise, number, cells):
         if kind == "markdown":
             source = NUMBER.sub(f"## {number}. ", plain(source, cells))
             yield text_cell(f"{name}-text", source.replace("No check, but something to find out.\n\n", ""))
-        elif (found := check_call(source)) is None:
+        elif (answer := check_call(source)) is None:
             yield code_cell(f"{name}-given", source)
         else:
-            before, call, check = found
+            before, call, check = answer
             yield code_cell(f"{name}-answer", without_checks(before), solution=True, locked=False)
             name = check.removeprefix("check_").replace("_", "-")
             yield code_cell(f"{name}-check", RESULT.format(call=call), grade=True, points=1)
@@ -233,8 +234,8 @@ def handout(chapter):
     Raises: HandoutError where an exercise needs what the chapter does not define before it.
     """
     cells = chapter.cells
-    found = exercises(cells)
-    codes = [(n, without_checks(source)) for e in found for kind, source, n in e.parts if kind == "code"]
+    in_chapter = exercises(cells)
+    codes = [(n, without_checks(source)) for e in in_chapter for kind, source, n in e.parts if kind == "code"]
     if not any(check_call(source) for _, source in codes):
         return None
     checks = next(s.source for s in statements(cells) if "checks" in s.binds and s.imports == "utils")
@@ -245,6 +246,6 @@ def handout(chapter):
         code_cell("imports", f"{imports}\n{checks}".strip()),
         *([code_cell("of-the-chapter", rest)] if rest else []),
     ]
-    for number, exercise in enumerate(found, 1):
+    for number, exercise in enumerate(in_chapter, 1):
         made += exercise_cells(exercise, number, cells)
     return nbformat.v4.new_notebook(cells=made, metadata=NOTEBOOK_METADATA)

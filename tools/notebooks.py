@@ -265,11 +265,11 @@ def run(path: str | Path, fresh: bool = False) -> float:
 
 def check(path: str | Path) -> list[str]:
     """List what is wrong with one notebook as it lies on disk; empty where nothing is."""
-    found = list(problems(read(path)))
+    faults = list(problems(read(path)))
     text = Path(path).read_text("utf8")
     if dumps(normalise(loads(text))) != text:
-        found.append(f"not in the normal form; run `python tools/notebooks.py normalise {short(path)}`")
-    return found
+        faults.append(f"not in the normal form; run `python tools/notebooks.py normalise {short(path)}`")
+    return faults
 
 
 def text_path(path: str | Path) -> Path:
@@ -331,12 +331,12 @@ def command(name: str, paths: Iterable[str | Path], fresh: bool = False) -> int:
     """Carry out one command on the notebooks; return the number of those with a fault."""
     if name == "run":
         return command_run(paths, fresh)
-    faults = 0
+    failures = 0
     for path in map(Path, paths):
         if name == "check":
-            found = check(path)
-            print("\n".join(f"{short(path)}: {problem}" for problem in found), end="\n" if found else "")
-            faults += bool(found)
+            faults = check(path)
+            print("\n".join(f"{short(path)}: {problem}" for problem in faults), end="\n" if faults else "")
+            failures += bool(faults)
         elif name == "normalise":
             write(path, dumps(normalise(read(path))))
         elif name == "text":
@@ -346,7 +346,7 @@ def command(name: str, paths: Iterable[str | Path], fresh: bool = False) -> int:
             old = read(path) if path.exists() else None
             write(path, dumps(from_text(text_path(path).read_text("utf8"), old)))
             print(f"{short(path)}: updated; now `python tools/notebooks.py run {short(path)}`")
-    return faults
+    return failures
 
 
 def main(arguments: list[str] | None = None) -> int:

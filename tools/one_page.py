@@ -99,8 +99,8 @@ def sheets(pages, html="../html"):
     links, rules = {}, []
     for docname, page in pages.items():
         head = page.partition("</head>")[0]
-        for found in SHEET.finditer(head):
-            links[normpath(str(PurePosixPath(docname).parent / found[1]))] = None
+        for sheet in SHEET.finditer(head):
+            links[normpath(str(PurePosixPath(docname).parent / sheet[1]))] = None
         rules += [LIFTED.sub(f"{name_of(docname)}-mp-style-", text) for text in STYLE.findall(head)]
     lines = [f'<link rel="stylesheet" href="{html}/{escape(path)}">' for path in links]
     return "\n".join([*lines, f"<style>{''.join(rules)}</style>"])
@@ -158,8 +158,8 @@ def only(groups, wanted):
     Raises: ValueError for a page that there is not.
     """
     if unknown := sorted(set(wanted) - {name for _, names in groups for name in names}):
-        known = groups[-1][1][-1]
-        raise ValueError(f"There is no page {', '.join(unknown)}; one is named as in _toc.yml, like {known}.")
+        chapter = groups[-1][1][-1]
+        raise ValueError(f"There is no page {', '.join(unknown)}; one is named as in _toc.yml, like {chapter}.")
     kept = [(caption, [name for name in names if not wanted or name in wanted]) for caption, names in groups]
     return [(caption, names) for caption, names in kept if names]
 

@@ -35,12 +35,12 @@ def page_numbers(reader):
     return {name.removeprefix("/"): reader.get_destination_page_number(place) + 1 for name, place in places}
 
 
-def about(known):
+def about(places):
     """The lines of the cover, from CITATION.cff, and the address where the book has one."""
     facts = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))
     lines = [facts["abstract"], f"Version {facts['version']}, {facts['date-released']}"]
     lines.append("Text: CC BY 4.0. Code: BSD-3-Clause. Widgets are shown as they are without a browser.")
-    if place := known.get("site") or known.get("repository"):
+    if place := places.get("site") or places.get("repository"):
         lines.append(f'<a href="{place}">{place}</a>')
     return lines
 
@@ -93,9 +93,9 @@ def main(arguments):
     if not (BUILT / "index.html").exists():
         print(f"{BUILT} holds no built book; run `make book` first", file=sys.stderr)
         return 1
-    start, known = time.monotonic(), address()
+    start, places = time.monotonic(), address()
     try:
-        book = OnePage(ROOT, BUILT, about(known), options.pages, known.get("site", ""))
+        book = OnePage(ROOT, BUILT, about(places), options.pages, places.get("site", ""))
         count = write(book, options.output)
     except (ValueError, OSError, PyPdfError) as error:
         print(not_written(error, options.output), file=sys.stderr)

@@ -68,15 +68,15 @@ def checks_of(chapter):
     """
     if chapter not in chapters():
         return {}
-    found = vars(importlib.import_module(chapters()[chapter]))
-    return {name.removeprefix("check_"): check for name, check in found.items() if name.startswith("check_")}
+    functions = vars(importlib.import_module(chapters()[chapter]))
+    return {name.removeprefix("check_"): check for name, check in functions.items() if name.startswith("check_")}
 
 
 @functools.cache
 def chapters():
     """The module of checks of each chapter that checks something, by the chapter's name."""
-    found = pkgutil.walk_packages(checks.__path__, "utils.checks.")
-    modules = {module.name.rpartition(".")[2]: module.name for module in found if not module.ispkg}
+    packages = pkgutil.walk_packages(checks.__path__, "utils.checks.")
+    modules = {module.name.rpartition(".")[2]: module.name for module in packages if not module.ispkg}
     return {name: module for name, module in modules.items() if f"{name}_questions" in modules}
 
 
@@ -95,7 +95,7 @@ def find_checks(cells):
                 chapter = next((alias.name for alias in node.names if alias.asname == "checks"), chapter)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("checks.check_"):
-                argument = ", ".join(ast.unparse(given) for given in node.args)
+                argument = ", ".join(ast.unparse(argument) for argument in node.args)
                 yield Check(cell, chapter, node.func.attr.removeprefix("check_"), argument)
 
 
@@ -103,8 +103,8 @@ def outcome(cell):
     """What the check in an executed cell said: (status, sentence)."""
     for output in reversed(cell.outputs):
         text = output.get("data", {}).get("text/plain", "")
-        if found := SAID.match("".join(text)):
-            return found["status"].lower(), found["says"].removesuffix(HINTED)
+        if match := SAID.match("".join(text)):
+            return match["status"].lower(), match["says"].removesuffix(HINTED)
         if output.output_type == "error":
             return NOT_YET, f"{output.ename}: {output.evalue}"
     return NOT_ATTEMPTED, "" if cell.execution_count else "The cell was not run."
@@ -152,15 +152,15 @@ def notebook_rows(text, path, timeout=None):
     except (ValueError, KeyError, AttributeError) as error:
         raise ReportError(f"{path} is no notebook that can be read: {error}") from None
     stopped = run(notebook, path, timeout) if timeout is not None else ""
-    found, source = list(find_checks(notebook.cells)), SAVED if timeout is None else RUN
-    said = {(check.chapter, check.name): outcome(check.cell) for check in found}
-    if not said:
+    calls, source = list(find_checks(notebook.cells)), SAVED if timeout is None else RUN
+    outcomes = {(check.chapter, check.name): outcome(check.cell) for check in calls}
+    if not outcomes:
         raise ReportError(f"{path} calls no check of an exercise; it is no notebook of this book's exercises.")
     rows = []
-    for chapter in dict.fromkeys(chapter for chapter, _ in said):
-        present = [name for of, name in said if of == chapter]
+    for chapter in dict.fromkeys(chapter for chapter, _ in outcomes):
+        present = [name for of, name in outcomes if of == chapter]
         for name in dict.fromkeys([*present, *checks_of(chapter)]):
-            status, says = said.get((chapter, name), (NOT_ATTEMPTED, "The notebook has no cell that checks it."))
+            status, says = outcomes.get((chapter, name), (NOT_ATTEMPTED, "The notebook has no cell that checks it."))
             rows.append(Row(str(path), chapter, name, status, says, source))
     if stopped:
         raise ReportError(stopped, rows)

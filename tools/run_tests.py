@@ -50,8 +50,8 @@ def run_stage(arguments, environment):
     with subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) as process:
         for line in process.stdout:
             print(line, end="", flush=True)
-            found = COUNTS.match(line)
-            counts = found.group(1) if found else counts
+            match = COUNTS.match(line)
+            counts = match.group(1) if match else counts
     return process.returncode, counts
 
 

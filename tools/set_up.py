@@ -69,7 +69,7 @@ def check_machine():
         raise SetUpError(f"Disk space is missing: {free_gb:.1f} GB are free here, the set-up needs {DISK_GB:.0f} GB.")
 
 
-def make_environment(wanted, found):
+def make_environment(wanted, stamp):
     """Create `.venv` anew unless a finished one for this Python and this folder is there.
 
     Raises:
@@ -77,7 +77,7 @@ def make_environment(wanted, found):
     """
     if VENV.is_symlink():
         raise SetUpError(f".venv is a link to {VENV.resolve()}, which belongs to another checkout: remove the link.")
-    if PYTHON.exists() and all(found.get(key) == wanted[key] for key in ("python", "folder")):
+    if PYTHON.exists() and all(stamp.get(key) == wanted[key] for key in ("python", "folder")):
         return
     check_machine()
     if VENV.exists():
@@ -119,9 +119,9 @@ def install_packages():
 
 def set_up():
     """Bring the environment and the page assets up to date; 0.1 s where they are."""
-    wanted, found = wanted_stamp(), read_stamp()
-    if found != wanted or not PYTHON.exists():
-        make_environment(wanted, found)
+    wanted, stamp = wanted_stamp(), read_stamp()
+    if stamp != wanted or not PYTHON.exists():
+        make_environment(wanted, stamp)
         STAMP.unlink(missing_ok=True)  # from here on an interrupted set-up is seen by the next one
         install_packages()
         STAMP.write_text(json.dumps(wanted), "utf8")

@@ -26,7 +26,7 @@ def of_compiler(error: BaseException, *, folder: str = torch.__path__[0]) -> str
     The command that links a kernel for a CPU names that folder without quotes, which ends in a "C++ compile error".
     Where the first line only says which backend raised, the second one says what.
     """
-    said = in_a_line(error)
-    if said.endswith("raised:"):
-        said = " ".join([said, *[line.strip() for line in str(error).split("\n")[1:] if line.strip()][:1]])
-    return f"{said}: {SPACE}" if "C++ compile error" in said and " " in str(folder) else said
+    text = in_a_line(error)
+    if text.endswith("raised:"):
+        text = " ".join([text, *[line.strip() for line in str(error).split("\n")[1:] if line.strip()][:1]])
+    return f"{text}: {SPACE}" if "C++ compile error" in text and " " in str(folder) else text

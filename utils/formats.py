@@ -232,10 +232,10 @@ def fields(code, fmt: FloatFormat) -> Fields:
     `fmt.code_dtype`. Raises: TypeError for codes that are not integers, ValueError for one that is out of range.
     """
     code = _check_codes(code, fmt)
-    one = code.dtype.type(1)
+    bit = code.dtype.type(1)
     mantissa = code & fmt.code_dtype.type(2**fmt.mantissa_bits - 1)
     exponent = (code >> code.dtype.type(fmt.mantissa_bits)) & fmt.code_dtype.type(2**fmt.exponent_bits - 1)
-    sign = (code >> code.dtype.type(fmt.bits - 1)) & one if fmt.signed else np.zeros_like(code)
+    sign = (code >> code.dtype.type(fmt.bits - 1)) & bit if fmt.signed else np.zeros_like(code)
     return Fields(sign, exponent, mantissa)
 
 

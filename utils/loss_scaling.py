@@ -146,7 +146,9 @@ class StaticLossScaler:
         if not self._enabled:
             return
         self._check_has_scaled("update")
-        overflowed = [each.overflowed.item() for each in self._iterations.values() if each.overflowed is not None]
+        overflowed = [
+            flags.item() for iteration in self._iterations.values() if (flags := iteration.overflowed) is not None
+        ]
         if new_scale is None and not overflowed:
             raise AssertionError("update() has nothing to go by: call step() or unscale_() before it")
         if isinstance(new_scale, torch.Tensor) and (new_scale.numel() != 1 or new_scale.requires_grad):

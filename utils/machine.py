@@ -64,13 +64,13 @@ def size(name: str | None = None, *, on: torch.device | None = None) -> str:
 
 def describe(on: torch.device | None = None) -> str:
     """Return one line: the device's name, what limits it, and torch's version."""
-    known = facts(on)
-    if known["kind"] == "cpu":
-        parts = [f"CPU {known['name']}", f"{known['cores']} cores, {known['threads']} torch threads"]
+    device = facts(on)
+    if device["kind"] == "cpu":
+        parts = [f"CPU {device['name']}", f"{device['cores']} cores, {device['threads']} torch threads"]
     else:
-        parts = [known["name"], f"compute capability {known['capability']}", f"{known['memory'] / 1e9:.0f} GB"]
-        if known["power_limit_w"]:
-            parts.append(f"{known['power_limit_w']:.0f} W")
+        parts = [device["name"], f"compute capability {device['capability']}", f"{device['memory'] / 1e9:.0f} GB"]
+        if device["power_limit_w"]:
+            parts.append(f"{device['power_limit_w']:.0f} W")
     return ", ".join([*parts, f"torch {torch.__version__}"])
 
 
@@ -187,8 +187,8 @@ def narrow_matmul(dtype: torch.dtype, on: torch.device) -> tuple[bool | None, st
         return True, "IEEE 754 hardware"
     word = {torch.bfloat16: "bf16", torch.float16: "fp16"}.get(dtype, "fp8")
     if on.type == "cpu":
-        found = sorted(cpu_flags((word,)))
-        return bool(found), f"processor reports {', '.join(found)}" if found else f"processor reports no {word} product"
+        flags = sorted(cpu_flags((word,)))
+        return bool(flags), f"processor reports {', '.join(flags)}" if flags else f"processor reports no {word} product"
     if torch.version.hip:
         return None, "ROCm: no query tells"
     capability = torch.cuda.get_device_capability(on)
@@ -257,11 +257,11 @@ def _probes(on: torch.device) -> dict[str, Callable[[torch.dtype], Callable[[], 
         return lambda: F.conv2d(x, weight)
 
     def scaled(dtype):
-        x, one = a.to(dtype), torch.ones((), device=on)
+        x, unit = a.to(dtype), torch.ones((), device=on)
         if hasattr(F, "scaled_mm"):
             whole = F.ScalingType.TensorWise
-            return lambda: F.scaled_mm(x, x.t(), one, whole, one, whole, output_dtype=torch.bfloat16)
-        return lambda: torch._scaled_mm(x, x.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+            return lambda: F.scaled_mm(x, x.t(), unit, whole, unit, whole, output_dtype=torch.bfloat16)
+        return lambda: torch._scaled_mm(x, x.t(), scale_a=unit, scale_b=unit, out_dtype=torch.bfloat16)
 
     return {
         "cast": lambda dtype: lambda: a.to(dtype, copy=True),
@@ -317,8 +317,8 @@ def _autocast_refusal(build, dtype: torch.dtype) -> str | None:
         return None
     if dtype is torch.float32:  # float32 is what autocast leaves alone
         return None
-    said = " ".join(str(caught[0].message).split()) if caught else f"the result is {result.dtype}"
-    return f"autocast stays in float32: {said}"
+    message = " ".join(str(caught[0].message).split()) if caught else f"the result is {result.dtype}"
+    return f"autocast stays in float32: {message}"
 
 
 def _classify(operation: str, dtype: torch.dtype, on: torch.device) -> tuple[str, str]:

@@ -187,8 +187,8 @@ def load_all(folder: Path | str = RESULTS, *, experiment: str | None = None) -> 
     Raises: ValueError for the first file that is not a record.
     """
     pattern = f"{experiment}-*.json" if experiment else "*.json"
-    found = [load(path) for path in sorted(Path(folder).glob(pattern))]
-    return [record for record in found if experiment in (None, record.experiment)]
+    loaded = [load(path) for path in sorted(Path(folder).glob(pattern))]
+    return [record for record in loaded if experiment in (None, record.experiment)]
 
 
 def find(folder: Path | str, *, key: str, recipe: str, seed: int) -> Record | None:
@@ -228,5 +228,5 @@ def points_of(record: Record, kind: type[Point]) -> tuple[Point, ...]:
     They were written by `columns_and_points` and `point_samples`.
     Raises: ValueError where a row has not as many values as there are columns, or not every row has its samples.
     """
-    columns, found = record.results["columns"], zip(record.results["points"], record.samples["points"], strict=True)
-    return tuple(kind(**dict(zip(columns, row, strict=True)), samples=tuple(times)) for row, times in found)
+    columns, rows = record.results["columns"], zip(record.results["points"], record.samples["points"], strict=True)
+    return tuple(kind(**dict(zip(columns, row, strict=True)), samples=tuple(times)) for row, times in rows)

@@ -96,9 +96,9 @@ class DelayedScaling:
         if amax == 0:
             return self.scale
         self._amaxes.append(amax)
-        chosen = np.fmax.reduce(self.history) if self.choose == "max" else amax
-        if np.isfinite(chosen):
-            self.scale = np.float32(scale_from_amax(chosen, self.fmt, margin=self.margin))
+        peak = np.fmax.reduce(self.history) if self.choose == "max" else amax
+        if np.isfinite(peak):
+            self.scale = np.float32(scale_from_amax(peak, self.fmt, margin=self.margin))
         return self.scale
 
 
@@ -240,26 +240,26 @@ def _scales(
     amax: np.ndarray, fmt: FloatFormat, scaling: Scaling
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.float32]:
     """Return scale, inv_scale and stored of each tile, and tensor_inv_scale."""
-    one = np.float32(1)
+    unit = np.float32(1)
     if scaling.rule == "one":
-        return np.ones_like(amax), np.ones_like(amax), np.ones_like(amax), one
+        return np.ones_like(amax), np.ones_like(amax), np.ones_like(amax), unit
     if scaling.rule in EXPONENT_RULES:
-        stored = np.ldexp(one, shared_exponent(amax, fmt, rule=scaling.rule))
-        return one / stored, stored, stored, one
+        stored = np.ldexp(unit, shared_exponent(amax, fmt, rule=scaling.rule))
+        return unit / stored, stored, stored, unit
     if scaling.scale_format is FLOAT32:
         scale = np.asarray(scale_from_amax(amax, fmt))
-        return scale, one / scale, one / scale, one
+        return scale, unit / scale, unit / scale, unit
     narrow = scaling.scale_format
-    tensor_scale = one
+    tensor_scale = unit
     if scaling.tensor_scale:  # the largest of the tiles' scales lands on narrow.max
         tensor_scale = np.float32(_scale_to(fmt.max * narrow.max, amax.max(initial=0)))
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         wanted = amax / np.float32(fmt.max) * tensor_scale
         # A scale of 0 would lose the block and have no reciprocal.
         stored = np.float32(np.maximum(quantize(wanted, narrow, saturate=True), narrow.smallest_subnormal))
-        inv_scale = stored * (one / tensor_scale)
-        scale = np.minimum(one / inv_scale, MAX_SCALE)
-    return scale, inv_scale, stored, one / tensor_scale
+        inv_scale = stored * (unit / tensor_scale)
+        scale = np.minimum(unit / inv_scale, MAX_SCALE)
+    return scale, inv_scale, stored, unit / tensor_scale
 
 
 def _tile_amax(x: np.ndarray, scaling: Scaling) -> np.ndarray:

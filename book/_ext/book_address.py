@@ -41,9 +41,9 @@ def site_of(config):
 def plain_icons(app, pagename, templatename, context, doctree):
     """Return the repository's buttons an icon that the pages have: the theme would take a brand's."""
     for button in context.get("header_buttons", []):
-        for one in (button, *button.get("buttons", [])):
-            if one.get("icon", "").startswith("fab "):
-                one["icon"] = ICON
+        for link in (button, *button.get("buttons", [])):
+            if link.get("icon", "").startswith("fab "):
+                link["icon"] = ICON
 
 
 def sitemap(site, pages):

@@ -36,8 +36,8 @@ def description(doctree):
 
 def parts(titles):
     """The titles of the parts by the folder of their pages, given the titles of all pages."""
-    found = {name: title for name, title in titles.items() if name.endswith("/index")}
-    return {PART.match(name)[1]: title for name, title in found.items() if PART.match(name)}
+    folders = {name: title for name, title in titles.items() if name.endswith("/index")}
+    return {PART.match(name)[1]: title for name, title in folders.items() if PART.match(name)}
 
 
 def card_of(docname, titles):

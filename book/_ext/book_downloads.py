@@ -55,8 +55,8 @@ def without_outputs(notebook):
 
 def sources(root):
     """The files of the archive below `root`, in order."""
-    found = {path for pattern in PATTERNS for path in root.glob(pattern)} | {root / name for name in ROOT_FILES}
-    return sorted(path for path in found if path.is_file() and APART.isdisjoint(path.relative_to(root).parts))
+    paths = {path for pattern in PATTERNS for path in root.glob(pattern)} | {root / name for name in ROOT_FILES}
+    return sorted(path for path in paths if path.is_file() and APART.isdisjoint(path.relative_to(root).parts))
 
 
 def pack(root, archive):

@@ -55,11 +55,11 @@ def policy(page):
 
 def important(style):
     """The declarations of an attribute `style`, as strong in a sheet as they were in the tag."""
-    found = tinycss2.parse_blocks_contents(style, skip_comments=True, skip_whitespace=True)
-    wrong = [item for item in found if item.type != "declaration"]
+    declarations = tinycss2.parse_blocks_contents(style, skip_comments=True, skip_whitespace=True)
+    wrong = [item for item in declarations if item.type != "declaration"]
     if wrong:
         raise ValueError(f"not a list of declarations: style={style!r}")
-    return ";".join(f"{item.name}:{tinycss2.serialize(item.value).strip()}!important" for item in found)
+    return ";".join(f"{item.name}:{tinycss2.serialize(item.value).strip()}!important" for item in declarations)
 
 
 def lift_styles(page):
@@ -71,11 +71,11 @@ def lift_styles(page):
 
     def lift(piece):
         tag = piece[0]
-        found = None if piece[1] or tag.startswith("<!--") else ATTRIBUTE.search(tag)
-        if not found:
+        match = None if piece[1] or tag.startswith("<!--") else ATTRIBUTE.search(tag)
+        if not match:
             return tag
-        name = names.setdefault(html.unescape(found[1]), f"{NAME}-{len(names) + 1}")
-        tag = tag[: found.start()] + tag[found.end() :]
+        name = names.setdefault(html.unescape(match[1]), f"{NAME}-{len(names) + 1}")
+        tag = tag[: match.start()] + tag[match.end() :]
         if CLASS.search(tag):
             return CLASS.sub(lambda classes: f' class="{classes[1]} {name}"', tag, count=1)
         return re.sub(r"^<[^\s/>]+", lambda start: f'{start[0]} class="{name}"', tag)
@@ -90,7 +90,7 @@ def lift_styles(page):
 def handlers(page):
     """What of a page runs without being a script, and no hash allows: attributes like onclick, and javascript:."""
     tags = (piece[0] for piece in PIECE.finditer(page) if not piece[1] and not piece[0].startswith("<!--"))
-    return [found[0].strip() for tag in tags for found in HANDLER.finditer(tag)]
+    return [match[0].strip() for tag in tags for match in HANDLER.finditer(tag)]
 
 
 def protect(page):
@@ -101,8 +101,8 @@ def protect(page):
     if "Content-Security-Policy" in page:
         return page
     page = lift_styles(AHEAD.sub("", page).replace(PRINT, " data-mp-print"))
-    if found := handlers(page):
-        raise ValueError(f"inline handlers, which the content security policy refuses: {', '.join(found)}")
+    if events := handlers(page):
+        raise ValueError(f"inline handlers, which the content security policy refuses: {', '.join(events)}")
     if not CHARSET.search(page):
         page = f'<meta charset="utf-8" />\n{page.lstrip()}'  # index.html, which only leads on
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy(page)}" />'

@@ -53,8 +53,8 @@ def items_of(tag):
 def with_anchors(body):
     """The HTML of a page, its places of goals and questions with an id: that of the first one, without the chapter."""
 
-    def mark(found):
-        tag = found[0]
+    def mark(place):
+        tag = place[0]
         items = items_of(tag)
         if not items or ANCHOR.search(tag):
             return tag
@@ -65,11 +65,12 @@ def with_anchors(body):
 
 def exercises(page):
     """All that can be solved on a page, as its HTML shows it, in its order."""
-    found = []
+    solvable = []
     for tag in PLACE.finditer(page):
         anchor = ANCHOR.search(tag[0])
-        found += [Exercise(item["id"], short(item["text"]), anchor[1] if anchor else "") for item in items_of(tag[0])]
-    return found
+        name = anchor[1] if anchor else ""
+        solvable += [Exercise(item["id"], short(item["text"]), name) for item in items_of(tag[0])]
+    return solvable
 
 
 def short(text):
@@ -83,8 +84,8 @@ def short(text):
 def faults(pages):
     """What is wrong with the ids of all pages, given as {docname: exercises}: one sentence each."""
     seen = {}
-    for docname, found in pages.items():
-        for exercise in found:
+    for docname, solvable in pages.items():
+        for exercise in solvable:
             if exercise.id in seen:
                 yield f"{docname}: the id {exercise.id} is also used in {seen[exercise.id]}"
             if exercise.id.rsplit("/", 1)[0] != chapter_of(docname):
@@ -99,20 +100,19 @@ def in_order(includes, root):
         yield from in_order(includes, name)
 
 
-def line(found, link):
+def line(solvable, link):
     """The line of a page that counts its solved exercises: it is right before anything is painted."""
-    words = (
-        "1 exercise to solve on this page" if len(found) == 1 else f"{len(found)} questions and exercises on this page"
-    )
-    names = html.escape(" ".join(exercise.id for exercise in found))
+    count = len(solvable)
+    words = "1 exercise to solve on this page" if count == 1 else f"{count} questions and exercises on this page"
+    names = html.escape(" ".join(exercise.id for exercise in solvable))
     script = lean_script(LINE.read_text("utf8")).strip()
     return f'<p class="mp-solved"><a href="{link}" data-mp-ids="{names}">{words}</a></p>\n<script>{script}</script>\n'
 
 
-def with_line(body, found, link):
+def with_line(body, solvable, link):
     """The HTML of a page with the line at the end of its opening, before its first section."""
     start = body.find("<section", body.find("</h1>"))
-    return body if start < 0 else body[:start] + line(found, link) + body[start:]
+    return body if start < 0 else body[:start] + line(solvable, link) + body[start:]
 
 
 def prepare_page(app, pagename, templatename, context, doctree):
@@ -120,10 +120,10 @@ def prepare_page(app, pagename, templatename, context, doctree):
     if not counts(pagename) or "body" not in context:
         return
     context["body"] = with_anchors(context["body"])
-    found = exercises(context["body"])
-    if found:
+    solvable = exercises(context["body"])
+    if solvable:
         link = f"{app.builder.get_relative_uri(pagename, app.config.root_doc)}#{CONTENTS}"
-        context["body"] = with_line(context["body"], found, link)
+        context["body"] = with_line(context["body"], solvable, link)
 
 
 def fill(page, chapters):
@@ -144,10 +144,10 @@ def collect(app, exception):
     root = app.config.root_doc
     for docname in in_order(app.env.toctree_includes, root):
         page = Path(app.builder.get_outfilename(docname))
-        found = exercises(page.read_text("utf8")) if counts(docname) else []
-        if found:
+        solvable = exercises(page.read_text("utf8")) if counts(docname) else []
+        if solvable:
             address = app.builder.get_relative_uri(root, docname)
-            items = [vars(exercise) for exercise in found]
+            items = [vars(exercise) for exercise in solvable]
             title = app.env.titles[docname].astext()
             chapters.append({"chapter": chapter_of(docname), "title": title, "page": address, "items": items})
     page = Path(app.builder.get_outfilename(root))

@@ -61,12 +61,12 @@ def text_of(node):
 
 def prose(doctree):
     """The sections of a page in order: (anchor, title, text), those with text alone."""
-    found = {}
+    sections = {}
     for node in doctree.findall(lambda node: isinstance(node, TEXT)):
         section = section_of(node)
         if section is not None:
-            found.setdefault(section["ids"][0], (section, []))[1].append(text_of(node))
-    return [(anchor, title_of(section), " ".join(texts)) for anchor, (section, texts) in found.items()]
+            sections.setdefault(section["ids"][0], (section, []))[1].append(text_of(node))
+    return [(anchor, title_of(section), " ".join(texts)) for anchor, (section, texts) in sections.items()]
 
 
 def keep(app, pagename, templatename, context, doctree):

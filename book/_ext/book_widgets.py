@@ -52,8 +52,8 @@ def bundles(widgets, pages=()):
         held.setdefault(tuple(numbers), {})[file] = files[file]
     own = {f"{name}/widget": name for name in widgets}
     return {
-        next((own[file] for file in found if file in own), next(iter(found)).replace("/", "-")): found
-        for found in held.values()
+        next((own[file] for file in files if file in own), next(iter(files)).replace("/", "-")): files
+        for files in held.values()
     }
 
 
@@ -97,14 +97,14 @@ def needed(body, widgets, pages=()):
     if not names:
         return [], []
     files = {file for name in names & widgets.keys() for file in widgets[name].modules()}
-    found = [f"{FOLDER}/{name}.js" for name, held in bundles(widgets, pages).items() if files & held.keys()]
-    return [*found, SCRIPT], [f"{FOLDER}/{name}.css" for name in widgets if name in names]
+    paths = [f"{FOLDER}/{name}.js" for name, held in bundles(widgets, pages).items() if files & held.keys()]
+    return [*paths, SCRIPT], [f"{FOLDER}/{name}.css" for name in widgets if name in names]
 
 
 def widgets_of_pages(env):
     """The names of the widgets that stand in the source of each page, and of many pages with the same ones once."""
-    found = {frozenset(PLACE.findall(Path(env.doc2path(name)).read_text("utf8"))) for name in env.found_docs}
-    return sorted(sorted(names) for names in found)
+    pages = {frozenset(PLACE.findall(Path(env.doc2path(name)).read_text("utf8"))) for name in env.found_docs}
+    return sorted(sorted(names) for names in pages)
 
 
 def write_assets(app, env):

@@ -34,11 +34,11 @@ def theme_static():
 
 def used_names(pages):
     """The names of the icons that a list of HTML texts shows, such as {"bars", "sun"}."""
-    found = set()
+    names = set()
     for page in pages:
         for classes in re.findall(r'class="([^"]*\bfa[sb]? ?[^"]*)"', page):
-            found.update(USED_CLASS.findall(classes))
-    return found - STYLES
+            names.update(USED_CLASS.findall(classes))
+    return names - STYLES
 
 
 def split_sheet(sheet, names):
@@ -59,11 +59,11 @@ def split_sheet(sheet, names):
 
 def codes_in(sheets):
     """The code points of the icons that style sheets name themselves, in an escape or as a character."""
-    found = set()
+    codes = set()
     for sheet in sheets:
         for escape, character in USED_CODE.findall(sheet):
-            found.add(int(escape, 16) if escape else ord(character))
-    return found
+            codes.add(int(escape, 16) if escape else ord(character))
+    return codes
 
 
 def subset_font(path, codes, *, hinting=True):
@@ -96,9 +96,9 @@ def write(static):
     sheet, codes = split_sheet((theme / SHEET).read_text("utf8"), names)
     others = [path for path in static.rglob("*.css") if path != static / SHEET and "katex" not in path.name]
     codes |= codes_in([sheet, *(path.read_text("utf8") for path in others)])
-    known = {name for rule in ICON_RULE.finditer(sheet) for name in ICON_NAME.findall(rule.group())}
-    if names - known:
-        raise ValueError(f"icons that the theme's font does not have: {', '.join(sorted(names - known))}")
+    in_font = {name for rule in ICON_RULE.finditer(sheet) for name in ICON_NAME.findall(rule.group())}
+    if names - in_font:
+        raise ValueError(f"icons that the theme's font does not have: {', '.join(sorted(names - in_font))}")
     font = base64.b64encode(subset_font(theme / SOLID, codes)).decode()
     face = (
         "@font-face{font-family:Font Awesome\\ 6 Free;font-style:normal;font-weight:400 900;font-display:block;"

@@ -19,13 +19,13 @@ PLACE = re.compile(r"url\((?![\"']?(?:data:|#))|@import")  # leads elsewhere fro
 
 def sheets_of(page):
     """The paths below `_static` of a page's style sheets, those for paper alone left out."""
-    return [found[2] for found in LINK.finditer(page)]
+    return [link[2] for link in LINK.finditer(page)]
 
 
 def scripts_of(page):
     """The paths of a page's first scripts, up to what stands between two of them."""
     run = RUN.search(page)
-    return [found[2] for found in TAG.finditer(run[0])] if run else []
+    return [tag[2] for tag in TAG.finditer(run[0])] if run else []
 
 
 def common_start(lists):
@@ -38,11 +38,11 @@ def joined(page, pattern, paths, new):
     """The HTML of a page with the tag `new` in the place of those that a pattern finds for `paths`."""
     first = []
 
-    def replace(found):
-        if found[2] not in paths:
-            return found[0]
-        first.append(found)
-        return new.format(found[1]) if len(first) == 1 else ""
+    def replace(tag):
+        if tag[2] not in paths:
+            return tag[0]
+        first.append(tag)
+        return new.format(tag[1]) if len(first) == 1 else ""
 
     return pattern.sub(replace, page)
 

@@ -6,6 +6,7 @@ before it is there, and a font inside it (`data:`) is there with it. A page link
 
 import base64
 import functools
+import itertools
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -42,18 +43,18 @@ def formulas(page):
 
 def declared(content):
     """What a list of declarations says of the font: {property: value}, its family without a generic one."""
-    found = {}
+    properties = {}
     for item in tinycss2.parse_blocks_contents(content, skip_comments=True, skip_whitespace=True):
         if item.type != "declaration" or item.name not in {"font", *PROPERTIES}:
             continue
         words = [token.value for token in item.value if token.type in {"ident", "string", "number"}]
         if item.name == "font":  # "normal 1.21em KaTeX_Main, Times New Roman, serif"
-            found |= {**USUAL, FAMILY: next(word for word in words if str(word).startswith("KaTeX_"))}
+            properties |= {**USUAL, FAMILY: next(word for word in words if str(word).startswith("KaTeX_"))}
         else:
-            found[item.name] = f"{words[0]:g}" if isinstance(words[0], float) else str(words[0])
-    if WEIGHT in found:
-        found[WEIGHT] = NAMED.get(found[WEIGHT], found[WEIGHT])
-    return found
+            properties[item.name] = f"{words[0]:g}" if isinstance(words[0], float) else str(words[0])
+    if WEIGHT in properties:
+        properties[WEIGHT] = NAMED.get(properties[WEIGHT], properties[WEIGHT])
+    return properties
 
 
 def faces(sheet):
@@ -63,12 +64,12 @@ def faces(sheet):
 
 def font_rules(sheet):
     """The rules of a style sheet that choose a font: (selector, {property: value}), what is no element left out."""
-    found = []
+    rules = []
     for rule in tinycss2.parse_stylesheet(sheet, skip_comments=True, skip_whitespace=True):
-        if rule.type == "qualified-rule" and (chosen := declared(rule.content)):
+        if rule.type == "qualified-rule" and (properties := declared(rule.content)):
             parts = [part for part in tinycss2.serialize(rule.prelude).split(",") if ":" not in part]
-            found += [(soupsieve.compile(part.strip()), chosen) for part in parts]
-    return found
+            rules += [(soupsieve.compile(part.strip()), properties) for part in parts]
+    return rules
 
 
 class Fonts:
@@ -87,19 +88,20 @@ class Fonts:
     def characters(self, formula):
         """The characters of a formula by the name of the font: {name: {code point}}."""
         soup = BeautifulSoup(f'<span class="katex">{formula}</span>', "html.parser")
-        chosen = defaultdict(lambda: defaultdict(set))  # of an element: where two rules disagree, both count
+        values_of = defaultdict(lambda: defaultdict(set))  # of an element: where two rules disagree, both count
         for selector, values in self.rules:
             for element in selector.select(soup):
                 for key, value in values.items():
-                    chosen[id(element)][key].add(value)
-        found = defaultdict(set)
+                    values_of[id(element)][key].add(value)
+        characters = defaultdict(set)
         for text in soup.find_all(string=True):
             if type(text) is NavigableString and text.strip():
-                lines = [chosen[id(element)] for element in text.parents if id(element) in chosen]
+                lines = [values_of[id(element)] for element in text.parents if id(element) in values_of]
                 family, style, weight = (next(line[key] for line in lines if line[key]) for key in PROPERTIES)
-                for one in (name for f in family for s in style for w in weight for name in self.named(f, s, w)):
-                    found[one].update(map(ord, text))
-        return found
+                for choice in itertools.product(family, style, weight):
+                    for name in self.named(*choice):
+                        characters[name].update(map(ord, text))
+        return characters
 
 
 def face_rule(face, font):
@@ -111,9 +113,9 @@ def face_rule(face, font):
 def with_links(page, names):
     """The HTML of a page with the style sheets of these fonts in front of KaTeX's own."""
 
-    def link(found):
-        tags = [f'<link rel="stylesheet" type="text/css" href="{found[1]}fonts/{name}.css" />' for name in names]
-        return "\n    ".join([*tags, found[0]])
+    def link(link_tag):
+        tags = [f'<link rel="stylesheet" type="text/css" href="{link_tag[1]}fonts/{name}.css" />' for name in names]
+        return "\n    ".join([*tags, link_tag[0]])
 
     return LINK.sub(link, page, count=1)
 

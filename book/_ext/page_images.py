@@ -27,8 +27,8 @@ def few_colors(pixels):
     It packs a third smaller. Pillow's own `quantize` moves rare colours any distance, and white paper by three steps.
     """
     codes = pixels.astype(np.uint32) @ np.array([65536, 256, 1], np.uint32)
-    found, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    colors = np.stack([found >> 16, found >> 8 & 255, found & 255], axis=1).astype(np.int32)
+    unique, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    colors = np.stack([unique >> 16, unique >> 8 & 255, unique & 255], axis=1).astype(np.int32)
     frequent = np.argsort(-counts, kind="stable")[:PALETTE]
     distances = np.abs(colors[:, None] - colors[frequent]).max(axis=2)  # [colours, at most PALETTE]
     nearest = frequent[distances.argmin(axis=1)]
@@ -90,8 +90,8 @@ def show_converted(html, dark):
     A picture with both is there twice, and book.css shows one; a browser does not load the other, which is lazy.
     """
 
-    def link(found):
-        return f'{found[1]}{found[2]}.webp"' if found[2] in dark else found[0]
+    def link(link_tag):
+        return f'{link_tag[1]}{link_tag[2]}.webp"' if link_tag[2] in dark else link_tag[0]
 
     def twice(tag):
         name = ADDRESS.search(tag[0])

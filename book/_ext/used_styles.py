@@ -144,9 +144,9 @@ def checksum(path):
 def stamp(page, static):
     """The HTML of a page with the checksums of its style sheets as they are now."""
 
-    def link(found):
-        path = static / found[2]
-        return f'{found[1]}?v={checksum(path)}"' if path.is_file() else found[0]
+    def link(reference):
+        path = static / reference[2]
+        return f'{reference[1]}?v={checksum(path)}"' if path.is_file() else reference[0]
 
     return LINK.sub(link, page)
 

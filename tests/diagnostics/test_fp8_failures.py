@@ -60,11 +60,11 @@ def test_a_line_of_ones_own_can_be_tried():
 
 def test_a_cast_past_the_range_is_reported_as_torch_does_it():
     rows = {(row.dtype, index % 3): row for index, row in enumerate(overflows("cpu"))}
-    assert rows["float8_e4m3fn", 0].given == 464
-    assert rows["float8_e5m2", 1].given == 61440
+    assert rows["float8_e4m3fn", 0].value == 464
+    assert rows["float8_e5m2", 1].value == 61440
     assert math.isinf(rows["float8_e5m2", 1].ml_dtypes)
     for (name, index), row in rows.items():
-        cast = torch.tensor(row.given).to(getattr(torch, name)).float().item()
+        cast = torch.tensor(row.value).to(getattr(torch, name)).float().item()
         assert np.array_equal(row.torch, cast, equal_nan=True)
         assert row.saturates is (cast == torch.finfo(getattr(torch, name)).max)
         assert row.book == torch.finfo(getattr(torch, name)).max

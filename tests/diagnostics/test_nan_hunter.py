@@ -72,7 +72,7 @@ def test_the_way_from_infinity_to_nan_is_followed():
     first = hunted(Planted(lambda x, p: (e := (x * 0 + 12).exp()) / e.sum(-1, keepdim=True)), True, dtype=torch.float16)
     first = first.first
     assert (first.operation, first.kind, first.nan) == ("exp", "inf", ("div", "bad"))
-    assert (first.given[0].low, first.given[0].high) == (12, 12)
+    assert (first.inputs[0].low, first.inputs[0].high) == (12, 12)
     assert "exp" in str(first)
     assert "nan from div on, in bad" in str(first)
 

@@ -131,33 +131,33 @@ def test_a_recipe_that_lightning_has_no_name_for_is_answered_with_the_others(tas
 @pytest.mark.parametrize("name", sorted({names.lightning for names in NAMES.values()} - {"16-mixed"}))
 def test_fabric_does_what_it_is_asked_for_and_says_nothing(name, capfd):
     answer = fabric.ask_precision(name, device=CPU)
-    assert (answer.given, answer.said) == (name, ())
+    assert (answer.returned, answer.messages) == (name, ())
     assert capfd.readouterr() == ("", "")
 
 
 def test_fabric_swaps_16_mixed_on_a_cpu_and_warns():
     answer = fabric.ask_precision("16-mixed", device=CPU)
-    assert answer.given == "bf16-mixed"
+    assert answer.returned == "bf16-mixed"
     assert answer.kinds == ("UserWarning",)
-    assert "Using `precision='bf16-mixed'` instead" in answer.said[0]
+    assert "Using `precision='bf16-mixed'` instead" in answer.messages[0]
 
 
 def test_fabric_needs_a_package_for_transformer_engine():
     answer = fabric.ask_precision("transformer-engine", device=CPU)
-    assert (answer.given, answer.kinds) == (None, ("ModuleNotFoundError",))
-    assert "transformer_engine" in answer.said[0]
+    assert (answer.returned, answer.kinds) == (None, ("ModuleNotFoundError",))
+    assert "transformer_engine" in answer.messages[0]
 
 
 @pytest.mark.parametrize("old", OLD)
 def test_fabric_takes_an_old_name_warns_of_it_or_refuses_it(old):
     answer = fabric.ask_precision(old, device=CPU)
     if "full" in old:
-        assert (answer.given, answer.kinds) == (None, ("ValueError",))
-        assert OLD[old] in answer.said[0]  # among the allowed ones
+        assert (answer.returned, answer.kinds) == (None, ("ValueError",))
+        assert OLD[old] in answer.messages[0]  # among the allowed ones
         return
-    assert answer.given == ("bf16-mixed" if OLD[old] == "16-mixed" else OLD[old])  # what a CPU makes of it
+    assert answer.returned == ("bf16-mixed" if OLD[old] == "16-mixed" else OLD[old])  # what a CPU makes of it
     assert answer.kinds == {"16": ("UserWarning",) * 2, "bf16": ("UserWarning",)}.get(old, ())
-    assert all(OLD[old] in said for said in answer.said)
+    assert all(OLD[old] in message for message in answer.messages)
 
 
 # Why the loop does two things by itself

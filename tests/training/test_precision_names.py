@@ -93,17 +93,17 @@ def training_arguments(**arguments: object) -> precision_names.Answer:
 def test_training_arguments_hand_their_precision_to_accelerate_or_ask_for_it(arguments, precision):
     answer = training_arguments(use_cpu=True, **arguments)
     if ACCELERATE:
-        assert (answer.given, answer.said) == (precision, ())
+        assert (answer.returned, answer.messages) == (precision, ())
     else:
-        assert (answer.given, answer.kinds) == (None, ("ImportError",))
-        assert "accelerate" in answer.said[0]
+        assert (answer.returned, answer.kinds) == (None, ("ImportError",))
+        assert "accelerate" in answer.messages[0]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what is missing without a GPU")
 def test_transformers_wants_to_hear_that_bfloat16_is_meant_for_a_cpu():
     answer = training_arguments(bf16=True)
-    assert (answer.given, answer.kinds) == (None, ("ValueError",))
-    assert "use_cpu" in answer.said[0]
+    assert (answer.returned, answer.kinds) == (None, ("ValueError",))
+    assert "use_cpu" in answer.messages[0]
 
 
 def test_float16_on_a_cpu_has_three_answers():
@@ -123,7 +123,7 @@ def test_torch_does_float16_on_a_cpu_when_it_is_asked_to():
 def test_lightning_makes_of_it_what_the_table_says():
     (row,) = (fallback for fallback in FLOAT16_ON_A_CPU if fallback.library == "Lightning")
     answer = fabric.ask_precision(row.ask.split('"')[1], device=CPU)
-    assert (answer.given, *answer.kinds) == (row.runs, row.says)
+    assert (answer.returned, *answer.kinds) == (row.runs, row.says)
 
 
 @pytest.mark.skipif(not ACCELERATE, reason="accelerate is not installed")
@@ -131,8 +131,8 @@ def test_accelerate_says_fp16_on_a_cpu_and_computes_in_float32():
     from accelerate import Accelerator
 
     answer = precision_names.answer(lambda: Accelerator(cpu=True, mixed_precision="fp16"))
-    assert (answer.given.mixed_precision, answer.said) == ("fp16", ())
-    assert (answer.given.scaler, answer.given.native_amp) == (None, False)
+    assert (answer.returned.mixed_precision, answer.messages) == ("fp16", ())
+    assert (answer.returned.scaler, answer.returned.native_amp) == (None, False)
 
 
 def test_an_answer_keeps_warnings_and_errors_in_order_and_lets_other_errors_through():
@@ -141,7 +141,7 @@ def test_an_answer_keeps_warnings_and_errors_in_order_and_lets_other_errors_thro
         raise ValueError("a: b")
 
     answer = precision_names.answer(call)
-    assert (answer.given, answer.said) == (None, ("DeprecationWarning: first", "ValueError: a: b"))
+    assert (answer.returned, answer.messages) == (None, ("DeprecationWarning: first", "ValueError: a: b"))
     assert answer.kinds == ("DeprecationWarning", "ValueError")
     assert precision_names.answer(lambda: 3) == precision_names.Answer(3, ())
     with pytest.raises(KeyError):

@@ -106,12 +106,12 @@ def list_terms(
     layer = table.checkpointed if checkpointing else table.layer
     rows = [(row, 1) for row in table.once + (table.mask if checkpointing else ())]
     rows += [(row, architecture.layers) for row in layer]
-    found = []
+    terms = []
     for row, times in rows:
         if row.holds(held):
             tensors = times * row.count
-            found.append(Term(row, tensors, tensors * prod(sizes[letter] for letter in row.size) * widths[row.dtype]))
-    return found
+            terms.append(Term(row, tensors, tensors * prod(sizes[letter] for letter in row.size) * widths[row.dtype]))
+    return terms
 
 
 def count_saved_bytes(architecture: Architecture, recipe: Recipe, **how) -> int:

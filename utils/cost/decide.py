@@ -91,7 +91,7 @@ class Decision:
     @property
     def levers(self) -> tuple[str, ...]:
         """The levers that hold in the plan: without the recipe, and of bits the last."""
-        names = [one.lever for one in self.taken if one.lever != self.recipe]
+        names = [pulled.lever for pulled in self.taken if pulled.lever != self.recipe]
         return tuple(name for name in names if name not in BITS or BITS[name] == self.plan.bits)
 
     def __str__(self) -> str:
@@ -170,15 +170,15 @@ def _can(model: str, task: str) -> bool:
 
 
 def _check(card: str, task: str, model: str | int, *, optimizer: str, **numbers: int) -> None:
-    known = {"card": CARDS, "task": TASKS, "model": architectures.NAMED, "optimizer": memory.OPTIMIZERS}
-    given = {"card": card, "task": task, "model": model, "optimizer": optimizer}
+    options = {"card": CARDS, "task": TASKS, "model": architectures.NAMED, "optimizer": memory.OPTIMIZERS}
+    requested = {"card": card, "task": task, "model": model, "optimizer": optimizer}
     if isinstance(model, int):
-        del given["model"]
+        del requested["model"]
         if not 1 <= model <= MOST_PARAMETERS:
             raise ValueError(f"a model has 1 to {MOST_PARAMETERS:.0e} parameters, not {model}")
-    for what, value in given.items():
-        if value not in known[what]:
-            raise ValueError(f"{what} {value!r} is not one of {', '.join(known[what])}")
+    for what, value in requested.items():
+        if value not in options[what]:
+            raise ValueError(f"{what} {value!r} is not one of {', '.join(options[what])}")
     for what, number in numbers.items():
         most = MOST_CARDS if what == "cards" else MOST
         if not 1 <= number <= most:

@@ -224,7 +224,8 @@ def dtypes_of_both_passes(trainer: Trainer, batch: Batch) -> dict[str, tuple[tor
     for name, part in blocks[0].named_modules():
         if not list(part.children()) and list(part.parameters()):
             seen[name] = []
-            hooks.append(part.register_forward_hook(lambda *given, kinds=seen[name]: kinds.append(given[-1].dtype)))
+            append = seen[name].append
+            hooks.append(part.register_forward_hook(lambda *call, append=append: append(call[-1].dtype)))
     whole = set_checkpoint_early_stop(False)  # or the recompute ends inside the last part, before its hook
     with checkpointed(trainer.model), whole, trainer.recipe.on(trainer.device):
         trainer.loss(batch.to(trainer.device)).backward()

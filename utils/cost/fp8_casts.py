@@ -61,8 +61,8 @@ class Layer:
 def reads(recipe: Float8Recipe, tensor: str) -> int:
     """Return how often a tensor ("x", "w" or "dy") is read to be written in FP8: once or twice."""
     scaling = SCALINGS[{"x": recipe.activations, "w": recipe.weights, "dy": recipe.gradients}[tensor]]
-    known = scaling.rule == "one" or recipe.history is not None
-    return 1 if known or None not in scaling.tile else 2
+    scale_is_known = scaling.rule == "one" or recipe.history is not None
+    return 1 if scale_is_known or None not in scaling.tile else 2
 
 
 def cast_bytes(layer: Layer, name: str, *, weight_bytes: int = WIDE["w"]) -> float:

@@ -76,22 +76,22 @@ def record_gemms(model: nn.Module, step: Callable[[], object]) -> list[NamedGemm
     return _counted(reader.found)
 
 
-def merge_layers(found: Iterable[NamedGemm]) -> list[NamedGemm]:
+def merge_layers(gemms: Iterable[NamedGemm]) -> list[NamedGemm]:
     """Return the products with the numbers of layers replaced by "*", and equal ones counted together."""
-    return _counted(replace(named, layer=re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", named.layer)) for named in found)
+    return _counted(replace(named, layer=re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", named.layer)) for named in gemms)
 
 
-def count_flops(found: Iterable[NamedGemm]) -> int:
+def count_flops(gemms: Iterable[NamedGemm]) -> int:
     """Return the operations of all products together."""
-    return sum(named.operations for named in found)
+    return sum(named.operations for named in gemms)
 
 
-def _counted(found: Iterable[NamedGemm]) -> list[NamedGemm]:
+def _counted(gemms: Iterable[NamedGemm]) -> list[NamedGemm]:
     counts: dict[NamedGemm, int] = {}
-    for named in found:
-        one = replace(named, count=1)
-        counts[one] = counts.get(one, 0) + named.count
-    return [replace(one, count=count) for one, count in counts.items()]
+    for named in gemms:
+        single = replace(named, count=1)
+        counts[single] = counts.get(single, 0) + named.count
+    return [replace(single, count=count) for single, count in counts.items()]
 
 
 @dataclass

@@ -276,7 +276,7 @@ def widget_data() -> dict:
         "weights": architectures.WEIGHTS,
         "saved": activations.as_json(),
         "copies": COPIES,
-        "recipes": {name: _recipe_data(each) for name, each in RECIPES.items()},
+        "recipes": {name: _recipe_data(recipe) for name, recipe in RECIPES.items()},
         "optimizers": {
             "adamw": {"moments": 2, "bytes_of": "moments", "counted": True},
             "adamw-8bit": {"moments": 2, "block": eight_bits.block, "least": eight_bits.least, "counted": False},

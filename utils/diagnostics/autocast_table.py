@@ -96,9 +96,9 @@ def find_differences(rows: Iterable[OperationDtypes], device: str = "cpu") -> li
     """
     pairs = [(row, documented(row.name, device)) for row in rows]
     return [
-        Difference(row.name, row.rule, said)
-        for row, said in pairs
-        if row.rule != said and (row.rule, said) != (PROMOTE, FOLLOWS)
+        Difference(row.name, row.rule, rule)
+        for row, rule in pairs
+        if row.rule != rule and (row.rule, rule) != (PROMOTE, FOLLOWS)
     ]
 
 
@@ -115,20 +115,20 @@ def _rows(operations: Iterable[Operation], device: torch.device, dtype: torch.dt
 
 
 def _row(operation: Operation, device: torch.device, dtype: torch.dtype) -> OperationDtypes | None:
-    wide, messages, found, inputs = torch.float32, [], [], 0
+    wide, messages, results, taken = torch.float32, [], [], 0
     for dtypes in ((wide,), (dtype,), (dtype, wide), (wide, dtype)):
-        if len(dtypes) > inputs > 0:
+        if len(dtypes) > taken > 0:
             break  # one floating input alone cannot be mixed
-        given = Inputs(device, dtypes)
+        inputs = Inputs(device, dtypes)
         try:
-            found.append(_dtype(operation.call(given)))
+            results.append(_dtype(operation.call(inputs)))
         except AttributeError:
             return None  # this version has no such operation
         except Exception as error:  # whatever a kernel raises, the row says so
             messages.append(str(error).strip().splitlines()[0])
-            found.append(ERROR)
-        inputs = max(inputs, given.made)
-    of_wide, of_narrow, *of_mixed = found
+            results.append(ERROR)
+        taken = max(taken, inputs.made)
+    of_wide, of_narrow, *of_mixed = results
     rule = _rule(of_wide, of_narrow, of_mixed)
     return OperationDtypes(
         operation.name, operation.group, rule, of_wide, of_narrow, tuple(of_mixed), (messages or [""])[0]

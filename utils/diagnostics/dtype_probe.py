@@ -156,12 +156,12 @@ class DtypeProbe(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        given, made = _floating((args, kwargs)), _floating(result)
+        inputs, made = _floating((args, kwargs)), _floating(result)
         name = func._schema.name.partition("::")[2]
-        kind = _kind(func, name, given, made)
+        kind = _kind(func, name, inputs, made)
         module, call, backward = self._running.place()
-        step = Step(module, call, name, _dtypes(given), _dtypes(made), kind, backward=backward)
-        self.steps.append(self._cast(step, given[0], made[0]) if kind == CAST else step)
+        step = Step(module, call, name, _dtypes(inputs), _dtypes(made), kind, backward=backward)
+        self.steps.append(self._cast(step, inputs[0], made[0]) if kind == CAST else step)
         return result
 
     def casts(self) -> list[Step]:
@@ -176,26 +176,26 @@ class DtypeProbe(TorchDispatchMode):
         groups: dict[str, list[Step]] = {}
         for step in self.steps:
             groups.setdefault(".".join(step.module.split(".")[:depth]), []).append(step)
-        found = []
+        summaries = []
         for module, steps in groups.items():
             dtypes = Counter(step.dtype for step in steps if step.kind == COMPUTE and step.dtype)
             casts = [step.bytes for step in steps if step.kind == CAST]
-            found.append(Summary(module, dict(dtypes), len(casts), sum(casts)))
-        return found
+            summaries.append(Summary(module, dict(dtypes), len(casts), sum(casts)))
+        return summaries
 
     def recasts(self) -> list[Recast]:
         """Return the tensors that were cast more than once or there and back, those with the most bytes first."""
-        found = []
+        recasts = []
         for casts in (casts for casts in self._casts.values() if len(casts) > 1):
             first, size = casts[0], sum(step.bytes for step in casts[1:])
             modules = tuple(dict.fromkeys(step.module for step in casts))
             cast = f"{first.inputs[0]} to {first.dtype}"
-            found.append(Recast(first.parameter or "activation", cast, len(casts), size, modules, False))
+            recasts.append(Recast(first.parameter or "activation", cast, len(casts), size, modules, False))
         for first, back in self._trips:
             cast = f"{first.inputs[0]} to {first.dtype} and back"
             modules = tuple(dict.fromkeys((first.module, back.module)))
-            found.append(Recast(first.parameter or "activation", cast, 2, back.bytes, modules, True))
-        return sorted(found, key=lambda recast: -recast.bytes)
+            recasts.append(Recast(first.parameter or "activation", cast, 2, back.bytes, modules, True))
+        return sorted(recasts, key=lambda recast: -recast.bytes)
 
     def stages(self, module: str = "") -> list[Stage]:
         """Return the forward pass of one module as boxes in order: for `utils.plots.dtype_graph`.
@@ -206,8 +206,8 @@ class DtypeProbe(TorchDispatchMode):
         """
         inside = [step for step in self.steps if _is_below(step.module, module) and not step.backward]
         if not inside:
-            known = dict.fromkeys(step.module for step in self.steps if step.module)
-            raise ValueError(f"no operation of a module {module!r} was recorded; there are {', '.join(known)}")
+            recorded = dict.fromkeys(step.module for step in self.steps if step.module)
+            raise ValueError(f"no operation of a module {module!r} was recorded; there are {', '.join(recorded)}")
         boxes: list[list[Step]] = []
         waiting: list[Step] = []  # casts outside a module without children
         for step in (step for step in inside if step.kind != MOVE):
@@ -264,9 +264,9 @@ def _dtypes(tensors: list[torch.Tensor]) -> tuple[str, ...]:
     return tuple(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
 
 
-def _kind(func, name: str, given: list[torch.Tensor], made: list[torch.Tensor]) -> str:
+def _kind(func, name: str, inputs: list[torch.Tensor], made: list[torch.Tensor]) -> str:
     if name in ("_to_copy", "to"):  # the second in inference mode
-        return CAST if given and made and given[0].dtype != made[0].dtype else MOVE
+        return CAST if inputs and made and inputs[0].dtype != made[0].dtype else MOVE
     aliases = [value.alias_info for value in func._schema.returns]
     is_view = any(alias is not None and not alias.is_write for alias in aliases)
     return MOVE if is_view or name in _MOVES else COMPUTE

@@ -137,7 +137,7 @@ class Overflow:
     """What becomes of a value past the range of a format, by who casts it: floats, NaN and infinity included."""
 
     dtype: str
-    given: float
+    value: float
     torch: float
     ml_dtypes: float
     book: float  # fake_quantize and quantize of `utils.emulation.scaled_tensor`: they saturate
@@ -154,7 +154,7 @@ def overflows(device: torch.device | str) -> list[Overflow]:
 
     The OFP8 specification leaves it open: saturate, or overflow to NaN or infinity. torch 2.11 and 2.13 differ.
     """
-    return [_overflow(fmt, given, device) for fmt in (FLOAT8_E4M3FN, FLOAT8_E5M2) for given in _past(fmt)]
+    return [_overflow(fmt, value, device) for fmt in (FLOAT8_E4M3FN, FLOAT8_E5M2) for value in _past(fmt)]
 
 
 def _past(fmt: FloatFormat) -> tuple[float, float, float]:
@@ -165,11 +165,11 @@ def _past(fmt: FloatFormat) -> tuple[float, float, float]:
     return float(midpoint), float(midpoint.nextafter(up)), torch.inf
 
 
-def _overflow(fmt: FloatFormat, given: float, device: torch.device | str) -> Overflow:
+def _overflow(fmt: FloatFormat, value: float, device: torch.device | str) -> Overflow:
     import ml_dtypes
     import numpy as np
 
-    value = torch.tensor(given, device=device)
-    theirs = np.float32(given).astype(getattr(ml_dtypes, fmt.name)).astype(np.float32)
-    ours = quantize(value, fmt, "none").values
-    return Overflow(fmt.name, given, float(value.to(fmt.torch_dtype).float()), float(theirs), float(ours))
+    x = torch.tensor(value, device=device)
+    theirs = np.float32(value).astype(getattr(ml_dtypes, fmt.name)).astype(np.float32)
+    ours = quantize(x, fmt, "none").values
+    return Overflow(fmt.name, value, float(x.to(fmt.torch_dtype).float()), float(theirs), float(ours))

@@ -44,7 +44,7 @@ class NanFinding:
     module: str
     operation: str
     kind: str
-    given: tuple[Values, ...] = ()
+    inputs: tuple[Values, ...] = ()
     made: tuple[Values, ...] = ()
     meant: bool = False
     nan: tuple[str, str] | None = None
@@ -68,10 +68,10 @@ class NanFinding:
         result = f"{self.dtype} {list(self.shape)}"
         if self.stage in (INPUT, WEIGHTS):
             return f"{where}: {self.kind} in {result} before anything was computed"
-        given = ", ".join(map(str, self.given))
+        inputs = ", ".join(map(str, self.inputs))
         text = f"{where}: {self.kind} in {result}"
         text += f", {'written' if self.meant else 'made'} by {self.operation}" if self.operation else ""
-        text += f" of {given}" if given else ""
+        text += f" of {inputs}" if inputs else ""
         if self.nan:
             operation, module = self.nan
             text += f"; nan from {operation or 'there'} on, {f'in {module}' if module else 'outside the modules'}"
@@ -146,8 +146,8 @@ class NanHunter:
         return {_clean(name): ranges.look(weight, changed=True) for name, weight in self.model.named_parameters()}
 
     def _gradients(self, ranges: Ranges) -> dict[str, Snapshot]:
-        weights = self.model.named_parameters()
-        return {_clean(name): ranges.look(one.grad, changed=True) for name, one in weights if one.grad is not None}
+        gradients = ((_clean(name), weight.grad) for name, weight in self.model.named_parameters())
+        return {name: ranges.look(gradient, changed=True) for name, gradient in gradients if gradient is not None}
 
     def _found(self, number: int, trail: Trail, before: dict[str, Snapshot]) -> list[NanFinding]:
         broken = [name for name, look in before.items() if trail.bad([look])]
@@ -162,14 +162,14 @@ class NanHunter:
         later = chain.nan if birth is not chain.nan else None
         late = birth.stage in (BACKWARD, BETWEEN)
         updated = chain.weights[0] if birth.stage == UPDATE and chain.weights else ""
-        given = (trail.values(look) for look in birth.given if look.number >= 0)
+        inputs = (trail.values(look) for look in birth.inputs if look.number >= 0)
         return NanFinding(
             step=number,
             stage=birth.stage,
             module=_clean(birth.module) or updated,
             operation=birth.operation,
             kind=NAN if birth is chain.nan else chain.kind,
-            given=tuple(dict.fromkeys(given)),
+            inputs=tuple(dict.fromkeys(inputs)),
             made=tuple(trail.values(look) for look in birth.made if look.number >= 0),
             meant=birth.writes,
             nan=(later.operation, _clean(later.module)) if later else None,

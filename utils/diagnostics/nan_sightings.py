@@ -40,7 +40,7 @@ class Sighting(NamedTuple):
     module: str
     call: int
     operation: str
-    given: tuple[Snapshot, ...]
+    inputs: tuple[Snapshot, ...]
     made: tuple[Snapshot, ...]
     writes: bool = False
 
@@ -83,14 +83,14 @@ class Ranges:
 
     def read(self) -> list[tuple[float, float]]:
         """Return (smallest, largest) by number; NaN in both where there is one."""
-        here = [found.cpu() for found in self._stacked()]
-        return [tuple(pair) for found in here for pair in found.tolist()]
+        stacks = [extremes.cpu() for extremes in self._stacked()]
+        return [tuple(pair) for stack in stacks for pair in stack.tolist()]
 
     def _stacked(self) -> Iterable[torch.Tensor]:
         """One tensor where all lie on one device: read in one transfer."""
-        if len({found.device for found in self._found}) == 1:
+        if len({extremes.device for extremes in self._found}) == 1:
             return [torch.stack(self._found)]
-        return [found[None] for found in self._found]
+        return [extremes[None] for extremes in self._found]
 
 
 class Operations(TorchDispatchMode):
@@ -128,15 +128,15 @@ class Operations(TorchDispatchMode):
         if name in _UNWRITTEN or _is_view(func):
             return func(*args, **kwargs)
         read = () if _takes_a_shape(name) else args[1:] if name in _OVERWRITES else args
-        inputs = {key: value for key, value in kwargs.items() if key != "out"}
-        given = tuple(map(self._ranges.look, _tensors((read, inputs))))
+        options = {key: value for key, value in kwargs.items() if key != "out"}
+        inputs = tuple(map(self._ranges.look, _tensors((read, options))))
         writes = any(isinstance(leaf, float) and leaf - leaf != 0 for leaf in tree_leaves((args, kwargs)))
         result = func(*args, **kwargs)
         written = _written(func, args, kwargs)
         made = tuple(self._ranges.look(tensor, changed=True) for tensor in written)
         made += tuple(self._ranges.look(t) for t in _tensors(result) if not any(t is w for w in written))
         module, call, backward = self._running.place()
-        self.sightings.append(Sighting(self._stage(backward, call), module, call, name, given, made, writes))
+        self.sightings.append(Sighting(self._stage(backward, call), module, call, name, inputs, made, writes))
         return result
 
     def _stage(self, backward: bool, call: int) -> str:
@@ -186,19 +186,19 @@ class Modules:
             self.parents[self._calls] = self._running[-1][1] if self._running else 0
             inputs = _tensors((args, kwargs))
             weights = module.parameters(recurse=False)
-            given = tuple(self._ranges.look(tensor) for tensor in (*inputs, *weights))
-            self._running.append((name, self._calls, given))
+            held = tuple(self._ranges.look(tensor) for tensor in (*inputs, *weights))
+            self._running.append((name, self._calls, held))
             self._watch(inputs, name, of_output=False)
 
         return enter
 
     def _leaving(self, module: nn.Module, inputs: tuple, output) -> None:
         outputs = _tensors(output)
-        name, call, given = self._running[-1]
+        name, call, held = self._running[-1]
         self._watch(outputs, name, of_output=True)
         self._running.pop()
         made = tuple(self._ranges.look(tensor) for tensor in outputs)
-        self.sightings.append(Sighting(FORWARD, name, call, "", given, made))
+        self.sightings.append(Sighting(FORWARD, name, call, "", held, made))
 
     def _watch(self, tensors: Iterable[torch.Tensor], name: str, *, of_output: bool) -> None:
         call = self._running[-1][1]
@@ -237,5 +237,5 @@ def _written(func, args: tuple, kwargs: dict) -> list[torch.Tensor]:
     if not func._schema.is_mutable:
         return []
     named = {argument.name: value for argument, value in zip(func._schema.arguments, args, strict=False)} | kwargs
-    changed = [one.name for one in func._schema.arguments if one.alias_info is not None and one.alias_info.is_write]
-    return _tensors([named.get(name) for name in changed])
+    aliases = ((argument.name, argument.alias_info) for argument in func._schema.arguments)
+    return _tensors([named.get(name) for name, alias in aliases if alias is not None and alias.is_write])

@@ -68,11 +68,11 @@ class Trail:
         self._ranges, self._observer = ranges, observer
         self._of_storage: dict = {}  # what holds it -> Chain
         self.chains: list[Chain] = []
-        for one in observer.sightings:
-            self._follow(one)
+        for sighting in observer.sightings:
+            self._follow(sighting)
         blind = isinstance(observer, Modules) and not any(chain.counts for chain in self.chains)
-        if blind and (one := self._backward()):
-            self._follow(one)
+        if blind and (sighting := self._backward()):
+            self._follow(sighting)
         for look in self.bad(results):
             self._arrive(look, "")
         for what, looks in (("gradients", gradients), ("weights", weights)):
@@ -91,45 +91,45 @@ class Trail:
         """Return those that were not finite."""
         return [look for look in looks if self.values(look).kind]
 
-    def _follow(self, one: Sighting) -> None:
-        entered, left = self.bad(one.given), self.bad(one.made)
+    def _follow(self, sighting: Sighting) -> None:
+        entered, left = self.bad(sighting.inputs), self.bad(sighting.made)
         carried = [self._of_storage[look.storage] for look in entered if look.storage in self._of_storage]
         if not left:
-            self._absorb(one, carried)
+            self._absorb(sighting, carried)
             return
-        chain = self._carrier(one, entered, carried)
+        chain = self._carrier(sighting, entered, carried)
         made, had = ({self.values(look).kind for look in looks} for looks in (left, entered))
         if chain is None:
-            if entered and isinstance(self._observer, Modules) and self._observer.parents.get(one.call):
+            if entered and isinstance(self._observer, Modules) and self._observer.parents.get(sighting.call):
                 return  # the module around it ends later, and says whether it came from there
-            self._begin(one._replace(stage=INPUT) if entered else one, NAN if NAN in made else INF, left)
+            self._begin(sighting._replace(stage=INPUT) if entered else sighting, NAN if NAN in made else INF, left)
             return
         chain.echoes += 1
         if NAN in made and NAN not in had and chain.kind == INF and chain.nan is None:
-            chain.nan = one
+            chain.nan = sighting
         self._of_storage |= {look.storage: chain for look in left}
 
-    def _absorb(self, one: Sighting, carried: list[Chain]) -> None:
+    def _absorb(self, sighting: Sighting, carried: list[Chain]) -> None:
         for chain in carried:
             chain.absorbed = True
-        for look in one.made:  # a mask made of it, say by isinf: what is filled in there is its doing
-            if look.number < 0 and carried and one.operation:
+        for look in sighting.made:  # a mask made of it, say by isinf: what is filled in there is its doing
+            if look.number < 0 and carried and sighting.operation:
                 self._of_storage[look.storage] = carried[0]
 
-    def _carrier(self, one: Sighting, entered: list[Snapshot], carried: list[Chain]) -> Chain | None:
+    def _carrier(self, sighting: Sighting, entered: list[Snapshot], carried: list[Chain]) -> Chain | None:
         """Return the chain that goes on in what came out; None where it was born here, or came from outside."""
         if carried:
             return min(carried, key=lambda chain: (not chain.nan, self.chains.index(chain)))
         if entered:
             return self.chains[0] if self.chains else None
         if isinstance(self._observer, Modules):  # what was born in a module inside is not born here
-            inside = (chain for chain in self.chains if _is_inside(chain.birth.call, one.call, self._observer.parents))
-            return next(inside, None)
-        known = (self._of_storage[look.storage] for look in one.given if look.storage in self._of_storage)
-        return next(known, None) if one.writes else None
+            call, parents = sighting.call, self._observer.parents
+            return next((chain for chain in self.chains if _is_inside(chain.birth.call, call, parents)), None)
+        chains = (self._of_storage[look.storage] for look in sighting.inputs if look.storage in self._of_storage)
+        return next(chains, None) if sighting.writes else None
 
     def _begin(self, birth: Sighting, kind: str, left: list[Snapshot]) -> None:
-        chain = next((one for one in self.chains if _alike(one.birth, birth) and one.kind == kind), None)
+        chain = next((begun for begun in self.chains if _alike(begun.birth, birth) and begun.kind == kind), None)
         if chain is None:
             chain = Chain(birth, kind)
             self.chains.append(chain)
@@ -155,26 +155,27 @@ class Trail:
         module, by the one around it; if it is one of its inputs or parameters, by the module.
         """
         seen, parents = self._observer.gradients, self._observer.parents
-        names = {one.call: one.module for one in self._observer.sightings}
-        first = next((one for one in seen if self.bad([one.look])), None)
+        names = {sighting.call: sighting.module for sighting in self._observer.sightings}
+        first = next((gradient for gradient in seen if self.bad([gradient.look])), None)
         if first is None:
             return None
-        broken = {one.call for one in seen if one.of_output and self.bad([one.look])}
+        broken = {gradient.call for gradient in seen if gradient.of_output and self.bad([gradient.look])}
         if first.of_output:
             call = first.call
             while call in broken:
                 call = parents.get(call, 0)
         elif first.call:
-            call = _innermost({one.call for one in seen if one.look.number == first.look.number}, parents)
+            same = {gradient.call for gradient in seen if gradient.look.number == first.look.number}
+            call = _innermost(same, parents)
         else:
             call = max((call for call, name in names.items() if name == first.module), default=0)
-        given = tuple(one.look for one in seen if one.call == call and one.of_output and call)
-        return Sighting(BACKWARD, names.get(call, ""), call, "", given, (first.look,))
+        inputs = tuple(gradient.look for gradient in seen if gradient.call == call and gradient.of_output and call)
+        return Sighting(BACKWARD, names.get(call, ""), call, "", inputs, (first.look,))
 
 
-def _alike(one: Sighting, other: Sighting) -> bool:
+def _alike(first: Sighting, other: Sighting) -> bool:
     """Whether two births are one finding: an optimizer does the same to every parameter."""
-    return (one.stage, one.module, one.operation) == (other.stage, other.module, other.operation)
+    return (first.stage, first.module, first.operation) == (other.stage, other.module, other.operation)
 
 
 def _is_inside(call: int, other: int, parents: dict[int, int]) -> bool:

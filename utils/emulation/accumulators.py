@@ -81,8 +81,8 @@ _TOTAL_CUT = "model: the 14 bits of DeepSeek-V3 (arXiv 2412.19437, 3.3.2) with e
 _PROMOTED = f"; promotion every {N_C}: DeepSeek-V3, arXiv 2412.19437, 3.3.2"
 
 ACCUMULATORS: dict[str, Accumulator] = {
-    each.name: each
-    for each in (
+    accumulator.name: accumulator
+    for accumulator in (
         _rounded("float32", "float32, one by one", FLOAT32),
         _rounded("float16", "float16, one by one", FLOAT16),
         _rounded(

@@ -48,11 +48,11 @@ class LargestPowers:
     def _one_by_one(self, part: slice) -> Callable[[int, int], torch.Tensor]:
         left, right = self.left[:, part], self.right
         scratch = left.new_empty(self.block, left.shape[1], right.shape[2])
-        found = torch.empty_like(scratch[0])
+        maxima = torch.empty_like(scratch[0])
 
         def largest(start: int, stop: int) -> torch.Tensor:
             products = torch.mul(left[start:stop], right[start:stop], out=scratch[: stop - start])
-            return torch.amax(products, dim=0, out=found).clamp_(min=self.smallest)
+            return torch.amax(products, dim=0, out=maxima).clamp_(min=self.smallest)
 
         return largest
 
@@ -63,13 +63,13 @@ class LargestPowers:
 
         def look_ahead(first: int) -> torch.Tensor:
             batch = slice(first * self.pieces, (first + AHEAD) * self.pieces)
-            found = torch.bmm(left[batch], right[batch], out=sums[: len(left[batch])])
+            maxima = torch.bmm(left[batch], right[batch], out=sums[: len(left[batch])])
             if self.pieces > 1:
-                found = found.view(-1, self.pieces, *found.shape[1:]).amax(dim=1)
-            code = found.view(torch.int32)
+                maxima = maxima.view(-1, self.pieces, *maxima.shape[1:]).amax(dim=1)
+            code = maxima.view(torch.int32)
             torch.bitwise_right_shift(code, shift, out=code)
             code.bitwise_and_(field).add_(lowest)
-            return found
+            return maxima
 
         ready = {}
 

@@ -205,10 +205,10 @@ def histogram(x: torch.Tensor) -> Histogram:
     """
     if not isinstance(x, torch.Tensor) or not x.is_floating_point():
         raise TypeError(f"x is a tensor of a floating dtype, not {getattr(x, 'dtype', type(x).__name__)}")
-    flat, found = x.detach().reshape(-1), Histogram()
+    flat, histogram = x.detach().reshape(-1), Histogram()
     for start in range(0, flat.numel(), _PIECE):
-        found += _counted(flat[start : start + _PIECE])
-    return found
+        histogram += _counted(flat[start : start + _PIECE])
+    return histogram
 
 
 def _counted(x: torch.Tensor) -> Histogram:
@@ -219,18 +219,18 @@ def _counted(x: torch.Tensor) -> Histogram:
     # Stored exponent E: 2E for a power of two, 2E + 1 for what lies between two; 0 for zero, 1 for a subnormal.
     slot = (code - 1).bitwise_right_shift_(fraction).add_(code >> fraction).add_(1)
     slots = 2 ** (torch.finfo(x.dtype).bits - fraction)
-    found = torch.bincount(slot, minlength=slots).tolist()
+    slot_counts = torch.bincount(slot, minlength=slots).tolist()
     top, infinity = int(code.max()), (slots // 2 - 1) << fraction
     if top >= infinity:
         top = int(code.masked_fill(code >= infinity, 0).max())
     first = bottom + fraction - 1  # stored exponent E means 2**(E + first)
-    used = [e for e in range(1, slots // 2 - 1) if found[2 * e] or found[2 * e + 1]]
-    powers = {e + first: found[2 * e] for e in used}
-    counts = {e + first: found[2 * e] + found[2 * e + 1] for e in used}
-    if found[1]:
+    used = [e for e in range(1, slots // 2 - 1) if slot_counts[2 * e] or slot_counts[2 * e + 1]]
+    powers = {e + first: slot_counts[2 * e] for e in used}
+    counts = {e + first: slot_counts[2 * e] + slot_counts[2 * e + 1] for e in used}
+    if slot_counts[1]:
         _add_subnormals(code[(code > 0) & (code < 2**fraction)], counts, powers, bottom=bottom)
     amax = torch.tensor(top, dtype=integers).view(x.dtype).item()
-    return _from_binades(counts, powers, zeros=found[0], infinite=found[-2], nan=found[-1], amax=amax)
+    return _from_binades(counts, powers, zeros=slot_counts[0], infinite=slot_counts[-2], nan=slot_counts[-1], amax=amax)
 
 
 def _add_subnormals(code: torch.Tensor, counts: dict, powers: dict, *, bottom: int) -> None:
@@ -247,7 +247,7 @@ def _from_binades(counts: dict[int, int], powers: dict[int, int], **others) -> H
     if not used:
         return Histogram(**others)
     span = range(min(used), max(used) + 1)
-    by_binade = (tuple(found.get(e, 0) for e in span) for found in (counts, powers))
+    by_binade = (tuple(counted.get(e, 0) for e in span) for counted in (counts, powers))
     return Histogram(span[0], *by_binade, **others)
 
 

@@ -33,8 +33,8 @@ HALVES = (torch.float16, torch.bfloat16)
 
 def _half(values: tuple) -> torch.dtype | None:
     """Return the 16-bit dtype among the tensors, if there is one."""
-    found = (value.dtype for value in values if isinstance(value, torch.Tensor))
-    return next((dtype for dtype in found if dtype in HALVES), None)
+    dtypes = (value.dtype for value in values if isinstance(value, torch.Tensor))
+    return next((dtype for dtype in dtypes if dtype in HALVES), None)
 
 
 class FastHalf(TorchDispatchMode):

@@ -51,12 +51,12 @@ def landmarks(fmt: FloatFormat) -> dict[str, Landmark]:
     `smallest_normal`, `largest_subnormal`, `smallest_subnormal`, `zero`, `negative_zero`, `inf`, `negative_inf`, `nan`
     (the code that `encode` writes). The gaps, without one: `eps` above 1, and the unit roundoff `unit_roundoff`.
     """
-    one = int(encode(1.0, fmt))
+    code_of_one = int(encode(1.0, fmt))
     hidden, sign = 2**fmt.mantissa_bits, fmt.sign_code
     codes = {"max": fmt.max_code}
     if fmt.signed:
         codes["lowest"] = fmt.max_code | sign
-    codes |= {"smallest_above_one": one + 1, "one": one, "largest_below_one": one - 1}
+    codes |= {"smallest_above_one": code_of_one + 1, "one": code_of_one, "largest_below_one": code_of_one - 1}
     if fmt.has_zero:
         codes |= {"smallest_normal": hidden, "largest_subnormal": hidden - 1, "smallest_subnormal": 1, "zero": 0}
     else:
@@ -67,8 +67,8 @@ def landmarks(fmt: FloatFormat) -> dict[str, Landmark]:
         codes |= {"inf": fmt.inf_code, "negative_inf": fmt.inf_code | sign}
     if fmt.has_nan:
         codes["nan"] = fmt.nan_code
-    found = {name: Landmark(float(decode(code, fmt)), code) for name, code in codes.items()}
-    return found | {"eps": Landmark(fmt.eps, None), "unit_roundoff": Landmark(fmt.eps / 2, None)}
+    landmarks = {name: Landmark(float(decode(code, fmt)), code) for name, code in codes.items()}
+    return landmarks | {"eps": Landmark(fmt.eps, None), "unit_roundoff": Landmark(fmt.eps / 2, None)}
 
 
 def counts(fmt: FloatFormat) -> dict[str, int]:

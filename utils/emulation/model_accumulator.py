@@ -45,9 +45,9 @@ class Accumulated(TorchDispatchMode):
     kernel, such as a convolution, since the accumulator cannot get between the two.
     """
 
-    def __init__(self, one: Accumulator):
+    def __init__(self, accumulator: Accumulator):
         super().__init__()
-        self.one = one
+        self.one = accumulator
 
     def __enter__(self):
         if torch.is_grad_enabled():

@@ -51,11 +51,11 @@ def rotations(n: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray, np.nd
     A round turns the plane of `first[i]` and `second[i]`, twice by the angle whose tangent is `tangents[i]` / 64.
     """
     rng = np.random.default_rng(seed)
-    found = []
+    rounds = []
     for _ in range(8 * (n - 1).bit_length()):
         order = rng.permutation(n)
-        found.append((order[: n // 2], order[n // 2 : n // 2 * 2], rng.integers(1, 64, size=n // 2)))
-    return found
+        rounds.append((order[: n // 2], order[n // 2 : n // 2 * 2], rng.integers(1, 64, size=n // 2)))
+    return rounds
 
 
 def residual_of(a: np.ndarray, x: np.ndarray, b: np.ndarray, *, fmt: FloatFormat = FLOAT64) -> np.ndarray:
@@ -117,13 +117,13 @@ def by_gmres(a: np.ndarray, factors: Factors, r: np.ndarray) -> tuple[np.ndarray
 
 def _combined(basis: list[np.ndarray], columns: list[list], target: list) -> np.ndarray:
     """Solve the triangular system that GMRES has made, and return the sum of the basis with that solution."""
-    left, found = list(target[:-1]), np.zeros_like(basis[0])
+    left, total = list(target[:-1]), np.zeros_like(basis[0])
     for k in range(len(columns) - 1, -1, -1):
         left[k] = left[k] / columns[k][k]
         for i in range(k):
             left[i] = left[i] - left[k] * columns[k][i]
-        found = found + left[k] * basis[k]
-    return found
+        total = total + left[k] * basis[k]
+    return total
 
 
 def _norm(v: np.ndarray) -> np.ndarray:
@@ -184,7 +184,7 @@ def refine(
     if b.ndim not in (1, 2) or len(b) != len(a) or not b.size or not np.isfinite(b).all():
         raise ValueError(f"b of shape {b.shape} is not one or more finite numbers for each of {len(a)} rows")
     try:
-        found = factorize(a, factors, sums=sums, squeezed=squeezed)
+        factorized = factorize(a, factors, sums=sums, squeezed=squeezed)
     except FactorsFailed as error:
         return Refinement(None, (), (), (), False, str(error))
     kept, norms = rounder(solution), (np.abs(a).sum(1).max(), np.abs(b).max(0))
@@ -192,7 +192,7 @@ def refine(
     r, goal = b, FLOAT64.eps * len(b) ** 0.5
     backward, forward, solves, why = [], [], [], ""
     while not why:
-        correction, count = correct(a, found, r)
+        correction, count = correct(a, factorized, r)
         with np.errstate(all="ignore"):
             x = kept(x + correction).astype(np.float64)
         if not np.isfinite(x).all():

@@ -87,8 +87,11 @@ def why_emulated(device: torch.device | str, left: str | Scaling = "tensor", rig
     device = torch.device(device)
     if device.type != "cuda":
         return "a CPU multiplies FP8 values in float32" if device.type == "cpu" else f"{device.type} is not tried"
-    scalings = [SCALINGS[one] if isinstance(one, str) else one for one in (left, left if right is None else right)]
-    kernels = [_KERNELS.get((one.tile, one.scale_format)) for one in scalings]
+    scalings = [
+        SCALINGS[scaling] if isinstance(scaling, str) else scaling
+        for scaling in (left, left if right is None else right)
+    ]
+    kernels = [_KERNELS.get((scaling.tile, scaling.scale_format)) for scaling in scalings]
     if None in kernels:
         return f"torch has no product of {scalings[0].label} and {scalings[1].label}"
     return _tried(str(device), *kernels)
@@ -112,7 +115,9 @@ def _tried(device: str, left: str, right: str) -> str:
 
 def _kernel(a: Scaled, b: Scaled, out_dtype: torch.dtype, fast_accumulation: bool) -> torch.Tensor:
     b = transposed(b)  # [N, K]: both operands have K last, and so have their scales
-    recipes = [getattr(F.ScalingType, _KERNELS[one.scaling.tile, one.scaling.scale_format]) for one in (a, b)]
+    recipes = [
+        getattr(F.ScalingType, _KERNELS[operand.scaling.tile, operand.scaling.scale_format]) for operand in (a, b)
+    ]
     scales = [_kernel_scale(a), _kernel_scale(b)]
     if b.scaling.tile == (1, None):
         scales[1] = scales[1].t()  # [1, N]
@@ -131,22 +136,22 @@ def _kernel(a: Scaled, b: Scaled, out_dtype: torch.dtype, fast_accumulation: boo
     )
 
 
-def _whole_blocks(one: Scaled) -> torch.Tensor:
+def _whole_blocks(operand: Scaled) -> torch.Tensor:
     """Return the codes [rows, K]; in blocks of 128 with zeros up to a whole one, as torch's check asks for."""
-    codes, fill = one.codes(), -one.shape[1] % 128 if one.scaling.tile[1] == 128 else 0
+    codes, fill = operand.codes(), -operand.shape[1] % 128 if operand.scaling.tile[1] == 128 else 0
     return F.pad(codes.view(torch.uint8), (0, fill)).view(codes.dtype) if fill else codes  # 0 is the code of 0
 
 
-def _kernel_scale(one: Scaled) -> torch.Tensor:
+def _kernel_scale(operand: Scaled) -> torch.Tensor:
     """Return the scales that take back, [rows, K] or [tiles of rows, tiles of K], in the layout of their kernel."""
-    inv_scale = one.inv_scale
-    if one.scaling.scale_format is FLOAT8_E8M0FNU:
-        return swizzled(one.stored.to(torch.float8_e8m0fnu))
-    if one.scaling.tile == (None, None):
+    inv_scale = operand.inv_scale
+    if operand.scaling.scale_format is FLOAT8_E8M0FNU:
+        return swizzled(operand.stored.to(torch.float8_e8m0fnu))
+    if operand.scaling.tile == (None, None):
         return inv_scale.reshape(())
-    if one.scaling.tile == (1, 128):
+    if operand.scaling.tile == (1, 128):
         return _column_major(inv_scale)  # [rows, K / 128], the rows next to each other
-    if one.scaling.tile == (128, 128):
+    if operand.scaling.tile == (128, 128):
         # [K / 128, rows / 128], those of K next to each other, and each column at a multiple of 16 bytes
         return _column_major(F.pad(inv_scale, (0, -inv_scale.shape[1] % 4)).t())
     return inv_scale.contiguous()
@@ -182,7 +187,7 @@ def _emulated(a: Scaled, b: Scaled, accumulator: Accumulator | None) -> torch.Te
         return multiply(left, right) * a.inv_scale * b.inv_scale  # [M or 1, 1] and [1, N or 1]
     if accumulator is None and FLOAT32 not in (a.scaling.scale_format, b.scaling.scale_format):
         # What a block stores has few bits: with it the factors and their products are exact, so one sum does.
-        left, right = (replace(one, inv_scale=one.stored).dequantize(torch.float32) for one in (a, b))
+        left, right = (replace(operand, inv_scale=operand.stored).dequantize(torch.float32) for operand in (a, b))
         return multiply(left, right) * a.tensor_inv_scale * b.tensor_inv_scale
     left_scale = _for_each(a.inv_scale, a.scaling.tile[0], a.shape[0], axis=0)
     right_scale = _for_each(b.inv_scale, b.scaling.tile[1], b.shape[1], axis=1)
@@ -200,14 +205,16 @@ def _for_each(scale: torch.Tensor, tile: int | None, size: int, *, axis: int) ->
 
 def _check(a: Scaled, b: Scaled, out_dtype: torch.dtype) -> None:
     """Refuse what no kernel takes. Raises: TypeError or ValueError, one sentence that says how to mend it."""
-    for place, one in ((1, a), (2, b)):
-        if not isinstance(one, Scaled):
-            name = one.dtype if isinstance(one, torch.Tensor) else type(one).__name__
+    for place, operand in ((1, a), (2, b)):
+        if not isinstance(operand, Scaled):
+            name = operand.dtype if isinstance(operand, torch.Tensor) else type(operand).__name__
             raise TypeError(f'operand {place} is {name}, without a scale: quantize(x, FLOAT8_E4M3FN, "tensor") first')
-        if one.fmt.bits > 8:
-            raise TypeError(f"operand {place} is {one.fmt}: quantize it to 8 bits or fewer, say to {FLOAT8_E4M3FN}")
-        if len(one.shape) != 2:
-            raise ValueError(f"operand {place} has {len(one.shape)} axes: reshape(-1, x.shape[-1]) before quantize()")
+        if operand.fmt.bits > 8:
+            raise TypeError(f"operand {place} is {operand.fmt}: quantize it to 8 bits or fewer, say to {FLOAT8_E4M3FN}")
+        if len(operand.shape) != 2:
+            raise ValueError(
+                f"operand {place} has {len(operand.shape)} axes: reshape(-1, x.shape[-1]) before quantize()"
+            )
     if a.fmt is FLOAT8_E5M2 and b.fmt is FLOAT8_E5M2:
         raise TypeError("no kernel multiplies E5M2 by E5M2: quantize one operand, the activations say, to E4M3")
     if out_dtype not in OUTPUTS:
@@ -255,6 +262,6 @@ def _check_scales(a: Scaled, b: Scaled) -> None:
             f"operand 1 is scaled by {a.scaling.label}, operand 2 by {b.scaling.label}: scale both by tensor, both by"
             " row, or both in blocks of the same length along K"
         )
-    narrow = [one.scaling.rule in EXPONENT_RULES or one.scaling.tensor_scale for one in (a, b)]
+    narrow = [operand.scaling.rule in EXPONENT_RULES or operand.scaling.tensor_scale for operand in (a, b)]
     if narrow[0] != narrow[1]:
         raise ValueError("one operand has a block format's scales, the other float32's: take one kind for both")

@@ -132,9 +132,9 @@ def update_delayed_(
         raise ValueError(f"choose {choose!r} is not one of max, most_recent")
     latest = amax.detach().to(history).view(())
     rolled = torch.cat([history[1:], latest[None]])
-    chosen = rolled.nan_to_num(nan=0.0, posinf=torch.inf).amax() if choose == "max" else latest
-    usable = chosen.isfinite() & (chosen > 0) & (latest != 0)
-    scale.copy_(torch.where(usable, scale_from_amax(chosen, fmt, margin=margin).view(scale.shape), scale))
+    peak = rolled.nan_to_num(nan=0.0, posinf=torch.inf).amax() if choose == "max" else latest
+    usable = peak.isfinite() & (peak > 0) & (latest != 0)
+    scale.copy_(torch.where(usable, scale_from_amax(peak, fmt, margin=margin).view(scale.shape), scale))
     history.copy_(torch.where(latest != 0, rolled, history))
     return scale
 
@@ -167,15 +167,15 @@ def _given(scale: torch.Tensor | float, x: torch.Tensor, scaling: Scaling) -> tu
 
 def _scales(amax: torch.Tensor, fmt: FloatFormat, scaling: Scaling) -> tuple[torch.Tensor, ...]:
     """Return scale, inv_scale, stored and tensor_inv_scale, by the steps of `utils.scaling`."""
-    one = torch.ones((), device=amax.device)
+    unit = torch.ones((), device=amax.device)
     if scaling.rule in EXPONENT_RULES:
         exponent = _shared_exponent(amax, fmt, scaling.rule)
-        return _power_of_two(-exponent), _power_of_two(exponent), _power_of_two(exponent), one
+        return _power_of_two(-exponent), _power_of_two(exponent), _power_of_two(exponent), unit
     if scaling.scale_format is FLOAT32:
         scale = scale_from_amax(amax, fmt)
-        return scale, 1.0 / scale, 1.0 / scale, one
+        return scale, 1.0 / scale, 1.0 / scale, unit
     narrow = scaling.scale_format
-    tensor_scale = one
+    tensor_scale = unit
     if scaling.tensor_scale and amax.numel():
         tensor_scale = _scale_to(fmt.max * narrow.max, amax.amax())
     wanted = amax / torch.full_like(amax, fmt.max) * tensor_scale

@@ -219,10 +219,10 @@ def _within_float32(add_block, bits: int) -> Callable[[torch.Tensor, int, int], 
 
     def add(total: torch.Tensor, start: int, stop: int) -> torch.Tensor:
         ended = torch.isinf(total)
-        found = add_block(torch.where(ended, 0.0, total), start, stop)
-        found = torch.where(found.abs() < FLUSH, torch.trunc(found / last) * last, found)
-        found = torch.where(found.abs() < 2.0**128, found, found * math.inf)
-        return torch.where(ended, total, found)
+        block_sum = add_block(torch.where(ended, 0.0, total), start, stop)
+        block_sum = torch.where(block_sum.abs() < FLUSH, torch.trunc(block_sum / last) * last, block_sum)
+        block_sum = torch.where(block_sum.abs() < 2.0**128, block_sum, block_sum * math.inf)
+        return torch.where(ended, total, block_sum)
 
     return add
 

@@ -165,9 +165,9 @@ def _ask_fabric(name: str) -> Callable[[], str]:
         from lightning_fabric import Fabric
 
         answered = precision_names.answer(lambda: Fabric(accelerator="cpu", precision=name)._precision.precision)
-        if answered.given is None:
+        if answered.returned is None:
             return "refused"
-        return f"runs {answered.given}" + (", with a warning" if answered.said else "")
+        return f"runs {answered.returned}" + (", with a warning" if answered.messages else "")
 
     return answer
 

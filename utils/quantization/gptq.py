@@ -40,11 +40,11 @@ def inputs(
     layers: Iterable[str],
 ) -> dict[str, torch.Tensor]:
     """Call `run`, which calls the model, and return by name the `hessian` of all inputs of these linear layers."""
-    found: dict[str, torch.Tensor] = {}
+    hessians: dict[str, torch.Tensor] = {}
 
     def watch(name: str):
         def hook(_, arguments):
-            found[name] = found[name] + hessian(arguments[0]) if name in found else hessian(arguments[0])
+            hessians[name] = hessians[name] + hessian(arguments[0]) if name in hessians else hessian(arguments[0])
 
         return hook
 
@@ -54,7 +54,7 @@ def inputs(
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return hessians
 
 
 @torch.no_grad()
@@ -92,8 +92,8 @@ def compensated(
             owed[:, k - start] = (left[:, k] - rounded[:, 0]) / factor[k, k]
             left[:, k + 1 : stop] -= owed[:, k - start, None] * factor[k, k + 1 : stop]
         left[:, stop:] -= owed @ factor[start:stop, stop:]
-    inv_scale = torch.cat([one for one, _ in scales], 1)
-    zero_point = None if symmetric else torch.cat([one for _, one in scales], 1)
+    inv_scale = torch.cat([group_scale for group_scale, _ in scales], 1)
+    zero_point = None if symmetric else torch.cat([group_zero for _, group_zero in scales], 1)
     return assembled(codes, inv_scale, zero_point, fmt, group=group, scale_format=scale_format)
 
 

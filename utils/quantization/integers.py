@@ -134,8 +134,8 @@ def quantize(
         raise ValueError("a weight is not finite, and no integer is: find the NaN or the infinity first")
     wide, shape = weight.detach().float(), tuple(weight.shape)
     if symmetric:
-        found = quantize_scaled(wide, GRIDS[bits], scaling)
-        codes, inv_scale, zero_point = found.values, found.stored, None
+        rounded = quantize_scaled(wide, GRIDS[bits], scaling)
+        codes, inv_scale, zero_point = rounded.values, rounded.stored, None
     else:
         inv_scale, zero_point = grid(wide, fmt, group=group, scale_format=scale_format)
         codes = to_codes(wide, spread(reciprocal(inv_scale), shape, group), spread(zero_point, shape, group), fmt)
@@ -199,11 +199,11 @@ def assembled(
     return Quantized(small, stored, zero_point, fmt, group, tuple(codes.shape))
 
 
-def spread(each: torch.Tensor, shape: tuple[int, int], group: int | str | None) -> torch.Tensor:
+def spread(numbers: torch.Tensor, shape: tuple[int, int], group: int | str | None) -> torch.Tensor:
     """Repeat the number of each group for its weights: [N, groups] -> [N, K]; a row's or a matrix' as a view."""
     if not isinstance(group, int):
-        return each.expand(shape)
-    return each[:, :, None].expand(-1, -1, group).flatten(1)[:, : shape[1]]
+        return numbers.expand(shape)
+    return numbers[:, :, None].expand(-1, -1, group).flatten(1)[:, : shape[1]]
 
 
 def pack_int4(codes: torch.Tensor) -> torch.Tensor:

@@ -49,8 +49,8 @@ class CacheFormat:
 
 
 CACHE_FORMATS = {
-    one.name: one
-    for one in (
+    cache_format.name: cache_format
+    for cache_format in (
         CacheFormat("float32", 32, FLOAT32),
         CacheFormat("bfloat16", 16, BFLOAT16),
         CacheFormat("float16", 16, FLOAT16),

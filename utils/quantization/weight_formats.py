@@ -81,8 +81,8 @@ class WeightFormat:
 
 _GPTQ, _LLM_INT8 = "arXiv 2210.17323", "arXiv 2208.07339"
 WEIGHT_FORMATS: dict[str, WeightFormat] = {
-    one.name: one
-    for one in (
+    row.name: row
+    for row in (
         WeightFormat("float32", "float32", 32, dtype=torch.float32),
         WeightFormat("bfloat16", "bfloat16", 16, dtype=torch.bfloat16),
         WeightFormat("float16", "float16", 16, dtype=torch.float16),
@@ -134,28 +134,28 @@ def converted(
     Raises: ValueError for an unknown name or kernel, without a calibration where one is needed, where no layer is
     left to convert, where the kernel that is asked for does not fit, and for a dtype with another `compute`.
     """
-    one, keep = weight_format(name), (keep,) if isinstance(keep, str) else tuple(keep)
+    target, keep = weight_format(name), (keep,) if isinstance(keep, str) else tuple(keep)
     if kernel not in KERNELS:
         raise ValueError(f"kernel {kernel!r} is not one of {', '.join(KERNELS)}")
-    if one.dtype is not None:
-        if compute not in (None, one.dtype):
-            raise ValueError(f"{one.name} is the dtype of the whole model, and compute is {compute}: leave that out")
-        return _named(_cast(copy.deepcopy(model), one.dtype), one, {})
-    if one.calibrated and calibration is None:
-        raise ValueError(f"{one.name} is rounded for the inputs that the layers get: pass calibration, int64 [B, S]")
+    if target.dtype is not None:
+        if compute not in (None, target.dtype):
+            raise ValueError(f"{target.name} is the dtype of the whole model, and compute is {compute}: leave that out")
+        return _named(_cast(copy.deepcopy(model), target.dtype), target, {})
+    if target.calibrated and calibration is None:
+        raise ValueError(f"{target.name} is rounded for the inputs that the layers get: pass calibration, int64 [B, S]")
     linears = {path: layer for path, layer in model.named_modules() if isinstance(layer, nn.Linear)}
     left = {path: "kept" for path in linears if _kept(path, keep)}
-    chosen = {path: layer for path, layer in linears.items() if path not in left}
-    if not chosen:
+    converted_layers = {path: layer for path, layer in linears.items() if path not in left}
+    if not converted_layers:
         raise ValueError(f"no linear layer to convert; kept: {', '.join(left) or 'none'}")
     # The layers to be replaced are shared with the model until they are: no second copy of all weights at any time.
-    small = copy.deepcopy(model, {id(layer): layer for layer in chosen.values()})
-    for paths in _blocks(chosen):
-        seen = gptq.inputs(small, partial(_run, small, calibration), paths) if one.calibrated else {}
+    small = copy.deepcopy(model, {id(layer): layer for layer in converted_layers.values()})
+    for paths in _blocks(converted_layers):
+        seen = gptq.inputs(small, partial(_run, small, calibration), paths) if target.calibrated else {}
         for path in paths:
-            stored = one.stored(chosen[path].weight, seen.pop(path, None))
-            _replace(small, chosen[path], _layer(one, stored, chosen[path], compute, kernel))
-    return _named(small if compute is None else _cast(small, compute), one, left)
+            stored = target.stored(converted_layers[path].weight, seen.pop(path, None))
+            _replace(small, converted_layers[path], _layer(target, stored, converted_layers[path], compute, kernel))
+    return _named(small if compute is None else _cast(small, compute), target, left)
 
 
 def _cast(model: nn.Module, dtype: torch.dtype) -> nn.Module:
@@ -166,7 +166,7 @@ def _cast(model: nn.Module, dtype: torch.dtype) -> nn.Module:
 
 
 def _kept(path: str, keep: tuple[str, ...]) -> bool:
-    return any(one == path or path.startswith(f"{one}.") or one in path.split(".") for one in keep)
+    return any(kept == path or path.startswith(f"{kept}.") or kept in path.split(".") for kept in keep)
 
 
 def _blocks(paths: Iterable[str]) -> list[list[str]]:
@@ -192,14 +192,16 @@ def _replace(model: nn.Module, old: nn.Module, new: nn.Module) -> None:
                 setattr(owner, name, new)
 
 
-def _layer(one: WeightFormat, stored: Stored, linear: nn.Linear, compute: torch.dtype | None, kernel: str) -> nn.Module:
-    if one.split:
+def _layer(
+    target: WeightFormat, stored: Stored, linear: nn.Linear, compute: torch.dtype | None, kernel: str
+) -> nn.Module:
+    if target.split:
         return OutlierSplitLinear(stored, linear.bias).train(linear.training)
     device, why = linear.weight.device, ""
     if kernel != "widened":
         why = why_not(stored, device, compute or linear.weight.dtype)
         if kernel == "int4pack" and why:
-            raise ValueError(f"kernel int4pack does not fit {one.name}: {why}")
+            raise ValueError(f"kernel int4pack does not fit {target.name}: {why}")
         if not why and (kernel == "int4pack" or device.type == "cuda"):
             return Int4PackLinear(stored, linear.bias).train(linear.training)
     layer = WeightOnlyLinear(stored, linear.bias).train(linear.training)
@@ -208,8 +210,8 @@ def _layer(one: WeightFormat, stored: Stored, linear: nn.Linear, compute: torch.
     return layer
 
 
-def _named(model: nn.Module, one: WeightFormat, left: dict[str, str]) -> nn.Module:
-    model.weight_format, model.weights_left = one, left
+def _named(model: nn.Module, target: WeightFormat, left: dict[str, str]) -> nn.Module:
+    model.weight_format, model.weights_left = target, left
     return model
 
 
@@ -249,18 +251,20 @@ def weight_report(model: nn.Module) -> WeightReport:
 
     Raises: ValueError for a model that `converted` did not make.
     """
-    one = getattr(model, "weight_format", None)
-    if one is None:
+    target = getattr(model, "weight_format", None)
+    if target is None:
         raise ValueError("this model was not made by weight_formats.converted")
     nbytes = tensor_bytes([*model.parameters(), *model.buffers()])
     small = {path: layer for path, layer in model.named_modules() if isinstance(layer, StoredLinear)}
     kernels = Counter(layer.multiplied for layer in small.values())
-    if one.dtype is not None:
+    if target.dtype is not None:
         small = {path: layer for path, layer in model.named_modules() if isinstance(layer, nn.Linear)}
         kernels = Counter([f"products in {next(model.parameters()).dtype}".replace("torch.", "")] * len(small))
-    each = [
+    layer_bytes = [
         tensor_bytes(part for part in (*layer.buffers(), getattr(layer, "weight", None))) for layer in small.values()
     ]
     count = sum(layer.in_features * layer.out_features for layer in small.values())
-    bits = 8 * sum(each) / max(1, count)
-    return WeightReport(one.name, tuple(small), dict(model.weights_left), nbytes, sum(each), bits, dict(kernels))
+    bits = 8 * sum(layer_bytes) / max(1, count)
+    return WeightReport(
+        target.name, tuple(small), dict(model.weights_left), nbytes, sum(layer_bytes), bits, dict(kernels)
+    )

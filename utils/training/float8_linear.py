@@ -142,9 +142,9 @@ class _Twice:
         return self._quantize(self.wide.t().contiguous(), plain.fmt, SCALINGS[plain.scaling.name])
 
 
-def _in_codes(one: Scaled) -> Scaled:
+def _in_codes(operand: Scaled) -> Scaled:
     """Return the same with its values in the one-byte dtype of the format, where torch has it."""
-    return replace(one, values=one.codes()) if one.fmt.torch_dtype else one
+    return replace(operand, values=operand.codes()) if operand.fmt.torch_dtype else operand
 
 
 class _Products(torch.autograd.Function):
@@ -158,7 +158,7 @@ class _Products(torch.autograd.Function):
         if recording:  # inside forward() torch no longer tells, and needs_input_grad is true under no_grad() too
             ctx.layer, ctx.moving, ctx.dtypes = layer, moving, (x.dtype, weight.dtype)
             needed = zip(ctx.needs_input_grad, (weights, activations), strict=False)
-            _keep(ctx, [_in_codes(one.turned()) if needs else None for needs, one in needed])
+            _keep(ctx, [_in_codes(operand.turned()) if needs else None for needs, operand in needed])
         return layer._multiply("forward", activations.plain, weights.plain, out_dtype)
 
     @staticmethod
@@ -179,8 +179,8 @@ _SAVED = ("values", "scale", "inv_scale", "stored", "tensor_inv_scale")
 
 def _keep(ctx, operands: Iterable[Scaled | None]) -> None:
     """Save operands for the backward pass as torch wants tensors saved, so that hooks on what is saved see them."""
-    ctx.operands = tuple(None if one is None else (one.fmt, one.scaling) for one in operands)
-    ctx.save_for_backward(*(getattr(one, name) for one in operands if one is not None for name in _SAVED))
+    ctx.operands = tuple(None if operand is None else (operand.fmt, operand.scaling) for operand in operands)
+    ctx.save_for_backward(*(getattr(operand, name) for operand in operands if operand is not None for name in _SAVED))
 
 
 def _kept(ctx) -> list[Scaled | None]:
@@ -222,24 +222,24 @@ def convert(model: nn.Module, recipe: str | Float8Recipe, exclude: Iterable[str]
     """
     recipe = find_float8_recipe(recipe) if isinstance(recipe, str) else recipe
     exclude = (exclude,) if isinstance(exclude, str) else tuple(exclude)
-    found = [(name, one) for name, one in model.named_modules() if isinstance(one, nn.Linear)]
-    if any(one is model for _, one in found):
+    linears = [(name, module) for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+    if any(module is model for _, module in linears):
         raise ValueError("this model is one linear layer: Float8Linear.of(layer, recipe) converts it")
-    left = {name: why for name, one in found if (why := _why_left(name, one, exclude))}
-    new = {id(one): Float8Linear.of(one, recipe) for name, one in found if name not in left}
+    left = {name: why for name, linear in linears if (why := _why_left(name, linear, exclude))}
+    new = {id(linear): Float8Linear.of(linear, recipe) for name, linear in linears if name not in left}
     if not new:
         raise ValueError(f"no linear layer to convert: {', '.join(f'{n} ({w})' for n, w in left.items()) or 'none'}")
     for owner in list(model.modules()):
         for name, child in list(owner._modules.items()):  # named_children() passes over the second name of a layer
             if id(child) in new:
                 setattr(owner, name, new[id(child)])
-    size = {name: one.weight.numel() for name, one in found}
+    size = {name: linear.weight.numel() for name, linear in linears}
     share = sum(size[name] for name in size if name not in left) / sum(size.values())
     return Conversion(recipe, tuple(name for name in size if name not in left), left, share)
 
 
 def _why_left(name: str, linear: nn.Linear, exclude: tuple[str, ...]) -> str:
-    if any(one == name or name.startswith(f"{one}.") or one in name.split(".") for one in exclude):
+    if any(excluded == name or name.startswith(f"{excluded}.") or excluded in name.split(".") for excluded in exclude):
         return "excluded"
     if type(linear) is not nn.Linear:
         return f"a {type(linear).__name__}"

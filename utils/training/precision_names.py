@@ -105,13 +105,13 @@ class Answer:
     Each is a text that begins with the type, "UserWarning: ...".
     """
 
-    given: object | None
-    said: tuple[str, ...]
+    returned: object | None
+    messages: tuple[str, ...]
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The types alone, "UserWarning" or "ValueError"."""
-        return tuple(text.partition(":")[0] for text in self.said)
+        return tuple(text.partition(":")[0] for text in self.messages)
 
 
 def answer(call: Callable[[], object]) -> Answer:
@@ -119,8 +119,8 @@ def answer(call: Callable[[], object]) -> Answer:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            given, errors = call(), []
+            returned, errors = call(), []
         except (ImportError, RuntimeError, TypeError, ValueError) as error:
-            given, errors = None, [error]
-    said = [f"{warning.category.__name__}: {warning.message}" for warning in caught]
-    return Answer(given, (*said, *(f"{type(error).__name__}: {error}" for error in errors)))
+            returned, errors = None, [error]
+    messages = [f"{warning.category.__name__}: {warning.message}" for warning in caught]
+    return Answer(returned, (*messages, *(f"{type(error).__name__}: {error}" for error in errors)))

@@ -141,18 +141,18 @@ class Recipe:
 
     def remark(self, device: torch.device) -> str:
         """Say in one sentence what this device makes of the recipe; empty where it does what its name says."""
-        here = "this CPU" if device.type == "cpu" else "this GPU"
+        place = "this CPU" if device.type == "cpu" else "this GPU"
         if other := self.same_as(device):
             return (
-                f"on {here} the same as {other}: a float32 product keeps {self.product_bits(device)} significant bits"
+                f"on {place} the same as {other}: a float32 product keeps {self.product_bits(device)} significant bits"
             )
         if self.float32_matmul != "highest":
-            return f"on {here} a float32 product keeps {self.product_bits(device)} significant bits of its inputs"
-        if self.float8 and (said := self.float8.remark(device)):
-            return said
+            return f"on {place} a float32 product keeps {self.product_bits(device)} significant bits of its inputs"
+        if self.float8 and (remark := self.float8.remark(device)):
+            return remark
         if self._narrow_emulated(device):
             name = str(self.arithmetic).removeprefix("torch.")
-            return f"emulated: {here} has no {name} products; float32 computes them, then rounds"
+            return f"emulated: {place} has no {name} products; float32 computes them, then rounds"
         return ""
 
     @contextlib.contextmanager

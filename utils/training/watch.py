@@ -78,22 +78,22 @@ class Watch:
         if self.steps is not None and number not in self.steps:
             yield
             return
-        found = _Step(self._inv_scale())
-        hooks = self._hook(found)
+        counts = _Step(self._inv_scale())
+        hooks = self._hook(counts)
         try:
             for group, weight in self._parameters.values():
-                found.add(WEIGHTS, group, histogram(weight))
+                counts.add(WEIGHTS, group, histogram(weight))
             yield
         finally:
             for hook in hooks:
                 hook.remove()
-        if not found.stepped:
-            self._updates(found, [weight for _, weight in self._parameters.values()])
-        for name, counted in found.gradients.items():
-            found.add(WEIGHT_GRADIENTS, self._parameters[name][0], counted)
+        if not counts.stepped:
+            self._updates(counts, [weight for _, weight in self._parameters.values()])
+        for name, histogram_of_gradient in counts.gradients.items():
+            counts.add(WEIGHT_GRADIENTS, self._parameters[name][0], histogram_of_gradient)
         for kind, groups in self.histograms.items():
             for group, steps in groups.items():
-                steps.append(found.sums.get((kind, group), Histogram()))
+                steps.append(counts.sums.get((kind, group), Histogram()))
         self.seen.append(number)
 
     def as_json(self) -> dict:
@@ -102,9 +102,9 @@ class Watch:
         Where that takes more than `MOST_BYTES`, evenly spaced steps are left out until it fits; one always stays.
         """
         for count in range(len(self.seen), 0, -1):
-            found = self._chosen([number - 1 for number in evenly(len(self.seen), count=count)])
-            if len(json.dumps(found)) <= MOST_BYTES:
-                return found
+            thinned = self._chosen([number - 1 for number in evenly(len(self.seen), count=count)])
+            if len(json.dumps(thinned)) <= MOST_BYTES:
+                return thinned
         return self._chosen([0] if self.seen else [])
 
     def _chosen(self, indices: list[int]) -> dict:
@@ -124,31 +124,31 @@ class Watch:
             raise ValueError(f"a loss scale of {scale} cannot be divided out exactly; watch one that is a power of two")
         return 1 / scale
 
-    def _hook(self, found: "_Step") -> list:
+    def _hook(self, counts: "_Step") -> list:
         """Register everything; each hook returns None, which leaves what it sees as it is."""
-        hooks = [module.register_forward_hook(found.of_linear(group)) for group, module in self._linears]
+        hooks = [module.register_forward_hook(counts.of_linear(group)) for group, module in self._linears]
         for name, (_, weight) in self._parameters.items():
             if weight.requires_grad:
-                hooks.append(weight.register_post_accumulate_grad_hook(found.of_weight(name)))
+                hooks.append(weight.register_post_accumulate_grad_hook(counts.of_weight(name)))
         old = []
 
         def before(*_) -> None:
             old[:] = [weight.detach().clone() for _, weight in self._parameters.values()]
 
         def after(*_) -> None:
-            self._updates(found, old)
+            self._updates(counts, old)
             old.clear()
 
         hooks.append(self.optimizer.register_step_pre_hook(before))
         hooks.append(self.optimizer.register_step_post_hook(after))
         return hooks
 
-    def _updates(self, found: "_Step", old: list[torch.Tensor]) -> None:
-        found.stepped = True
+    def _updates(self, counts: "_Step", old: list[torch.Tensor]) -> None:
+        counts.stepped = True
         for (group, new), before in zip(self._parameters.values(), old, strict=True):
             # float64: the difference of two neighbouring narrower numbers is exact, and so is that of two float64
             # numbers within a factor of two of each other (Sterbenz).
-            found.add(UPDATES, group, histogram(new.detach().double() - before.double()))
+            counts.add(UPDATES, group, histogram(new.detach().double() - before.double()))
 
 
 class LargestGradients:

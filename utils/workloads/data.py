@@ -155,9 +155,9 @@ def folder_reviews(folder: Path) -> Reviews:
     if not _table(home, "test"):
         raise ValueError(f"no test.parquet or test.csv beside train in {home}")
     train, test = (_read(_table(home, part)) for part in ("train", "test"))
-    known = fingerprint(train.texts + test.texts) == IMDB_FINGERPRINT
+    is_imdb = fingerprint(train.texts + test.texts) == IMDB_FINGERPRINT
     counts = f"({len(train):,} + {len(test):,} reviews), local folder"
-    source, name = (f"{IMDB} {counts}", "imdb") if known else (f"reviews {counts}", "folder")
+    source, name = (f"{IMDB} {counts}", "imdb") if is_imdb else (f"reviews {counts}", "folder")
     return Reviews(train.texts, train.labels, test.texts, test.labels, source, name)
 
 
@@ -279,8 +279,8 @@ def folder_prose(folder: Path, *, characters: int = 200_000) -> Prose:
     if not paths:
         raise ValueError(f"no text in {folder}: no .txt file there or in its folder {SHAKESPEARE}")
     text = "".join(map(_read_text, paths))
-    known = fingerprint([text]) == SHAKESPEARE_FINGERPRINT
-    what, name = ("Tiny Shakespeare", SHAKESPEARE) if known else ("text", "folder")
+    is_shakespeare = fingerprint([text]) == SHAKESPEARE_FINGERPRINT
+    what, name = ("Tiny Shakespeare", SHAKESPEARE) if is_shakespeare else ("text", "folder")
     return Prose(text[:characters], f"{what} ({min(characters, len(text)):,} characters), local folder", name)
 
 

@@ -184,7 +184,7 @@ def story(rng: random.Random) -> str:
     hero, other, place = (rng.choice(tuple(words)) for words in (WALKER, ASKER, PLACE))
     it, thing, tale = WALKER[hero]
     he, offer = ASKER[other]
-    given = rng.random() < 0.5
+    is_named = rng.random() < 0.5
     words = {"hero": hero, "other": other, "thing": thing, "offer": offer, "it": it}
     words |= {"its": FORM[it][0], "itself": FORM[it][1], "his": FORM[he][0]}
     parts = (
@@ -196,8 +196,8 @@ def story(rng: random.Random) -> str:
         f'"A {{thing}}," said the {{hero}}. "{tale}"',
         f"The {{other}} {rng.choice(THOUGHT)}.",
         '"Will you give it to me for a {offer}?"',
-        f'"{rng.choice(AGREED if given else REFUSED)}," said the {{hero}}.',
-        END[given],
+        f'"{rng.choice(AGREED if is_named else REFUSED)}," said the {{hero}}.',
+        END[is_named],
     )
     return " ".join(parts).format(**words)
 

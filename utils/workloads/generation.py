@@ -93,8 +93,8 @@ class Writer:
     def __init__(self, model: nn.Module, name: str = "dynamic", *, recipe: Recipe = FLOAT32, room: int | None = None):
         self.model, self.way, self.recipe = model, find_method(name), recipe
         self.room = room or model.config.max_position_embeddings
-        if said := self.way.refusal(recipe, model.device):
-            raise ValueError(said)
+        if refusal := self.way.refusal(recipe, model.device):
+            raise ValueError(refusal)
         self.reader = self.way.reader and self.way.reader(model, self.room)
 
     @torch.no_grad()
@@ -118,11 +118,11 @@ class Writer:
             if self.reader is None:
                 return _by_transformers(self.model, prompt, tokens=tokens, temperature=temperature)
             self.reader.reset()
-            ids, found = prompt, []
+            ids, written = prompt, []
             for _ in range(tokens):
                 ids = _chosen(self.reader(ids), temperature, generator)
-                found.append(ids)
-        return torch.cat(found, dim=1)
+                written.append(ids)
+        return torch.cat(written, dim=1)
 
 
 def _chosen(logits: torch.Tensor, temperature: float, generator: torch.Generator | None) -> torch.Tensor:
@@ -178,10 +178,10 @@ def write(
     begin = [tokenizer.bos_token_id, *tokenizer(prompt, add_special_tokens=False)["input_ids"]]
     ids = torch.tensor([begin], device=model.device)
     drawn = {"temperature": temperature, "generator": generator}
-    found = generate(model, ids, tokens=tokens, recipe=recipe, **drawn)[0].tolist()
-    if tokenizer.eos_token_id in found:
-        found = found[: found.index(tokenizer.eos_token_id)]
-    return tokenizer.decode(found, skip_special_tokens=True)
+    written = generate(model, ids, tokens=tokens, recipe=recipe, **drawn)[0].tolist()
+    if tokenizer.eos_token_id in written:
+        written = written[: written.index(tokenizer.eos_token_id)]
+    return tokenizer.decode(written, skip_special_tokens=True)
 
 
 def first_difference(ids: torch.Tensor, reference: torch.Tensor) -> int | None:

@@ -103,10 +103,10 @@ def pack_pieces(tokenizer, text: str, *, length: int) -> list[list[int]]:
     """
     begin, end, room = tokenizer.bos_token_id, tokenizer.eos_token_id, length - 2
     lines = tokenizer(text.splitlines(keepends=True), add_special_tokens=False)["input_ids"]
-    found: list[list[int]] = [[]]
+    pieces: list[list[int]] = [[]]
     for line in lines:
         for part in (line[at : at + room] for at in range(0, len(line), room)):
-            if len(found[-1]) + len(part) > room:
-                found.append([])
-            found[-1] += part
-    return [[begin, *piece, end] for piece in found if piece]
+            if len(pieces[-1]) + len(part) > room:
+                pieces.append([])
+            pieces[-1] += part
+    return [[begin, *piece, end] for piece in pieces if piece]

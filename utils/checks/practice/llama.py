@@ -112,7 +112,9 @@ def _fault(model: Oracle, prompt: list[int], tokens: int, returned: object) -> s
         if len(model.caches) > 1:
             return "Each call has a cache of its own, so the model forgets what it has read. Make one before the loop."
         at = next(n for n, pair in enumerate(zip(tokens_back, right, strict=True)) if pair[0] != pair[1])
-        return f"Token {at} is {tokens_back[at]}, and should be {right[at]}. What has the model read when it chooses it?"
+        return (
+            f"Token {at} is {tokens_back[at]}, and should be {right[at]}. What has the model read when it chooses it?"
+        )
     if model.read > once + 1:
         return (
             f"The tokens are right, and the model has read {model.read} of them; {once} are enough."
