@@ -98,7 +98,7 @@ def test_the_place_in_the_page_holds_the_state():
     shown = Condition(condition=2e5, factors="bfloat16", residual="factors", correction="gmres")
     state = {"condition": 2e5, "factors": "bfloat16", "residual": "factors", "correction": "gmres"}
     assert state_of(shown) == state | {"facts": make_facts()}
-    assert shown.found is refined(2e5, "bfloat16", "factors", "gmres")
+    assert shown.solved is refined(2e5, "bfloat16", "factors", "gmres")
     assert repr(Condition(factors="float32")) == (
         "Condition(1000, 'float32', residual='float64', correction='factors': converged after 2 steps)"
     )

@@ -73,7 +73,7 @@ def record_gemms(model: nn.Module, step: Callable[[], object]) -> list[NamedGemm
     reader = _Reader(model)
     with reader.hooked(), reader:
         step()
-    return _counted(reader.found)
+    return _counted(reader.gemms)
 
 
 def merge_layers(gemms: Iterable[NamedGemm]) -> list[NamedGemm]:
@@ -129,7 +129,7 @@ class _Reader(TorchDispatchMode):
         self.origins: dict[StorageWeakRef, StorageWeakRef] = {}
         self.inside: list[str] = []  # names of the modules that run, the innermost last
         self.forwards: list[_Forward] = []
-        self.found: list[NamedGemm] = []
+        self.gemms: list[NamedGemm] = []
 
     def hooked(self) -> "_Hooks":
         return _Hooks(self.model, self.inside)
@@ -167,7 +167,7 @@ class _Reader(TorchDispatchMode):
         name = str(a.dtype).removeprefix("torch.")
         dtype = "float8" if name.startswith("float8") else name
         count = a.shape[0] if a.dim() > 2 else 1
-        self.found.append(NamedGemm(Gemm(m, n, a.shape[-1]), layer, role, dtype, count))
+        self.gemms.append(NamedGemm(Gemm(m, n, a.shape[-1]), layer, role, dtype, count))
 
     def _gradient(self, factors: tuple[_Factor, _Factor], result: tuple[int, ...], shown: str) -> tuple[str, str]:
         """Return layer and role: the latest product of the forward pass that has this factor, and not yet its gradient.

@@ -55,21 +55,21 @@ class AmaxHistory(BookWidget):
             self._check_step(name, getattr(self, name))
 
     @classmethod
-    def of_series(cls, found: dict, *, only: Sequence[str] | None = None, **kwargs) -> "AmaxHistory":
+    def of_series(cls, recorded: dict, *, only: Sequence[str] | None = None, **kwargs) -> "AmaxHistory":
         """Make the widget of what `utils.experiments.amax_series.of_record(record)` gives; `only` keeps these kinds.
 
         Gradients come in E5M2, all others in E4M3. A series with an amax that was not finite is left out. Raises
         ValueError where none is left.
         """
         series, formats = {}, {}
-        for one in found["series"]:
-            if (only is None or one["kind"] in only) and None not in one["values"]:
-                name = f"{one['kind']}, {BLOCK_NAME.sub(_layer, one['name'])}"
-                series[name] = one["values"]
-                formats[name] = AMAX_FORMATS[one["kind"] == "gradients"]
+        for run in recorded["series"]:
+            if (only is None or run["kind"] in only) and None not in run["values"]:
+                name = f"{run['kind']}, {BLOCK_NAME.sub(_layer, run['name'])}"
+                series[name] = run["values"]
+                formats[name] = AMAX_FORMATS[run["kind"] == "gradients"]
         if series:
             kwargs = {"formats": formats, "format": formats[kwargs.get("tensor", next(iter(series)))]} | kwargs
-        words = "{model}, recipe {recipe}, on {data}; {device}, {date}".format(**found)
+        words = "{model}, recipe {recipe}, on {data}; {device}, {date}".format(**recorded)
         return cls(series, f"Recorded: {words}. The scales are replayed.", **kwargs)
 
     @property
@@ -142,15 +142,15 @@ class AmaxHistory(BookWidget):
         return f"{told}: it fits below {top:,.0f}, and {unused:.1f} binades stay unused."
 
     def _origin(self, at: int) -> str:
-        known = [i for i in range(at) if self.amaxes[i] > 0]
-        if not known:
+        usable = [i for i in range(at) if self.amaxes[i] > 0]
+        if not usable:
             return "nothing is known yet, so the scale is 1."
-        known = known[-1:] if self.choose == "most_recent" else known[-self.history :]
-        largest = size_text(float(self.amaxes[known].max()))
+        usable = usable[-1:] if self.choose == "most_recent" else usable[-self.history :]
+        largest = size_text(float(self.amaxes[usable].max()))
         where = (
-            f"step {known[0] + 1}, {largest}"
-            if len(known) == 1
-            else (f"the largest of steps {known[0] + 1} to {known[-1] + 1}, {largest}")
+            f"step {usable[0] + 1}, {largest}"
+            if len(usable) == 1
+            else (f"the largest of steps {usable[0] + 1} to {usable[-1] + 1}, {largest}")
         )
         return f"the scale comes from {where}."
 
@@ -179,9 +179,9 @@ class AmaxHistory(BookWidget):
     @traitlets.validate("format", "choose")
     def _valid_choice(self, proposal) -> str:
         name, value = proposal["trait"].name, proposal["value"]
-        known = AMAX_FORMATS if name == "format" else ("max", "most_recent")
-        if value not in known:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(known)}")
+        options = AMAX_FORMATS if name == "format" else ("max", "most_recent")
+        if value not in options:
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(options)}")
         return value
 
     @traitlets.validate("history", "margin", "spike")
@@ -206,7 +206,7 @@ class AmaxHistory(BookWidget):
         """Say what delayed scaling does to the series by the length of its history, for pages without JavaScript."""
         rows = ""
         for history in (1, 4, 16, 64):
-            one = AmaxHistory(
+            widget = AmaxHistory(
                 self.series,
                 self.source,
                 tensor=self.tensor,
@@ -216,7 +216,7 @@ class AmaxHistory(BookWidget):
                 spike_step=self.spike_step,
                 spike=self.spike,
             )
-            rows += f"<tr><th scope='row'>{history}</th><td>{html.escape(one.summary)}</td></tr>"
+            rows += f"<tr><th scope='row'>{history}</th><td>{html.escape(widget.summary)}</td></tr>"
         return (
             f"<p>Here delayed scaling is replayed over {self.steps} recorded amaxes, with a spike to put in; that "
             f"needs JavaScript. {html.escape(self.tensor)}, {format_label(FORMATS[self.format])}, margin "
@@ -226,8 +226,8 @@ class AmaxHistory(BookWidget):
         )
 
 
-def _layer(found: re.Match) -> str:
-    return f"layer {found[1]}, "
+def _layer(match: re.Match) -> str:
+    return f"layer {match[1]}, "
 
 
 def _of_steps(count: int, steps: int) -> str:

@@ -118,9 +118,9 @@ class ArmPicker(BookWidget):
         )
 
 
-def _check_name(name: str, known: list[str], what: str) -> str:
-    if name not in known:
-        raise ValueError(f"{what} {name!r} is not one of {', '.join(known)}")
+def _check_name(name: str, names: list[str], what: str) -> str:
+    if name not in names:
+        raise ValueError(f"{what} {name!r} is not one of {', '.join(names)}")
     return name
 
 

@@ -86,12 +86,12 @@ def arms_of(records: Iterable[Record], arms: Sequence[str] = ARMS) -> dict:
 
     Raises: ValueError where no record is of that experiment and one of these arms.
     """
-    found = [record for record in records if record.experiment == EXPERIMENT and record.recipe in arms]
-    if not found:
+    matching = [record for record in records if record.experiment == EXPERIMENT and record.recipe in arms]
+    if not matching:
         raise ValueError(f"no record is of {EXPERIMENT!r} in {', '.join(arms)}; pass records.load_all()")
-    points = min(MOST_POINTS, max(6, MOST_NUMBERS // len(found)))
+    points = min(MOST_POINTS, max(6, MOST_NUMBERS // len(matching)))
     groups = {}
-    for record in sorted(found, key=lambda record: record.date):
+    for record in sorted(matching, key=lambda record: record.date):
         runs = groups.setdefault(_group_of(record), {})
         runs.setdefault(record.recipe, {})[record.seed] = record  # the later one stays
     most_first = sorted(groups.items(), key=lambda group: -len(group[1]))

@@ -161,9 +161,9 @@ def summary_of(group: dict, others: Sequence[str], baseline: str, quantity: dict
         return f"Tick an arm to compare it with {baseline}."
     kinds = {arm: verdict_of(group, arm, baseline, quantity).kind for arm in others}
     clauses = []
-    for kind, (one, several) in SAID.items():
+    for kind, (singular, several) in SAID.items():
         if names := [arm for arm in others if kinds[arm] == kind]:
-            clauses.append(f"{listed(names)} {one if len(names) == 1 else several}")
+            clauses.append(f"{listed(names)} {singular if len(names) == 1 else several}")
     label = quantity["label"]
     return f"{label[0].upper()}{label[1:]}, against {baseline}: {'; '.join(clauses)}."
 

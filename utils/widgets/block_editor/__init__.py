@@ -90,9 +90,10 @@ class BlockEditor(BookWidget):
     @traitlets.validate("element", "scaling")
     def _valid_name(self, proposal) -> str:
         name, value = proposal["trait"].name, proposal["value"]
-        known = {"element": [element for element, _ in KINDS.values()], "scaling": list(make_facts()["scalings"])}[name]
-        if value not in known:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(dict.fromkeys(known))}")
+        elements = [element for element, _ in KINDS.values()]
+        options = {"element": elements, "scaling": list(make_facts()["scalings"])}[name]
+        if value not in options:
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(dict.fromkeys(options))}")
         return value
 
     @traitlets.observe("element", "scaling")
@@ -130,11 +131,11 @@ class BlockEditor(BookWidget):
             for x, code, y in zip(block.x, block.value_codes.tolist(), block.stored.tolist(), strict=True)
         )
         rows = "".join(_format_row(self, *row) for row in _every_way())
-        said = f"{label_of(self.element, self.scaling)}: {block.verdict} Scale: {scales}."
+        sentence = f"{label_of(self.element, self.scaling)}: {block.verdict} Scale: {scales}."
         every = _table(("x", "code", "stored"), values)
         heads = ("format", "bits per value", "error", "saturated", "to 0")
         return (
-            f"<p>{html.escape(said)} Here values and bits can be changed; that needs JavaScript.</p>"
+            f"<p>{html.escape(sentence)} Here values and bits can be changed; that needs JavaScript.</p>"
             f"{_table(heads, rows)}<details><summary>The values</summary>{every}</details>"
         )
 

@@ -33,8 +33,8 @@ def samples() -> dict[str, list[float]]:
     outlier = normal.copy()
     outlier[11] = 60.0
     powers = [2.0 ** (3 - i) * (-1) ** i for i in range(COUNT)]
-    found = {"normal": normal, "one outlier": outlier, "small weights": (0.02 * normal).round(5)}
-    return {name: [float(x) for x in values] for name, values in found.items()} | {
+    rows = {"normal": normal, "one outlier": outlier, "small weights": (0.02 * normal).round(5)}
+    return {name: [float(x) for x in values] for name, values in rows.items()} | {
         "powers of two": powers,
         "all zero": [0.0] * COUNT,
     }
@@ -88,8 +88,9 @@ class Block:
     def inv_scale(self) -> np.ndarray:
         """What each value of the format is multiplied by: float32 [COUNT]."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            each = decode(self.scale_codes, self.way.scale_format).astype(np.float32) * self._ruled.tensor_inv_scale
-        return each.repeat(self.way.tile[1])
+            stored = decode(self.scale_codes, self.way.scale_format).astype(np.float32)
+            inv_scales = stored * self._ruled.tensor_inv_scale  # [COUNT / block]
+        return inv_scales.repeat(self.way.tile[1])
 
     @cached_property
     def encoded(self) -> np.ndarray:
@@ -126,9 +127,9 @@ class Block:
         bits, lost = few_digits(self.bits), int(np.isnan(self.stored).sum())
         if lost:
             return f"{bits} bits per value. {lost} of {COUNT} values are NaN."
-        said = "All values are 0." if self.error is None else f"Error {_share_text(self.error)} (RMS)."
-        each = f"{self.fmt.bits}, and {self.way.scale_format.bits} for a scale of {self.way.tile[1]}"
-        return f"{bits} bits per value: {each}. {said} {self.saturated} saturated, {self.zeros} became 0."
+        sentence = "All values are 0." if self.error is None else f"Error {_share_text(self.error)} (RMS)."
+        bits_text = f"{self.fmt.bits}, and {self.way.scale_format.bits} for a scale of {self.way.tile[1]}"
+        return f"{bits} bits per value: {bits_text}. {sentence} {self.saturated} saturated, {self.zeros} became 0."
 
     @property
     def saturated(self) -> int:

@@ -65,8 +65,8 @@ class CodeLine(BookWidget):
     @traitlets.validate("formats", "format", "code")
     def _valid_choice(self, proposal):
         if not self._cross_validation_lock:  # at the start all come at once: __init__ looks at them together
-            chosen = {name: getattr(self, name) for name in ("formats", "format", "code")}
-            self._check_choice(**(chosen | {proposal["trait"].name: proposal["value"]}))
+            choice = {name: getattr(self, name) for name in ("formats", "format", "code")}
+            self._check_choice(**(choice | {proposal["trait"].name: proposal["value"]}))
         return proposal["value"]
 
     @traitlets.validate("axis")

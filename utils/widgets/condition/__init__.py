@@ -18,7 +18,7 @@ class Condition(BookWidget):
     `condition`: 1 to 10**10. `factors`: the format of L and U, of `condition_facts.FACTORS`. `residual`: the format of
     b - A x, of `RESIDUALS`. `correction`: "factors", or "gmres" with the factors as its preconditioner. The system is
     the same for everyone, `utils.emulation.refinement.matrix` of 32 rows. All are read and set from Python while the
-    page shows the widget; `found` is the solution.
+    page shows the widget; `solved` is the solution.
 
     Raises: ValueError for what is not one of those.
     """
@@ -36,7 +36,7 @@ class Condition(BookWidget):
         return make_facts()
 
     @property
-    def found(self) -> Refinement:
+    def solved(self) -> Refinement:
         """The solution that the page shows."""
         return refined(self.condition, self.factors, self.residual, self.correction)
 
@@ -49,22 +49,22 @@ class Condition(BookWidget):
     @traitlets.validate("factors", "residual", "correction")
     def _valid_choice(self, proposal) -> str:
         name, value = proposal["trait"].name, proposal["value"]
-        known = {"factors": FACTORS, "residual": RESIDUALS, "correction": CORRECTIONS}[name]
-        if value not in known:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(known)}")
+        options = {"factors": FACTORS, "residual": RESIDUALS, "correction": CORRECTIONS}[name]
+        if value not in options:
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(options)}")
         return value
 
     def __repr__(self) -> str:
         how = f"residual={self.residual!r}, correction={self.correction!r}"
-        return f"Condition({self.condition:g}, {self.factors!r}, {how}: {self.found.why})"
+        return f"Condition({self.condition:g}, {self.factors!r}, {how}: {self.solved.why})"
 
     def static_html(self) -> str:
         """Say how many steps each format needs, and where it fails, for pages without JavaScript."""
         heads = "".join(f"<th scope='col'>{format_label(fmt)}</th>" for fmt in FACTORS.values())
         rows = ""
         for condition in STATIC_CONDITIONS:
-            found = [refined(condition, name, self.residual, self.correction) for name in FACTORS]
-            cells = "".join(f"<td>{html.escape(end_text(one))}</td>" for one in found)
+            refinements = [refined(condition, name, self.residual, self.correction) for name in FACTORS]
+            cells = "".join(f"<td>{html.escape(end_text(refinement))}</td>" for refinement in refinements)
             rows += f"<tr><th scope='row'>{condition:,.0f}</th>{cells}</tr>"
         by = "GMRES" if self.correction == "gmres" else "the factors"
         return (
@@ -76,11 +76,11 @@ class Condition(BookWidget):
         )
 
 
-def end_text(found: Refinement) -> str:
+def end_text(refinement: Refinement) -> str:
     """Say in a few words how a refinement ended: "5 steps", "stuck", "no factors"."""
-    if found.converged:
-        return "1 step" if found.steps == 1 else f"{found.steps} steps"
-    if not found.backward_errors:
+    if refinement.converged:
+        return "1 step" if refinement.steps == 1 else f"{refinement.steps} steps"
+    if not refinement.backward_errors:
         return "no factors"
-    ways = {"stuck": "stuck", "not": f"not in {found.steps}", "step": "overflow"}  # the first word of `why`
-    return ways[found.why.split()[0]]
+    ways = {"stuck": "stuck", "not": f"not in {refinement.steps}", "step": "overflow"}  # the first word of `why`
+    return ways[refinement.why.split()[0]]

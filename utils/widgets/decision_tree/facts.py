@@ -71,9 +71,9 @@ def path(decision: Decision) -> list[list[str]]:
         ["Does it fit, with a tenth to spare?", answer],
     ]
     own = {**QUESTIONS, **(GENERATING if decision.task == "generate" else {})}
-    for one in decision.taken:
-        question = next(text for begin, text in own.items() if one.lever.startswith(begin))
-        steps.append([question, f"{bytes_text(one.total)}: {'it fits' if one.fits else 'not yet'}."])
+    for pulled in decision.taken:
+        question = next(text for begin, text in own.items() if pulled.lever.startswith(begin))
+        steps.append([question, f"{bytes_text(pulled.total)}: {'it fits' if pulled.fits else 'not yet'}."])
     if not decision.fits:
         none = f"Over {MOST_CARDS:,} it would not: a smaller model."
         many = f"Over {decision.cards:,} (of 2, 4, 8 and so on)." if decision.cards else none
@@ -95,14 +95,14 @@ def verdict(decision: Decision) -> str:
 
 def make_facts() -> dict:
     """Return everything that the page needs to decide and to say how, as JSON values."""
-    known = decision_facts()
+    facts = decision_facts()
     return {
-        **known,
+        **facts,
         "tasks": [[name, words] for name, words in TASKS.items()] + [[MEND, "mend a run"]],
         "names": [[name, label] for name, label in OPTIMIZERS.items()],
         "order": list(CARDS),
         "cards": {
-            name: known["cards"][name]
+            name: facts["cards"][name]
             | {
                 "label": card.label,
                 "multiplies": multiplies(name),

@@ -80,9 +80,9 @@ class DotProduct(BookWidget):
     @traitlets.validate("data", "operands")
     def _valid_choice(self, proposal) -> str:
         name, value = proposal["trait"].name, proposal["value"]
-        known = DATA if name == "data" else OPERANDS
-        if value not in known:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(known)}")
+        options = DATA if name == "data" else OPERANDS
+        if value not in options:
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(options)}")
         return value
 
     @traitlets.validate("lanes")
@@ -119,7 +119,7 @@ def _ends(data: str, count: int, operand_format: str, seed: int, lanes: tuple[La
     """Return the exact sum, and each lane's and each known accumulator's, by its label."""
     a, b = operands(data, count, operand_format, seed)
     rows = {lane.label: lane.matmul for lane in lanes}
-    rows |= {each.label: each.matmul for each in ACCUMULATORS.values()}
+    rows |= {accumulator.label: accumulator.matmul for accumulator in ACCUMULATORS.values()}
     x, y = _row_and_column(a, b, operand_format)
     return math.fsum(a * b), {label: float(add(x, y)) for label, add in rows.items()}
 

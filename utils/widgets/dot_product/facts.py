@@ -74,9 +74,9 @@ class Lane:
     def __post_init__(self):
         if self.adder not in ADDERS:
             raise ValueError(f"adder {self.adder!r} is not one of {', '.join(ADDERS)}")
-        known = ADDERS[self.adder].blocks
-        if self.block not in (0, *known):
-            choices = ", ".join(map(str, known))
+        blocks = ADDERS[self.adder].blocks
+        if self.block not in (0, *blocks):
+            choices = ", ".join(map(str, blocks))
             raise ValueError(f"block {self.block!r} is not one of those that {self.adder} has: {choices}; 0 is its own")
         if self.promote not in PROMOTES:
             raise ValueError(f"promote {self.promote!r} is not one of {', '.join(map(str, PROMOTES))}; 0 is never")

@@ -59,8 +59,8 @@ class DragOutlier(BookWidget):
     @traitlets.validate("format", "scaling")
     def _valid_case(self, proposal) -> str:
         if not self._cross_validation_lock:  # at the start both come at once: __init__ looks at them together
-            chosen = {name: getattr(self, name) for name in ("format", "scaling")}
-            self._check_case(**(chosen | {proposal["trait"].name: proposal["value"]}))
+            choice = {name: getattr(self, name) for name in ("format", "scaling")}
+            self._check_case(**(choice | {proposal["trait"].name: proposal["value"]}))
         return proposal["value"]
 
     def static_html(self) -> str:
@@ -70,7 +70,7 @@ class DragOutlier(BookWidget):
         rows = ""
         for outlier in STATIC_OUTLIERS:
             losses = [loss(format, scaling, outlier) for format, scaling in STATIC_CASES]
-            cells = "".join(f"<td>{100 * one.error:.3g} % ({100 * one.zeros:.2g} %)</td>" for one in losses)
+            cells = "".join(f"<td>{100 * loss.error:.3g} % ({100 * loss.zeros:.2g} %)</td>" for loss in losses)
             rows += f"<tr><th scope='row'>{f'{outlier:,}' if outlier else 'none'}</th>{cells}</tr>"
         return (
             f"<p>One outlier among {ROWS} × {COLUMNS:,} normal values: the relative error of all others, and in "

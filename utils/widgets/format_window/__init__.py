@@ -87,14 +87,14 @@ class FormatWindow(BookWidget):
 
     @traitlets.validate("kind", "group", "step")
     def _valid_choice(self, proposal):
-        chosen = {name: getattr(self, name) for name in ("kind", "group", "step")}
+        choice = {name: getattr(self, name) for name in ("kind", "group", "step")}
         if not self._cross_validation_lock:  # at the start all three come at once: __init__ looks at them together
-            check_choice(self.recorded, **(chosen | {proposal["trait"].name: proposal["value"]}))
+            check_choice(self.recorded, **(choice | {proposal["trait"].name: proposal["value"]}))
         return proposal["value"]
 
     def __repr__(self) -> str:
-        chosen = f"{self.recorded.get('model', '')!r}, {self.kind!r}, {self.group!r}, {self.format!r}"
-        return f"FormatWindow({chosen}, step={self.step}, log2_scale={self.log2_scale})"
+        choice = f"{self.recorded.get('model', '')!r}, {self.kind!r}, {self.group!r}, {self.format!r}"
+        return f"FormatWindow({choice}, step={self.step}, log2_scale={self.log2_scale})"
 
     def static_html(self) -> str:
         """Say what the format makes of each kind of values, for pages without JavaScript."""

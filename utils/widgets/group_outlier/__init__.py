@@ -60,9 +60,9 @@ class GroupOutlier(BookWidget):
     @traitlets.validate("bits", "group")
     def _valid_choice(self, proposal) -> int:
         name, value = proposal["trait"].name, proposal["value"]
-        known = {"bits": BITS, "group": GROUPS}[name]
-        if value not in known:
-            raise ValueError(f"{name} {value} is not one of {', '.join(map(str, known))}")
+        options = {"bits": BITS, "group": GROUPS}[name]
+        if value not in options:
+            raise ValueError(f"{name} {value} is not one of {', '.join(map(str, options))}")
         return value
 
     def __repr__(self) -> str:
@@ -87,5 +87,5 @@ class GroupOutlier(BookWidget):
         )
 
     def _cell(self, bits: int, symmetric: bool, group: int) -> str:
-        one = loss(tuple(self.weights), self.outlier, self.place, bits, group, symmetric)
-        return f"{few_digits(one.bits)} bits: {100 * one.error:.3g} % ({100 * one.zeros:.2g} %)"
+        lost = loss(tuple(self.weights), self.outlier, self.place, bits, group, symmetric)
+        return f"{few_digits(lost.bits)} bits: {100 * lost.error:.3g} % ({100 * lost.zeros:.2g} %)"

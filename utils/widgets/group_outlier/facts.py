@@ -50,10 +50,10 @@ def check_weights(weights: Sequence[float]) -> None:
 
 def row(weights: Sequence[float], outlier: float, place: int) -> np.ndarray:
     """Return the row with its outlier: float32 [COUNT]."""
-    found = np.array(weights, np.float32) if len(weights) else generated()
+    values = np.array(weights, np.float32) if len(weights) else generated()
     if outlier:
-        found[place - 1] = outlier
-    return found
+        values[place - 1] = outlier
+    return values
 
 
 def quantized(weights: Sequence[float], outlier: float, place: int, bits: int, group: int, symmetric: bool):
@@ -68,10 +68,10 @@ def quantized(weights: Sequence[float], outlier: float, place: int, bits: int, g
 @lru_cache(maxsize=512)
 def loss(weights: tuple[float, ...], outlier: float, place: int, bits: int, group: int, symmetric: bool) -> Loss:
     """Quantize the row, and give what all weights but the outlier lose; `outlier` 0 is none."""
-    found = quantized(weights, outlier, place, bits, group, symmetric)
+    rounded = quantized(weights, outlier, place, bits, group, symmetric)
     rest = np.ones(COUNT, bool)
     rest[place - 1] = outlier == 0
     before = row(weights, outlier, place)[rest].astype(np.float64)
-    after = found.dequantize().numpy()[0][rest].astype(np.float64)
+    after = rounded.dequantize().numpy()[0][rest].astype(np.float64)
     error = float(np.linalg.norm(after - before) / np.linalg.norm(before))
-    return Loss(error, float(np.mean(after[before != 0] == 0)), float(found.bits_per_weight))
+    return Loss(error, float(np.mean(after[before != 0] == 0)), float(rounded.bits_per_weight))

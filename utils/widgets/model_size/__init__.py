@@ -82,9 +82,9 @@ class ModelSize(BookWidget):
     @traitlets.validate("recipe", "optimizer", "attention", "stage", "card")
     def _valid_choice(self, proposal):
         name, value = proposal["trait"].name, proposal["value"]
-        known = choices()[name]
-        if value not in known:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(map(str, known))}")
+        options = choices()[name]
+        if value not in options:
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(map(str, options))}")
         return value
 
     @traitlets.validate(*COUNTS)

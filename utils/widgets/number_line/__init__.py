@@ -58,8 +58,8 @@ class NumberLine(BookWidget):
         def stored(rule: Rounding) -> float:
             return quantize_exact(x, self.fmt, rule, saturate=self.saturate)
 
-        found = {name: ((stored(rule), Fraction(1)),) for name, rule in rules.RULES.items()}
-        return found | {"stochastic": self._chances(Fraction(x), stored)}
+        outcomes = {name: ((stored(rule), Fraction(1)),) for name, rule in rules.RULES.items()}
+        return outcomes | {"stochastic": self._chances(Fraction(x), stored)}
 
     def _chances(self, x: Fraction, stored) -> tuple[tuple[float, Fraction], ...]:
         fmt, size, sign = self.fmt, abs(x), x < 0

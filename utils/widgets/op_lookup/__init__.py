@@ -54,9 +54,9 @@ class OpLookup(BookWidget):
 
     @traitlets.validate("rule")
     def _valid_rule(self, proposal) -> str:
-        known = ("", *RULES, DIFFERS)
-        if proposal["value"] not in known:
-            raise ValueError(f"rule {proposal['value']!r} is not one of {', '.join(filter(None, known))}")
+        options = ("", *RULES, DIFFERS)
+        if proposal["value"] not in options:
+            raise ValueError(f"rule {proposal['value']!r} is not one of {', '.join(filter(None, options))}")
         return proposal["value"]
 
     def __repr__(self) -> str:
@@ -89,12 +89,12 @@ def _row(row, other: str) -> dict:
     """Describe a row for the page: its two rules by name, and what else there is to say of each."""
     mixes = len(row.of_mixed) > 0 and set(row.of_mixed) == {ERROR} and row.rule != ERROR
     real = UNLISTED[other].get(row.name)
-    said = PROMOTE if row.name in NATIVE else documented(row.name, other)
+    rule = PROMOTE if row.name in NATIVE else documented(row.name, other)
     return {
         "name": row.name,
         "group": row.group,
         "here": row.rule,
         "here_note": "a mix raises" if mixes else "",
-        "there": real or said,
+        "there": real or rule,
         "there_note": "unlisted, torch 2.13" if real else "",
     }

@@ -58,20 +58,20 @@ class PrecisionPlan(BookWidget):
     def _check(self, exclude: tuple[str, ...]) -> None:
         if self.texts * self.length > MOST:
             raise ValueError(f"{self.texts} texts of {self.length} tokens are more than {MOST:,} tokens")
-        known = list(self.plan.names())
-        if unknown := [name for name in exclude if name not in known]:
-            kinds = [name for name in known if "." not in name]
+        names = list(self.plan.names())
+        if unknown := [name for name in exclude if name not in names]:
+            kinds = [name for name in names if "." not in name]
             raise ValueError(
-                f"exclude {unknown[0]!r} is no layer of {self.model}; there are {', '.join(kinds)}, {known[-1]}"
+                f"exclude {unknown[0]!r} is no layer of {self.model}; there are {', '.join(kinds)}, {names[-1]}"
             )
 
     @traitlets.validate("model", "recipe", "device")
     def _valid_name(self, proposal) -> str:
         name, value = proposal["trait"].name, proposal["value"]
         devices = [device for device, roof in ROOFS.items() if "float8" in roof.peaks]
-        known = {"model": MODELS, "recipe": tuple(CASTS), "device": devices}[name]
-        if value not in known:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(known)}")
+        options = {"model": MODELS, "recipe": tuple(CASTS), "device": devices}[name]
+        if value not in options:
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(options)}")
         return value
 
     @traitlets.validate("texts", "length")

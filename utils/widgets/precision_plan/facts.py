@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import prod
+from operator import mul
 
 from utils.cost.architectures import NAMED, Architecture
 from utils.cost.cards import ROOFS
@@ -168,8 +169,7 @@ class Plan:
         )
         values = (rows * inputs, outputs * inputs, rows * outputs)
         kept, casts = (
-            count
-            * (1e3 * (sum(each * size for each, size in zip(moved, values, strict=True)) / (1e9 * self.roof.bandwidth)))
+            count * (1e3 * (sum(map(mul, moved, values)) / (1e9 * self.roof.bandwidth)))  # ms
             for moved in (WIDE_CASTS, CASTS[self.recipe])
         )
         return Row(
@@ -188,8 +188,8 @@ class Plan:
     @property
     def attention(self) -> int:
         """Operations of the two products of attention and of their gradients; what is masked counts."""
-        one = self.architecture
-        return 3 * 2 * 2 * one.layers * self.texts * self.length * self.length * one.width
+        sizes = self.architecture
+        return 3 * 2 * 2 * sizes.layers * self.texts * self.length * self.length * sizes.width
 
     @property
     def attention_ms(self) -> float:
@@ -259,10 +259,10 @@ def heads(model: str) -> tuple[str, ...]:
 
 def weights(model: str) -> int:
     """Return the number of weights in all linear layers of a model."""
-    one = NAMED[model]
+    sizes = NAMED[model]
     return sum(
-        (one.layers if kind.block else 1) * prod(one.dimensions[letter] for letter in kind.sizes)
-        for kind in KINDS[one.family]
+        (sizes.layers if kind.block else 1) * prod(sizes.dimensions[letter] for letter in kind.sizes)
+        for kind in KINDS[sizes.family]
     )
 
 
@@ -270,14 +270,14 @@ def make_facts() -> dict:
     """Return what the page needs besides the reader's choices, as JSON values."""
     from utils.training.float8_recipes import FLOAT8_RECIPES
 
-    known = {name: roof for name, roof in ROOFS.items() if "float8" in roof.peaks}
+    roofs = {name: roof for name, roof in ROOFS.items() if "float8" in roof.peaks}
     return {
         "order": list(MODELS),
         "models": {name: _model(name) for name in MODELS},
         "recipes": [[name, f"{FLOAT8_RECIPES[name].note}. {_moves(moved)}", moved] for name, moved in CASTS.items()],
         "wide_casts": WIDE_CASTS,
         "no_kernel": NO_KERNEL,
-        "roofs": [asdict(roof) for roof in known.values()],
+        "roofs": [asdict(roof) for roof in roofs.values()],
         "left_out": LEFT_OUT,
         "others": OTHERS,
     }
@@ -293,14 +293,14 @@ def _moves(moved: tuple[float, float, float]) -> str:
 
 
 def _model(name: str) -> dict:
-    one = NAMED[name]
+    sizes = NAMED[name]
     return {
-        "layers": one.layers,
-        "width": one.width,
-        "blocks": BLOCKS[one.family],
+        "layers": sizes.layers,
+        "width": sizes.width,
+        "blocks": BLOCKS[sizes.family],
         "kinds": [
             {"name": kind.name, "block": kind.block, "texts": kind.texts, "why": kind.why}
-            | dict(zip(("outputs", "inputs"), (one.dimensions[letter] for letter in kind.sizes), strict=True))
-            for kind in KINDS[one.family]
+            | dict(zip(("outputs", "inputs"), (sizes.dimensions[letter] for letter in kind.sizes), strict=True))
+            for kind in KINDS[sizes.family]
         ],
     }

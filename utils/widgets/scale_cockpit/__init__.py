@@ -57,8 +57,8 @@ class ScaleCockpit(BookWidget):
         if kind is None:
             kind = FIRST_KIND if FIRST_KIND in recorded["kinds"] else recorded["kinds"][0]
         step = min(recorded["steps"][-1], _last_step(recorded, trace, amaxes)) if step is None else step
-        given = {"recorded": recorded, "trace": trace, "amaxes": amaxes, "kind": kind, "group": group, "step": step}
-        super().__init__(**given, **kwargs)
+        state = {"recorded": recorded, "trace": trace, "amaxes": amaxes, "kind": kind, "group": group, "step": step}
+        super().__init__(**state, **kwargs)
         if trace and self.amaxes and len(self.amaxes) != trace["steps"]:
             raise ValueError(f"amaxes has {len(self.amaxes)} steps, the trace {trace['steps']}; they are of one run")
         self._check_choice(kind, group, step)
@@ -106,9 +106,9 @@ class ScaleCockpit(BookWidget):
             return listed
         at = self.recorded["steps"].index(self.watched_step)
         seen = [steps[at] for groups in self.recorded["histograms"].values() for steps in groups.values()]
-        if self.watched_step == self.step and any(one["infinite"] + one["nan"] for one in seen):
+        if self.watched_step == self.step and any(counts["infinite"] + counts["nan"] for counts in seen):
             return None
-        return max(listed, *(one["amax"] for one in seen))
+        return max(listed, *(counts["amax"] for counts in seen))
 
     @property
     def verdict(self) -> str:
@@ -117,13 +117,13 @@ class ScaleCockpit(BookWidget):
         if amax is None:
             return f"Step {self.step} would be skipped: a gradient was infinite or NaN when it was recorded."
         product = amax * self.scale
-        said = (
+        product_text = (
             f"the largest of all gradients, {size_text(amax)}, times {scale_text(self.scale)}"
             f" is {size_text(product, 3 if product < 10000 else 5)}"
         )
         if product >= BOUND:
-            return f"Step {self.step} would be skipped: {said}. It overflows, and one is enough."
-        return f"Step {self.step} is taken: {said}. It fits below {BOUND}."
+            return f"Step {self.step} would be skipped: {product_text}. It overflows, and one is enough."
+        return f"Step {self.step} is taken: {product_text}. It fits below {BOUND}."
 
     def _check_choice(self, kind: str, group: str, step: int) -> None:
         check_choice(self.recorded, kind, group, self.recorded["steps"][0])
@@ -151,8 +151,8 @@ class ScaleCockpit(BookWidget):
     @traitlets.validate("kind", "group", "step")
     def _valid_choice(self, proposal):
         if not self._cross_validation_lock:  # at the start all come at once: __init__ looks at them together
-            chosen = {name: getattr(self, name) for name in ("kind", "group", "step")}
-            self._check_choice(**(chosen | {proposal["trait"].name: proposal["value"]}))
+            choice = {name: getattr(self, name) for name in ("kind", "group", "step")}
+            self._check_choice(**(choice | {proposal["trait"].name: proposal["value"]}))
         return proposal["value"]
 
     @traitlets.validate("log2_scale")

@@ -53,13 +53,13 @@ class ScaleExplorer(BookWidget):
     source = traitlets.Unicode(MADE).tag(sync=True)
 
     def __init__(self, tensors: Mapping | None = None, tensor: str | None = None, format="float8_e4m3fn", **kwargs):
-        given = made_tensors() if tensors is None else tensors
-        if not given:
+        shown = made_tensors() if tensors is None else tensors
+        if not shown:
             raise ValueError("tensors is empty: name at least one, like {'weights': model.weight}")
         if tensors is not None:
             kwargs = {"source": ""} | kwargs
-        tensor = next(iter(given)) if tensor is None else tensor
-        held = {name: sampled(values) for name, values in given.items()}
+        tensor = next(iter(shown)) if tensor is None else tensor
+        held = {name: sampled(values) for name, values in shown.items()}
         super().__init__(tensors=held, tensor=tensor, format=format, **kwargs)
         _one_of(self.tensor, self.tensors, "tensor")
 

@@ -63,8 +63,8 @@ class Carried:
         zero = ~already & (self.stored == 0)
         subnormal = ~already & ~zero & (size < self.fmt.smallest_normal)
         counts = {"already": already, "zero": zero, "subnormal": subnormal, "past": past}
-        found = {name: int(which.sum()) for name, which in counts.items()}
-        return found | {"normal": self.x.size - sum(found.values())}
+        fates = {name: int(which.sum()) for name, which in counts.items()}
+        return fates | {"normal": self.x.size - sum(fates.values())}
 
     @property
     def db(self) -> float:
@@ -162,8 +162,8 @@ def _past_words(fmt: FloatFormat, saturate: bool) -> tuple[str, str]:
     return f"becomes {end}", f"become {end}"
 
 
-def _clause(n: int, one: str, many: str) -> str:
-    return f"none {one}" if n == 0 else f"{n} {one if n == 1 else many}"
+def _clause(n: int, singular: str, many: str) -> str:
+    return f"none {singular}" if n == 0 else f"{n} {singular if n == 1 else many}"
 
 
 def made_tensors(seed: int = 0, count: int = 256) -> dict[str, list[float]]:

@@ -55,14 +55,14 @@ class ShapeToBound(BookWidget):
         self._check_dtype(kwargs.get("dtype", self.dtype))  # by now another type may have taken its place
 
     @classmethod
-    def of_records(cls, found: Iterable[Record], **kwargs) -> "ShapeToBound":
+    def of_records(cls, records: Iterable[Record], **kwargs) -> "ShapeToBound":
         """Make a widget with the roofs and the points of records of `gemm_sweep`; of one device the latest.
 
         A product that was measured as one of a batch has its share of the time.
         """
         from utils.experiments import gemm_sweep
 
-        latest = {record.device["name"]: record for record in sorted(found, key=lambda record: record.date)}
+        latest = {record.device["name"]: record for record in sorted(records, key=lambda record: record.date)}
         points = [
             {"device": device, "dtype": point.dtype, "m": point.m, "n": point.n, "k": point.k}
             | {"ms": float(f"{point.timing.median / point.batch:.4g}")}
@@ -130,10 +130,10 @@ class ShapeToBound(BookWidget):
         """Show the answer in words, and well-known products in a table, for pages without JavaScript."""
         case = self.case
         what = f"{case.gemm} (M × N × K) in {LABELS[self.dtype]} on {device_label(case.roof)}"
-        said = " ".join((case.verdict, case.prediction, case.record, case.rows, case.change))
+        sentences = " ".join((case.verdict, case.prediction, case.record, case.rows, case.change))
         source = html.escape(f"The roof: {case.roof.source}. {self.facts['left_out']}")
         return (
-            f"<p>{html.escape(f'{what}. {said}')} Other shapes, types and devices can be tried here; that needs"
+            f"<p>{html.escape(f'{what}. {sentences}')} Other shapes, types and devices can be tried here; that needs"
             f" JavaScript.</p>{self._type_table()}{self._product_table()}"
             f"<p class='mp-static-note'>{source}</p>"
         )

@@ -194,15 +194,15 @@ def make_facts(roofs: Iterable[Roof], recorded: Iterable[Mapping], sheets: Mappi
     `sheets`: the data sheet of a recorded device, by its name.
     Raises: ValueError for two roofs of one name, and for a point that no roof or no type fits.
     """
-    known = [*ROOFS.values(), *roofs]
-    names = [roof.name for roof in known]
+    all_roofs = [*ROOFS.values(), *roofs]
+    names = [roof.name for roof in all_roofs]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"two roofs are called {', '.join(sorted(twice))}; give the measured one a name of its own")
     if unknown := set(sheets.values()) - set(names):
         raise ValueError(f"{', '.join(sorted(unknown))} is no data sheet; the known ones are {', '.join(ROOFS)}")
     return {
         "types": [[dtype, LABELS[dtype], INPUT_BYTES[dtype], OUTPUT_BYTES[dtype]] for dtype in LABELS],
-        "roofs": [asdict(roof) for roof in known],
+        "roofs": [asdict(roof) for roof in all_roofs],
         "stories": _rows(STORIES),
         "products": [[group, _rows(products)] for group, products in PRODUCTS.items()],
         "recorded": _by_device(recorded, {*names, *sheets}),
@@ -217,7 +217,7 @@ def _rows(products: Mapping[str, Gemm]) -> list[list]:
 
 def _by_device(recorded: Iterable[Mapping], devices: set[str]) -> dict[str, dict[str, list]]:
     """Return the points as [m, n, k, ms], by device and dtype; of two for one product the last."""
-    found = {}
+    by_device = {}
     for point in recorded:
         device, dtype, ms = point["device"], point["dtype"], point["ms"]
         if device not in devices:
@@ -229,10 +229,10 @@ def _by_device(recorded: Iterable[Mapping], devices: set[str]) -> dict[str, dict
         gemm = Gemm(point["m"], point["n"], point["k"])
         if max(gemm.m, gemm.n, gemm.k) > MOST:
             raise ValueError(f"recorded product {gemm} is larger than the widget's {MOST:,}; leave it out")
-        found.setdefault(device, {}).setdefault(dtype, {})[gemm] = ms
+        by_device.setdefault(device, {}).setdefault(dtype, {})[gemm] = ms
     return {
         device: {
             dtype: [[gemm.m, gemm.n, gemm.k, ms] for gemm, ms in points.items()] for dtype, points in types.items()
         }
-        for device, types in found.items()
+        for device, types in by_device.items()
     }

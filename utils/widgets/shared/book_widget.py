@@ -46,15 +46,15 @@ class BookWidget(anywidget.AnyWidget):
     @classmethod
     def registry(cls) -> "dict[str, type[BookWidget]]":
         """Return every imported widget by its `book_name`, sorted."""
-        found = {}
+        modules = {}
         waiting = list(BookWidget.__subclasses__())
         while waiting:
             widget = waiting.pop()
             waiting += widget.__subclasses__()
             # "in vars": anywidget makes a subclass of its own for each instance, which inherits the name
             if vars(widget).get("book_name"):
-                found[widget.book_name] = widget
-        return dict(sorted(found.items()))
+                modules[widget.book_name] = widget
+        return dict(sorted(modules.items()))
 
     @classmethod
     def modules(cls) -> dict[str, Module]:

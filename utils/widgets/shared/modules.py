@@ -62,10 +62,10 @@ def read_module(name: str, folder: Path = WIDGETS) -> Module:
         raise ModuleError(f"{name}.js does not exist") from None
     imports: dict[str, tuple[str, ...]] = {}
 
-    def use(found: re.Match) -> str:
-        source = os.path.normpath(Path(name).parent / found[2])
-        imports[source] = imports.get(source, ()) + tuple(re.findall(r"(\w+)(?: as \w+)?", found[1]))
-        return f"const {{{found[1].replace(' as ', ': ')}}} = use({json.dumps(source)});"
+    def use(match: re.Match) -> str:
+        source = os.path.normpath(Path(name).parent / match[2])
+        imports[source] = imports.get(source, ()) + tuple(re.findall(r"(\w+)(?: as \w+)?", match[1]))
+        return f"const {{{match[1].replace(' as ', ': ')}}} = use({json.dumps(source)});"
 
     body = IMPORT.sub(use, text)
     exports, returned = EXPORT.findall(body), EXPORT.findall(body)
@@ -85,12 +85,12 @@ def modules_of(name: str, folder: Path = WIDGETS) -> dict[str, Module]:
         ModuleError: for an import of what a file does not export, for files that import each other in a circle, and
             as `read_module`.
     """
-    found: dict[str, Module] = {}
+    modules: dict[str, Module] = {}
 
     def visit(name: str, path: tuple[str, ...]) -> None:
         if name in path:
             raise ModuleError(f"a circle of imports: {' -> '.join((*path[path.index(name) :], name))}")
-        if name in found:
+        if name in modules:
             return
         try:
             module = read_module(name, folder)
@@ -98,12 +98,12 @@ def modules_of(name: str, folder: Path = WIDGETS) -> dict[str, Module]:
             raise ModuleError(f"{error} ({path[-1]}.js imports it)" if path else str(error)) from None
         for source, names in module.imports.items():
             visit(source, (*path, name))
-            if missing := sorted(set(names) - set(found[source].exports)):
+            if missing := sorted(set(names) - set(modules[source].exports)):
                 raise ModuleError(f"{name}.js imports {', '.join(missing)}, which {source}.js does not export")
-        found[name] = module
+        modules[name] = module
 
     visit(name, ())
-    return found
+    return modules
 
 
 def joined(name: str, folder: Path = WIDGETS) -> str:

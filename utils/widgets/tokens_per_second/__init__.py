@@ -62,7 +62,7 @@ class TokensPerSecond(BookWidget):
         super().__init__(facts=make_facts(roofs, models or {}, recorded), model=model, **kwargs)
 
     @classmethod
-    def of_records(cls, found: Iterable[Record], **kwargs) -> "TokensPerSecond":
+    def of_records(cls, records: Iterable[Record], **kwargs) -> "TokensPerSecond":
         """Make a widget with the points of records of `generation_speed`: of each format the fastest way.
 
         A device without data sheet brings the bandwidth that its own copy reached. Left out: formats that the page does
@@ -71,19 +71,20 @@ class TokensPerSecond(BookWidget):
         from utils.experiments.generation_speed import of_record
 
         roofs, models, points = {}, {}, []
-        for record in sorted(found, key=lambda record: record.date):
-            one, shape = of_record(record), _shape_of(record)
-            if shape is None or one.fastest is None or one.format not in FORMATS:
+        for record in sorted(records, key=lambda record: record.date):
+            speed, shape = of_record(record), _shape_of(record)
+            if shape is None or speed.fastest is None or speed.format not in FORMATS:
                 continue
             name, device = shape[0], record.device["name"]
             sheet = find_roof(device)
             if not sheet:
-                roofs[device] = Roof(device, {}, round(one.limit, 1), one.limit_source, measured=True)
+                roofs[device] = Roof(device, {}, round(speed.limit, 1), speed.limit_source, measured=True)
             models |= {} if name in LLAMAS else {name: shape[1]}
-            source = f"recorded {record.date[:10]}, {one.fastest.way}"
+            source = f"recorded {record.date[:10]}, {speed.fastest.way}"
             points.append(
-                {"model": name, "weights": one.format, "card": sheet.name if sheet else device}
-                | {"bytes": one.fastest.bytes, "rate": float(f"{one.fastest.tokens_per_second:.4g}"), "source": source}
+                {"model": name, "weights": speed.format, "card": sheet.name if sheet else device}
+                | {"bytes": speed.fastest.bytes, "rate": float(f"{speed.fastest.tokens_per_second:.4g}")}
+                | {"source": source}
             )
         latest = {(point["model"], point["weights"], point["card"]): point for point in points}
         return cls(roofs=roofs.values(), models=models, recorded=latest.values(), **kwargs)
@@ -100,8 +101,8 @@ class TokensPerSecond(BookWidget):
         return self._case(self.weights)
 
     def _case(self, weights: str) -> Case:
-        chosen = {name: getattr(self, name) for name in ("batch", "context", "kv_bits", "head")}
-        return Case(self._models()[self.model], weights_of(weights), self.roof, room=room_of(self._card()), **chosen)
+        choice = {name: getattr(self, name) for name in ("batch", "context", "kv_bits", "head")}
+        return Case(self._models()[self.model], weights_of(weights), self.roof, room=room_of(self._card()), **choice)
 
     def _card(self) -> dict:
         return next(card for card in self.facts["cards"] if card["name"] == self.card)
@@ -113,9 +114,9 @@ class TokensPerSecond(BookWidget):
     def _valid_choice(self, proposal):
         name, value = proposal["trait"].name, proposal["value"]
         cards = [card["name"] for card in self.facts["cards"]]
-        known = {"model": list(self._models()), "weights": FORMATS, "card": cards, "kv_bits": KV_BITS}[name]
-        if value not in known:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(map(str, known))}")
+        options = {"model": list(self._models()), "weights": FORMATS, "card": cards, "kv_bits": KV_BITS}[name]
+        if value not in options:
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(map(str, options))}")
         return value
 
     @traitlets.validate("batch", "context")
@@ -165,7 +166,7 @@ def _shape_of(record: Record) -> tuple[str, Architecture] | None:
 
     for name, shape in SHAPES.items():
         sizes = {key: getattr(shape, key) for key in ("vocabulary", "width", "layers", "heads", "groups", "hidden")}
-        one = Architecture("llama", **sizes, positions=shape.positions, tied=shape.tied)
-        if one.parameters == record.results["parameters"]:
-            return next((known for known, row in LLAMAS.items() if row == one), f"LLaMA {name}"), one
+        architecture = Architecture("llama", **sizes, positions=shape.positions, tied=shape.tied)
+        if architecture.parameters == record.results["parameters"]:
+            return next((label for label, row in LLAMAS.items() if row == architecture), f"LLaMA {name}"), architecture
     return None

@@ -153,9 +153,9 @@ class Case:
     @property
     def verdict(self) -> str:
         """The rate, what decides it, and what the card has to hold."""
-        moved, each = self.moved, few_digits(self.tokens_per_second / self.batch)
+        moved, text_rate = self.moved, few_digits(self.tokens_per_second / self.batch)
         rate = f"At most {few_digits(self.tokens_per_second)} tokens a second"
-        rate += f", {each} for each of {self.batch:,} texts" if self.batch > 1 else ""
+        rate += f", {text_rate} for each of {self.batch:,} texts" if self.batch > 1 else ""
         cache = moved.cache_read + moved.cache_written
         reads = f"a step reads {bytes_text(moved.weights)} of weights, and moves {bytes_text(cache)} of keys and values"
         if self.computing_ms > self.moving_ms:
@@ -193,10 +193,10 @@ def published() -> list[dict]:
 def make_facts(roofs: Iterable[Roof], models: Mapping[str, Architecture], points: Iterable[Mapping]) -> dict:
     """Return all that the page needs to predict and to compare, as JSON values; ours beside what was published."""
     rows = [asdict(roof) | {"memory": MEMORY.get(roof.name, 0)} for roof in (*ROOFS.values(), *roofs)]
-    known = LLAMAS | dict(models)
+    llamas = LLAMAS | dict(models)
     sizes = ("width", "layers", "heads", "groups", "hidden", "vocabulary", "positions", "tied")
     return {
-        "models": [[name, {key: getattr(one, key) for key in sizes}] for name, one in known.items()],
+        "models": [[name, {key: getattr(llama, key) for key in sizes}] for name, llama in llamas.items()],
         "formats": [asdict(weights_of(name)) for name in FORMATS],
         "cards": [{key: row[key] for key in ("name", "peaks", "bandwidth", "measured", "memory")} for row in rows],
         "points": [*points, *published()],

@@ -24,10 +24,10 @@ def training_facts() -> dict:
 
 def _saved_rows(table: dict[str, list[dict]], *, copies: str) -> dict[str, list[list]]:
     """Return what a family saves as [size, dtype, when, whether these are `copies`, count]; equal rows are added up."""
-    found = {}
+    parts = {}
     for part, rows in table.items():
         counts = Counter()
         for row in rows:
             counts[row["size"], row["dtype"], row["when"], row["what"] == copies] += row["count"]
-        found[part] = [[*row, count] for row, count in counts.items()]
-    return found
+        parts[part] = [[*row, count] for row, count in counts.items()]
+    return parts

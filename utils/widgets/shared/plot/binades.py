@@ -58,9 +58,9 @@ def check_choice(recorded: dict, kind: str, group: str, step: int) -> None:
     """Raise ValueError for a kind, a group or a step that a record does not hold."""
     if kind not in recorded["kinds"]:
         raise ValueError(f"kind {kind!r} is not one of {', '.join(recorded['kinds'])}")
-    known = (ALL, *recorded["histograms"][kind])
-    if group not in known:
-        raise ValueError(f"group {group!r} has no {kind}; choose one of {', '.join(known)}")
+    groups = (ALL, *recorded["histograms"][kind])
+    if group not in groups:
+        raise ValueError(f"group {group!r} has no {kind}; choose one of {', '.join(groups)}")
     if step not in recorded["steps"]:
         raise ValueError(f"step {step} was not recorded; choose one of {', '.join(map(str, recorded['steps']))}")
 

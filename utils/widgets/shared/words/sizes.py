@@ -38,4 +38,4 @@ def size_text(x: float, digits: int = 3) -> str:
 
 def with_commas(text: str) -> str:
     """Return text that begins with a whole number with commas between its groups of three digits."""
-    return re.sub(r"^\d{4,}", lambda found: f"{int(found[0]):,}", text)
+    return re.sub(r"^\d{4,}", lambda match: f"{int(match[0]):,}", text)
