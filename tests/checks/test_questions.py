@@ -205,7 +205,7 @@ def test_the_page_gets_what_it_needs_and_nothing_empty():
         "options": [{"text": "a", "says": "Yes.", "right": True}, {"text": "b", "says": "No."}],
     }
     assert Task("test/t", "Do it.").as_json() == {"kind": "task", "id": "test/t", "text": "Do it."}
-    assert Task("test/t", "Do it.", said="→ Not yet.").as_json()["said"] == "→ Not yet."
+    assert Task("test/t", "Do it.", line="→ Not yet.").as_json()["said"] == "→ Not yet."
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def _asked_of(questions: tuple[Question, ...], outcome: Outcome) -> tuple[Questi
     """Return what the page asks: all if nothing was attempted, else tasks only, with what was said of waiting code."""
     if outcome.status == NOT_ATTEMPTED:
         return questions
-    return tuple(dataclasses.replace(q, said=outcome.line, hint=outcome.hint) for q in questions if isinstance(q, Task))
+    return tuple(dataclasses.replace(q, line=outcome.line, hint=outcome.hint) for q in questions if isinstance(q, Task))
 
 
 def _guarded(check: Callable[[object], Outcome], answer) -> Outcome:

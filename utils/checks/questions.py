@@ -138,13 +138,13 @@ class Number:
 class Task:
     """Work that Python checks: the page can only tick it off.
 
-    `text` says what is to be done, `said` what the check said when the page was made, and `hint` what it gave away to
+    `text` says what is to be done, `line` what the check said when the page was made, and `hint` what it gave away to
     whoever asks: utils.checks fills both in.
     """
 
     id: str
     text: str
-    said: str = ""
+    line: str = ""
     hint: str = ""
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ class Task:
 
     def as_json(self) -> dict:
         """Return the task as the page reads it."""
-        facts = {"kind": "task", "id": self.id, "text": self.text, "said": self.said, "hint": self.hint}
+        facts = {"kind": "task", "id": self.id, "text": self.text, "said": self.line, "hint": self.hint}
         return {key: value for key, value in facts.items() if value}
 
 

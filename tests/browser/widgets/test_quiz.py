@@ -36,7 +36,7 @@ LARGEST = Number(
     unit="bytes",
 )
 CODE = Number("test/code", "The code:", "0x2A", "Yes.", {"0xAA": "The sign."}, "Not that code.")
-TASK = Task("test/decode16", "`decode16` is right.", said="→ Not yet. Code `0x0000` gives 1.")
+TASK = Task("test/decode16", "`decode16` is right.", line="→ Not yet. Code `0x0000` gives 1.")
 EVERY = (TIE, GUESS, HALF, BUG, LARGEST, CODE, TASK)
 
 
