@@ -85,20 +85,28 @@ def not_yet(message: str, hint: str = "") -> Outcome:
     return Outcome(NOT_YET, message, hint)
 
 
-def exercise(check: Callable | None = None, *, asks: Question | Iterable[Question] = ()) -> Callable:
-    """Make a check that never raises on a learner's error.
+def exercise(
+    check: Callable | None = None,
+    *,
+    asks: Question | Iterable[Question] = (),
+    takes: str = "",
+    seconds: float = 10.0,
+) -> Callable:
+    """Make a check that never raises on a learner's error, nor runs on and on.
 
     `...`, None and blanks that are still there count as not attempted; an exception inside becomes *not yet* with its
     text. The wrapped check sees only real answers. With `@exercise(asks=Task(id, text))` the page without Python shows
-    the task to tick off; with a `Number`, a `Choice` or several of them it asks those.
+    the task to tick off; with a `Number`, a `Choice` or several of them it asks those. `takes`: the name of the
+    function, or of the class, that is the answer; what cannot be called gets a sentence with that name. `seconds`: see
+    `time_limit`.
     """
     if check is None:
-        return functools.partial(exercise, asks=asks)
+        return functools.partial(exercise, asks=asks, takes=takes, seconds=seconds)
     questions = (asks,) if isinstance(asks, Choice | Number | Task) else tuple(asks)
 
     @functools.wraps(check)
     def guarded(answer=...) -> Outcome:
-        outcome = _guarded(check, answer)
+        outcome = _guarded(check, answer, takes=takes, seconds=seconds)
         return outcome if outcome else dataclasses.replace(outcome, asks=_asked_of(questions, outcome))
 
     guarded.asks = questions
@@ -197,13 +205,17 @@ def _asked_of(questions: tuple[Question, ...], outcome: Outcome) -> tuple[Questi
     return tuple(dataclasses.replace(q, line=outcome.line, hint=outcome.hint) for q in questions if isinstance(q, Task))
 
 
-def _guarded(check: Callable[[object], Outcome], answer) -> Outcome:
+def _guarded(check: Callable[[object], Outcome], answer, *, takes: str, seconds: float) -> Outcome:
     if _is_blank(answer):
         return Outcome(NOT_ATTEMPTED, "Put your answer where the dots are, then run the cell again.")
     if isinstance(answer, dict) and (left := [str(key) for key, value in answer.items() if value is ...]):
         return Outcome(NOT_ATTEMPTED, f"No answer yet for {', '.join(left)}.")
+    if takes and not callable(answer):
+        kind = "class" if takes[0].isupper() else "function"
+        return not_yet(f"The check needs the {kind} itself, as in {check.__name__}({takes}), not {answer!r}.")
     try:
-        return check(answer)
+        with time_limit(seconds):
+            return check(answer)
     except Unreadable as error:
         return not_yet(str(error))
     except Exception as error:  # a learner's mistake ends here, whatever it is

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Mapping
 
-from utils.checks.outcome import NOT_ATTEMPTED, Outcome, as_number, correct, exercise, not_yet, time_limit
+from utils.checks.outcome import NOT_ATTEMPTED, Outcome, as_number, correct, exercise, not_yet
 from utils.checks.your_machine_questions import BFLOAT16_NATIVE, NOT_SCALED, PICKS, RATE, THREE_CELLS, TRUE_WEIGHTS
 from utils.training.recipes import PLAIN
 
@@ -135,17 +135,14 @@ MACHINES = {  # what `machine.facts()` says of them, and whether they multiply b
 }
 
 
-@exercise(asks=BFLOAT16_NATIVE)
+@exercise(asks=BFLOAT16_NATIVE, takes="multiplies_bfloat16", seconds=5)
 def check_multiplies_bfloat16(answer) -> Outcome:
     """A function from what `machine.facts()` says of a machine to whether it multiplies bfloat16 natively."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, not {answer!r}.")
-    with time_limit(5.0):
-        if all((returned := answer(dict(facts))) is None or returned is ... for facts, _ in MACHINES.values()):
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return True or False.")
-        for name, (facts, native) in MACHINES.items():
-            if (got := bool(answer(dict(facts)))) != native:
-                return not_yet(_machine_hint(name, facts, got))
+    if all((returned := answer(dict(facts))) is None or returned is ... for facts, _ in MACHINES.values()):
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return True or False.")
+    for name, (facts, native) in MACHINES.items():
+        if (got := bool(answer(dict(facts)))) != native:
+            return not_yet(_machine_hint(name, facts, got))
     return correct(f"All {len(MACHINES)} machines, by what they report and not by what happened to run.")
 
 

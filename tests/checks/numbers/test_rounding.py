@@ -428,7 +428,7 @@ def test_to_e4m3_names_the_first_mistake_and_counts_the_others(wrong, hint, more
 
 
 def test_a_loop_that_ends_for_some_inputs_only_is_stopped_too(monkeypatch):
-    monkeypatch.setattr(checks, "time_limit", lambda seconds: time_limit(0.3))
+    monkeypatch.setattr("utils.checks.outcome.time_limit", lambda seconds: time_limit(0.3))
 
     def slow(x):
         end = time.perf_counter() + (10 if x == 1.25 else 0)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from torch import nn
 
 from utils.checks.eight_bits.fp8_training_questions import BREAK_EVEN, EXCLUDE, FP8_LM, RULE_OUT, SEEDS
-from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper, paper_table, time_limit
+from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper, paper_table
 from utils.runs.seeds_needed import critical_t
 from utils.training.float8_linear import convert
 from utils.workloads import language_task, models
@@ -82,26 +82,23 @@ def _differences(mean: float, error: float) -> list[float]:
     return [mean + (value - middle) / spread * error * len(FIVE) ** 0.5 for value in FIVE]
 
 
-@exercise(asks=RULE_OUT)
+@exercise(asks=RULE_OUT, takes="rules_out", seconds=5)
 def check_rules_out(answer) -> Outcome:
     """A function (by_seed, bound) -> bool: whether the interval of 90 % lies within plus and minus the bound."""
-    if not callable(answer):
-        return not_yet("The check needs the function itself, as in check_rules_out(rules_out).")
-    with time_limit(5.0):
-        for mean, error, bound, wanted, says in CASES:
-            returned = answer(_differences(mean, error), bound)
-            if returned is None or returned is ...:
-                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return True or False.")
-            if str(returned) not in ("True", "False"):
-                return not_yet(f"It returns {returned!r}; return True or False.")
-            if bool(returned) != wanted:
-                return not_yet(says, INSIDE)
-        if bool(answer([0.1, -0.1], 0.3)):
-            return not_yet(
-                f"Two pairs know their spread badly: Student's t is {critical_t(1, 0.05):.1f} there, and the interval"
-                " wider than this bound. 1.645 is for many pairs.",
-                INSIDE,
-            )
+    for mean, error, bound, wanted, says in CASES:
+        returned = answer(_differences(mean, error), bound)
+        if returned is None or returned is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return True or False.")
+        if str(returned) not in ("True", "False"):
+            return not_yet(f"It returns {returned!r}; return True or False.")
+        if bool(returned) != wanted:
+            return not_yet(says, INSIDE)
+    if bool(answer([0.1, -0.1], 0.3)):
+        return not_yet(
+            f"Two pairs know their spread badly: Student's t is {critical_t(1, 0.05):.1f} there, and the interval"
+            " wider than this bound. 1.645 is for many pairs.",
+            INSIDE,
+        )
     return correct("So is a claim of equality tested: it needs runs, and too few of them never pass.")
 
 
@@ -111,17 +108,14 @@ BLOCKS = (3, 4)
 NAMES = "A block has a dotted name, model.layers.0, and its name stands for all layers in it."
 
 
-@exercise(asks=EXCLUDE)
+@exercise(asks=EXCLUDE, takes="excluded")
 def check_excluded(answer) -> Outcome:
     """A function: number of blocks -> what to hand to `convert(exclude=...)`; head, first and last block stay."""
-    if not callable(answer):
-        return not_yet("The check needs the function itself, as in check_excluded(excluded).")
-    with time_limit(10.0):
-        for blocks in BLOCKS:
-            if (returned := answer(blocks)) is None or returned is ...:
-                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a tuple of names.")
-            if fault := _fault(returned, blocks):
-                return not_yet(fault, NAMES)
+    for blocks in BLOCKS:
+        if (returned := answer(blocks)) is None or returned is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a tuple of names.")
+        if fault := _fault(returned, blocks):
+            return not_yet(fault, NAMES)
     return correct("Only the blocks in the middle multiply in FP8. The widget says what that costs in time.")
 
 

@@ -14,10 +14,8 @@ from utils.checks.outcome import (
     exercise,
     not_yet,
     paper_table,
-    time_limit,
 )
 
-TIME_LIMIT_S = 10.0
 NARROW = 8  # bits of the adder that is handed to `promoted_sum`
 
 check_stalls = paper_table(
@@ -51,19 +49,16 @@ def running(products: Sequence[float], bits: int, whole: Callable[[float], float
 # --- A limited accumulator --------------------------------------------------------------------------------------------
 
 
-@exercise(asks=LIMITED_SUM)
+@exercise(asks=LIMITED_SUM, takes="limited_sum")
 def check_limited_sum(answer) -> Outcome:
     """A function (products, bits) -> total, each total cut toward zero to so many significant bits."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_limited_sum(limited_sum): {answer!r}.")
-    with time_limit(TIME_LIMIT_S):
-        for products, bits in _limited_cases():
-            returned = answer(list(products), bits)
-            if returned is None or returned is ...:
-                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the total.")
-            total, right = as_number(returned), running(products, bits)
-            if total != right:
-                return not_yet(_limited_fault(total, products, bits, right))
+    for products, bits in _limited_cases():
+        returned = answer(list(products), bits)
+        if returned is None or returned is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the total.")
+        total, right = as_number(returned), running(products, bits)
+        if total != right:
+            return not_yet(_limited_fault(total, products, bits, right))
     return correct("Every total is cut where its own register ends, negative ones toward zero too.")
 
 
@@ -116,21 +111,18 @@ def _absolute(products: Sequence[float], bits: int) -> float:
 # --- A promoted sum ---------------------------------------------------------------------------------------------------
 
 
-@exercise(asks=PROMOTED_SUM)
+@exercise(asks=PROMOTED_SUM, takes="promoted_sum")
 def check_promoted_sum(answer) -> Outcome:
     """A function (products, add, n) -> total; `add` is the narrow adder, the wide one is an ordinary +."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_promoted_sum(promoted_sum): {answer!r}.")
     rng = np.random.default_rng(0)
-    with time_limit(TIME_LIMIT_S):
-        for count, n in ((300, 7), (64, 32), (20, 64), (5, 1), (0, 4)):
-            products = [float(np.float16(x)) for x in rng.random(count)]
-            returned = answer(list(products), _add, n)
-            if returned is None or returned is ...:
-                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the total.")
-            total, right = as_number(returned), _promoted(products, n)
-            if total != right:
-                return not_yet(_promoted_fault(total, products, n, right))
+    for count, n in ((300, 7), (64, 32), (20, 64), (5, 1), (0, 4)):
+        products = [float(np.float16(x)) for x in rng.random(count)]
+        returned = answer(list(products), _add, n)
+        if returned is None or returned is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the total.")
+        total, right = as_number(returned), _promoted(products, n)
+        if total != right:
+            return not_yet(_promoted_fault(total, products, n, right))
     return correct("The wide total gets every part, the last short one too, and the narrow one never grows large.")
 
 

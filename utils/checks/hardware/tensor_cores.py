@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 import torch
 
 from utils.checks.hardware.tensor_cores_questions import CRITICAL, FLOAT64, IN_TF32, INTENSITY, TF32
-from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper_table, time_limit
+from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper_table
 from utils.emulation import float32_matmul as precision
 
-TIME_LIMIT_S = 10.0
 PRODUCTS = "torch.backends.cuda.matmul.fp32_precision"
 
 check_intensity = paper_table(
@@ -46,12 +45,10 @@ class _Planted(Exception):
     """What the function raises that is to be run."""
 
 
-@exercise(asks=IN_TF32)
+@exercise(asks=IN_TF32, takes="in_tf32")
 def check_in_tf32(answer) -> Outcome:
     """A function that calls what it is given with TF32 allowed, returns its result, and restores the switches."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_in_tf32(in_tf32): {answer!r}.")
-    with precision.restored(), warnings.catch_warnings(), time_limit(TIME_LIMIT_S):
+    with precision.restored(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the old switches say that they are old
         asked: list[str] = []
         for before in ("highest", "high"):

@@ -16,7 +16,6 @@ from utils.checks.outcome import (
     paper,
     paper_table,
     same_number,
-    time_limit,
 )
 from utils.formats import FLOAT8_E4M3FN, FLOAT16, decode
 
@@ -55,11 +54,9 @@ check_flips_of_6 = paper_table(
 )
 
 
-@exercise(asks=DECODE16)
+@exercise(asks=DECODE16, takes="decode16", seconds=5)
 def check_decode_float16(answer) -> Outcome:
     """A function from a float16 code (int) to its value (float), tried on all 65,536 codes."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_decode_float16(decode16), not {answer!r}.")
     named = [
         (0x0000, "zero: exponent and fraction are 0"),
         (0x8000, "negative zero: only the sign is 1"),
@@ -70,17 +67,16 @@ def check_decode_float16(answer) -> Outcome:
         (0x7C01, "NaN: exponent field 31, fraction not 0"),
         (0x3E00, "1.5, a normal value"),
     ]
-    with time_limit(5.0):
-        if (returned := answer(0x3E00)) is None or returned is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the value.")
-        for code, what in named:
-            got, want = float(answer(code)), float(decode(code, FLOAT16))
-            if not same_number(got, want):
-                return not_yet(f"Code 0x{code:04X} gives {got!r}, but it is {want!r} ({what}).")
-        codes = np.arange(2**16)
-        for code, want in zip(codes.tolist(), decode(codes, FLOAT16).tolist(), strict=True):
-            if not same_number(got := float(answer(code)), want):
-                return not_yet(f"Code 0x{code:04X} gives {got!r}, but it is {want!r}.")
+    if (returned := answer(0x3E00)) is None or returned is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the value.")
+    for code, what in named:
+        got, want = float(answer(code)), float(decode(code, FLOAT16))
+        if not same_number(got, want):
+            return not_yet(f"Code 0x{code:04X} gives {got!r}, but it is {want!r} ({what}).")
+    codes = np.arange(2**16)
+    for code, want in zip(codes.tolist(), decode(codes, FLOAT16).tolist(), strict=True):
+        if not same_number(got := float(answer(code)), want):
+            return not_yet(f"Code 0x{code:04X} gives {got!r}, but it is {want!r}.")
     return correct("All 65,536 codes agree, zeros, subnormals, infinities and NaNs included.")
 
 

@@ -16,14 +16,12 @@ from utils.checks.outcome import (
     not_yet,
     paper,
     paper_table,
-    time_limit,
 )
 from utils.formats import FLOAT16
 from utils.rounding import ulp
 
 INF, NAN = math.inf, math.nan
 HALF = torch.float16
-TIME_LIMIT_S = 5.0
 
 
 check_largest_row = paper(LARGEST_ROW)
@@ -54,40 +52,37 @@ MASKED_ROW = (
 )
 
 
-@exercise(asks=SOFTMAX)
+@exercise(asks=SOFTMAX, takes="softmax16", seconds=5)
 def check_softmax16(answer) -> Outcome:
     """A function from float16 logits [B, N] to float16 weights [B, N], softmax along each row.
 
     It is tried on logits up to 60000, on masked entries (-inf, weight 0) and on rows of nothing else (all weights 0).
     """
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_softmax16(softmax16), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S):
-        first = torch.tensor([[1.0, 2, 3], [3, 2, 2]], dtype=HALF)
-        try:
-            got = answer(first.clone())
-        except RuntimeError as error:
-            if "size of tensor" not in str(error):
-                raise
-            return not_yet(
-                "Rows of 3 and one number for each row do not fit together: keepdim=True keeps the shape [B, 1]."
-            )
-        if got is None or got is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the weights.")
-        if fault := _not_half_like(got, first) or _softmax_habit(got, first):
+    first = torch.tensor([[1.0, 2, 3], [3, 2, 2]], dtype=HALF)
+    try:
+        got = answer(first.clone())
+    except RuntimeError as error:
+        if "size of tensor" not in str(error):
+            raise
+        return not_yet(
+            "Rows of 3 and one number for each row do not fit together: keepdim=True keeps the shape [B, 1]."
+        )
+    if got is None or got is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the weights.")
+    if fault := _not_half_like(got, first) or _softmax_habit(got, first):
+        return not_yet(fault)
+    for rows, hint in SOFTMAX_CASES:
+        if fault := _wrong_softmax(answer, torch.tensor(rows, dtype=HALF), hint):
             return not_yet(fault)
-        for rows, hint in SOFTMAX_CASES:
-            if fault := _wrong_softmax(answer, torch.tensor(rows, dtype=HALF), hint):
+    masked = torch.tensor([[-INF, -INF], [0, 0]], dtype=HALF)
+    if fault := _wrong_softmax(answer, masked, MASKED_ROW):
+        return not_yet(fault)
+    generator = torch.Generator().manual_seed(0)
+    for n in (2, 7, 64):
+        for spread in (0.01, 3, 1000):
+            x = (spread * torch.randn(5, n, generator=generator)).to(HALF)
+            if fault := _wrong_softmax(answer, x, "Compare with torch.softmax on this input, step by step."):
                 return not_yet(fault)
-        masked = torch.tensor([[-INF, -INF], [0, 0]], dtype=HALF)
-        if fault := _wrong_softmax(answer, masked, MASKED_ROW):
-            return not_yet(fault)
-        generator = torch.Generator().manual_seed(0)
-        for n in (2, 7, 64):
-            for spread in (0.01, 3, 1000):
-                x = (spread * torch.randn(5, n, generator=generator)).to(HALF)
-                if fault := _wrong_softmax(answer, x, "Compare with torch.softmax on this input, step by step."):
-                    return not_yet(fault)
     return correct("No logit is too large, no row too flat, and a row without a score gives zeros instead of NaN.")
 
 
@@ -153,21 +148,18 @@ def _shown(x: torch.Tensor) -> str:
 # --- A safe mask value ------------------------------------------------------------------------------------------------
 
 
-@exercise(asks=MASK)
+@exercise(asks=MASK, takes="mask_value", seconds=5)
 def check_mask_value(answer) -> Outcome:
     """A function from a torch dtype to the number that, added to scores from -100 to 100, masks them.
 
     In float16, bfloat16 and float32: finite, masked weights of exactly 0, and no NaN where a whole row is masked.
     """
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_mask_value(mask_value), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S):
-        for dtype in (torch.float16, torch.bfloat16, torch.float32):
-            returned = answer(dtype)
-            if returned is None or returned is ...:
-                return Outcome(NOT_ATTEMPTED, f"The function returns nothing for {dtype} yet.")
-            if fault := _mask_fault(as_number(returned), dtype):
-                return not_yet(fault)
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        returned = answer(dtype)
+        if returned is None or returned is ...:
+            return Outcome(NOT_ATTEMPTED, f"The function returns nothing for {dtype} yet.")
+        if fault := _mask_fault(as_number(returned), dtype):
+            return not_yet(fault)
     return correct("It is finite, leaves room for the score, and lies far enough below any score that is kept.")
 
 
@@ -223,29 +215,26 @@ NORM_CASES = (  # a vector, and what to think of where its norm is wrong
 )
 
 
-@exercise(asks=NORM)
+@exercise(asks=NORM, takes="norm16", seconds=5)
 def check_norm16(answer) -> Outcome:
     """A function from a float16 vector to its Euclidean norm, computed in float16, right within 4 ulps."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_norm16(norm16), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S):
-        if (first := answer(torch.tensor([3, 4], dtype=HALF))) is None or first is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the norm.")
-        with _Watch() as watch:
-            got = as_number(answer(torch.tensor([3, 4], dtype=HALF)))
-        if watch.message:
-            return not_yet(watch.message)
-        if got != 5:
-            return not_yet(f"norm16([3, 4]) is {got:g}; the root of 9 + 16 is 5.")
-        for entries, hint in NORM_CASES:
-            if fault := _wrong_norm(answer, torch.tensor(entries, dtype=HALF)):
-                return not_yet(f"{fault} {hint}")
-        generator = torch.Generator().manual_seed(0)
-        for n in (2, 5, 16):
-            for exponent in range(-6, 4):
-                x = (torch.randn(n, generator=generator) * 10.0**exponent).to(HALF)
-                if fault := _wrong_norm(answer, x):
-                    return not_yet(f"{fault} Square only numbers between -1 and 1, the largest of them 1.")
+    if (first := answer(torch.tensor([3, 4], dtype=HALF))) is None or first is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the norm.")
+    with _Watch() as watch:
+        got = as_number(answer(torch.tensor([3, 4], dtype=HALF)))
+    if watch.message:
+        return not_yet(watch.message)
+    if got != 5:
+        return not_yet(f"norm16([3, 4]) is {got:g}; the root of 9 + 16 is 5.")
+    for entries, hint in NORM_CASES:
+        if fault := _wrong_norm(answer, torch.tensor(entries, dtype=HALF)):
+            return not_yet(f"{fault} {hint}")
+    generator = torch.Generator().manual_seed(0)
+    for n in (2, 5, 16):
+        for exponent in range(-6, 4):
+            x = (torch.randn(n, generator=generator) * 10.0**exponent).to(HALF)
+            if fault := _wrong_norm(answer, x):
+                return not_yet(f"{fault} Square only numbers between -1 and 1, the largest of them 1.")
     return correct("The largest magnitude goes out before the squares and comes back after the root.")
 
 
@@ -291,18 +280,15 @@ def _name(dtype: torch.dtype) -> str:
 LOGITS = (0, 1, -1, 3, -3, 5, -5, 8, -8, 9, -9, 12, -12, 20, -20, 100, -100, 1000, -1000, 60000, -60000)
 
 
-@exercise(asks=LOSS)
+@exercise(asks=LOSS, takes="bce16", seconds=5)
 def check_bce16(answer) -> Outcome:
     """A function from float16 logits and targets to the binary cross-entropy of each.
 
     Right within 1 % of the loss, or within a thousandth of the logit, which is about one ulp of it.
     """
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_bce16(bce16), not {answer!r}.")
     pairs = [(z, y) for y in (1, 0, 0.5) for z in LOGITS]
     z, y = (torch.tensor(column, dtype=HALF) for column in zip(*pairs, strict=True))
-    with time_limit(TIME_LIMIT_S):
-        got = answer(z.clone(), y.clone())
+    got = answer(z.clone(), y.clone())
     if got is None or got is ...:
         return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the losses.")
     if isinstance(got, torch.Tensor) and got.shape == ():
@@ -357,28 +343,25 @@ SUM_CASES = (
 )
 
 
-@exercise(asks=SUM)
+@exercise(asks=SUM, takes="careful_sum", seconds=5)
 def check_careful_sum(answer) -> Outcome:
     """A function from float16 numbers and an `add` to their sum, within 0.2 %, all additions done by `add`."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_careful_sum(careful_sum), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S):
-        for values, hint in SUM_CASES:
-            adder = _Adder()
-            returned = answer(list(values), adder)
-            if returned is None or returned is ...:
-                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the sum.")
-            got, want = as_number(returned), math.fsum(values)
-            if not abs(got - want) <= 0.002 * want:
-                shown = values if len(values) < 5 else f"{len(values)} numbers from {values[0]:g} to {values[-1]:g}"
-                return not_yet(f"The sum of {shown} is {want:.6g}, yours is {got:g}. {hint}")
-            if adder.count < len(values) - 1:
-                return not_yet(
-                    f"{len(values)} numbers need {len(values) - 1} additions, and `add` was called {adder.count} times."
-                    " Add with `add` alone: it rounds to float16 as the hardware does."
-                )
-            if got != float(np.float16(got)):
-                return not_yet(f"{got!r} is not a float16 number. Add with `add` alone.")
+    for values, hint in SUM_CASES:
+        adder = _Adder()
+        returned = answer(list(values), adder)
+        if returned is None or returned is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the sum.")
+        got, want = as_number(returned), math.fsum(values)
+        if not abs(got - want) <= 0.002 * want:
+            shown = values if len(values) < 5 else f"{len(values)} numbers from {values[0]:g} to {values[-1]:g}"
+            return not_yet(f"The sum of {shown} is {want:.6g}, yours is {got:g}. {hint}")
+        if adder.count < len(values) - 1:
+            return not_yet(
+                f"{len(values)} numbers need {len(values) - 1} additions, and `add` was called {adder.count} times."
+                " Add with `add` alone: it rounds to float16 as the hardware does."
+            )
+        if got != float(np.float16(got)):
+            return not_yet(f"{got!r} is not a float16 number. Add with `add` alone.")
     return correct(
         f"{got:g} where the exact sum is {want:.1f}, with {adder.count} additions for {len(values)} numbers. From "
         "left to right the same numbers give 7064."

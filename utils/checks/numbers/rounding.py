@@ -21,13 +21,11 @@ from utils.checks.outcome import (
     paper,
     paper_table,
     same_number,
-    time_limit,
 )
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT32, decode, encode
 from utils.rounding import quantize
 
 NOTHING_YET = Outcome(NOT_ATTEMPTED, "The function returns nothing yet.")
-SECONDS = 5.0  # for all calls of one check
 SIGMAS = 5.0  # chance refuses a right `stochastic_round` less than four times in a million
 DRAWS = 20_000
 SHARES_OF = (0.25, 0.5, 0.9, 2.01, -0.25, -2.7)  # what is rounded so often
@@ -43,24 +41,21 @@ check_first_gaps = paper_table(
 check_stall = paper(STALL)
 
 
-@exercise(asks=TO_BFLOAT16)
+@exercise(asks=TO_BFLOAT16, takes="to_bfloat16", seconds=5)
 def check_to_bfloat16(answer) -> Outcome:
     """A function from a float32 code (int) to the bfloat16 code (int) nearest to it, a tie to even."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_to_bfloat16(to_bfloat16), not {answer!r}.")
-    with time_limit(SECONDS):
-        if (returned := _call(answer, 0x3F800000, shown="Code 0x3F800000")) is None or returned is ...:
-            return NOTHING_YET
-        words = _bfloat16_words()
-        values = decode(words, FLOAT32)
-        wanted = np.where(np.isnan(values), -1, encode(values, BFLOAT16).astype(np.int64))
-        for word, want in zip(words.tolist(), wanted.tolist(), strict=True):
-            got = _bfloat16_code(_call(answer, word, shown=f"Code 0x{word:08X}"), word)
-            if got != want and not (want < 0 and got & 0x7FFF > 0x7F80):
-                what = f"0x{want:04X}" if want >= 0 else "a NaN, such as 0x7FC0"
-                value = float(np.float32(decode(word, FLOAT32)))
-                start = f"0x{word:08X} ({value:.9g}) gives 0x{got:04X}, but it should give {what}."
-                return not_yet(f"{start} {_bfloat16_hint(word, got, want)}")
+    if (returned := _call(answer, 0x3F800000, shown="Code 0x3F800000")) is None or returned is ...:
+        return NOTHING_YET
+    words = _bfloat16_words()
+    values = decode(words, FLOAT32)
+    wanted = np.where(np.isnan(values), -1, encode(values, BFLOAT16).astype(np.int64))
+    for word, want in zip(words.tolist(), wanted.tolist(), strict=True):
+        got = _bfloat16_code(_call(answer, word, shown=f"Code 0x{word:08X}"), word)
+        if got != want and not (want < 0 and got & 0x7FFF > 0x7F80):
+            what = f"0x{want:04X}" if want >= 0 else "a NaN, such as 0x7FC0"
+            value = float(np.float32(decode(word, FLOAT32)))
+            start = f"0x{word:08X} ({value:.9g}) gives 0x{got:04X}, but it should give {what}."
+            return not_yet(f"{start} {_bfloat16_hint(word, got, want)}")
     return correct(f"All {len(words):,} codes: ties, carries, subnormals, the largest numbers, infinities and NaNs.")
 
 
@@ -129,24 +124,19 @@ def _bfloat16_hint(word: int, got: int, want: int) -> str:
     return "The upper 16 bits are the code; the lower 16 say whether it takes one step up."
 
 
-@exercise(asks=STOCHASTIC_ROUND)
+@exercise(asks=STOCHASTIC_ROUND, takes="stochastic_round", seconds=5)
 def check_stochastic_round(answer) -> Outcome:
     """A function (x, rng) that rounds an array to whole numbers, up with the probability of the fraction."""
-    if not callable(answer):
-        return not_yet(
-            f"The check needs the function itself, as in check_stochastic_round(stochastic_round), not {answer!r}."
-        )
-    with time_limit(SECONDS):
-        returned = _call(answer, np.array([0.25]), np.random.default_rng(0), shown="x = np.array([0.25])")
-        if returned is None or returned is ...:
-            return NOTHING_YET
+    returned = _call(answer, np.array([0.25]), np.random.default_rng(0), shown="x = np.array([0.25])")
+    if returned is None or returned is ...:
+        return NOTHING_YET
 
-        def rounded(x, seed: int) -> np.ndarray:
-            return _rounded(answer, np.asarray(x, np.float64), seed=seed)
+    def rounded(x, seed: int) -> np.ndarray:
+        return _rounded(answer, np.asarray(x, np.float64), seed=seed)
 
-        for fault in (_exact_fault, _neighbour_fault, _generator_fault, _share_fault, _draw_fault):
-            if hint := fault(rounded):
-                return not_yet(hint)
+    for fault in (_exact_fault, _neighbour_fault, _generator_fault, _share_fault, _draw_fault):
+        if hint := fault(rounded):
+            return not_yet(hint)
     return correct(
         f"On one of the two neighbours, and each share of {DRAWS:,} draws within {SIGMAS:g} standard errors."
     )
@@ -246,18 +236,15 @@ class Kind(NamedTuple):
     hint: str
 
 
-@exercise(asks=TO_E4M3)
+@exercise(asks=TO_E4M3, takes="to_e4m3", seconds=5)
 def check_to_e4m3(answer) -> Outcome:
     """A function from a float to the nearest E4M3 value: ties to even, saturating at 448, NaN and signs kept."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_to_e4m3(to_e4m3), not {answer!r}.")
     kinds, faults = _e4m3_kinds(), []
-    with time_limit(SECONDS):
-        if (fault := _call(answer, 1.0, shown="1.0")) is None or fault is ...:
-            return NOTHING_YET
-        for kind in kinds:
-            if fault := _e4m3_fault(answer, kind):
-                faults.append(f"{fault} {kind.hint}")
+    if (fault := _call(answer, 1.0, shown="1.0")) is None or fault is ...:
+        return NOTHING_YET
+    for kind in kinds:
+        if fault := _e4m3_fault(answer, kind):
+            faults.append(f"{fault} {kind.hint}")
     if not faults:
         count = sum(len(kind.values) for kind in kinds)
         return correct(f"All {count:,} inputs: each value, each tie and both of its neighbours, and both ends.")

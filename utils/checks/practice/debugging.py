@@ -12,11 +12,8 @@ from utils.checks.outcome import (
     exercise,
     not_yet,
     paper,
-    time_limit,
 )
 from utils.checks.practice.debugging_questions import BIRTHS, EXPECTED, FIRST_BAD, RECIPES, SURE_LOSS
-
-TIME_LIMIT_S = 10.0
 
 check_births = choice_table(
     BIRTHS,
@@ -74,33 +71,28 @@ def _nothing_over_nothing(x: torch.Tensor) -> torch.Tensor:
     return (x - x) / (x - x)
 
 
-@exercise(asks=FIRST_BAD)
+@exercise(asks=FIRST_BAD, takes="first_bad")
 def check_first_bad(answer) -> Outcome:
     """A function (model, x) -> the path of the first module that breaks finite numbers, None where all is well."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_first_bad(first_bad): {answer!r}.")
     cases = (
         ((_same, _overflow, _same), "1", ""),
         ((_same, _same, _nothing_over_nothing), "2", "The numbers before this NaN are finite."),
         ((_overflow, _same, _overflow), "0", "Two modules make an infinity here: name the first in time."),
     )
-    with time_limit(TIME_LIMIT_S):
-        if (returned := answer(_model(_overflow), torch.ones(2, 3))) is None or returned is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet, for a model with an infinity in it.")
-        models = [(_model(*functions), right, hint) for functions, right, hint in cases]
-        models.append((_infinite(), "1", "It makes infinities, and nothing here is ever NaN."))
-        for model, right, hint in models:
-            returned = answer(model, torch.ones(2, 3))
-            if returned != right:
-                return not_yet(_wrong_module(returned, right, model) + (f" {hint}" if hint else ""))
-            if any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()):
-                return not_yet(
-                    "Your hooks are still on the model. register_forward_hook returns a handle: `.remove()` it."
-                )
-        if (returned := answer(_model(_same, _same), torch.ones(2, 3))) is not None:
-            return not_yet(f"All numbers of this model are finite, and {returned!r} was named. Return None.")
-        if (returned := answer(_model(_same), torch.full((2, 3), torch.nan))) is not None:
-            return not_yet(f"The input itself was NaN, so no module is the birth; {returned!r} got it from outside.")
+    if (returned := answer(_model(_overflow), torch.ones(2, 3))) is None or returned is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet, for a model with an infinity in it.")
+    models = [(_model(*functions), right, hint) for functions, right, hint in cases]
+    models.append((_infinite(), "1", "It makes infinities, and nothing here is ever NaN."))
+    for model, right, hint in models:
+        returned = answer(model, torch.ones(2, 3))
+        if returned != right:
+            return not_yet(_wrong_module(returned, right, model) + (f" {hint}" if hint else ""))
+        if any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()):
+            return not_yet("Your hooks are still on the model. register_forward_hook returns a handle: `.remove()` it.")
+    if (returned := answer(_model(_same, _same), torch.ones(2, 3))) is not None:
+        return not_yet(f"All numbers of this model are finite, and {returned!r} was named. Return None.")
+    if (returned := answer(_model(_same), torch.full((2, 3), torch.nan))) is not None:
+        return not_yet(f"The input itself was NaN, so no module is the birth; {returned!r} got it from outside.")
     return correct("It names the birth, in time and innermost, and leaves the model as it was.")
 
 
@@ -121,23 +113,20 @@ def _wrong_module(returned: object, right: str, model: nn.Module) -> str:
 # --- A loss -----------------------------------------------------------------------------------------------------------
 
 
-@exercise(asks=SURE_LOSS)
+@exercise(asks=SURE_LOSS, takes="sure_loss")
 def check_sure_loss(answer) -> Outcome:
     """A function (z, y) -> the loss of each: z bfloat16 logits from -300 to 300, y float targets 0 or 1."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_sure_loss(sure_loss): {answer!r}.")
     z = torch.tensor([0.25, 1.0, -1.0, 5.0, -5.0, 8.0, -8.0, 20.0, -20.0, 120.0, -120.0, 300.0, -300.0])
     z = torch.cat([z, z]).bfloat16().requires_grad_()
     y = torch.cat([torch.ones(13), torch.zeros(13)])
-    with time_limit(TIME_LIMIT_S):
-        loss = answer(z, y)
-        if loss is None or loss is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the loss of each logit.")
-        if not torch.is_tensor(loss) or loss.shape != z.shape:
-            return not_yet(f"Return one loss for each of the {len(z)} logits, a tensor.")
-        if fault := _loss_fault(loss, z, y):
-            return not_yet(fault)
-        (slope,) = torch.autograd.grad(loss.float().sum(), z)
+    loss = answer(z, y)
+    if loss is None or loss is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the loss of each logit.")
+    if not torch.is_tensor(loss) or loss.shape != z.shape:
+        return not_yet(f"Return one loss for each of the {len(z)} logits, a tensor.")
+    if fault := _loss_fault(loss, z, y):
+        return not_yet(fault)
+    (slope,) = torch.autograd.grad(loss.float().sum(), z)
     exact = (torch.sigmoid(z.detach().double()) - y).float()
     if not slope.isfinite().all():
         at = int((~slope.isfinite()).nonzero()[0])

@@ -9,11 +9,9 @@ from utils.checks.outcome import (
     exercise,
     not_yet,
     paper_table,
-    time_limit,
 )
 from utils.checks.practice.llama_questions import AT_MOST, LONG_TEXT, NOT_BYTES, WRITE
 
-TIME_LIMIT_S = 10.0
 VOCABULARY = 50
 
 check_at_most = paper_table(
@@ -66,23 +64,20 @@ def written(prompt: list[int], tokens: int) -> list[int]:
     return text[len(prompt) :]
 
 
-@exercise(asks=WRITE)
+@exercise(asks=WRITE, takes="write")
 def check_write(answer) -> Outcome:
     """A function (model, prompt, tokens) -> list of tokens that uses a cache."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_write(write): {answer!r}.")
     in_one_call = True
-    with time_limit(TIME_LIMIT_S):
-        for prompt, tokens in (([3, 1, 4], 6), ([7], 4), ([2, 9, 9, 5, 1], 1)):
-            model, prompt_copy = Oracle(), list(prompt)
-            returned = answer(model, prompt_copy, tokens)
-            if returned is None or returned is ...:
-                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the list of new tokens.")
-            if prompt_copy != prompt:
-                return not_yet("The function changes the prompt. Make a new list.")
-            if fault := _fault(model, prompt, tokens, returned):
-                return not_yet(fault)
-            in_one_call = in_one_call and model.calls <= tokens + 1
+    for prompt, tokens in (([3, 1, 4], 6), ([7], 4), ([2, 9, 9, 5, 1], 1)):
+        model, prompt_copy = Oracle(), list(prompt)
+        returned = answer(model, prompt_copy, tokens)
+        if returned is None or returned is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the list of new tokens.")
+        if prompt_copy != prompt:
+            return not_yet("The function changes the prompt. Make a new list.")
+        if fault := _fault(model, prompt, tokens, returned):
+            return not_yet(fault)
+        in_one_call = in_one_call and model.calls <= tokens + 1
     return correct(
         "The same tokens as by reading everything again, and each of them is read once."
         + ("" if in_one_call else " Read the prompt in one call, though: then its weights are read once for all of it.")

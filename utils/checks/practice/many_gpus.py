@@ -13,7 +13,6 @@ from utils.checks.outcome import (
     exercise,
     not_yet,
     paper_table,
-    time_limit,
 )
 from utils.checks.practice.many_gpus_questions import (
     BYTES_ON_THE_WIRE,
@@ -23,7 +22,6 @@ from utils.checks.practice.many_gpus_questions import (
     SHARDED_NORM,
 )
 
-TIME_LIMIT_S = 10.0
 NO_FUNCTION = "The check needs the function itself, as in {call}: {answer!r}."
 
 check_bytes_on_the_wire = paper_table(
@@ -43,23 +41,20 @@ check_mean_of_ones = paper_table(
 # --- A float32 reduce -------------------------------------------------------------------------------------------------
 
 
-@exercise(asks=FLOAT32_REDUCE)
+@exercise(asks=FLOAT32_REDUCE, takes="float32_reduce")
 def check_float32_reduce(answer) -> Outcome:
     """A function (list of bfloat16 tensors) -> their mean, bfloat16, rounded once."""
-    if not callable(answer):
-        return not_yet(NO_FUNCTION.format(call="check_float32_reduce(float32_reduce)", answer=answer))
-    with time_limit(TIME_LIMIT_S):
-        for gradients in _reduce_cases():
-            kept = [gradient.clone() for gradient in gradients]
-            returned = answer([gradient.clone() for gradient in gradients])
-            if returned is None or returned is ...:
-                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the mean.")
-            if not isinstance(returned, torch.Tensor) or returned.shape != kept[0].shape:
-                return not_yet(f"Return a tensor of the shape of one gradient, {tuple(kept[0].shape)}.")
-            if returned.dtype != torch.bfloat16:
-                return not_yet(f"The mean is to travel on in bfloat16, and yours is {returned.dtype}.")
-            if not torch.equal(returned, _mean(kept)):
-                return not_yet(_reduce_fault(returned, kept))
+    for gradients in _reduce_cases():
+        kept = [gradient.clone() for gradient in gradients]
+        returned = answer([gradient.clone() for gradient in gradients])
+        if returned is None or returned is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the mean.")
+        if not isinstance(returned, torch.Tensor) or returned.shape != kept[0].shape:
+            return not_yet(f"Return a tensor of the shape of one gradient, {tuple(kept[0].shape)}.")
+        if returned.dtype != torch.bfloat16:
+            return not_yet(f"The mean is to travel on in bfloat16, and yours is {returned.dtype}.")
+        if not torch.equal(returned, _mean(kept)):
+            return not_yet(_reduce_fault(returned, kept))
     return correct("One rounding, of a sum that has been added in float32: the flat line of the figure.")
 
 
@@ -119,19 +114,16 @@ def _reduce_fault(returned: torch.Tensor, gradients: list[torch.Tensor]) -> str:
 # --- The norm of shards -----------------------------------------------------------------------------------------------
 
 
-@exercise(asks=SHARDED_NORM)
+@exercise(asks=SHARDED_NORM, takes="sharded_norm")
 def check_sharded_norm(answer) -> Outcome:
     """A function (list of bfloat16 tensors) -> the norm of all their numbers, a float."""
-    if not callable(answer):
-        return not_yet(NO_FUNCTION.format(call="check_sharded_norm(sharded_norm)", answer=answer))
-    with time_limit(TIME_LIMIT_S):
-        for shards in _norm_cases():
-            returned = answer([shard.clone() for shard in shards])
-            if returned is None or returned is ...:
-                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the norm.")
-            norm, right = as_number(returned), _norm(shards)
-            if not math.isclose(norm, right, rel_tol=1e-4):
-                return not_yet(_norm_fault(norm, shards, right))
+    for shards in _norm_cases():
+        returned = answer([shard.clone() for shard in shards])
+        if returned is None or returned is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the norm.")
+        norm, right = as_number(returned), _norm(shards)
+        if not math.isclose(norm, right, rel_tol=1e-4):
+            return not_yet(_norm_fault(norm, shards, right))
     return correct("Squares are added over all ranks, and the root is taken once: now all ranks clip alike.")
 
 

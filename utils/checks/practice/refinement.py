@@ -12,7 +12,6 @@ from utils.checks.outcome import (
     exercise,
     not_yet,
     paper_table,
-    time_limit,
 )
 from utils.checks.practice.refinement_questions import BUGS, CONVERGES, REFINED, STEPS
 from utils.emulation.narrow_lu import factorize
@@ -20,7 +19,6 @@ from utils.emulation.refinement import matrix, product, residual_of
 from utils.formats import FLOAT16, FLOAT32
 from utils.rounding import quantize
 
-TIME_LIMIT_S = 10.0
 SIZE, CONDITION, STEPS_MADE = 40, 100.0, (3, 0, 1, 8)  # the first tells the foreseen mistakes apart
 
 check_steps = paper_table(
@@ -39,11 +37,9 @@ check_bugs = choice_table(
 Solve = Callable[[np.ndarray], np.ndarray]
 
 
-@exercise(asks=REFINED)
+@exercise(asks=REFINED, takes="refined")
 def check_refined(answer) -> Outcome:
     """A function (solve, a, b, steps) -> x; `solve` gives what float16 factors of a say for a right-hand side."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_refined(refined): {answer!r}.")
     a, exact = matrix(SIZE, CONDITION, seed=7), np.linspace(1, 2, SIZE)
     b, calls = product(a, exact), []
     factors = factorize(a, FLOAT16)
@@ -52,20 +48,19 @@ def check_refined(answer) -> Outcome:
         calls.append(np.array(r, float))
         return factors.solve(np.asarray(r, np.float64))
 
-    with time_limit(TIME_LIMIT_S):
-        for steps in STEPS_MADE:
-            calls.clear()
-            returned = answer(solve, a.copy(), b.copy(), steps)
-            if returned is None or returned is ...:
-                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return x.")
-            solution = np.asarray(returned, np.float64)
-            if solution.shape != exact.shape:
-                return not_yet(f"x has the shape {solution.shape}; there are {SIZE} unknowns.")
-            # BLAS adds in another order than `residual_of`, so the last digits are free.
-            if not _near(solution, refined(factors.solve, a, b, steps)):
-                return not_yet(_fault(solution, factors.solve, a, b, steps))
-            if len(calls) > steps + 1:
-                return not_yet(f"Right, with {len(calls)} solves for {steps} steps; {steps + 1} are enough.")
+    for steps in STEPS_MADE:
+        calls.clear()
+        returned = answer(solve, a.copy(), b.copy(), steps)
+        if returned is None or returned is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return x.")
+        solution = np.asarray(returned, np.float64)
+        if solution.shape != exact.shape:
+            return not_yet(f"x has the shape {solution.shape}; there are {SIZE} unknowns.")
+        # BLAS adds in another order than `residual_of`, so the last digits are free.
+        if not _near(solution, refined(factors.solve, a, b, steps)):
+            return not_yet(_fault(solution, factors.solve, a, b, steps))
+        if len(calls) > steps + 1:
+            return not_yet(f"Right, with {len(calls)} solves for {steps} steps; {steps + 1} are enough.")
     return correct("Nine solves with factors of three digits, and x is right to fourteen.")
 
 

@@ -20,7 +20,6 @@ from utils.checks.outcome import (
     exercise,
     judged,
     not_yet,
-    time_limit,
 )
 from utils.checks.training.autocast_questions import (
     CAST_TO,
@@ -32,7 +31,6 @@ from utils.checks.training.autocast_questions import (
 )
 from utils.diagnostics.dtype_probe import COMPUTE, DtypeProbe
 
-TIME_LIMIT_S = 10.0
 HALF, WIDE, DOUBLE = torch.bfloat16, torch.float32, torch.float64
 
 
@@ -134,26 +132,23 @@ CASTS = (  # rule, dtypes, low, right answers, and what to think of another one
 )
 
 
-@exercise(asks=CAST_TO)
+@exercise(asks=CAST_TO, takes="cast_to")
 def check_cast_to(answer) -> Outcome:
     """A function (rule, dtypes, low) to the list of dtypes in which an operation gets its inputs."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_cast_to(cast_to), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S):
-        for count, (rule, dtypes, low, right, hint) in enumerate(CASTS):
-            copy = list(dtypes)
-            got = answer(rule, copy) if low == HALF else answer(rule, copy, low)
-            if count == 0 and (got is None or got is ...):
-                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a list of dtypes.")
-            call = f"cast_to({rule!r}, {_shown(dtypes)}{'' if low == HALF else f', {_name(low)}'})"
-            if copy != dtypes:
-                return not_yet(f"{call} changes the list that it is given. Make a new one.")
-            if isinstance(got, torch.dtype):
-                return not_yet(f"{call} gives {_name(got)}, one dtype. Return a list, one for each input.")
-            if not isinstance(got, list | tuple):
-                return not_yet(f"{call} gives {got!r}; it should be a list of {len(dtypes)} dtypes.")
-            if list(got) not in right:
-                return not_yet(f"{call} should be {_shown(right[0])}, yours is {_shown(got)}. {hint}")
+    for count, (rule, dtypes, low, right, hint) in enumerate(CASTS):
+        copy = list(dtypes)
+        got = answer(rule, copy) if low == HALF else answer(rule, copy, low)
+        if count == 0 and (got is None or got is ...):
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a list of dtypes.")
+        call = f"cast_to({rule!r}, {_shown(dtypes)}{'' if low == HALF else f', {_name(low)}'})"
+        if copy != dtypes:
+            return not_yet(f"{call} changes the list that it is given. Make a new one.")
+        if isinstance(got, torch.dtype):
+            return not_yet(f"{call} gives {_name(got)}, one dtype. Return a list, one for each input.")
+        if not isinstance(got, list | tuple):
+            return not_yet(f"{call} gives {got!r}; it should be a list of {len(dtypes)} dtypes.")
+        if list(got) not in right:
+            return not_yet(f"{call} should be {_shown(right[0])}, yours is {_shown(got)}. {hint}")
     return correct(f"Four rules, {len(CASTS)} calls. The rest of autocast is a list of names, and a cache.")
 
 
@@ -164,15 +159,13 @@ def _shown(dtypes) -> str:
 # --- Find the bug: the evaluation -------------------------------------------------------------------------------------
 
 
-@exercise(asks=EVALUATE)
+@exercise(asks=EVALUATE, takes="evaluate")
 def check_evaluate(answer) -> Outcome:
     """A function (model, batch) to what the model says in evaluation mode, under autocast, without a graph.
 
     Afterwards training goes on as before: the same mode, no context open, and copies of the new weights.
     """
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_evaluate(evaluate), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S), _outside_autocast(), torch.random.fork_rng(devices=[]):
+    with _outside_autocast(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Dropout(0.5), nn.Linear(64, 4)).train()
         batch = torch.randn(32, 16)
@@ -284,16 +277,16 @@ class _Given(nn.Module):
         return self.down(F.gelu(self.up(x) * self.scale))
 
 
-@exercise(asks=NO_SECOND_CAST)
+@exercise(asks=NO_SECOND_CAST, takes="Layer")
 def check_no_second_cast(answer) -> Outcome:
     """A class of layers with the parameters of `Layer`, its result within 2 %, that casts no activation but its input.
 
     It is looked at under autocast with `DtypeProbe`, which sees the casts that autocast makes; an operation on inputs
     of two dtypes casts too, inside, and counts.
     """
-    if not callable(answer) or isinstance(answer, nn.Module):
+    if isinstance(answer, nn.Module):
         return not_yet(f"The check needs the class itself, as in check_no_second_cast(Layer), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S), _outside_autocast(), torch.random.fork_rng(devices=[]):
+    with _outside_autocast(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         reference, layer = _Given(), answer()
         if not isinstance(layer, nn.Module):
@@ -399,15 +392,13 @@ def _other_gradient(layer: nn.Module, reference: nn.Module) -> str:
 COLLECT_WAYS = ("index_add", "scatter_add", "index_put", "scatter_reduce", "index_reduce")
 
 
-@exercise(asks=COLLECT)
+@exercise(asks=COLLECT, takes="collect")
 def check_collect(answer) -> Outcome:
     """A function (messages [N, D], index [N], places) to the sums [places, D], in the dtype of the messages.
 
     With bfloat16 and float32 messages, under autocast and without; the sum is made in float32 or wider.
     """
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_collect(collect), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S), _outside_autocast():
+    with _outside_autocast():
         first = answer(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1, 1]), 3)
         if first is None or first is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the sums.")

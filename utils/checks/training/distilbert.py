@@ -16,7 +16,6 @@ from utils.checks.outcome import (
     judged,
     not_yet,
     paper,
-    time_limit,
 )
 from utils.checks.training.distilbert_questions import (
     PAIRED_INTERVAL,
@@ -42,36 +41,31 @@ def check_wrong_bar(answer) -> Outcome:
     return judged(WRONG_BAR, bars.index(text))
 
 
-@exercise(asks=PAIRED_INTERVAL)
+@exercise(asks=PAIRED_INTERVAL, takes="paired_interval", seconds=5)
 def check_paired_interval(answer) -> Outcome:
     """A function (a, b) -> (mean, half-width of the 95 % Student interval) of the differences a - b, seed by seed."""
-    if not callable(answer):
-        return not_yet("The check needs the function itself, as in check_paired_interval(paired_interval).")
     rng = np.random.default_rng(0)
-    with time_limit(5.0):
-        if (returned := answer([1.0, 2.0], [0.0, 0.0])) is None or returned is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the mean and the half-width.")
-        for n in (2, 3, 5, 8):
-            luck = rng.normal(92, 1.0, n)  # what both runs of a seed share
-            a, b = luck + rng.normal(0.1, 0.1, n), luck + rng.normal(0, 0.1, n)
-            mean, half = (float(part) for part in answer(a.tolist(), b.tolist()))
-            wanted_mean, wanted_half = mean_interval(a - b)
-            if math.isclose(mean, -wanted_mean, rel_tol=1e-6):
-                return not_yet("The sign is turned round: the difference is a - b.")
-            if not math.isclose(mean, wanted_mean, rel_tol=1e-6):
-                return not_yet(f"For {n} seeds the mean should be {wanted_mean:.4f}, yours is {mean:.4f}.")
-            if math.isclose(half, wanted_half, rel_tol=1e-3):
-                continue
-            unpaired = math.hypot(mean_interval(a)[1], mean_interval(b)[1])
-            if math.isclose(half, unpaired, rel_tol=1e-3):
-                return not_yet("That is the unpaired interval. Subtract seed by seed first: the shared luck drops out.")
-            if math.isclose(half, wanted_half * math.sqrt((n - 1) / n), rel_tol=1e-3):
-                return not_yet("The spread divides by n; from a sample it divides by n - 1 (ddof=1).")
-            if math.isclose(half, 1.96 * np.std(a - b, ddof=1) / math.sqrt(n), rel_tol=1e-2):
-                return not_yet(
-                    f"1.96 is for many runs. With {n} seeds take Student's t for {n - 1} degrees of freedom."
-                )
-            return not_yet(f"For {n} seeds the half-width should be {wanted_half:.4f}, yours is {half:.4f}.")
+    if (returned := answer([1.0, 2.0], [0.0, 0.0])) is None or returned is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the mean and the half-width.")
+    for n in (2, 3, 5, 8):
+        luck = rng.normal(92, 1.0, n)  # what both runs of a seed share
+        a, b = luck + rng.normal(0.1, 0.1, n), luck + rng.normal(0, 0.1, n)
+        mean, half = (float(part) for part in answer(a.tolist(), b.tolist()))
+        wanted_mean, wanted_half = mean_interval(a - b)
+        if math.isclose(mean, -wanted_mean, rel_tol=1e-6):
+            return not_yet("The sign is turned round: the difference is a - b.")
+        if not math.isclose(mean, wanted_mean, rel_tol=1e-6):
+            return not_yet(f"For {n} seeds the mean should be {wanted_mean:.4f}, yours is {mean:.4f}.")
+        if math.isclose(half, wanted_half, rel_tol=1e-3):
+            continue
+        unpaired = math.hypot(mean_interval(a)[1], mean_interval(b)[1])
+        if math.isclose(half, unpaired, rel_tol=1e-3):
+            return not_yet("That is the unpaired interval. Subtract seed by seed first: the shared luck drops out.")
+        if math.isclose(half, wanted_half * math.sqrt((n - 1) / n), rel_tol=1e-3):
+            return not_yet("The spread divides by n; from a sample it divides by n - 1 (ddof=1).")
+        if math.isclose(half, 1.96 * np.std(a - b, ddof=1) / math.sqrt(n), rel_tol=1e-2):
+            return not_yet(f"1.96 is for many runs. With {n} seeds take Student's t for {n - 1} degrees of freedom.")
+        return not_yet(f"For {n} seeds the half-width should be {wanted_half:.4f}, yours is {half:.4f}.")
     return correct("Pairing removes what the two runs of a seed share, as far as they share anything.")
 
 
@@ -82,21 +76,18 @@ GRADIENTS = (0.0, 1e-6, 1e-4, 1e-3, 1e-2, 1.0)
 STEPS = 60
 
 
-@exercise(asks=RESCUE)
+@exercise(asks=RESCUE, takes="HalfAdam", seconds=20)
 def check_rescue(answer) -> Outcome:
     """A class (weights, lr, eps) with a step() that is Adam on float16 weights: first steps, a path, a small network.
 
     Adam's first step is as long as the learning rate, whatever the gradient; a gradient of 0 moves nothing.
     """
-    if not callable(answer):
-        return not_yet("The check needs the class itself, as in check_rescue(HalfAdam).")
-    with time_limit(20.0):
-        moved, fault = _first_step(answer)
-        if not fault:
-            fault = _first_step_fault(moved) or _path_fault(answer)
-        if fault:
-            return not_yet(*fault)
-        before, after = _trained(answer)
+    moved, fault = _first_step(answer)
+    if not fault:
+        fault = _first_step_fault(moved) or _path_fault(answer)
+    if fault:
+        return not_yet(*fault)
+    before, after = _trained(answer)
     if not after < 0.5 * before:
         return not_yet(f"No NaN, but a small network does not learn: its loss goes from {before:.2f} to {after:.2f}.")
     return correct(

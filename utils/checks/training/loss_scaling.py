@@ -17,7 +17,6 @@ from utils.checks.outcome import (
     exercise,
     not_yet,
     paper_table,
-    time_limit,
 )
 from utils.checks.training.loss_scaling_questions import (
     CLIPPED_STEP,
@@ -31,7 +30,6 @@ from utils.emulation.exponent_histogram import histogram
 from utils.formats import BFLOAT16, FLOAT16
 from utils.loss_scaling import next_scale
 
-TIME_LIMIT_S = 10.0
 INF = math.inf
 
 check_mean_over_a_page = paper_table(
@@ -116,32 +114,29 @@ STATE_CASES = (  # state, finite, hints for foreseen results, and the one for al
 )
 
 
-@exercise(asks=NEXT_STATE)
+@exercise(asks=NEXT_STATE, takes="next_state")
 def check_next_state(answer) -> Outcome:
     """A function (scale, good, finite) to the next (scale, good), with the decisions of `torch.amp.GradScaler`."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_next_state(next_state), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S):
-        if (returned := answer(65536.0, 0, True)) is None or returned is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the new scale and the new number.")
-        for (scale, good), finite, expected, hint in STATE_CASES:
-            got, want = _state(answer(scale, good, finite)), next_scale(scale, good, not finite)
+    if (returned := answer(65536.0, 0, True)) is None or returned is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the new scale and the new number.")
+    for (scale, good), finite, expected, hint in STATE_CASES:
+        got, want = _state(answer(scale, good, finite)), next_scale(scale, good, not finite)
+        if got != want:
+            return not_yet(
+                f"next_state({_scale(scale)}, {good}, {finite}) is ({_scale(want[0])}, {want[1]}), yours is "
+                f"({_scale(got[0])}, {got[1]:g}). {expected.get(got, hint)}"
+            )
+    steps = 0
+    for first, schedule in schedules():
+        got = want = (first, 0)
+        for step, finite in enumerate(schedule, 1):
+            got, want = _state(answer(*got, finite)), next_scale(*want, not finite)
             if got != want:
                 return not_yet(
-                    f"next_state({_scale(scale)}, {good}, {finite}) is ({_scale(want[0])}, {want[1]}), yours is "
-                    f"({_scale(got[0])}, {got[1]:g}). {expected.get(got, hint)}"
+                    f"Step by step on {len(schedule):,} steps, your scaler leaves torch's at step {step:,}: "
+                    f"({_scale(want[0])}, {want[1]}) is right, yours is ({_scale(got[0])}, {got[1]:g})."
                 )
-        steps = 0
-        for first, schedule in schedules():
-            got = want = (first, 0)
-            for step, finite in enumerate(schedule, 1):
-                got, want = _state(answer(*got, finite)), next_scale(*want, not finite)
-                if got != want:
-                    return not_yet(
-                        f"Step by step on {len(schedule):,} steps, your scaler leaves torch's at step {step:,}: "
-                        f"({_scale(want[0])}, {want[1]}) is right, yours is ({_scale(got[0])}, {got[1]:g})."
-                    )
-            steps += len(schedule)
+        steps += len(schedule)
     return correct(f"The decisions of torch.amp.GradScaler, in {steps:,} steps of {len(schedules())} trainings.")
 
 
@@ -215,18 +210,16 @@ class _Scaler(torch.amp.GradScaler):
 BELOW, ABOVE, OVERFLOW = [0.3, 0.0, 0.4], [3.0, 0.0, -4.0], [1e36, 1.0, 0.0]  # norms 0.5 and 5; 1e36 * 65536 is inf
 
 
-@exercise(asks=CLIPPED_STEP)
+@exercise(asks=CLIPPED_STEP, takes="clipped_step")
 def check_clipped_step(answer) -> Outcome:
     """A function (model, loss, optimizer, scaler) that takes one step with the gradient clipped to the norm 1.
 
     It is run with a real GradScaler that starts at 65536, on gradients below and above the limit and on an overflow.
     """
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_clipped_step(clipped_step), not {answer!r}.")
     model, scaler = _Toy(), _Scaler()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     optimizer.zero_grad()  # the first call imports much, and is not the learner's time
-    with time_limit(TIME_LIMIT_S), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number, gradient in enumerate((BELOW, ABOVE, OVERFLOW, BELOW, ABOVE), 1):
             before, seen = model.weights(), len(scaler.called)
@@ -329,22 +322,18 @@ GROWTH_INTERVAL = 3
 KINDS = ("good", "skipped", "good", "good", "grown", "good", "skipped", "skipped", "good", "good", "grown", "good")
 
 
-@exercise(asks=SCHEDULED_STEP)
+@exercise(asks=SCHEDULED_STEP, takes="scheduled_step")
 def check_scheduled_step(answer) -> Outcome:
     """A function (loss, optimizer, scaler, scheduler) whose schedule moves once for each step that was taken.
 
     It is run with a real GradScaler that grows after three good steps, and on steps that overflow.
     """
-    if not callable(answer):
-        return not_yet(
-            f"The check needs the function itself, as in check_scheduled_step(scheduled_step), not {answer!r}."
-        )
     model, scaler = _Toy(), _Scaler(growth_interval=GROWTH_INTERVAL)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     optimizer.zero_grad()  # as above
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: 2.0**-n)
     moves, taken = [], 0
-    with time_limit(TIME_LIMIT_S), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number, kind in enumerate(KINDS, 1):
             before, count, seen = model.weights(), scheduler.last_epoch, len(scaler.called)
@@ -441,35 +430,32 @@ LOST_CASES = (  # gradients, dtype, scale, and what to think of where the share 
 )
 
 
-@exercise(asks=LOST_SHARE)
+@exercise(asks=LOST_SHARE, takes="lost_share")
 def check_lost_share(answer) -> Outcome:
     """A function (grads, dtype, scale=1.0) to the share of the non-zero gradients that become zero in `dtype`."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_lost_share(lost_share), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S):
-        first = answer(torch.tensor([1.0, 2.0, 3.0, 1e-9]), torch.float16)
-        if first is None or first is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the share.")
-        if as_number(first) in (25, 75):
-            return not_yet("One of [1, 2, 3, 1e-9] is lost. Return a share between 0 and 1, not percent.")
-        if as_number(first) == 0.75:
-            return not_yet("One of [1, 2, 3, 1e-9] is lost, a share of 0.25. Yours is the share that is kept.")
-        for values, dtype, scale, hint in LOST_CASES:
-            got, want = _lost(answer, torch.tensor(values), dtype, scale), _true_share(values, dtype, scale)
+    first = answer(torch.tensor([1.0, 2.0, 3.0, 1e-9]), torch.float16)
+    if first is None or first is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the share.")
+    if as_number(first) in (25, 75):
+        return not_yet("One of [1, 2, 3, 1e-9] is lost. Return a share between 0 and 1, not percent.")
+    if as_number(first) == 0.75:
+        return not_yet("One of [1, 2, 3, 1e-9] is lost, a share of 0.25. Yours is the share that is kept.")
+    for values, dtype, scale, hint in LOST_CASES:
+        got, want = _lost(answer, torch.tensor(values), dtype, scale), _true_share(values, dtype, scale)
+        if not math.isclose(got, want, abs_tol=1e-6):
+            times = f", times {scale:g}," if scale != 1 else ""
+            return not_yet(f"Of {values}{times} {_name(dtype)} loses a share of {want:g}, yours is {got:g}. {hint}")
+    gradients = like_recorded()
+    shares = {}
+    for dtype in DTYPES:
+        for scale in (1.0, 2.0**8, 2.0**16):
+            got, want = _lost(answer, gradients, dtype, scale), _true_share(gradients, dtype, scale)
             if not math.isclose(got, want, abs_tol=1e-6):
-                times = f", times {scale:g}," if scale != 1 else ""
-                return not_yet(f"Of {values}{times} {_name(dtype)} loses a share of {want:g}, yours is {got:g}. {hint}")
-        gradients = like_recorded()
-        shares = {}
-        for dtype in DTYPES:
-            for scale in (1.0, 2.0**8, 2.0**16):
-                got, want = _lost(answer, gradients, dtype, scale), _true_share(gradients, dtype, scale)
-                if not math.isclose(got, want, abs_tol=1e-6):
-                    return not_yet(
-                        f"Of {gradients.numel():,} gradients, times {scale:g}, {_name(dtype)} loses {want:.3%}, by "
-                        f"your function {got:.3%}."
-                    )
-                shares[dtype, scale] = want
+                return not_yet(
+                    f"Of {gradients.numel():,} gradients, times {scale:g}, {_name(dtype)} loses {want:.3%}, by "
+                    f"your function {got:.3%}."
+                )
+            shares[dtype, scale] = want
     return correct(
         f"Of {gradients.numel():,} gradients float16 loses {shares[torch.float16, 1.0]:.1%}, with a scale of 65536 "
         f"{shares[torch.float16, 2.0**16]:.2%}. bfloat16 loses {shares[torch.bfloat16, 1.0]:.0%} without any."

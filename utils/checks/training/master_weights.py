@@ -15,7 +15,6 @@ from utils.checks.outcome import (
     not_yet,
     paper,
     paper_table,
-    time_limit,
 )
 from utils.checks.training.master_weights_questions import (
     MASTER_ADAMW,
@@ -26,7 +25,6 @@ from utils.checks.training.master_weights_questions import (
     WHICH_ARE_LOST,
 )
 
-TIME_LIMIT_S = 10.0
 HALF = torch.bfloat16
 
 check_predict_the_share = paper(PREDICT_THE_SHARE)
@@ -81,30 +79,26 @@ ADAMW_HABITS = {  # a line of `_adamw` that goes wrong, and what is said
 }
 
 
-@exercise(asks=MASTER_ADAMW)
+@exercise(asks=MASTER_ADAMW, takes="master_adamw")
 def check_master_adamw(answer) -> Outcome:
     """A function (weight, state, lr, betas, eps, decay) that makes a step of AdamW on a bfloat16 weight in place.
 
     The weight is to be that of torch.optim.AdamW in float32, rounded, over many steps.
     """
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_master_adamw(master_adamw), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S):
-        weight, state = _weight(torch.tensor([1.0, -0.5])), {}
-        weight.grad = torch.tensor([0.5, 0.25], dtype=HALF)
-        returned = answer(weight, state)
-        if (returned is None or returned is ...) and not state and weight.tolist() == [1.0, -0.5]:
-            return Outcome(NOT_ATTEMPTED, "The function does nothing yet; it should change the weight.")
+    weight, state = _weight(torch.tensor([1.0, -0.5])), {}
+    weight.grad = torch.tensor([0.5, 0.25], dtype=HALF)
+    returned = answer(weight, state)
+    if (returned is None or returned is ...) and not state and weight.tolist() == [1.0, -0.5]:
+        return Outcome(NOT_ATTEMPTED, "The function does nothing yet; it should change the weight.")
     wanted = [_torch_adamw(size, settings) for settings, size, _ in ADAMW_RUNS]  # torch loads much in its first step
-    with time_limit(TIME_LIMIT_S):
-        for (settings, size, hint), (path, slack) in zip(ADAMW_RUNS, wanted, strict=True):
-            if fault := _first_fault(_take(answer, size, settings), path, slack):
-                return not_yet(_adamw_hint(answer, fault, hint))
-        if not _two_at_once(answer):
-            return not_yet(
-                "One weight alone is right. With two weights in turn, each with a state of its own, it is not: "
-                "keep everything in `state`, and nothing outside the function."
-            )
+    for (settings, size, hint), (path, slack) in zip(ADAMW_RUNS, wanted, strict=True):
+        if fault := _first_fault(_take(answer, size, settings), path, slack):
+            return not_yet(_adamw_hint(answer, fault, hint))
+    if not _two_at_once(answer):
+        return not_yet(
+            "One weight alone is right. With two weights in turn, each with a state of its own, it is not: "
+            "keep everything in `state`, and nothing outside the function."
+        )
     return correct(f"Four settings, {STEPS} steps each: the float32 weights of torch.optim.AdamW, rounded to bfloat16.")
 
 
@@ -263,27 +257,22 @@ BETWEEN = (  # w, dw: where the sum lies from the neighbour nearer to 0 to the o
 )
 
 
-@exercise(asks=STOCHASTIC_ADD)
+@exercise(asks=STOCHASTIC_ADD, takes="add")
 def check_stochastic_add(answer) -> Outcome:
     """A function (w, dw, draw) to a bfloat16 neighbour of w + dw, at random, so that the mean is w + dw."""
-    if not callable(answer):
-        return not_yet(f"The check needs the function itself, as in check_stochastic_add(add), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S):
-        w, dw = torch.ones(2, 3, dtype=HALF), torch.full((2, 3), 0.001)
-        got = answer(w, dw, torch.Generator().manual_seed(0))
-        if got is None or got is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the new weights.")
-        if not isinstance(got, torch.Tensor):
-            return not_yet(f"The function gives {type(got).__name__}; it should give a tensor.")
-        if got.shape != w.shape:
-            return not_yet(
-                f"For a weight of shape [2, 3] the result has shape {list(got.shape)}; it should be the same."
-            )
-        if got.dtype != HALF:
-            return not_yet(f"The result is {got.dtype}; it should be torch.bfloat16.")
-        for fault in (_draw_fault, _exact_fault, _neighbour_fault, _share_fault):
-            if message := fault(answer):
-                return not_yet(message)
+    w, dw = torch.ones(2, 3, dtype=HALF), torch.full((2, 3), 0.001)
+    got = answer(w, dw, torch.Generator().manual_seed(0))
+    if got is None or got is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the new weights.")
+    if not isinstance(got, torch.Tensor):
+        return not_yet(f"The function gives {type(got).__name__}; it should give a tensor.")
+    if got.shape != w.shape:
+        return not_yet(f"For a weight of shape [2, 3] the result has shape {list(got.shape)}; it should be the same.")
+    if got.dtype != HALF:
+        return not_yet(f"The result is {got.dtype}; it should be torch.bfloat16.")
+    for fault in (_draw_fault, _exact_fault, _neighbour_fault, _share_fault):
+        if message := fault(answer):
+            return not_yet(message)
     return correct(
         f"{len(BETWEEN)} sums, {DRAWS:,} draws each: one of two neighbours, and the mean within five standard "
         "deviations of the exact sum."
@@ -391,28 +380,25 @@ def _neighbours(w: float, dw: float) -> tuple[float, float, float]:
 SGD_STEPS, SGD_LR = 60, 0.01
 
 
-@exercise(asks=MASTER_SGD)
+@exercise(asks=MASTER_SGD, takes="MasterSGD")
 def check_master_sgd(answer) -> Outcome:
     """A class (weights, lr) with a method `step` that keeps bfloat16 weights in float32 masters."""
-    if not callable(answer):
-        return not_yet(f"The check needs the class itself, as in check_master_sgd(MasterSGD), not {answer!r}.")
-    with time_limit(TIME_LIMIT_S):
-        starts, gradients = _sgd_start()
-        weights = [_weight(start) for start in starts]
-        aliases = [weight.detach() for weight in weights]
-        optimizer = answer((weight for weight in weights), SGD_LR)
-        if not callable(getattr(optimizer, "step", None)):
-            return not_yet(f"MasterSGD(weights, lr) gives {optimizer!r}, which has no method `step`.")
-        path = []
-        for step_gradients in gradients:
-            for weight, gradient in zip(weights, step_gradients, strict=True):
-                weight.grad = gradient.clone()
-            optimizer.step()
-            for weight, alias in zip(weights, aliases, strict=True):
-                if fault := _storage_fault(weight, alias):
-                    return not_yet(fault)
-            path.append(torch.cat(aliases))
-        return _sgd_outcome(torch.stack(path))
+    starts, gradients = _sgd_start()
+    weights = [_weight(start) for start in starts]
+    aliases = [weight.detach() for weight in weights]
+    optimizer = answer((weight for weight in weights), SGD_LR)
+    if not callable(getattr(optimizer, "step", None)):
+        return not_yet(f"MasterSGD(weights, lr) gives {optimizer!r}, which has no method `step`.")
+    path = []
+    for step_gradients in gradients:
+        for weight, gradient in zip(weights, step_gradients, strict=True):
+            weight.grad = gradient.clone()
+        optimizer.step()
+        for weight, alias in zip(weights, aliases, strict=True):
+            if fault := _storage_fault(weight, alias):
+                return not_yet(fault)
+        path.append(torch.cat(aliases))
+    return _sgd_outcome(torch.stack(path))
 
 
 def _sgd_start() -> tuple[list[torch.Tensor], list[list[torch.Tensor]]]:

@@ -15,7 +15,6 @@ from utils.checks.outcome import (
     exercise,
     not_yet,
     paper,
-    time_limit,
 )
 from utils.checks.training.tensors_questions import (
     EDGE,
@@ -28,7 +27,6 @@ from utils.checks.training.tensors_questions import (
 from utils.emulation.exponent_histogram import histogram
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16
 
-TIME_LIMIT_S = 10.0
 INF, NAN = math.inf, math.nan
 
 check_the_edge = paper(EDGE)
@@ -71,43 +69,38 @@ FLUSHED_CASES = (  # values, format, scale, and what to think of where the share
 )
 
 
-@exercise(asks=FLUSHED_SHARE)
+@exercise(asks=FLUSHED_SHARE, takes="flushed_share")
 def check_flushed_share(answer) -> Outcome:
     """A function (x, smallest, scale=1.0) to the share of the non-zero x that become zero in a format, times scale.
 
     `x` is a finite float32 tensor, `smallest` the smallest subnormal of the format; 0 where x has no other values.
     """
-    if not callable(answer):
-        return not_yet(
-            f"The check needs the function itself, as in check_flushed_share(flushed_share), not {answer!r}."
-        )
-    with time_limit(TIME_LIMIT_S):
-        first = answer(torch.tensor([1.0, 2.0, 3.0, 1e-9]), FLOAT16.smallest_subnormal)
-        if first is None or first is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the share.")
-        if as_number(first) in (25, 75):
-            return not_yet("One of [1, 2, 3, 1e-9] is lost. Return a share between 0 and 1, not percent.")
-        if as_number(first) == 0.75:
-            return not_yet("One of [1, 2, 3, 1e-9] is lost, a share of 0.25. Yours is the share that is kept.")
-        for values, fmt, scale, hint in FLUSHED_CASES:
-            x = torch.tensor(values)
+    first = answer(torch.tensor([1.0, 2.0, 3.0, 1e-9]), FLOAT16.smallest_subnormal)
+    if first is None or first is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the share.")
+    if as_number(first) in (25, 75):
+        return not_yet("One of [1, 2, 3, 1e-9] is lost. Return a share between 0 and 1, not percent.")
+    if as_number(first) == 0.75:
+        return not_yet("One of [1, 2, 3, 1e-9] is lost, a share of 0.25. Yours is the share that is kept.")
+    for values, fmt, scale, hint in FLUSHED_CASES:
+        x = torch.tensor(values)
+        want, got = histogram(x).flushed(fmt, scale), _share(answer, x, fmt, scale)
+        if not math.isclose(got, want, abs_tol=1e-6):
+            times = f", times {scale:g}," if scale != 1 else ""
+            return not_yet(f"Of {values}{times} {fmt.name} loses a share of {want:g}, yours is {got:g}. {hint}")
+    draw = torch.Generator().manual_seed(0)
+    for fmt in (FLOAT16, FLOAT8_E5M2, FLOAT8_E4M3FN, BFLOAT16):
+        for scale in (1.0, 2.0**-3, 2.0**10):
+            exponents = torch.randint(-45, 5, (2000,), generator=draw)
+            x = torch.ldexp(torch.randn(2000, generator=draw), exponents)
+            x[::7] = 0
+            x[3] = fmt.smallest_subnormal / 2 / scale
             want, got = histogram(x).flushed(fmt, scale), _share(answer, x, fmt, scale)
             if not math.isclose(got, want, abs_tol=1e-6):
-                times = f", times {scale:g}," if scale != 1 else ""
-                return not_yet(f"Of {values}{times} {fmt.name} loses a share of {want:g}, yours is {got:g}. {hint}")
-        draw = torch.Generator().manual_seed(0)
-        for fmt in (FLOAT16, FLOAT8_E5M2, FLOAT8_E4M3FN, BFLOAT16):
-            for scale in (1.0, 2.0**-3, 2.0**10):
-                exponents = torch.randint(-45, 5, (2000,), generator=draw)
-                x = torch.ldexp(torch.randn(2000, generator=draw), exponents)
-                x[::7] = 0
-                x[3] = fmt.smallest_subnormal / 2 / scale
-                want, got = histogram(x).flushed(fmt, scale), _share(answer, x, fmt, scale)
-                if not math.isclose(got, want, abs_tol=1e-6):
-                    return not_yet(
-                        f"Of 2,000 random values, times {scale:g}, {fmt.name} loses {want:.4%}, by your function "
-                        f"{got:.4%}. Compare with a cast, value by value."
-                    )
+                return not_yet(
+                    f"Of 2,000 random values, times {scale:g}, {fmt.name} loses {want:.4%}, by your function "
+                    f"{got:.4%}. Compare with a cast, value by value."
+                )
     return correct("Ties, signs, zeros, four formats and three scales: the same shares as a cast, to the last value.")
 
 
@@ -167,30 +160,25 @@ SCALE_CASES = (  # values, how to call them, the scale, and what to think of whe
 )
 
 
-@exercise(asks=SMALLEST_SCALE)
+@exercise(asks=SMALLEST_SCALE, takes="smallest_scale")
 def check_smallest_scale(answer) -> Outcome:
     """A function from a float32 tensor to the smallest of 1, 2, 4, 8, ... that keeps it in float16, or to None.
 
     Kept: at least 99.9 % of the values that are not zero stay so, and none is infinite or NaN afterwards.
     """
-    if not callable(answer):
-        return not_yet(
-            f"The check needs the function itself, as in check_smallest_scale(smallest_scale), not {answer!r}."
-        )
-    with time_limit(TIME_LIMIT_S):
-        if all((fault := answer(torch.tensor(values))) is None or fault is ... for values, *_ in SCALE_CASES[:4]):
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the scale.")
-        for values, shown, want, hint in SCALE_CASES:
-            if fault := _wrong_scale(answer, torch.tensor(values), want, shown):
-                return not_yet(f"{fault} {hint}")
-        draw = torch.Generator().manual_seed(0)
-        for middle in (-30, -24, -18, -8, 3):
-            for width in (1.0, 4.0):
-                x = torch.exp2(middle + width * torch.randn(3000, generator=draw))
-                x[::3] *= -1
-                shown = f"3,000 random values around 2^{middle}"
-                if fault := _wrong_scale(answer, x, _smallest_scale(x), shown):
-                    return not_yet(f"{fault} Try the scales one by one, and count what a cast makes zero or infinite.")
+    if all((fault := answer(torch.tensor(values))) is None or fault is ... for values, *_ in SCALE_CASES[:4]):
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the scale.")
+    for values, shown, want, hint in SCALE_CASES:
+        if fault := _wrong_scale(answer, torch.tensor(values), want, shown):
+            return not_yet(f"{fault} {hint}")
+    draw = torch.Generator().manual_seed(0)
+    for middle in (-30, -24, -18, -8, 3):
+        for width in (1.0, 4.0):
+            x = torch.exp2(middle + width * torch.randn(3000, generator=draw))
+            x[::3] *= -1
+            shown = f"3,000 random values around 2^{middle}"
+            if fault := _wrong_scale(answer, x, _smallest_scale(x), shown):
+                return not_yet(f"{fault} Try the scales one by one, and count what a cast makes zero or infinite.")
     return correct("Small enough to overflow nothing, large enough to keep 99.9 %, and None where that is too much.")
 
 
@@ -277,35 +265,30 @@ COUNT_CASES = (  # values, how to call them, and the cause of wrong counts, told
 )
 
 
-@exercise(asks=EXPONENT_COUNTS)
+@exercise(asks=EXPONENT_COUNTS, takes="exponent_counts")
 def check_exponent_counts(answer) -> Outcome:
     """A function from a float32 tensor with any values to a dict {exponent: count} of the finite ones without zeros."""
-    if not callable(answer):
-        return not_yet(
-            f"The check needs the function itself, as in check_exponent_counts(exponent_counts), not {answer!r}."
-        )
-    with time_limit(TIME_LIMIT_S):
-        if (returned := answer(torch.tensor([1.0, 3.0]))) is None or returned is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a dict.")
-        for values, shown, hint in COUNT_CASES:
-            x = torch.tensor(values)
-            try:
-                got = _counts(answer, x)
-            except (TimeoutError, Unreadable):
-                raise
-            except Exception as error:
-                return not_yet(f"For {shown} the function stops with {type(error).__name__}: {error}.", hint)
-            want = _exponents(x)
-            if got != want:
-                return not_yet(f"For {shown} the counts should be {want}. They are {_cut(got)}.", hint)
-        for x in _every_region():
-            got, want = _counts(answer, x), _exponents(x)
-            if got != want:
-                e = next(e for e in sorted(got.keys() | want.keys()) if got.get(e, 0) != want.get(e, 0))
-                return not_yet(
-                    f"Of {x.numel():,} values of all kinds {want.get(e, 0):,} lie in [2^{e}, 2^{e + 1}). Your function "
-                    f"counts {got.get(e, 0):,}."
-                )
+    if (returned := answer(torch.tensor([1.0, 3.0]))) is None or returned is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a dict.")
+    for values, shown, hint in COUNT_CASES:
+        x = torch.tensor(values)
+        try:
+            got = _counts(answer, x)
+        except (TimeoutError, Unreadable):
+            raise
+        except Exception as error:
+            return not_yet(f"For {shown} the function stops with {type(error).__name__}: {error}.", hint)
+        want = _exponents(x)
+        if got != want:
+            return not_yet(f"For {shown} the counts should be {want}. They are {_cut(got)}.", hint)
+    for x in _every_region():
+        got, want = _counts(answer, x), _exponents(x)
+        if got != want:
+            e = next(e for e in sorted(got.keys() | want.keys()) if got.get(e, 0) != want.get(e, 0))
+            return not_yet(
+                f"Of {x.numel():,} values of all kinds {want.get(e, 0):,} lie in [2^{e}, 2^{e + 1}). Your function "
+                f"counts {got.get(e, 0):,}."
+            )
     return correct("No value near a power of two changes its binade, and no zero, infinity or NaN is given one.")
 
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper_table, time_limit
+from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper_table
 from utils.checks.training.training_loop_questions import (
     ACCUMULATE,
     ACCUMULATED_STEP,
@@ -17,7 +17,6 @@ from utils.checks.training.training_loop_questions import (
     UNITS,
 )
 
-TIME_LIMIT_S = 20.0
 INF = math.inf
 
 check_units = paper_table(
@@ -42,12 +41,6 @@ class _Probe:
         return self.weight.item()
 
 
-def _needs_function(answer, name: str) -> Outcome | None:
-    if callable(answer):
-        return None
-    return not_yet(f"The check needs the function itself, as in check_{name}({name}), not {answer!r}.")
-
-
 def _near(got: float, want: float) -> bool:
     return math.isclose(got, want, rel_tol=1e-4, abs_tol=1e-7)
 
@@ -55,32 +48,29 @@ def _near(got: float, want: float) -> bool:
 # --- Find the bug: the careful step -----------------------------------------------------------------------------------
 
 
-@exercise(asks=CAREFUL_STEP)
+@exercise(asks=CAREFUL_STEP, takes="careful_step", seconds=20)
 def check_careful_step(answer) -> Outcome:
     """A function (weights, loss, optimizer, scaler) that takes one step: clipped to 1, left out where not finite."""
-    if (fault := _needs_function(answer, "careful_step")) is not None:
-        return fault
-    with time_limit(TIME_LIMIT_S):
-        probe = _Probe()
-        for step, (gradient, moves) in enumerate(((0.5, 0.5), (INF, 0.0), (0.5, 0.5), (0.25, 0.25), (4.0, 1.0)), 1):
-            before, scale = probe.value, probe.scaler.get_scale()
-            try:
-                answer([probe.weight], probe.loss(gradient), probe.optimizer, probe.scaler)
-            except RuntimeError as error:
-                return not_yet(
-                    f"Step {step} raises: {error}",
-                    "The step before has left the scaler half-way. `update` ends an iteration, and it is needed in "
-                    "every step.",
-                )
-            except AssertionError as error:
-                return not_yet(
-                    f"Step {step} raises: {error}",
-                    "`update` goes by what `unscale_` or `step` has seen, so one of them must come before it.",
-                )
-            if probe.weight.grad is None:
-                return Outcome(NOT_ATTEMPTED, "The function does nothing yet.")
-            if (fault := _careful(step, gradient, moves, before - probe.value, scale, probe)) is not None:
-                return fault
+    probe = _Probe()
+    for step, (gradient, moves) in enumerate(((0.5, 0.5), (INF, 0.0), (0.5, 0.5), (0.25, 0.25), (4.0, 1.0)), 1):
+        before, scale = probe.value, probe.scaler.get_scale()
+        try:
+            answer([probe.weight], probe.loss(gradient), probe.optimizer, probe.scaler)
+        except RuntimeError as error:
+            return not_yet(
+                f"Step {step} raises: {error}",
+                "The step before has left the scaler half-way. `update` ends an iteration, and it is needed in "
+                "every step.",
+            )
+        except AssertionError as error:
+            return not_yet(
+                f"Step {step} raises: {error}",
+                "`update` goes by what `unscale_` or `step` has seen, so one of them must come before it.",
+            )
+        if probe.weight.grad is None:
+            return Outcome(NOT_ATTEMPTED, "The function does nothing yet.")
+        if (fault := _careful(step, gradient, moves, before - probe.value, scale, probe)) is not None:
+            return fault
     return correct("The step with the infinity is left out, the scale comes down, and the next step is taken.")
 
 
@@ -123,50 +113,47 @@ def _careful(step: int, gradient: float, moves: float, moved: float, before: flo
 # --- Find the bug: accumulation ---------------------------------------------------------------------------------------
 
 
-@exercise(asks=ACCUMULATED_STEP)
+@exercise(asks=ACCUMULATED_STEP, takes="accumulated_step", seconds=20)
 def check_accumulated_step(answer) -> Outcome:
     """A function (weights, losses, optimizer, scaler): one clipped step for the mean of the losses, all functions."""
-    if (fault := _needs_function(answer, "accumulated_step")) is not None:
-        return fault
-    with time_limit(TIME_LIMIT_S):
-        cases = (  # the gradients of the parts, and how far the weight should move
-            ((0.2, 0.4), 0.3),
-            ((0.1, 0.2, 0.3, 0.4), 0.25),
-            ((3.0, -2.6, 0.4), 0.8 / 3),
-            ((INF, 0.5), 0.0),
-            ((0.5, 0.25), 0.375),
-            ((0.5, INF), 0.0),
-            ((8.0, 4.0), 1.0),
-        )
-        probe, moved_at_all = _Probe(), False
-        for gradients, moves in cases:
-            before, scale = probe.value, probe.scaler.get_scale()
-            losses = [lambda g=g: probe.loss(g) for g in gradients]
-            try:
-                answer([probe.weight], losses, probe.optimizer, probe.scaler)
-            except RuntimeError as error:
-                return not_yet(
-                    f"With {len(gradients)} parts it raises: {error}",
-                    "`unscale_` belongs to the whole batch: once, after the last `backward`.",
-                )
-            except AssertionError as error:
-                return not_yet(f"With {len(gradients)} parts it raises: {error}", "`update` comes once, after `step`.")
-            moved = before - probe.value
-            moved_at_all |= moved != 0
-            if not _near(moved, moves):
-                if not moved_at_all and probe.weight.grad is None:
-                    return Outcome(NOT_ATTEMPTED, "The function moves no weight yet.")
-                return not_yet(
-                    f"The parts have the gradients {gradients}, so the weight should move by {moves:g}; it moved by "
-                    f"{moved:g}.",
-                    _accumulated(gradients, moves, moved, scale),
-                )
-            if probe.scaler.get_scale() != (scale / 2 if INF in gradients else scale):
-                return not_yet(
-                    f"The parts have the gradients {gradients}, and the scale went from {scale:g} to "
-                    f"{probe.scaler.get_scale():g}.",
-                    "An overflow halves it, once for the batch; nothing else changes it here.",
-                )
+    cases = (  # the gradients of the parts, and how far the weight should move
+        ((0.2, 0.4), 0.3),
+        ((0.1, 0.2, 0.3, 0.4), 0.25),
+        ((3.0, -2.6, 0.4), 0.8 / 3),
+        ((INF, 0.5), 0.0),
+        ((0.5, 0.25), 0.375),
+        ((0.5, INF), 0.0),
+        ((8.0, 4.0), 1.0),
+    )
+    probe, moved_at_all = _Probe(), False
+    for gradients, moves in cases:
+        before, scale = probe.value, probe.scaler.get_scale()
+        losses = [lambda g=g: probe.loss(g) for g in gradients]
+        try:
+            answer([probe.weight], losses, probe.optimizer, probe.scaler)
+        except RuntimeError as error:
+            return not_yet(
+                f"With {len(gradients)} parts it raises: {error}",
+                "`unscale_` belongs to the whole batch: once, after the last `backward`.",
+            )
+        except AssertionError as error:
+            return not_yet(f"With {len(gradients)} parts it raises: {error}", "`update` comes once, after `step`.")
+        moved = before - probe.value
+        moved_at_all |= moved != 0
+        if not _near(moved, moves):
+            if not moved_at_all and probe.weight.grad is None:
+                return Outcome(NOT_ATTEMPTED, "The function moves no weight yet.")
+            return not_yet(
+                f"The parts have the gradients {gradients}, so the weight should move by {moves:g}; it moved by "
+                f"{moved:g}.",
+                _accumulated(gradients, moves, moved, scale),
+            )
+        if probe.scaler.get_scale() != (scale / 2 if INF in gradients else scale):
+            return not_yet(
+                f"The parts have the gradients {gradients}, and the scale went from {scale:g} to "
+                f"{probe.scaler.get_scale():g}.",
+                "An overflow halves it, once for the batch; nothing else changes it here.",
+            )
     return correct("All parts count alike, the limit acts on their mean, and an overflow costs one step and one half.")
 
 
@@ -193,15 +180,12 @@ def _accumulated(gradients: tuple, moves: float, moved: float, scale: float) -> 
 # --- Find the bug: two optimizers -------------------------------------------------------------------------------------
 
 
-@exercise(asks=TWO_OPTIMIZERS)
+@exercise(asks=TWO_OPTIMIZERS, takes="two_optimizers", seconds=20)
 def check_two_optimizers(answer) -> Outcome:
     """A function (loss, first, second, scaler) that takes one step with two optimizers and one scaler."""
-    if (fault := _needs_function(answer, "two_optimizers")) is not None:
-        return fault
-    with time_limit(TIME_LIMIT_S):
-        for interval, gradients in ((1000, (0.5, 0.25)), (1000, (INF, 0.25)), (1000, (0.5, INF)), (1, (0.5, 0.25))):
-            if (fault := _two(answer, interval, gradients)) is not None:
-                return fault
+    for interval, gradients in ((1000, (0.5, 0.25)), (1000, (INF, 0.25)), (1000, (0.5, INF)), (1, (0.5, 0.25))):
+        if (fault := _two(answer, interval, gradients)) is not None:
+            return fault
     return correct("Each optimizer decides for its own gradients, and the scale changes once, when both are done.")
 
 
@@ -252,37 +236,34 @@ def _of_two(want: float, way: float) -> str:
 # --- Accumulate = big batch -------------------------------------------------------------------------------------------
 
 
-@exercise(asks=ACCUMULATE)
+@exercise(asks=ACCUMULATE, takes="accumulate", seconds=20)
 def check_accumulate(answer) -> Outcome:
     """A function (weights, parts) that leaves the gradient of the mean over all tokens in `.grad`.
 
     A part is a pair: a function that gives the sum of the losses of its tokens, and the number of these tokens.
     """
-    if (fault := _needs_function(answer, "accumulate")) is not None:
-        return fault
-    with time_limit(TIME_LIMIT_S):
-        cases = (  # of each part, the gradients of its tokens
-            ((1.0, 3.0), (5.0,)),
-            ((4.0,), (0.0, 0.0, 0.0)),
-            ((1.0, 2.0, 3.0), (5.0,), (0.5, 0.5)),
-            ((2.0, 4.0),),
-            ((2.0, 4.0), (), (1.0,)),
-        )
-        weight = nn.Parameter(torch.zeros(1))
-        for parts in cases:
-            want = sum(map(sum, parts)) / sum(map(len, parts))
-            order: list[bool] = []
-            before = None if weight.grad is None else weight.grad.clone()
-            answer([weight], _parts(weight, parts, order))
-            if weight.grad is None:
-                return Outcome(NOT_ATTEMPTED, "There is no gradient in `.grad` yet.")
-            if not _near(weight.grad.item(), want):
-                return not_yet(_tokens(parts, want, weight.grad.item(), 0.0 if before is None else before.item()))
-            if not all(order):
-                return not_yet(
-                    "The gradient is right. But all parts were computed before the first backward, so all of them are "
-                    "in memory at once, and a big batch would have done. Call backward after each part."
-                )
+    cases = (  # of each part, the gradients of its tokens
+        ((1.0, 3.0), (5.0,)),
+        ((4.0,), (0.0, 0.0, 0.0)),
+        ((1.0, 2.0, 3.0), (5.0,), (0.5, 0.5)),
+        ((2.0, 4.0),),
+        ((2.0, 4.0), (), (1.0,)),
+    )
+    weight = nn.Parameter(torch.zeros(1))
+    for parts in cases:
+        want = sum(map(sum, parts)) / sum(map(len, parts))
+        order: list[bool] = []
+        before = None if weight.grad is None else weight.grad.clone()
+        answer([weight], _parts(weight, parts, order))
+        if weight.grad is None:
+            return Outcome(NOT_ATTEMPTED, "There is no gradient in `.grad` yet.")
+        if not _near(weight.grad.item(), want):
+            return not_yet(_tokens(parts, want, weight.grad.item(), 0.0 if before is None else before.item()))
+        if not all(order):
+            return not_yet(
+                "The gradient is right. But all parts were computed before the first backward, so all of them are "
+                "in memory at once, and a big batch would have done. Call backward after each part."
+            )
     return correct("Divided by the tokens of the whole batch, part by part: the gradient of the big batch.")
 
 
@@ -402,13 +383,13 @@ def _same(first: list, other: list) -> bool:
     )
 
 
-@exercise(asks=RESUME)
+@exercise(asks=RESUME, seconds=20)
 def check_resume(answer) -> Outcome:
     """A pair (save, restore): save(t) gives the state of a `SmallTraining`, restore(t, state) puts it into another."""
     if not (isinstance(answer, tuple | list) and len(answer) == 2 and all(map(callable, answer))):
         return not_yet("The check needs both functions, as in check_resume((save, restore)).")
     save, restore = answer
-    with time_limit(TIME_LIMIT_S), torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]):
         whole = SmallTraining()
         losses = [whole.step() for _ in range(20)]
         stopped = SmallTraining()
