@@ -7,7 +7,7 @@ import pytest
 from utils.diagnostics import faults
 from utils.diagnostics.faults import FAULTS, plant, run
 from utils.diagnostics.nan_hunter import NanHunter
-from utils.training.optimizers import LostUpdates
+from utils.training.meters import LostUpdates
 
 ATTENTION = "distilbert.transformer.layer.{}.attention"
 FOUND = {  # stage, module, operation, where it becomes NaN, dtype

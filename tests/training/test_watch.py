@@ -14,7 +14,7 @@ from utils.formats import FLOAT16
 from utils.runs import experiment
 from utils.training import batches, training_loop
 from utils.training.recipes import RECIPES, find_recipe
-from utils.training.watch import KINDS, LargestGradients, Watch, evenly, recorded
+from utils.training.watch import KINDS, Watch, evenly, recorded
 from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
@@ -333,38 +333,3 @@ def test_the_command_line_watches(task, tmp_path, monkeypatch, capsys):
     assert record.samples["exponents"]["steps"] == [1, 6]
     assert "--watch 2" in record.command
     assert "32-true" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("scale", [1.0, 1024.0])
-def test_the_largest_gradient_of_each_step_is_that_of_the_linear_layers_without_the_scale(scale):
-    model = Toy()
-    seen = []
-    with LargestGradients(model, scaler=Scaler(scale)) as largest:
-        for ids in ([0, 1], [2, 3]):
-            model.zero_grad()
-            outputs = {}
-            hooks = [
-                module.register_forward_hook(
-                    lambda m, i, out, kept=outputs: (out.retain_grad(), kept.update({m: out}))[1]
-                )
-                for module in model.modules()
-                if isinstance(module, nn.Linear)
-            ]
-            (model(torch.tensor([ids])).square().sum() * scale).backward()
-            for hook in hooks:
-                hook.remove()
-            gradients = [out.grad for out in outputs.values()]
-            gradients += [p.grad for module in outputs for p in module.parameters()]
-            seen.append(max(g.abs().max().item() for g in gradients) / scale)
-        with torch.no_grad():
-            model(torch.tensor([[1, 1]]))  # an evaluation is no step
-    assert largest.values() == pytest.approx(seen, rel=1e-3)
-    model(torch.tensor([[1, 1]])).sum().backward()
-    assert len(largest.values()) == 2  # its hooks are gone
-
-
-def test_a_gradient_that_overflows_is_the_largest():
-    model = Toy()
-    with LargestGradients(model) as largest:
-        (model(torch.tensor([[0, 1]])).sum() * float("inf")).backward()
-    assert not largest.values()[0] < float("inf")

@@ -19,10 +19,10 @@ from utils.runs import cache, loaded_source, run_facts
 from utils.training import training_loop
 from utils.training.batches import Batch
 from utils.training.checkpoints import SUFFIX, Clock, Place
-from utils.training.optimizers import LostUpdates
+from utils.training.meters import LargestGradients, LostUpdates
 from utils.training.recipes import KNOWN, Recipe
 from utils.training.training_loop import History, Trainer
-from utils.training.watch import PREFIX, LargestGradients, Watch, evenly
+from utils.training.watch import PREFIX, Watch, evenly
 from utils.workloads import data, models
 from utils.workloads.task import Task
 

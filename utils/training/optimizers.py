@@ -1,4 +1,4 @@
-"""AdamW for weights of 16 bits: four ways to keep a new weight, and a meter of the updates that get lost.
+"""AdamW for weights of 16 bits, and four ways to keep a new weight.
 
 An update smaller than half the gap between two neighbouring values of the weight's dtype is rounded away, every step
 again. So the update is computed in float32 here, whatever the dtypes, and a *store* says how its result is kept:
@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 import torch
-from torch import nn
 
 from utils.fake_quantize import fake_quantize_stochastic
 from utils.formats import BFLOAT16, FLOAT16
 from utils.training.eight_bit_moments import Blockwise
-from utils.training.layer_names import layer_of
 
 FORMAT = {torch.bfloat16: BFLOAT16, torch.float16: FLOAT16}
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -237,70 +235,3 @@ class AdamW(torch.optim.Optimizer):
             for name, value in saved.items():
                 if isinstance(value, torch.Tensor):
                     self.state[weight][name] = value.detach().to(weight.device, copy=True)
-
-
-class LostUpdates:
-    """Count the updates that change nothing: for any optimizer, as a context around its steps.
-
-        with LostUpdates(model, optimizer) as meter:
-            ...  # train
-        meter.shares()  # {"embeddings": 0.31, "layer 1": 0.84, ..., "all": 0.77}
-
-    A weight counts in a step if the optimizer meant to move it: its gradient or its first moment is not 0. It is lost
-    if what is stored is the same before and after: the weight, with `Master` the copy, with `Kahan` the pair. A step
-    that a loss scaler skips does not count. The parameters of `model` are grouped by
-    `utils.training.layer_names.layer_of`.
-    """
-
-    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer):
-        self.optimizer = optimizer
-        self.layers = {weight: layer_of(name) for name, weight in model.named_parameters()}
-        self._names = list(dict.fromkeys(self.layers.values()))
-        self._counts: list[torch.Tensor] = []  # one a step: int64 [layers, 2], lost and meant; read at the end
-
-    def __enter__(self) -> "LostUpdates":
-        before = self.optimizer.register_step_pre_hook(self._look)
-        self._hooks = (before, self.optimizer.register_step_post_hook(self._count))
-        return self
-
-    def __exit__(self, *error) -> None:
-        for hook in self._hooks:
-            hook.remove()
-
-    def _kept(self, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        store = getattr(self.optimizer, "store", NEAREST)
-        return store.kept(weight, self.optimizer.state.get(weight) or store.begin(weight))
-
-    def _look(self, *_) -> None:
-        moving = [weight for weight in self.layers if weight.grad is not None]
-        self._before = {weight: [tensor.detach().clone() for tensor in self._kept(weight)] for weight in moving}
-
-    @torch.no_grad()
-    def _count(self, *_) -> None:
-        overflow = getattr(self.optimizer, "found_inf", None)  # a fused optimizer is called, and skips by itself
-        if overflow is not None and overflow.item():
-            return
-        device = next(iter(self.layers)).device
-        counts = {name: torch.zeros(2, dtype=torch.int64, device=device) for name in self._names}
-        for weight, before in self._before.items():
-            m = self.optimizer.state[weight].get("exp_avg", weight.grad)
-            meant = (weight.grad != 0) | (m != 0)
-            same = torch.stack([old == new for old, new in zip(before, self._kept(weight), strict=True)]).all(0)
-            counts[self.layers[weight]] += torch.stack([(meant & same).sum(), meant.sum()])
-        self._counts.append(torch.stack([counts[name] for name in self._names]))
-
-    def shares(self) -> dict[str, float]:
-        """Return the lost share of the meant updates of each layer and of "all", over all steps.
-
-        A layer in which no update was meant is left out.
-        """
-        return self._shares(sum(self._counts)) if self._counts else {}
-
-    @property
-    def by_step(self) -> list[dict[str, float]]:
-        """The shares of each step by itself."""
-        return [self._shares(counts) for counts in self._counts]
-
-    def _shares(self, counts: torch.Tensor) -> dict[str, float]:
-        rows = [*zip(self._names, counts.tolist(), strict=True), ("all", counts.sum(0).tolist())]
-        return {name: lost / meant for name, (lost, meant) in rows if meant}

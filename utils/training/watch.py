@@ -151,49 +151,6 @@ class Watch:
             counts.add(UPDATES, group, histogram(new.detach().double() - before.double()))
 
 
-class LargestGradients:
-    """The largest |gradient| of every step that a 16-bit backward pass has to hold, as a context around a training.
-
-    Looked at are the gradients of the outputs and of the weights of every `nn.Linear`, before they are clipped: under
-    autocast these are computed in 16 bits, whatever they are kept in afterwards. Under a loss scaler they are divided
-    by its scale. A forward pass with gradients begins a step.
-    """
-
-    def __init__(self, model: nn.Module, *, scaler=None):
-        self.model, self.scaler = model, scaler
-        self._steps: list[torch.Tensor] = []  # float32 [] each, on the model's device; read at the end
-
-    def __enter__(self) -> "LargestGradients":
-        def begin(module: nn.Module, inputs: tuple) -> None:
-            if torch.is_grad_enabled():
-                self._steps.append(torch.zeros((), device=next(module.parameters()).device))
-                self._inv_scale = 1.0 / self.scaler.get_scale() if self.scaler is not None else 1.0
-
-        def see(gradient: torch.Tensor) -> None:
-            largest = gradient.detach().abs().amax().float() * self._inv_scale
-            self._steps[-1] = torch.maximum(self._steps[-1], largest)  # NaN stays
-
-        def output(module: nn.Module, inputs: tuple, seen: torch.Tensor) -> None:
-            if seen.requires_grad:
-                seen.register_hook(see)
-
-        linears = [module for module in self.model.modules() if isinstance(module, nn.Linear)]
-        self._hooks = [self.model.register_forward_pre_hook(begin)]
-        for linear in linears:
-            self._hooks.append(linear.register_forward_hook(output))
-            for weight in linear.parameters():
-                self._hooks.append(weight.register_post_accumulate_grad_hook(lambda weight: see(weight.grad)))
-        return self
-
-    def __exit__(self, *error) -> None:
-        for hook in self._hooks:
-            hook.remove()
-
-    def values(self) -> list[float]:
-        """Return one number for each step, of four significant digits: enough to tell whether it overflows."""
-        return [float(f"{step.item():.4g}") for step in self._steps]
-
-
 class _Step:
     """What one watched step has shown so far."""
 
