@@ -3,7 +3,7 @@
 import random
 
 from utils.records import Record
-from utils.training.recipes import ARMS
+from utils.training.recipes import COMPARED
 
 PLANNED = 40
 CPU = {"kind": "cpu", "name": "Some CPU", "threads": 2}
@@ -81,7 +81,7 @@ def all_arms(devices=(CPU,), seeds=5):
     draw = random.Random(7)
     found = []
     for device in devices:
-        for arm in ARMS:
+        for arm in COMPARED:
             for seed in range(seeds):
                 noise = [draw.random() for _ in range(PLANNED)]
                 rates = {

@@ -13,7 +13,7 @@ import torch
 from utils import distilbert, machine, records
 from utils.runs import cache, command_line, experiment, run_facts
 from utils.training import batches, training_loop
-from utils.training.recipes import ARMS, PLAIN, find_recipe
+from utils.training.recipes import COMPARED, LIGHTNING_NAMES, find_recipe
 from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
@@ -160,7 +160,7 @@ def test_pure_float16_ends_in_nan_and_the_record_names_the_step(task):
     assert abs(record.results["accuracy"] - 0.5) < 0.3  # every answer is the same class
 
 
-@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize("name", COMPARED)
 def test_every_arm_of_the_comparison_is_recorded_with_the_same_five_seeds(name):
     asked = (name, "small", "imdb", "cpu")
     every = records.load_all(experiment="distilbert")
@@ -545,7 +545,7 @@ def test_step_and_token_times_cover_every_plain_recipe(monkeypatch):
     monkeypatch.setattr(distilbert, "TIMED", SHAPE)
     steps = distilbert.time_steps(device=CPU, size="small", repeats=1)
     tokens = generation.token_times(device=CPU, size="small", tokens=2, repeats=1)
-    assert [row.recipe for row in steps] == [row.recipe for row in tokens] == list(PLAIN)
+    assert [row.recipe for row in steps] == [row.recipe for row in tokens] == list(LIGHTNING_NAMES)
     for step, token in zip(steps, tokens, strict=True):
         assert step.timing.median > 0
         assert token.per_second > 0

@@ -16,7 +16,7 @@ from torch import nn
 from utils import machine, measure, records
 from utils.runs import experiment, experiment_command, run_table, trained_models
 from utils.training import batches, recipes, training_loop
-from utils.training.recipes import PLAIN
+from utils.training.recipes import LIGHTNING_NAMES
 from utils.training.training_loop import Trainer
 from utils.workloads import data, models, review_task
 from utils.workloads.review_task import ReviewTask
@@ -63,7 +63,7 @@ def make_full_batch(task: ReviewTask) -> batches.Batch:
 
 
 def summarize(finished: list[records.Record]) -> list[dict[str, str]]:
-    """Return the results of all finished runs as texts by heading, one row per recipe in the order of `recipes.KNOWN`.
+    """Return the results of all finished runs as texts by heading, a row per recipe, in the order of `ALL_RECIPES`.
 
     Accuracies, and their paired differences to 32-true in percentage points, carry the 95 % Student interval over the
     seeds; times are means over the seeds.
@@ -113,7 +113,7 @@ class StepTime:
 
 
 def time_steps(
-    names: Iterable[str] = PLAIN,
+    names: Iterable[str] = LIGHTNING_NAMES,
     *,
     device: torch.device | None = None,
     size: str | None = None,

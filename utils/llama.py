@@ -194,7 +194,7 @@ def make_plan(task: LanguageTask) -> experiment.RunPlan:
 
 
 def summarize(finished: list[records.Record]) -> list[dict[str, str]]:
-    """Return the results of all finished runs as texts by heading, one row per recipe in the order of `recipes.KNOWN`.
+    """Return the results of all finished runs as texts by heading, a row per recipe, in the order of `ALL_RECIPES`.
 
     Loss and perplexity carry the 95 % Student interval over the seeds; rates are means over the seeds.
     """

@@ -13,7 +13,7 @@ import torch
 from utils import distilbert, records
 from utils.runs import command_line, experiment, experiment_command
 from utils.training import training_loop
-from utils.training.recipes import ARMS, find_recipe
+from utils.training.recipes import COMPARED, find_recipe
 from utils.workloads import data, models, review_task
 
 CPU = torch.device("cpu")
@@ -150,7 +150,7 @@ def test_a_command_that_is_killed_goes_on_where_it_was(tiny, tmp_path, capsys):
 def test_all_are_the_arms_of_the_comparison():
     asked = ["--recipe", "all", "16-true-master", "32-true"]
     options = experiment_command.parse(asked, program="distilbert", about=None, recipes=())
-    assert [chosen.name for chosen in options.recipes] == [*ARMS, "16-true-master"]
+    assert [chosen.name for chosen in options.recipes] == [*COMPARED, "16-true-master"]
 
 
 def test_an_arm_that_torch_cannot_run_here_is_named_and_the_others_go_on(tiny, tmp_path, capsys, monkeypatch):

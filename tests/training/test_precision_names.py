@@ -17,7 +17,7 @@ EACH = [pytest.param(name, names, id=name) for name, names in NAMES.items()]
 
 
 def test_the_table_names_the_arms_of_the_comparison():
-    assert tuple(NAMES) == recipes.ARMS
+    assert tuple(NAMES) == recipes.COMPARED
 
 
 @pytest.mark.parametrize(("name", "names"), EACH)
@@ -108,7 +108,7 @@ def test_transformers_wants_to_hear_that_bfloat16_is_meant_for_a_cpu():
 
 def test_float16_on_a_cpu_has_three_answers():
     assert [fallback.runs for fallback in FLOAT16_ON_A_CPU] == ["16-mixed", "bf16-mixed", "32-true"]
-    assert all(fallback.runs in recipes.PLAIN for fallback in FLOAT16_ON_A_CPU)
+    assert all(fallback.runs in recipes.LIGHTNING_NAMES for fallback in FLOAT16_ON_A_CPU)
 
 
 def test_torch_does_float16_on_a_cpu_when_it_is_asked_to():
@@ -149,5 +149,5 @@ def test_an_answer_keeps_warnings_and_errors_in_order_and_lets_other_errors_thro
 
 
 def test_old_names_mean_the_names_of_today():
-    assert set(OLD.values()) <= set(recipes.PLAIN)
+    assert set(OLD.values()) <= set(recipes.LIGHTNING_NAMES)
     assert not set(OLD) & set(NAMES)

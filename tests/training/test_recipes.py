@@ -15,7 +15,7 @@ from utils.training import batches, recipes, training_loop
 from utils.training.float8_linear import Float8Linear
 from utils.training.float8_recipes import FLOAT8_RECIPES, Float8Recipe
 from utils.training.optimizers import Kahan, Master, Nearest, Stochastic
-from utils.training.recipes import ARMS, FLOAT8, KNOWN, PLAIN, RECIPES
+from utils.training.recipes import ALL_RECIPES, COMPARED, FLOAT8_MIXED, LIGHTNING_NAMES, RECIPES
 from utils.workloads import models
 
 CPU = torch.device("cpu")
@@ -70,7 +70,7 @@ def test_a_loss_scaler_grows_after_2000_good_steps_as_torchs_does_unless_told_ot
 
 
 def test_the_plain_recipes_are_those_of_lightning_and_step_with_the_optimizer_of_torch():
-    assert PLAIN == ("64-true", "32-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true")
+    assert LIGHTNING_NAMES == ("64-true", "32-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true")
     for name, recipe in RECIPES.items():
         assert (type(trainer_for(recipe).optimizer) is torch.optim.AdamW) == (recipe.store is None), name
 
@@ -134,11 +134,11 @@ def test_the_optimizer_of_torch_is_fused_where_the_recipe_says_so(name, device, 
 
 
 def test_the_arms_are_eleven_recipes_in_the_order_of_the_chapter():
-    assert " ".join(ARMS) == (
+    assert " ".join(COMPARED) == (
         "64-true 32-true 32-true-high 32-true-medium 16-mixed bf16-mixed"
         " 16-true 16-true-eps 16-true-moments bf16-true bf16-true-stochastic"
     )
-    assert set(ARMS) <= RECIPES.keys()
+    assert set(COMPARED) <= RECIPES.keys()
     assert all(recipe.note for recipe in RECIPES.values())
 
 
@@ -294,13 +294,13 @@ def test_emulation_covers_the_backward_pass_and_leaves_float32_alone(dtype):
 
 
 def test_the_recipes_with_fp8_layers_have_the_names_that_the_layers_have():
-    assert list(FLOAT8) == [*FLOAT8_RECIPES, "fp8-unscaled-loss-scale"]
-    assert list(KNOWN) == [*RECIPES, *FLOAT8]
+    assert list(FLOAT8_MIXED) == [*FLOAT8_RECIPES, "fp8-unscaled-loss-scale"]
+    assert list(ALL_RECIPES) == [*RECIPES, *FLOAT8_MIXED]
     assert all(recipes.find_recipe(name).float8 is FLOAT8_RECIPES[name] for name in FLOAT8_RECIPES)
     assert all(recipe.note and recipe.float8 is None for recipe in RECIPES.values())
 
 
-@pytest.mark.parametrize("name", FLOAT8)
+@pytest.mark.parametrize("name", FLOAT8_MIXED)
 def test_linear_layers_but_the_head_multiply_in_fp8_and_everything_that_is_kept_is_float32(name, batch):
     trainer = trainer_for(recipes.find_recipe(name))
     before = [weight.clone() for weight in trainer.model.parameters()]
@@ -320,7 +320,7 @@ def test_linear_layers_but_the_head_multiply_in_fp8_and_everything_that_is_kept_
 
 def test_a_step_in_fp8_is_near_that_of_bfloat16_and_another_one_for_each_recipe(batch):
     losses = {}
-    for name in ("bf16-mixed", *FLOAT8):
+    for name in ("bf16-mixed", *FLOAT8_MIXED):
         trainer = trainer_for(recipes.find_recipe(name))
         trainer.model.eval()  # without dropout
         with trainer.recipe.on(CPU):
@@ -375,7 +375,7 @@ def test_a_fixed_loss_scale_halves_where_a_gradient_is_not_finite_and_never_grow
 
 def test_fp8_layers_are_emulated_on_every_cpu_and_their_remark_says_so(monkeypatch):
     monkeypatch.setattr(machine, "_cpu_report", lambda: {"avx512_bf16": True, "avx512_fp16": True})
-    for recipe in FLOAT8.values():
+    for recipe in FLOAT8_MIXED.values():
         assert recipe.emulated(CPU)
         assert recipe.remark(CPU).startswith("emulated: a CPU multiplies FP8 values in float32")
     with recipes.find_recipe("fp8-current").on(CPU):  # bfloat16 is there: nothing imitates it

@@ -10,7 +10,7 @@ import pytest
 from tests.made_runs import ACCURACY, CPU, GPU, PLANNED, SETTINGS, all_arms, five_seeds, run
 from tests.page_states import states_in
 from utils import measure, records
-from utils.training.recipes import ARMS, RECIPES
+from utils.training.recipes import COMPARED, RECIPES
 from utils.widgets.arm_picker import ArmPicker
 from utils.widgets.arm_picker import words as arm_words
 from utils.widgets.arm_picker.facts import QUANTITIES, arms_of
@@ -49,7 +49,7 @@ def kept(group, arm):
 
 def test_numbers_are_taken_by_arm_and_seed(data):
     (group,) = data["groups"]
-    assert (data["arms"], group["seeds"], group["steps"]) == (list(ARMS), [0, 1, 2, 3, 4], PLANNED)
+    assert (data["arms"], group["seeds"], group["steps"]) == (list(COMPARED), [0, 1, 2, 3, 4], PLANNED)
     assert list(group["runs"]) == ["32-true", "16-mixed", "bf16-mixed", "16-true"]
     assert kept(group, "32-true")["accuracy"] == [81.55, 80.75, 81.1, 80.95, 80.65]
     assert kept(group, "32-true")["weights"] == 1.4743  # one number where it is the same for all seeds
@@ -248,10 +248,10 @@ def test_ranks_are_those_of_sorted_numbers():
     for name in NAMES[:-2]:
         row = arm_words.quantity_of(data, name)
         (group,) = data["groups"]
-        ranks = arm_words.ranked(group, ARMS, row)
-        assert list(ranks) == list(ARMS)
+        ranks = arm_words.ranked(group, COMPARED, row)
+        assert list(ranks) == list(COMPARED)
         for i in range(5):
-            order = sorted(ARMS, key=lambda arm: ranks[arm][i])
+            order = sorted(COMPARED, key=lambda arm: ranks[arm][i])
             numbers = [arm_words.values_of(group, arm, row)[i] for arm in order]
             assert numbers == sorted(numbers, reverse=row.get("better", -1) == 1)
 
@@ -322,7 +322,7 @@ def test_the_static_form_has_every_arm_with_its_verdict(data):
     widget = ArmPicker(data)
     page = html.unescape(widget.static_html())
     rows = dict(re.findall(r"<tr><th scope='row'>(.*?)</th>(.*?)</tr>", page))
-    assert list(rows) == list(ARMS)
+    assert list(rows) == list(COMPARED)
     assert plain(rows["32-true"]) == "<td>81.0 ± 0.4 %</td><td>baseline</td>"
     assert rows["64-true"] == "<td>not recorded</td><td>not recorded</td>"
     for arm, found in widget.verdicts.items():

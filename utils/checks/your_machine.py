@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from utils.checks.outcome import NOT_ATTEMPTED, Outcome, as_number, correct, exercise, not_yet
 from utils.checks.your_machine_questions import BFLOAT16_NATIVE, NOT_SCALED, PICKS, RATE, THREE_CELLS, TRUE_WEIGHTS
-from utils.training.recipes import PLAIN
+from utils.training.recipes import LIGHTNING_NAMES
 
 STATUSES = ("native", "emulated", "runs", "error")
 
@@ -63,8 +63,8 @@ def check_pick_recipes(answer) -> Outcome:
         return not_yet(f"No answer yet for {', '.join(missing)}.")
     for name, recipe in wanted.items():
         returned = answer[name]
-        if returned not in PLAIN:
-            return not_yet(f"{name}: {returned!r} is none of these recipes: {', '.join(PLAIN)}.")
+        if returned not in LIGHTNING_NAMES:
+            return not_yet(f"{name}: {returned!r} is none of these recipes: {', '.join(LIGHTNING_NAMES)}.")
         if returned != recipe:
             return not_yet(f"{name}: {_recipe_hint(name, returned)}")
     scaled = {answer["loss scaler"]} if isinstance(answer["loss scaler"], str) else set(answer["loss scaler"])

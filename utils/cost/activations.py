@@ -110,6 +110,7 @@ def list_terms(
     for row, times in rows:
         if row.holds(held):
             tensors = times * row.count
+            # bytes = tensors * product of the sizes * bytes of a value
             terms.append(Term(row, tensors, tensors * prod(sizes[letter] for letter in row.size) * widths[row.dtype]))
     return terms
 

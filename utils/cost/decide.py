@@ -138,12 +138,13 @@ def decide(
             total = sum(items.values())
             taken.append(PulledLever(lever, total, fits(total, room)))
     needed, done = plan.shards, fits(sum(items.values()), room)
-    while not done and needed:
+    while not done and needed:  # 2, 4, 8 ... cards, until it fits or there are too many
         needed = 2 * needed if 2 * needed <= MOST_CARDS else 0
         done = bool(needed) and fits(sum(count(card, model, replace(plan, shards=needed)).values()), room)
     roof = CARDS[card].roof(room / GIGABYTE)
     speed = None
     if task == "generate" and roof and done and needed == 1:
+        # tokens a second = texts * (bytes a second) / (bytes that a step reads)
         speed = round(1e9 * roof.bandwidth * batch / sum(items.values()), 6)
     bandwidth = roof.bandwidth if roof else None
     return Decision(card, task, plan, sum(bare.values()), tuple(taken), items, room, needed, like, bandwidth, speed)

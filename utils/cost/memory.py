@@ -83,7 +83,7 @@ class Ledger:
             return self
 
         def part(size: int, first: int) -> int:
-            return -(-size // shards) if stage >= first else size
+            return -(-size // shards) if stage >= first else size  # rounded up: the last part may be shorter
 
         return replace(
             self,
@@ -182,10 +182,11 @@ def _counter(recipe: Recipe) -> int:
 
 def _optimizer_bytes(sizes: list[int], recipe: Recipe, optimizer: str) -> int:
     if optimizer == "adamw":
+        # m and v for each weight, a counter for each tensor
         return 2 * recipe.optimizer.itemsize * sum(sizes) + _counter(recipe) * len(sizes)
     if optimizer == "adamw-8bit":
         return 2 * sum(map(Blockwise().moment_bytes, sizes))
-    return recipe.weights.itemsize * sum(sizes) if optimizer == "sgd-momentum" else 0
+    return recipe.weights.itemsize * sum(sizes) if optimizer == "sgd-momentum" else 0  # one moment, or none
 
 
 def measure_ledger(trainer: "Trainer", batch: "Batch") -> Ledger:

@@ -37,10 +37,11 @@ class Gemm:
     @property
     def operations(self) -> int:
         """Multiply-adds, each counted as two operations."""
-        return 2 * self.m * self.n * self.k
+        return 2 * self.m * self.n * self.k  # M N sums of K multiply-adds
 
     def moved(self, input_bytes: int, output_bytes: int) -> int:
         """Return the bytes of both factors, read once, and of the product, written once."""
+        # [M, K] and [K, N] in, [M, N] out
         return input_bytes * self.k * (self.m + self.n) + output_bytes * self.m * self.n
 
     def intensity(self, input_bytes: int, output_bytes: int) -> float:
@@ -74,11 +75,11 @@ class Roof:
 
     def ridge(self, dtype: str) -> float:
         """Return the intensity, in operations per byte, from which the peak and not the memory bounds a product."""
-        return 1e12 * self.peak(dtype) / (1e9 * self.bandwidth)
+        return 1e12 * self.peak(dtype) / (1e9 * self.bandwidth)  # (FLOP/s) / (bytes/s)
 
     def attainable(self, intensity: float, dtype: str) -> float:
         """Return the TFLOP/s under the roof at an intensity in operations per byte: the line of a roofline plot."""
-        return min(self.peak(dtype), intensity * self.bandwidth / 1e3)
+        return min(self.peak(dtype), intensity * self.bandwidth / 1e3)  # GFLOP/s to TFLOP/s
 
     def intensity(self, gemm: Gemm, dtype: str) -> float:
         """Return the product's operations per byte in this dtype.
@@ -94,6 +95,6 @@ class Roof:
 
     def predicted_ms(self, gemm: Gemm, dtype: str) -> float:
         """Return the milliseconds that the product takes at least."""
-        computing = gemm.operations / (1e12 * self.peak(dtype))
+        computing = gemm.operations / (1e12 * self.peak(dtype))  # seconds
         moving = gemm.moved(INPUT_BYTES[dtype], OUTPUT_BYTES[dtype]) / (1e9 * self.bandwidth)
         return 1e3 * max(computing, moving)

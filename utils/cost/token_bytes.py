@@ -35,7 +35,7 @@ class TokenBytes:
 
     def tokens_per_second(self, bandwidth: float) -> float:
         """Return the tokens a second, of all texts together, that a memory of `bandwidth` GB/s allows at most."""
-        return 1e9 * bandwidth * self.batch / self.total
+        return 1e9 * bandwidth * self.batch / self.total  # texts * (bytes a second) / (bytes a step)
 
     def moved_per_second(self, tokens_per_second: float) -> float:
         """Return the GB/s that so many tokens a second move."""
@@ -55,6 +55,7 @@ def kv_bytes(model: nn.Module | Architecture | str, *, tokens: int, batch: int =
     if bits is None:
         bits = 8 * model.dtype.itemsize if isinstance(model, nn.Module) else 16
     sizes = _architecture(model)
+    # K and V: 2 [layers, batch, tokens, G], with G = heads of keys * width of a head
     return round(2 * sizes.layers * sizes.dimensions["G"] * tokens * batch * bits / 8)
 
 
@@ -70,7 +71,7 @@ def bytes_per_token(model: nn.Module, *, context: int, batch: int = 1, kv_bits: 
     head = model.get_output_embeddings()
     if getattr(head, "weight", None) is not embeddings.weight:
         row = measure.tensor_bytes([embeddings.weight]) // embeddings.num_embeddings
-        read += (batch - embeddings.num_embeddings) * row
+        read += (batch - embeddings.num_embeddings) * row  # of the table one row a text, not all of it
     kept = {"batch": batch, "bits": kv_bits}
     return TokenBytes(read, kv_bytes(model, tokens=context, **kept), kv_bytes(model, tokens=1, **kept), batch)
 
@@ -95,10 +96,11 @@ def predict(
     if sizes.family != "llama":
         raise ValueError(f"a {sizes.family} does not write tokens this way; take a LLaMA")
     size = sizes.dimensions
+    # a layer: Q and O [D, D], K and V [D, G], and the three of the MLP [D, F]
     linear = sizes.layers * (2 * size["D"] * (size["D"] + size["G"]) + 3 * size["D"] * size["F"])
-    norms = size["D"] * (2 * sizes.layers + 1)
+    norms = size["D"] * (2 * sizes.layers + 1)  # two a layer, and the last one
     head = size["V"] * size["D"] * (other_bits if head_bits is None or sizes.tied else head_bits)
-    rows = 0 if sizes.tied else batch * size["D"]
+    rows = 0 if sizes.tied else batch * size["D"]  # of the embeddings; a tied table is read as the head
     weights = round((linear * weight_bits + (norms + rows) * other_bits + head) / 8)
     kept = {"batch": batch, "bits": kv_bits}
     return TokenBytes(weights, kv_bytes(sizes, tokens=context, **kept), kv_bytes(sizes, tokens=1, **kept), batch)

@@ -54,4 +54,5 @@ class FastHalf(TorchDispatchMode):
         def narrow(value):
             return value.to(half) if isinstance(value, torch.Tensor) and value.dtype is torch.float32 else value
 
+        # products and sums in float32, one rounding at the end, as in a tensor core
         return tree_map(narrow, func(*tree_map(widen, args), **tree_map(widen, kwargs)))

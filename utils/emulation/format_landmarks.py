@@ -52,7 +52,7 @@ def landmarks(fmt: FloatFormat) -> dict[str, Landmark]:
     (the code that `encode` writes). The gaps, without one: `eps` above 1, and the unit roundoff `unit_roundoff`.
     """
     code_of_one = int(encode(1.0, fmt))
-    hidden, sign = 2**fmt.mantissa_bits, fmt.sign_code
+    hidden, sign = 2**fmt.mantissa_bits, fmt.sign_code  # the code after the last subnormal; the sign bit
     codes = {"max": fmt.max_code}
     if fmt.signed:
         codes["lowest"] = fmt.max_code | sign
@@ -60,7 +60,7 @@ def landmarks(fmt: FloatFormat) -> dict[str, Landmark]:
     if fmt.has_zero:
         codes |= {"smallest_normal": hidden, "largest_subnormal": hidden - 1, "smallest_subnormal": 1, "zero": 0}
     else:
-        codes["smallest_normal"] = 0
+        codes["smallest_normal"] = 0  # E8M0: code 0 is 2**-127
     if fmt.has_negative_zero:
         codes["negative_zero"] = sign
     if fmt.has_inf:
@@ -103,9 +103,9 @@ def counts(fmt: FloatFormat) -> dict[str, int]:
 def nan_codes(fmt: FloatFormat) -> int:
     """Count the codes that are NaN, with those of both signs."""
     if fmt.has_inf:
-        return 2 * (2**fmt.mantissa_bits - 1)
+        return 2 * (2**fmt.mantissa_bits - 1)  # the highest exponent with any fraction but 0, of either sign
     if fmt.specials == "all_ones":
-        return 1 + int(fmt.signed)
+        return 1 + int(fmt.signed)  # all exponent and fraction bits are 1
     return int(fmt.has_nan)
 
 

@@ -89,9 +89,10 @@ def compensated(
             if whole is None and k % width == 0:
                 scales.append(grid(left[:, k : k + width], fmt, group=None, scale_format=scale_format))
             codes[:, k, None], rounded = _rounded(left[:, k, None], *scales[-1], fmt)
+            # e = (w - q) / U[k, k]; then every later column j of the block moves by -e U[k, j]
             owed[:, k - start] = (left[:, k] - rounded[:, 0]) / factor[k, k]
             left[:, k + 1 : stop] -= owed[:, k - start, None] * factor[k, k + 1 : stop]
-        left[:, stop:] -= owed @ factor[start:stop, stop:]
+        left[:, stop:] -= owed @ factor[start:stop, stop:]  # and all columns after the block at once
     inv_scale = torch.cat([group_scale for group_scale, _ in scales], 1)
     zero_point = None if symmetric else torch.cat([group_zero for _, group_zero in scales], 1)
     return assembled(codes, inv_scale, zero_point, fmt, group=group, scale_format=scale_format)
@@ -118,6 +119,7 @@ def inverse_factor(hessian: torch.Tensor, columns: int) -> torch.Tensor:
     if not level.isfinite():
         raise ValueError("the hessian is not finite: look for a NaN or an infinity among the layer's inputs")
     unseen = diagonal == 0
+    # an input that was always 0 gets the mean level: its weights owe nothing to others
     damped = damped + torch.diag(DAMPING * level + unseen * (level if level > 0 else 1.0))
     lower, failed = torch.linalg.cholesky_ex(damped)
     if failed:

@@ -167,10 +167,11 @@ def grid(
         return quantize_scaled(weight, GRIDS[fmt.bits], tiling(group, scale_format)).stored, None
     highest = _largest(weight, group).clamp_(min=0)
     lowest = -_largest(-weight, group).clamp_(min=0)
-    span = highest - lowest
+    span = highest - lowest  # 0 lies inside: it has a code of its own
+    # inv_scale = span / (2**bits - 1), as it will be stored
     inv_scale = (span / torch.full_like(span, fmt.highest)).to(scale_format.torch_dtype).float()
     inv_scale = inv_scale.where(inv_scale > 0, 1.0)
-    zero_point = (-lowest * reciprocal(inv_scale)).round_().clamp_(0, fmt.highest)
+    zero_point = (-lowest * reciprocal(inv_scale)).round_().clamp_(0, fmt.highest)  # the code of 0
     return inv_scale, zero_point
 
 
@@ -178,7 +179,7 @@ def to_codes(
     weight: torch.Tensor, scale: torch.Tensor, zero_point: torch.Tensor | None, fmt: IntegerFormat
 ) -> torch.Tensor:
     """Return the codes of float32 weights, float32 of their shape: rounded to even, moved, and saturated."""
-    codes = (weight * scale).round_()
+    codes = (weight * scale).round_()  # q = round(w * scale) + zero_point
     return (codes if zero_point is None else codes.add_(zero_point)).clamp_(fmt.lowest, fmt.highest)
 
 
@@ -216,13 +217,14 @@ def pack_int4(codes: torch.Tensor) -> torch.Tensor:
     codes = codes.to(torch.int16)
     if codes.numel() and not (codes.min() >= -8 and codes.max() <= 15):
         raise ValueError(f"codes {int(codes.min())} ... {int(codes.max())} do not fit 4 bits: -8 ... 7, or 0 ... 15")
+    # two's complement in 4 bits: -1 -> 0xF
     nibbles = torch.nn.functional.pad(codes & 0xF, (0, codes.shape[-1] % 2)).to(torch.uint8)
-    return nibbles[..., ::2] << 4 | nibbles[..., 1::2]
+    return nibbles[..., ::2] << 4 | nibbles[..., 1::2]  # [..., ceil(K / 2)]
 
 
 def unpack_int4(packed: torch.Tensor, *, signed: bool = True) -> torch.Tensor:
     """Return the codes of `pack_int4`, int8 [..., 2 * bytes]: -8 ... 7, or 0 ... 15 where not `signed`."""
-    nibbles = torch.stack([packed >> 4, packed & 0xF], dim=-1).flatten(-2).to(torch.int8)
+    nibbles = torch.stack([packed >> 4, packed & 0xF], dim=-1).flatten(-2).to(torch.int8)  # high one first
     return (nibbles ^ 8) - 8 if signed else nibbles  # 8 ... 15 are the negative ones
 
 
@@ -236,5 +238,5 @@ def _largest(x: torch.Tensor, group: int | str | None) -> torch.Tensor:
     if not isinstance(group, int):
         return x.amax((0, 1) if group == MATRIX else 1, keepdim=True)
     rows, columns = as_rows(tuple(x.shape))
-    filled = torch.nn.functional.pad(x, (0, -columns % group), value=-torch.inf)
-    return filled.view(rows, -1, group).amax(2)
+    filled = torch.nn.functional.pad(x, (0, -columns % group), value=-torch.inf)  # whole groups
+    return filled.view(rows, -1, group).amax(2)  # [N, groups]

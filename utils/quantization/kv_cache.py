@@ -37,10 +37,12 @@ class CacheFormat:
         if self.fmt is FLOAT32:
             return x
         if self.scaled:
+            # one for each vector: [B, heads, S, 1]
             inv_scale = (x.abs().amax(-1, keepdim=True) / self.fmt.max).clamp(min=TINY).bfloat16().to(x.dtype)
             return fake_quantize(x / inv_scale, self.fmt) * inv_scale
         if self.fmt is not None:
             return fake_quantize(x, self.fmt)
+        # integers: each vector is a row of a matrix [B heads S, width]
         return quantize(x.reshape(-1, x.shape[-1]), self.bits).dequantize(x.dtype).view(x.shape)
 
     def bits_per_number(self, width: int) -> float:

@@ -36,7 +36,7 @@ def int8_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         fill = -a.shape[1] % MULTIPLE
         a = F.pad(a, (0, fill, 0, max(0, LEAST_ROWS - rows)))
         b = F.pad(b, (0, fill, 0, -columns % MULTIPLE))
-    return torch._int_mm(a.contiguous(), b.contiguous().t())[:rows, :columns]
+    return torch._int_mm(a.contiguous(), b.contiguous().t())[:rows, :columns]  # int8 @ int8, summed in int32
 
 
 @torch.no_grad()
@@ -56,8 +56,9 @@ def int8_linear(x: torch.Tensor, weight: Quantized, *, threshold: float | None =
             raise ValueError("x is not finite, and no integer is: find the NaN or the infinity first")
         return _all_int8(rows, weight).to(x.dtype).view(*x.shape[:-1], -1)
     outlier = outlier_columns(rows, threshold)
-    y = _all_int8(rows.masked_fill(outlier, 0.0), weight)
+    y = _all_int8(rows.masked_fill(outlier, 0.0), weight)  # the normal columns: [M, N], float32
     kept = outlier.nonzero()[:, 0]
+    # the outlier columns: x[:, kept] @ w[:, kept].t() in the dtype of x
     wide = (weight.codes[:, kept].float() * weight.inv_scale.float()).to(x.dtype)
     return (y + F.linear(rows[:, kept], wide)).to(x.dtype).view(*x.shape[:-1], -1)
 
@@ -65,7 +66,7 @@ def int8_linear(x: torch.Tensor, weight: Quantized, *, threshold: float | None =
 def _all_int8(rows: torch.Tensor, weight: Quantized) -> torch.Tensor:
     small = quantize_scaled(rows.float(), INT8, "row")  # a scale for each token
     sums = int8_product(small.values.to(torch.int8), weight.codes)
-    return sums.float() * small.inv_scale * weight.inv_scale.float().t()
+    return sums.float() * small.inv_scale * weight.inv_scale.float().t()  # [M, N] * [M, 1] * [1, N]
 
 
 class OutlierSplitLinear(StoredLinear):

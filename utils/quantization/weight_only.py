@@ -31,7 +31,7 @@ class Float8Weight:
     @classmethod
     def of(cls, weight: torch.Tensor) -> "Float8Weight":
         """Return a float matrix [N, K] in E4M3, one scale a row."""
-        small = quantize(weight.detach().float(), FLOAT8_E4M3FN, "row")
+        small = quantize(weight.detach().float(), FLOAT8_E4M3FN, "row")  # inv_scale = amax of the row / 448
         return cls(small.codes(), small.inv_scale)
 
     @property
@@ -51,7 +51,7 @@ class Float8Weight:
 
     def dequantize(self, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Return codes * inv_scale, [N, K], multiplied in float32 and rounded to `dtype`."""
-        return (self.codes.float() * self.inv_scale).to(dtype)
+        return (self.codes.float() * self.inv_scale).to(dtype)  # [N, K] * [N, 1]
 
 
 Stored = Quantized | Float8Weight

@@ -20,7 +20,7 @@ from utils.training import training_loop
 from utils.training.batches import Batch
 from utils.training.checkpoints import SUFFIX, Clock, Place
 from utils.training.meters import LargestGradients, LostUpdates
-from utils.training.recipes import KNOWN, Recipe
+from utils.training.recipes import ALL_RECIPES, Recipe
 from utils.training.training_loop import History, Trainer
 from utils.training.watch import PREFIX, Watch, evenly
 from utils.workloads import data, models
@@ -271,7 +271,7 @@ class Difference:
 def compare_by_seed(
     finished: list[records.Record], *, baseline: str = "32-true", value: str = "accuracy"
 ) -> dict[str, Difference]:
-    """Return by recipe, in the order of `KNOWN`, the paired differences of one result from the baseline's.
+    """Return by recipe, in the order of `ALL_RECIPES`, the paired differences of one result from the baseline's.
 
     Runs of one seed begin with the same weights and see the same batches, so most of what a seed decides cancels. Seeds
     that only one of the two has are left out, and so is a recipe that shares no seed with the baseline.
@@ -281,7 +281,7 @@ def compare_by_seed(
         number = record.results[value]
         values.setdefault(record.recipe, {})[record.seed] = math.nan if number is None else number
     base, differences = values.get(baseline, {}), {}
-    for name in [name for name in KNOWN if name in values and name != baseline]:
+    for name in [name for name in ALL_RECIPES if name in values and name != baseline]:
         seeds = tuple(sorted(values[name].keys() & base.keys()))
         if seeds:
             by_seed = tuple(values[name][seed] - base[seed] for seed in seeds)

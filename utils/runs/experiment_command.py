@@ -27,12 +27,12 @@ from utils.runs.command_line import (
 )
 from utils.runs.experiment import RunPlan
 from utils.training import checkpoints
-from utils.training.recipes import ARMS, Recipe
+from utils.training.recipes import COMPARED, Recipe
 from utils.training.recipes import find_recipe as find_recipe
 from utils.training.watch import MOST_STEPS
 
 ALL = "all"
-RECIPE_HELP = f"names, or {ALL} for the {len(ARMS)} of the comparison"
+RECIPE_HELP = f"names, or {ALL} for the {len(COMPARED)} of the comparison"
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def parse(arguments: list[str] | None, *, program: str, about: str | None, recip
 
 def _expand_all(names: list[str]) -> Iterator[str]:
     for name in names:
-        yield from ARMS if name == ALL else (name,)
+        yield from COMPARED if name == ALL else (name,)
 
 
 def with_width(settings, options: Options):

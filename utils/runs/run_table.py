@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from utils import measure, records
 from utils.runs import tables
-from utils.training.recipes import KNOWN
+from utils.training.recipes import ALL_RECIPES
 
 RATES = ("tokens/s", "padding", "TFLOP/s", "of a matmul")  # a matmul: the rate of one large product on this device
 
@@ -12,13 +12,13 @@ RATES = ("tokens/s", "padding", "TFLOP/s", "of a matmul")  # a matmul: the rate 
 def summarize(
     finished: list[records.Record], *, own_columns: Callable[[str, list[dict]], dict[str, str]]
 ) -> list[dict[str, str]]:
-    """Return the results of all finished runs as texts by heading, one row per recipe in the order of `KNOWN`.
+    """Return the results of all finished runs as texts by heading, one row per recipe in the order of `ALL_RECIPES`.
 
     `own_columns(name, results)` returns the columns that an experiment adds for a recipe. Times and rates are means
     over the seeds. A rate that a record lacks is "-", and so is that of emulated FP8, which is not the speed of FP8.
     """
     rows = []
-    for name in [name for name in KNOWN if any(record.recipe == name for record in finished)]:
+    for name in [name for name in ALL_RECIPES if any(record.recipe == name for record in finished)]:
         runs = [record.results for record in finished if record.recipe == name]
         memory, scale = runs[-1]["memory"], runs[-1]["loss_scale"]
         kinds = {"weights": "weights", "gradients": "gradients", "optimizer": "optimizer"}
@@ -46,7 +46,7 @@ def summarize(
 
 def is_emulated_float8(name: str, runs: list[dict]) -> bool:
     """Say whether a recipe has FP8 layers and one of its runs emulated them: its times are those of the emulation."""
-    return KNOWN[name].float8 is not None and any(result.get("emulated") for result in runs)
+    return ALL_RECIPES[name].float8 is not None and any(result.get("emulated") for result in runs)
 
 
 def _mean(runs: list[dict], name: str) -> float:

@@ -52,11 +52,11 @@ def pad(tokens: Tokens, indices: list[int], *, length: int | None = None) -> Bat
     rows = texts if tokens.labels is not None else [text[:-1] for text in texts]
     longest = length or -(-max(map(len, rows)) // MULTIPLE) * MULTIPLE
     lengths = torch.tensor([len(row) for row in rows])
-    mask = (torch.arange(longest) < lengths[:, None]).long()
+    mask = (torch.arange(longest) < lengths[:, None]).long()  # [B, S]: 1 for a token, 0 for padding
     if tokens.labels is not None:
         labels = tokens.labels[indices]
     else:
-        labels = _padded([text[1:] for text in texts], longest, fill=IGNORED)
+        labels = _padded([text[1:] for text in texts], longest, fill=IGNORED)  # [B, S]: the token that follows
     return Batch(_padded(rows, longest, fill=0), mask, labels)
 
 
@@ -71,7 +71,7 @@ def shuffled(tokens: Tokens, size: int, *, generator: torch.Generator, bucket: i
     """
     order = torch.randperm(len(tokens), generator=generator).tolist()
     groups = []
-    for begin in range(0, len(order), bucket * size):
+    for begin in range(0, len(order), bucket * size):  # sorted within a bucket, so that little is padded
         alike = sorted(order[begin : begin + bucket * size], key=lambda index: len(tokens.ids[index]))
         groups += [alike[at : at + size] for at in range(0, len(alike), size)]
     for position in torch.randperm(len(groups), generator=generator).tolist():

@@ -42,6 +42,7 @@ def code_table(*, signed: bool) -> torch.Tensor:
     """
     parts = [torch.tensor([0.0, 1.0])]
     for decade in range(DECADES):
+        # 0.1 ... 1 in 2**d parts, or 2**(d + 1) without a sign; the decade is moved below
         edges = torch.linspace(0.1, 1, 2 ** (decade + (not signed)) + 1)
         middles = 10.0 ** (decade - DECADES + 1) * ((edges[:-1] + edges[1:]) / 2)
         parts += [middles, -middles] if signed else [middles]
@@ -61,9 +62,10 @@ def quantize(x: torch.Tensor, *, signed: bool, block: int = BLOCK) -> Blocks:
         raise ValueError(f"{float(x.min())} has no code without a sign; pass signed=True")
     flat = x.detach().flatten().float()
     rows = torch.nn.functional.pad(flat, (0, -len(flat) % block)).view(-1, block)  # [blocks, block]
-    absmax = rows.abs().amax(1)
-    quotients = rows / absmax.where(absmax != 0, 1.0)[:, None]
+    absmax = rows.abs().amax(1)  # [blocks]
+    quotients = rows / absmax.where(absmax != 0, 1.0)[:, None]  # in -1 ... 1; a block of zeros stays 0
     table = code_table(signed=signed).to(x.device)
+    # the nearest of 256 sorted values: how many midpoints lie below the quotient
     codes = torch.bucketize(quotients, (table[:-1] + table[1:]) / 2, out_int32=True).to(torch.uint8)
     return Blocks(codes.view(-1)[: len(flat)].view(x.shape), absmax)
 
@@ -77,7 +79,7 @@ def dequantize(blocks: Blocks, *, signed: bool, block: int = BLOCK) -> torch.Ten
     if len(absmax) != -(-codes.numel() // block):
         raise ValueError(f"{len(absmax)} maxima do not fit {codes.numel()} codes in blocks of {block}")
     values = code_table(signed=signed).to(codes.device)[codes.flatten().int()]
-    return (values * absmax.repeat_interleave(block)[: len(values)]).view(codes.shape)
+    return (values * absmax.repeat_interleave(block)[: len(values)]).view(codes.shape)  # x = table[code] * absmax
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class Blockwise:
 
     def moment_bytes(self, values: int) -> int:
         """Return the bytes of one moment of a tensor of so many values."""
+        # a byte a code, and a float32 for each block
         return 4 * values if values < self.least else values + 4 * -(-values // self.block)
 
     def begin(self, weight: torch.Tensor, name: str, *, signed: bool) -> State:

@@ -93,8 +93,8 @@ class Float8Linear(nn.Linear):
             return F.linear(x, self.weight, self.bias)
         on = x.device.type
         out_dtype = torch.get_autocast_dtype(on) if torch.is_autocast_enabled(on) else x.dtype
-        rows = x.reshape(-1, self.in_features)
-        filled = F.pad(rows, (0, 0, 0, -rows.shape[0] % MULTIPLE))
+        rows = x.reshape(-1, self.in_features)  # [M, K]
+        filled = F.pad(rows, (0, 0, 0, -rows.shape[0] % MULTIPLE))  # zero rows: the kernel wants multiples of 16
         y = _Products.apply(filled, self.weight, self, out_dtype, torch.is_grad_enabled())[: rows.shape[0]]
         y = y.view(*x.shape[:-1], self.out_features)
         return y if self.bias is None else y + self.bias.to(y.dtype)
@@ -159,7 +159,7 @@ class _Products(torch.autograd.Function):
             ctx.layer, ctx.moving, ctx.dtypes = layer, moving, (x.dtype, weight.dtype)
             needed = zip(ctx.needs_input_grad, (weights, activations), strict=False)
             _keep(ctx, [_in_codes(operand.turned()) if needs else None for needs, operand in needed])
-        return layer._multiply("forward", activations.plain, weights.plain, out_dtype)
+        return layer._multiply("forward", activations.plain, weights.plain, out_dtype)  # y = x w.t(), [M, N]
 
     @staticmethod
     @once_differentiable
@@ -168,8 +168,10 @@ class _Products(torch.autograd.Function):
         gradients = layer._quantized("dy", dy, moving=ctx.moving)
         dx = dw = None
         if weights is not None:
+            # dx = dy w: [M, N] @ [N, K]
             dx = layer._multiply("dgrad", gradients.plain, weights, dy.dtype).to(ctx.dtypes[0])
         if activations is not None:
+            # dw = dy.t() x: [N, M] @ [M, K]
             dw = layer._multiply("wgrad", gradients.turned(), activations, dy.dtype).to(ctx.dtypes[1])
         return dx, dw, None, None, None
 

@@ -1,8 +1,8 @@
 """Two meters of a training, for any model and optimizer: the updates that get lost, and the largest gradients.
 
-    with LostUpdates(model, optimizer) as lost, LargestGradients(model, scaler=scaler) as largest:
-        ...  # train
-    lost.shares()["all"], max(largest.values())
+with LostUpdates(model, optimizer) as lost, LargestGradients(model, scaler=scaler) as largest:
+    ...  # train
+lost.shares()["all"], max(largest.values())
 """
 
 import torch
@@ -57,7 +57,7 @@ class LostUpdates:
         counts = {name: torch.zeros(2, dtype=torch.int64, device=device) for name in self._names}
         for weight, before in self._before.items():
             m = self.optimizer.state[weight].get("exp_avg", weight.grad)
-            meant = (weight.grad != 0) | (m != 0)
+            meant = (weight.grad != 0) | (m != 0)  # bool, of the shape of the weight
             same = torch.stack([old == new for old, new in zip(before, self._kept(weight), strict=True)]).all(0)
             counts[self.layers[weight]] += torch.stack([(meant & same).sum(), meant.sum()])
         self._counts.append(torch.stack([counts[name] for name in self._names]))

@@ -87,6 +87,7 @@ class Stochastic(Nearest):
 
     def keep(self, new: torch.Tensor, weight: torch.Tensor, state: State, *, number: int) -> None:
         if fmt := FORMAT.get(weight.dtype):
+            # a seed for each (seed, tensor, step): 16 + 16 + 32 bits
             fake_quantize_stochastic(new, fmt, seed=self.seed * 2**48 + number, saturate=False, out=new)
         weight.copy_(new)
 
@@ -102,10 +103,10 @@ class Kahan(Nearest):
     """
 
     def begin(self, weight: torch.Tensor) -> State:
-        return {"compensation": torch.zeros_like(weight)}
+        return {"compensation": torch.zeros_like(weight)}  # c, in the dtype of the weight
 
     def value(self, weight: torch.Tensor, state: State) -> torch.Tensor:
-        return weight.to(wide(weight.dtype)) - state["compensation"]
+        return weight.to(wide(weight.dtype)) - state["compensation"]  # w - c
 
     def keep(self, new: torch.Tensor, weight: torch.Tensor, state: State, *, number: int) -> None:
         weight.copy_(new)
@@ -194,8 +195,9 @@ class AdamW(torch.optim.Optimizer):
         m, v = (self._moment(state, name).to(dtype) for name in SIGNED)
         m.lerp_(g, 1 - beta1)  # m = beta1 m + (1 - beta1) g
         v.mul_(beta2).addcmul_(g, g, value=1 - beta2)  # v = beta2 v + (1 - beta2) g²
-        denominator = (v.sqrt() / (1 - beta2**t) ** 0.5).add_(group["eps"])
+        denominator = (v.sqrt() / (1 - beta2**t) ** 0.5).add_(group["eps"])  # sqrt(v_hat) + eps
         w = self.store.value(weight, state)
+        # w = (1 - lr decay) w - lr m_hat / (sqrt(v_hat) + eps), with m_hat = m / (1 - beta1**t)
         w.mul_(1 - lr * group["weight_decay"]).addcdiv_(m, denominator, value=-(lr / (1 - beta1**t)))
         self.store.keep(w, weight, state, number=index * 2**32 + t)
         for (name, signed), moment in zip(SIGNED.items(), (m, v), strict=True):

@@ -6,10 +6,11 @@ keeps a weight that it has updated (`utils.training.optimizers`): "master" in a 
 error beside it, "stochastic" rounded at random. "high" and "medium" let a float32 product round its inputs, "eps" is a
 larger eps for Adam, "moments" are moments in float32. "16-mixed-unscaled" has no loss scaler, to show what that is for.
 
-`RECIPES` are those that a dtype decides. `FLOAT8` are bf16-mixed whose linear layers, all but the head, multiply in
-FP8 (`utils.training.float8_linear`), by the recipes of that name there: embeddings, norms, attention's own products and
-head stay as they are in bf16-mixed, so that a difference to it is FP8's. "loss-scale" is a factor on the loss, and so
-on all gradients while they are in FP8, that does not adapt.
+`RECIPES` are those that a dtype decides, and `LIGHTNING_NAMES` those of them that Lightning has by the same name.
+`FLOAT8_MIXED` are bf16-mixed whose linear layers, all but the head, multiply in FP8 (`utils.training.float8_linear`), by
+the recipes of that name there: embeddings, norms, attention's own products and head stay as they are in bf16-mixed, so
+that a difference to it is FP8's. "loss-scale" is a factor on the loss, and so on all gradients while they are in FP8,
+that does not adapt. `ALL_RECIPES` are both; `COMPARED` are the arms of the comparison on DistilBERT, as it is told.
 """
 
 import contextlib
@@ -243,13 +244,13 @@ def _float8(name: str, float8: Float8Recipe, also: str = "", **fields) -> Recipe
     return _mixed(name, _BF16, f"bf16-mixed with linear layers in FP8: {float8.note}{also}", float8=float8, **fields)
 
 
-FLOAT8 = {name: _float8(name, float8) for name, float8 in FLOAT8_RECIPES.items()}
-FLOAT8["fp8-unscaled-loss-scale"] = _float8(
+FLOAT8_MIXED = {name: _float8(name, float8) for name, float8 in FLOAT8_RECIPES.items()}
+FLOAT8_MIXED["fp8-unscaled-loss-scale"] = _float8(
     "fp8-unscaled-loss-scale", FLOAT8_RECIPES["fp8-unscaled"], "; a factor of 2¹⁴ on the loss", loss_scale=2.0**14
 )
-KNOWN = RECIPES | FLOAT8
-PLAIN = tuple(name for name in RECIPES if name.count("-") == 1)  # the names that Lightning has, too
-ARMS = (  # of the comparison on DistilBERT, in the order in which it is told
+ALL_RECIPES = RECIPES | FLOAT8_MIXED
+LIGHTNING_NAMES = tuple(name for name in RECIPES if name.count("-") == 1)
+COMPARED = (
     "64-true",
     "32-true",
     "32-true-high",
@@ -269,6 +270,6 @@ def find_recipe(name: str) -> Recipe:
 
     Raises: ValueError with the known names when there is none.
     """
-    if name not in KNOWN:
-        raise ValueError(f"unknown recipe {name!r}; the known ones are {', '.join(KNOWN)}")
-    return KNOWN[name]
+    if name not in ALL_RECIPES:
+        raise ValueError(f"unknown recipe {name!r}; the known ones are {', '.join(ALL_RECIPES)}")
+    return ALL_RECIPES[name]

@@ -81,7 +81,7 @@ class Trainer:
         with self.recipe.autocast(self.device):
             logits = self.model(input_ids=batch.ids, attention_mask=batch.mask).logits
         wide = torch.promote_types(logits.dtype, torch.float32)
-        return F.cross_entropy(logits.to(wide).flatten(0, -2), batch.labels.flatten())
+        return F.cross_entropy(logits.to(wide).flatten(0, -2), batch.labels.flatten())  # [B S, C] and [B S]
 
     def step(self, batch: Batch) -> tuple[torch.Tensor, bool]:
         """Train on one batch; return its loss and whether the weights were updated.
@@ -90,7 +90,7 @@ class Trainer:
         """
         self.optimizer.zero_grad()
         loss = self.loss(batch)
-        self.scaler.scale(loss).backward()
+        self.scaler.scale(loss).backward()  # the gradients of scale * loss
         self.scaler.unscale_(self.optimizer)  # before clipping, or the clip would act on scaled gradients
         nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
         scale = self.scaler.get_scale()
@@ -157,6 +157,7 @@ def fine_tune(
     """
     history, clock = history or History(), StepClock(trainer.device)
     before = history.steps
+    # float64 [steps], on the device; read every `CHECK_EVERY` steps, for each reading waits for the GPU
     losses = torch.zeros(steps - before, dtype=torch.float64, device=trainer.device)
 
     def note_losses() -> None:
@@ -201,7 +202,7 @@ def accuracy(model: nn.Module, batches: Iterator[Batch], *, recipe: Recipe, devi
             batch = batch.to(device)
             with recipe.autocast(device):
                 logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
-            right += (logits.argmax(-1) == batch.labels).sum()
+            right += (logits.argmax(-1) == batch.labels).sum()  # stays on the device: no wait in the loop
             seen += len(batch.labels)
     model.train(training)
     return int(right) / seen

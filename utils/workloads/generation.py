@@ -16,7 +16,7 @@ from torch import nn
 from utils import machine, measure
 from utils.emulation.fast_half import HALVES
 from utils.training import recipes
-from utils.training.recipes import PLAIN, RECIPES, Recipe
+from utils.training.recipes import LIGHTNING_NAMES, RECIPES, Recipe
 from utils.workloads import models
 from utils.workloads.decoders import (
     CompiledDecoder,
@@ -209,7 +209,7 @@ class TokenTime:
 
 
 def token_times(
-    names: Iterable[str] = PLAIN,
+    names: Iterable[str] = LIGHTNING_NAMES,
     *,
     device: torch.device | None = None,
     size: str | None = None,

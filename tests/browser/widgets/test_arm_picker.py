@@ -11,7 +11,7 @@ import pytest
 from tests.browser.widget_page import DESK, PHONE, barriers, calls_of, heights
 from tests.made_runs import ACCURACY, GPU, all_arms, five_seeds, run
 from utils import measure
-from utils.training.recipes import ARMS
+from utils.training.recipes import COMPARED
 from utils.widgets.arm_picker import ArmPicker
 from utils.widgets.arm_picker import words as arm_words
 from utils.widgets.arm_picker.facts import QUANTITIES, arms_of
@@ -137,13 +137,13 @@ def test_numbers_are_rounded_as_in_python(call, x):
 @pytest.mark.parametrize("baseline", ["32-true", "16-true"])
 def test_every_sentence_is_that_of_python(call, data, baseline):
     (group,) = data["groups"]
-    some = [[], ["16-true"], CHOSEN, [arm for arm in ARMS if arm != baseline]]
+    some = [[], ["16-true"], CHOSEN, [arm for arm in COMPARED if arm != baseline]]
     for row, got in zip(data["quantities"], call("sentences", data, baseline, some), strict=True):
-        wanted = [arm_words.verdict_of(group, arm, baseline, row) for arm in ARMS]
+        wanted = [arm_words.verdict_of(group, arm, baseline, row) for arm in COMPARED]
         assert got["verdicts"] == [[found.kind, found.text] for found in wanted]
         assert [dict(map(tuple, gaps)) for gaps in got["gaps"]] == [found.differences for found in wanted]
         assert got["values"] == [
-            [arm_words.value_text(group, arm, row, seed) for seed in (None, *group["seeds"])] for arm in ARMS
+            [arm_words.value_text(group, arm, row, seed) for seed in (None, *group["seeds"])] for arm in COMPARED
         ]
         assert got["summaries"] == [arm_words.summary_of(group, others, baseline, row) for others in some]
         assert got["orders"] == [
@@ -159,7 +159,7 @@ def test_the_first_view_compares_with_32_true(show):
     assert text(page, "summary") == widget.summary
     assert verdicts(page) == {arm: found.text for arm, found in widget.verdicts.items()}
     shown = values(page)
-    assert list(shown) == list(ARMS)
+    assert list(shown) == list(COMPARED)
     assert shown["32-true"].replace("\u00a0", " ") == "81.0 ± 0.4 %"
     assert (shown["16-true"], shown["64-true"]) == ("NaN", "not recorded")
     assert page.locator("[role=status]").inner_text() == ""
@@ -171,7 +171,7 @@ def test_each_seed_is_a_dot_at_its_place(show):
     rows = page.locator(".mp-ap-row:has(label)").all()
     places = []
     for arm in numbers:
-        track = rows[ARMS.index(arm)].locator(".mp-ap-track")
+        track = rows[COMPARED.index(arm)].locator(".mp-ap-track")
         assert track.locator(".mp-ap-mean, .mp-ap-interval").count() == 2
         styles = [dot.get_attribute("style") for dot in track.locator(".mp-ap-dot").all()]
         places += [float(re.search(r"left: ([-.\d]+)%", style)[1]) for style in styles]
@@ -370,7 +370,7 @@ def test_nothing_jumps_as_it_starts_and_the_plot_stays_from_seed_to_seed(show, v
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_targets_are_large_enough_and_nothing_overflows_or_is_too_small(show, viewport, theme):
-    page = show(picker(EVERY, chosen=list(ARMS)), viewport=viewport, theme=theme)
+    page = show(picker(EVERY, chosen=list(COMPARED)), viewport=viewport, theme=theme)
     for quantity, seed in itertools.product(("accuracy", "loss", "tflops", "weights"), ("all 5 seeds", "seed 1")):
         choose(page, "Quantity", quantity)
         press(page, seed)

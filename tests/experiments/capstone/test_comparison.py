@@ -19,7 +19,7 @@ from utils.experiments.capstone.forecasts import forecast, refuse
 from utils.experiments.capstone.plans import Plan, Problem, make_problem, parse_plan
 from utils.runs import experiment
 from utils.training import training_loop
-from utils.training.recipes import KNOWN, RECIPES, find_recipe
+from utils.training.recipes import ALL_RECIPES, RECIPES, find_recipe
 from utils.workloads import language_task, models
 
 CPU = torch.device("cpu")
@@ -61,7 +61,7 @@ def test_a_name_is_the_plan(plan):
     assert parse_plan(plan.name) == plan
 
 
-@pytest.mark.parametrize("recipe_name", KNOWN)
+@pytest.mark.parametrize("recipe_name", ALL_RECIPES)
 def test_every_recipe_has_a_name_that_is_read_back(recipe_name):
     assert parse_plan(Plan(recipe_name, 128, 8).name).recipe == recipe_name
 

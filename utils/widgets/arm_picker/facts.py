@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from utils.records import Record
-from utils.training.recipes import ARMS, RECIPES
+from utils.training.recipes import COMPARED, RECIPES
 
 EXPERIMENT = "distilbert"
 DIGITS = 4  # that a number keeps in the state
@@ -77,7 +77,7 @@ QUANTITIES = (
 )
 
 
-def arms_of(records: Iterable[Record], arms: Sequence[str] = ARMS) -> dict:
+def arms_of(records: Iterable[Record], arms: Sequence[str] = COMPARED) -> dict:
     """Return the numbers of all runs of the experiment "distilbert" as rounded JSON values.
 
     Runs are grouped by what they were recorded on and under which conditions: only runs of one group are compared. The
