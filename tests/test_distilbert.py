@@ -221,7 +221,7 @@ def test_a_skipped_step_moves_neither_the_weights_nor_the_learning_rate():
     with trainer.recipe.on(CPU):
         _, taken = trainer.step(a_batch())
     assert not taken
-    assert trainer.learning_rate.last_epoch == 0
+    assert trainer.scheduler.last_epoch == 0
     assert all(torch.equal(old, new) for old, new in zip(weights, trainer.model.parameters(), strict=True))
     assert trainer.scaler.get_scale() == 2.0**39
 
@@ -231,7 +231,7 @@ def test_every_step_that_is_taken_moves_the_learning_rate_on():
     with trainer.recipe.on(CPU):
         taken = [trainer.step(a_batch())[1] for _ in range(3)]
     assert taken == [True, True, True]
-    assert trainer.learning_rate.last_epoch == 3
+    assert trainer.scheduler.last_epoch == 3
 
 
 def test_history_counts_the_skipped_steps_and_notes_each_scale():

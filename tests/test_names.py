@@ -1,6 +1,7 @@
-"""A name says what the thing is: the words that fit everything, and so say nothing, are no names."""
+"""A name says what the thing is: no word that fits everything is one, and two classes do not share one."""
 
 import ast
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,16 @@ def test_no_name_is_a_filler(folder):
         for line, name in fillers(path.read_text("utf8"))
         if (path.relative_to(ROOT).as_posix(), name) not in TRAITS
     ] == []
+
+
+def test_one_name_of_a_class_is_one_thing():
+    places = defaultdict(list)
+    for path in sorted((ROOT / "utils").rglob("*.py")):
+        for node in ast.parse(path.read_text("utf8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(path.relative_to(ROOT).as_posix())
+    assert len(places) > 200
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
 def test_fillers_are_found_where_they_are_bound_and_nowhere_else():

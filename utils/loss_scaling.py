@@ -106,7 +106,7 @@ class StaticLossScaler:
         grads = _gradients(optimizer)
         if grads:
             # On the gradients as they came: what 1/scale itself makes infinite is not seen, as in torch.
-            finite = [grad.isfinite().all().to(grads[0].device) for grad in grads]
+            finite = [grad.isfinite().all().to(grads[0].device) for grad in grads]  # bool [] each: nobody waits yet
             iteration.overflowed = ~torch.stack(finite).all()
         # Through float64, as torch does it: so the result is the float32 nearest to 1/scale on every machine.
         inv_scale = torch.tensor(self._scale, dtype=torch.float64).reciprocal().float()
@@ -133,7 +133,7 @@ class StaticLossScaler:
             self.unscale_(optimizer)
         if iteration.overflowed is None:
             raise AssertionError("step() found no gradient: call backward() on the scaled loss before it")
-        result = None if iteration.overflowed else optimizer.step(*args, **kwargs)
+        result = None if iteration.overflowed else optimizer.step(*args, **kwargs)  # here a GPU is waited for
         iteration.stepped = True
         return result
 

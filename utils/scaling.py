@@ -150,6 +150,7 @@ class Scaling:
         if self.rule == "one":
             return float(fmt.bits)
         if shape is None:
+            # MXFP4: 4 + 8 / 32 = 4.25; NVFP4: 4 + 8 / 16 = 4.5
             return fmt.bits + (0.0 if None in self.tile else self.scale_format.bits / math.prod(self.tile))
         scales = math.prod(self.tiles(shape)) * self.scale_format.bits + self.tensor_scale * FLOAT32.bits
         return fmt.bits + scales / math.prod(shape)
@@ -244,17 +245,17 @@ def _scales(
     if scaling.rule == "one":
         return np.ones_like(amax), np.ones_like(amax), np.ones_like(amax), unit
     if scaling.rule in EXPONENT_RULES:
-        stored = np.ldexp(unit, shared_exponent(amax, fmt, rule=scaling.rule))
+        stored = np.ldexp(unit, shared_exponent(amax, fmt, rule=scaling.rule))  # 2**X, [tiles, tiles]
         return unit / stored, stored, stored, unit
     if scaling.scale_format is FLOAT32:
-        scale = np.asarray(scale_from_amax(amax, fmt))
+        scale = np.asarray(scale_from_amax(amax, fmt))  # fmt.max / amax
         return scale, unit / scale, unit / scale, unit
     narrow = scaling.scale_format
     tensor_scale = unit
     if scaling.tensor_scale:  # the largest of the tiles' scales lands on narrow.max
         tensor_scale = np.float32(_scale_to(fmt.max * narrow.max, amax.max(initial=0)))
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
-        wanted = amax / np.float32(fmt.max) * tensor_scale
+        wanted = amax / np.float32(fmt.max) * tensor_scale  # the inverse scale that would just fill the range
         # A scale of 0 would lose the block and have no reciprocal.
         stored = np.float32(np.maximum(quantize(wanted, narrow, saturate=True), narrow.smallest_subnormal))
         inv_scale = stored * (unit / tensor_scale)
@@ -264,7 +265,7 @@ def _scales(
 
 def _tile_amax(x: np.ndarray, scaling: Scaling) -> np.ndarray:
     """Return the largest finite magnitude of each tile."""
-    size = np.abs(np.where(np.isfinite(x), x, np.float32(0))).reshape(as_rows(x.shape))
+    size = np.abs(np.where(np.isfinite(x), x, np.float32(0))).reshape(as_rows(x.shape))  # [rows, columns]
     if size.size == 0:
         return np.zeros(scaling.tiles(x.shape), np.float32)
     for axis, step in enumerate(scaling.tile):
@@ -275,6 +276,6 @@ def _tile_amax(x: np.ndarray, scaling: Scaling) -> np.ndarray:
 def _spread(per_tile: np.ndarray, shape: tuple[int, ...], scaling: Scaling) -> np.ndarray:
     """Repeat one number a tile for each value of the tile."""
     for axis, (step, size) in enumerate(zip(scaling.tile, as_rows(shape), strict=True)):
-        index = np.arange(size) // (max(size, 1) if step is None else step)
+        index = np.arange(size) // (max(size, 1) if step is None else step)  # the tile of each row, or column
         per_tile = per_tile.take(index, axis)
     return per_tile.reshape(shape)

@@ -86,7 +86,7 @@ def test_most_updates_of_bfloat16_weights_are_lost():
 
 
 def test_another_rate_is_the_one_that_the_schedule_ends_its_rise_at():
-    schedule = plant("log of zero", rate=1e-4).trainer.learning_rate
+    schedule = plant("log of zero", rate=1e-4).trainer.scheduler
     assert schedule.optimizer.param_groups[0]["max_lr"] == 1e-4
     assert plant("log of zero").trainer.optimizer.param_groups[0]["max_lr"] == 2e-3
 

@@ -78,7 +78,7 @@ def test_the_dtype_of_transformers_is_that_of_the_weights(tmp_path):
 # What is made of an argument on a CPU
 
 
-def training_arguments(**arguments: object) -> precision_names.Answer:
+def training_arguments(**arguments: object) -> precision_names.LibraryAnswer:
     """Ask transformers which precision it hands to accelerate; without accelerate, the answer is an ImportError."""
     from transformers import TrainingArguments
 
@@ -143,7 +143,7 @@ def test_an_answer_keeps_warnings_and_errors_in_order_and_lets_other_errors_thro
     answer = precision_names.answer(call)
     assert (answer.returned, answer.messages) == (None, ("DeprecationWarning: first", "ValueError: a: b"))
     assert answer.kinds == ("DeprecationWarning", "ValueError")
-    assert precision_names.answer(lambda: 3) == precision_names.Answer(3, ())
+    assert precision_names.answer(lambda: 3) == precision_names.LibraryAnswer(3, ())
     with pytest.raises(KeyError):
         precision_names.answer(lambda: {}["missing"])
 

@@ -17,7 +17,7 @@ from utils.training.float8_linear import HEADS, convert
 from utils.training.float8_recipes import FLOAT8_RECIPES
 from utils.widgets.precision_plan import PrecisionPlan
 from utils.widgets.precision_plan import facts as words
-from utils.widgets.precision_plan.facts import Plan
+from utils.widgets.precision_plan.facts import Float8Plan
 from utils.workloads import models
 
 TEXTS, LENGTH = 3, 16
@@ -41,7 +41,7 @@ def small(request, monkeypatch):
 
 def plan_of(exclude=(), **kwargs):
     settings = {"model": "small", "texts": TEXTS, "length": LENGTH, "recipe": "fp8-current", "device": "H100 SXM"}
-    return Plan(**{**settings, **kwargs}, exclude=tuple(exclude))
+    return Float8Plan(**{**settings, **kwargs}, exclude=tuple(exclude))
 
 
 def test_the_operations_are_those_of_the_formula(small):

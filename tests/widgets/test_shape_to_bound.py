@@ -86,18 +86,18 @@ def test_each_type_is_compared_with_the_one_that_it_replaces(dtype, text):
 
 def test_where_the_device_lacks_that_type_another_stands_in():
     assert [words.compared_with(dtype, OWN) for dtype in ("float32", "bfloat16")] == ["bfloat16", "float32"]
-    case = words.Case(Gemm(1, 1, 1), "float32", replace(OWN, peaks={"float32": 1.0}))
+    case = words.GemmCase(Gemm(1, 1, 1), "float32", replace(OWN, peaks={"float32": 1.0}))
     assert case.change == f"{OWN.name} has no other type to compare it with."
 
 
 def test_a_product_between_the_bounds_feels_both():
     roof = replace(ROOFS["H100 SXM"], peaks={"bfloat16": 100, "float8": 1000})
-    assert words.Case(Gemm(128, 4096, 4096), "float8", roof).change.endswith(" Both decide.")
+    assert words.GemmCase(Gemm(128, 4096, 4096), "float8", roof).change.endswith(" Both decide.")
 
 
 def test_where_eight_bits_are_slower_it_says_so():
     roof = replace(OWN, peaks={"bfloat16": 0.2, "float8": 0.05})  # as on a CPU that imitates them
-    change = words.Case(Gemm(512, 512, 512), "float8", roof).change
+    change = words.GemmCase(Gemm(512, 512, 512), "float8", roof).change
     assert "under a roof 0.25 times as high" in change
     assert change.endswith(", 4 times as long. The roof decides.")
 
@@ -113,8 +113,8 @@ def test_attention_scores_never_reach_the_ridge():
 
 def test_where_both_take_equally_long_it_is_at_the_ridge():
     roof = Roof("made up", {"float32": 1e-3 * 4 / 24}, 1.0, "for this test")
-    assert words.Case(Gemm(1, 1, 1), "float32", roof).intensity == 2 / 12
-    assert words.Case(Gemm(1, 1, 1), "float32", roof).verdict == (
+    assert words.GemmCase(Gemm(1, 1, 1), "float32", roof).intensity == 2 / 12
+    assert words.GemmCase(Gemm(1, 1, 1), "float32", roof).verdict == (
         "At the ridge: moving and computing take equally long."
     )
 
@@ -125,7 +125,7 @@ def random_cases(count, seed):
     for _ in range(count):
         roof = roofs[rng.integers(len(roofs))]
         m, n, k = (int(2 ** rng.uniform(0, 17)) for _ in range(3))
-        yield words.Case(Gemm(m, n, k), str(rng.choice(list(roof.peaks))), roof)
+        yield words.GemmCase(Gemm(m, n, k), str(rng.choice(list(roof.peaks))), roof)
 
 
 def test_the_longer_of_the_two_times_is_the_prediction_and_names_the_bound():

@@ -20,7 +20,7 @@ from utils.widgets.tokens_per_second.facts import (
     LLAMAS,
     MEMORY,
     PUBLISHED,
-    Case,
+    DecodeCase,
     published,
     weights_of,
 )
@@ -29,7 +29,7 @@ SMALL = Architecture("llama", 512, 256, 4, 8, 4, 688, 512, tied=True)
 
 
 def case(model="LLaMA 7B", weights="bfloat16", card="A100 SXM 40 GB", **more):
-    return Case(NAMED[model], weights_of(weights), ROOFS[card], **more)
+    return DecodeCase(NAMED[model], weights_of(weights), ROOFS[card], **more)
 
 
 def test_the_rate_is_the_bandwidth_divided_by_the_bytes():
@@ -58,7 +58,7 @@ def test_a_large_batch_is_bound_by_computing():
     assert many.operations == pytest.approx(2 * 1024 * multiplied, rel=1e-3)
     assert many.peak == 312
     assert case(weights="float32").peak == 19.5
-    assert Case(NAMED["LLaMA 7B"], weights_of("bfloat16"), ROOFS["T4"]).peak == 65  # float16: it has no bfloat16
+    assert DecodeCase(NAMED["LLaMA 7B"], weights_of("bfloat16"), ROOFS["T4"]).peak == 65  # float16: it has no bfloat16
 
 
 def test_what_is_held_has_all_embeddings_and_the_cache():
@@ -68,7 +68,7 @@ def test_what_is_held_has_all_embeddings_and_the_cache():
     assert case(room=13 * 10**9).fits is False
     held = case().held
     assert [case(room=room).fits for room in (-(-10 * held // 9), 10 * held // 9)] == [True, False]
-    tied = Case(SMALL, weights_of("float32"), ROOFS["L4"], context=10)
+    tied = DecodeCase(SMALL, weights_of("float32"), ROOFS["L4"], context=10)
     assert tied.held == tied.moved.total == 4 * SMALL.parameters + tied.moved.cache_read + tied.moved.cache_written
 
 

@@ -39,7 +39,7 @@ class OperationDtypes:
     message: str = ""
 
 
-class Difference(NamedTuple):
+class RuleDifference(NamedTuple):
     """An operation whose measured rule is not the one of the documentation."""
 
     name: str
@@ -88,7 +88,7 @@ def ask_without_gpu(dtype: torch.dtype, operations: Iterable[Operation] | None =
     return [row for row in rows if row.rule != ERROR or documented(row.name, "cuda") == ERROR]
 
 
-def find_differences(rows: Iterable[OperationDtypes], device: str = "cpu") -> list[Difference]:
+def find_differences(rows: Iterable[OperationDtypes], device: str = "cpu") -> list[RuleDifference]:
     """Return the rows whose rule is not the documented one.
 
     What promotes without autocast's help, such as `add`, is in no list, and the documentation says so: an unlisted
@@ -96,7 +96,7 @@ def find_differences(rows: Iterable[OperationDtypes], device: str = "cpu") -> li
     """
     pairs = [(row, documented(row.name, device)) for row in rows]
     return [
-        Difference(row.name, row.rule, rule)
+        RuleDifference(row.name, row.rule, rule)
         for row, rule in pairs
         if row.rule != rule and (row.rule, rule) != (PROMOTE, FOLLOWS)
     ]

@@ -20,7 +20,7 @@ import torch
 
 from utils.diagnostics import sabotage
 from utils.diagnostics.nan_hunter import NanHunter
-from utils.diagnostics.sabotage import CPU, Case
+from utils.diagnostics.sabotage import CPU, FaultyTraining
 from utils.training import batches
 from utils.training.recipes import find_recipe
 from utils.training.training_loop import Trainer
@@ -39,7 +39,7 @@ class Fault:
     name: str
     model: str
     recipe: str
-    spoil: Callable[[Case], None]
+    spoil: Callable[[FaultyTraining], None]
     symptom: str
     cause: str
     remedy: str
@@ -64,7 +64,7 @@ class TrainingLog:
         return next((step for step, loss in enumerate(self.losses, 1) if not math.isfinite(loss)), None)
 
 
-def plant(name: str, *, healthy: bool = False, seed: int = 0, rate: float = 0) -> Case:
+def plant(name: str, *, healthy: bool = False, seed: int = 0, rate: float = 0) -> FaultyTraining:
     """Return the training of `FAULTS[name]`, with its fault or, `healthy`, without; `rate`: 0 for the fault's own.
 
     Raises: ValueError for a name that is not there.
@@ -78,7 +78,7 @@ def plant(name: str, *, healthy: bool = False, seed: int = 0, rate: float = 0) -
     return case
 
 
-def run(case: Case, *, hunter: NanHunter | None = None, past_nan: int = 0) -> TrainingLog:
+def run(case: FaultyTraining, *, hunter: NanHunter | None = None, past_nan: int = 0) -> TrainingLog:
     """Train until `past_nan` steps after the first loss that is not finite; with a hunter, until it has found one."""
     log = TrainingLog()
     for number, batch in enumerate(case.batches, 1):
@@ -96,7 +96,7 @@ def _task(fault: Fault) -> review_task.ReviewTask | language_task.LanguageTask:
     return _reviews() if fault.model == "DistilBERT" else _stories()
 
 
-def _healthy(fault: Fault, seed: int, recipe_name: str) -> Case:
+def _healthy(fault: Fault, seed: int, recipe_name: str) -> FaultyTraining:
     task, language = _task(fault), fault.model == "LLaMA"
     size, bucket = (8, 1) if language else (16, batches.BUCKET)
     order = torch.Generator().manual_seed(seed)
@@ -107,7 +107,7 @@ def _healthy(fault: Fault, seed: int, recipe_name: str) -> Case:
     model.set_attn_implementation("eager")  # one operation after the other, on every device
     schedule = replace(task.settings.schedule, learning_rate=fault.rate)
     trainer = Trainer(model, recipe=find_recipe(recipe_name), device=CPU, schedule=schedule, steps=fault.steps)
-    return Case(trainer, stream)
+    return FaultyTraining(trainer, stream)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 
 
 @dataclass
-class Case:
+class FaultyTraining:
     """A training that is ready to begin: `trainer.step(batch)` for each of `batches`, inside `on()`."""
 
     trainer: Trainer
@@ -27,7 +27,7 @@ class Case:
         return self.trainer.recipe.on(self.trainer.device)
 
 
-def log_of_zero(case: Case) -> None:
+def log_of_zero(case: FaultyTraining) -> None:
     """Binary cross-entropy as the formula stands, in the dtype of the logits."""
 
     def loss(batch: Batch) -> torch.Tensor:
@@ -39,14 +39,14 @@ def log_of_zero(case: Case) -> None:
     case.trainer.loss = loss
 
 
-def bias_of_the_keys(case: Case) -> None:
+def bias_of_the_keys(case: FaultyTraining) -> None:
     """A large bias of the keys: a softmax does not notice it, since it adds the same to all scores of a row."""
     attention = case.trainer.model.distilbert.transformer.layer[1].attention
     with torch.no_grad():
         attention.k_lin.bias += 2.0**14 * torch.sign(attention.q_lin.weight.sum(1))
 
 
-def added_mask(case: Case) -> None:
+def added_mask(case: FaultyTraining) -> None:
     """A mask that is added, and a last batch that is filled up with an empty row."""
 
     def attend(module, query, key, value, mask, **options):
@@ -68,7 +68,7 @@ def _attend(model: nn.Module, attend: Callable) -> None:
     model.set_attn_implementation("planted")
 
 
-def twins(case: Case) -> None:
+def twins(case: FaultyTraining) -> None:
     """A term that pulls the answers to neighbours in a batch apart, and a batch with the same text twice."""
     plain = case.trainer.loss
 
@@ -83,7 +83,7 @@ def twins(case: Case) -> None:
     batch.ids[3], batch.mask[3] = batch.ids[4], batch.mask[4]
 
 
-def epsilon_of_a_norm(case: Case) -> None:
+def epsilon_of_a_norm(case: FaultyTraining) -> None:
     """A norm in the dtype of its input with an epsilon that float16 does not have, and zeros for padding."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -97,7 +97,7 @@ def epsilon_of_a_norm(case: Case) -> None:
         model.model.embed_tokens.weight[0] = 0
 
 
-def clip_first(case: Case) -> None:
+def clip_first(case: FaultyTraining) -> None:
     """Gradients that are clipped while they still carry the loss scale."""
     trainer = case.trainer
 
@@ -110,13 +110,13 @@ def clip_first(case: Case) -> None:
         trainer.scaler.step(trainer.optimizer)
         trainer.scaler.update()
         if taken := trainer.scaler.get_scale() >= scale:
-            trainer.learning_rate.step()
+            trainer.scheduler.step()
         return loss.detach(), taken
 
     trainer.step = step
 
 
-def stale_scale(case: Case) -> None:
+def stale_scale(case: FaultyTraining) -> None:
     """Delayed scaling that goes on, half way, with the scales of smaller activations, and never moves them again."""
     step, begin = case.trainer.step, len(case.batches) // 2
     taken = itertools.count()
@@ -132,5 +132,5 @@ def stale_scale(case: Case) -> None:
     case.trainer.step = resumed
 
 
-def nothing(case: Case) -> None:
+def nothing(case: FaultyTraining) -> None:
     """The recipe is the fault."""

@@ -21,7 +21,7 @@ from torch import nn
 from utils import distilbert, machine
 from utils.training import precision_names, recipes, training_loop
 from utils.training.batches import Batch
-from utils.training.precision_names import NAMES, Answer
+from utils.training.precision_names import NAMES, LibraryAnswer
 from utils.training.recipes import Recipe
 from utils.training.training_loop import Schedule, Trainer
 from utils.workloads import models
@@ -49,7 +49,7 @@ def make_fabric(precision: str, *, device: torch.device | None = None) -> "Fabri
         logger.setLevel(level)
 
 
-def ask_precision(precision: str, *, device: torch.device | None = None) -> Answer:
+def ask_precision(precision: str, *, device: torch.device | None = None) -> LibraryAnswer:
     """Return the precision that Fabric runs in when it is asked for `precision`, with its warnings."""
     return precision_names.answer(lambda: make_fabric(precision, device=device).strategy.precision.precision)
 

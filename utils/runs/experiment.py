@@ -18,13 +18,13 @@ from utils import machine, measure, records
 from utils.runs import cache, loaded_source, run_facts
 from utils.training import training_loop
 from utils.training.batches import Batch
-from utils.training.checkpoints import SUFFIX, Clock, Place
+from utils.training.checkpoints import SUFFIX, CheckpointPlace, Clock
 from utils.training.meters import LargestGradients, LostUpdates
 from utils.training.recipes import ALL_RECIPES, Recipe
 from utils.training.training_loop import History, Trainer
 from utils.training.watch import PREFIX, Watch, evenly
 from utils.workloads import data, models
-from utils.workloads.task import Task
+from utils.workloads.task import TrainingTask
 
 CHECKPOINT_EVERY = 200  # steps
 
@@ -45,7 +45,7 @@ class RunPlan:
     """
 
     name: str
-    task: Task
+    task: TrainingTask
     steps: int
     full_batch: Batch  # as wide as a batch can get: the bytes that it saves for backward are recorded
     draw: Callable[[int], Iterator[Batch]]  # from the seed: all batches, in order
@@ -65,7 +65,7 @@ class Training:
     trainer: Trainer
     attention: str  # the implementation that the device got
     saved: measure.SavedBytes
-    place: Place
+    place: CheckpointPlace
 
 
 def run(
@@ -136,10 +136,10 @@ def set_up(
         attention = models.fit_attention(model, device)
         trainer = Trainer(model, recipe=recipe, device=device, schedule=task.settings.schedule, steps=plan.steps)
         saved = run_facts.count_saved_bytes(trainer, plan.full_batch)
-        place = Place(None)
+        place = CheckpointPlace(None)
         if checkpoint:
             name = f"{plan.name}-{recipe.name}-{task.size}-{task.texts.name}-seed{seed}{SUFFIX}"
-            place = Place(checkpoint / name, key=run_key(plan, recipe, seed=seed, device=device), every=every)
+            place = CheckpointPlace(checkpoint / name, key=run_key(plan, recipe, seed=seed, device=device), every=every)
         yield Training(plan, seed, trainer, attention, saved, place)
 
 
@@ -249,7 +249,7 @@ def _list_circumstances(plan: RunPlan, recipe: Recipe, *, seed: int, device: tor
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairedDifference:
     """The differences of a recipe from another, seed by seed: their mean and half its 95 % Student interval.
 
     `half` is None for a single seed. `by_seed` are the differences, in the order of `seeds`.
@@ -270,7 +270,7 @@ class Difference:
 
 def compare_by_seed(
     finished: list[records.Record], *, baseline: str = "32-true", value: str = "accuracy"
-) -> dict[str, Difference]:
+) -> dict[str, PairedDifference]:
     """Return by recipe, in the order of `ALL_RECIPES`, the paired differences of one result from the baseline's.
 
     Runs of one seed begin with the same weights and see the same batches, so most of what a seed decides cancels. Seeds
@@ -285,7 +285,7 @@ def compare_by_seed(
         seeds = tuple(sorted(values[name].keys() & base.keys()))
         if seeds:
             by_seed = tuple(values[name][seed] - base[seed] for seed in seeds)
-            differences[name] = Difference(name, baseline, seeds, by_seed, *measure.mean_interval(by_seed))
+            differences[name] = PairedDifference(name, baseline, seeds, by_seed, *measure.mean_interval(by_seed))
     return differences
 
 

@@ -102,7 +102,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Place:
+class CheckpointPlace:
     """Where one run leaves its checkpoint, every `every` steps; `key` is the same for the same run only.
 
     A path of None is nowhere: nothing is read or written.

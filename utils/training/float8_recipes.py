@@ -26,7 +26,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Gemm:
+class LinearGemm:
     """One of the three products of a linear layer: left @ right.t()."""
 
     name: str
@@ -59,7 +59,7 @@ class Float8Recipe:
     source: str = ""
 
     @property
-    def gemms(self) -> tuple[Gemm, Gemm, Gemm]:
+    def gemms(self) -> tuple[LinearGemm, LinearGemm, LinearGemm]:
         """The three products, each operand with its format and scales: forward, dgrad, wgrad."""
 
         def operand(tensor: str, shape: str) -> Operand:
@@ -69,9 +69,9 @@ class Float8Recipe:
             return Operand(tensor, shape, fmt, scaling)
 
         return (
-            Gemm("forward", "y = x wᵀ", operand("x", "[M, K]"), operand("w", "[N, K]")),
-            Gemm("dgrad", "dx = dy w", operand("dy", "[M, N]"), operand("wᵀ", "[K, N]")),
-            Gemm("wgrad", "dw = dyᵀ x", operand("dyᵀ", "[N, M]"), operand("xᵀ", "[K, M]")),
+            LinearGemm("forward", "y = x wᵀ", operand("x", "[M, K]"), operand("w", "[N, K]")),
+            LinearGemm("dgrad", "dx = dy w", operand("dy", "[M, N]"), operand("wᵀ", "[K, N]")),
+            LinearGemm("wgrad", "dw = dyᵀ x", operand("dyᵀ", "[N, M]"), operand("xᵀ", "[K, M]")),
         )
 
     def emulated(self, device: torch.device | str) -> bool:

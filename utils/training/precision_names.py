@@ -99,7 +99,7 @@ FLOAT16_ON_A_CPU = (
 
 
 @dataclass(frozen=True)
-class Answer:
+class LibraryAnswer:
     """What a call returned, None if it raised, and what it said: its warnings in order, then its error.
 
     Each is a text that begins with the type, "UserWarning: ...".
@@ -114,7 +114,7 @@ class Answer:
         return tuple(text.partition(":")[0] for text in self.messages)
 
 
-def answer(call: Callable[[], object]) -> Answer:
+def answer(call: Callable[[], object]) -> LibraryAnswer:
     """Call a library, and return what came of it, warnings and errors included."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -123,4 +123,4 @@ def answer(call: Callable[[], object]) -> Answer:
         except (ImportError, RuntimeError, TypeError, ValueError) as error:
             returned, errors = None, [error]
     messages = [f"{warning.category.__name__}: {warning.message}" for warning in caught]
-    return Answer(returned, (*messages, *(f"{type(error).__name__}: {error}" for error in errors)))
+    return LibraryAnswer(returned, (*messages, *(f"{type(error).__name__}: {error}" for error in errors)))

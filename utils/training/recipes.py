@@ -7,7 +7,7 @@ error beside it, "stochastic" rounded at random. "high" and "medium" let a float
 larger eps for Adam, "moments" are moments in float32. "16-mixed-unscaled" has no loss scaler, to show what that is for.
 
 `RECIPES` are those that a dtype decides, and `LIGHTNING_NAMES` those of them that Lightning has by the same name.
-`FLOAT8_MIXED` are bf16-mixed whose linear layers, all but the head, multiply in FP8 (`utils.training.float8_linear`), by
+`FLOAT8_MIXED` are bf16-mixed whose linear layers, all but the head, multiply in FP8 (`float8_linear`), by
 the recipes of that name there: embeddings, norms, attention's own products and head stay as they are in bf16-mixed, so
 that a difference to it is FP8's. "loss-scale" is a factor on the loss, and so on all gradients while they are in FP8,
 that does not adapt. `ALL_RECIPES` are both; `COMPARED` are the arms of the comparison on DistilBERT, as it is told.

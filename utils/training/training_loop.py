@@ -68,7 +68,7 @@ class Trainer:
             eps=schedule.epsilon,
             weight_decay=schedule.weight_decay,
         )
-        self.learning_rate = torch.optim.lr_scheduler.OneCycleLR(
+        self.scheduler = torch.optim.lr_scheduler.OneCycleLR(
             self.optimizer, schedule.learning_rate, total_steps=max(steps, 2), pct_start=schedule.warmup
         )
         self.scaler = recipe.scaler(device, growth_interval=schedule.growth_interval)
@@ -98,18 +98,18 @@ class Trainer:
         self.scaler.update()
         taken = self.scaler.get_scale() >= scale  # the scale falls if and only if the step was skipped
         if taken:
-            self.learning_rate.step()
+            self.scheduler.step()
         return loss.detach(), taken
 
     def state_dict(self) -> dict:
         """Return all that the next step depends on, beside its batch: tensors, numbers and texts, for `checkpoints`.
 
-        Weights and buffers, optimizer, learning rate, loss scaler, and the generators that dropout draws from.
+        Weights and buffers, optimizer, scheduler, loss scaler, and the generators that dropout draws from.
         """
         state = {
             "model": self._tensors(),
             "optimizer": self.optimizer.state_dict(),
-            "learning_rate": self.learning_rate.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
             "scaler": self.scaler.state_dict(),
             "generator": torch.get_rng_state(),
         }
@@ -129,7 +129,7 @@ class Trainer:
             for group, values in zip(groups, saved["param_groups"], strict=True)
         ]
         self.optimizer.load_state_dict({"state": moments, "param_groups": numbers})
-        self.learning_rate.load_state_dict(state["learning_rate"])
+        self.scheduler.load_state_dict(state["scheduler"])
         self.scaler.load_state_dict(state["scaler"])
         torch.set_rng_state(state["generator"])
         if self.device.type == "cuda":

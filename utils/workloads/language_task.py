@@ -7,7 +7,7 @@ import torch
 from utils.training.batches import Tokens
 from utils.training.training_loop import Schedule
 from utils.workloads import data, models, tokenizers
-from utils.workloads.task import Task
+from utils.workloads.task import TrainingTask
 
 TRAINED_WEIGHTS_RATE = 2e-5  # a learning rate for weights that know something already
 
@@ -60,7 +60,7 @@ def settings_for(size: str) -> LanguageSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanguageTask(Task):
+class LanguageTask(TrainingTask):
     """Prose as tokens, some of it held out, and a language model to begin with."""
 
     settings: LanguageSettings

@@ -7,7 +7,7 @@ import torch
 from utils.training.batches import Tokens
 from utils.training.training_loop import Schedule
 from utils.workloads import data, models, tokenizers
-from utils.workloads.task import Task
+from utils.workloads.task import TrainingTask
 
 TRAINED_WEIGHTS_RATE = 5e-5  # a learning rate for weights that know something already
 
@@ -82,7 +82,7 @@ def settings_for(size: str, reviews: data.Reviews) -> ReviewSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReviewTask(Task):
+class ReviewTask(TrainingTask):
     """Reviews as tokens, each with its label, and a classifier to begin with."""
 
     settings: ReviewSettings

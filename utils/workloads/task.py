@@ -10,7 +10,7 @@ from utils.workloads import data
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class TrainingTask:
     """Texts turned into tokens, and the model to begin with: what all recipes and seeds of a comparison share.
 
     `settings`: everything that decides a run beside its recipe and seed. `weights`: where they come from, in words.

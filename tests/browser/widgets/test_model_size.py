@@ -83,7 +83,7 @@ def random_plans(count, seed):
     for number in range(count):
         names = list(NAMED.values())
         chosen = {name: row[rng.integers(len(row))] for name, row in choices.items()}
-        yield words.Plan(
+        yield words.MemoryPlan(
             architecture=names[rng.integers(len(names))] if number % 3 == 0 else random_architecture(rng),
             **chosen | {"recipe": choices["recipe"][number % len(choices["recipe"])]},
             batch=int(2 ** rng.uniform(0, 8)),

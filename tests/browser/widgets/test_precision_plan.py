@@ -16,7 +16,7 @@ from tests.browser.widget_page import (
 from utils.cost.cards import ROOFS
 from utils.widgets.precision_plan import PrecisionPlan
 from utils.widgets.precision_plan import facts as words
-from utils.widgets.precision_plan.facts import Plan
+from utils.widgets.precision_plan.facts import Float8Plan
 
 HARNESS = """
 window.calls = {
@@ -43,11 +43,11 @@ def random_plans(count, seed):
     devices = [name for name, roof in ROOFS.items() if "float8" in roof.peaks]
     for number in range(count):
         model = words.MODELS[number % len(words.MODELS)]
-        names = list(Plan(model, 1, 1, "fp8-mx", "L4", ()).names())
+        names = list(Float8Plan(model, 1, 1, "fp8-mx", "L4", ()).names())
         exclude = tuple(name for name in names if rng.random() < number % 4 / 3)
         length = int(2 ** rng.uniform(0, 12))
         texts = int(rng.integers(1, words.MOST // length + 1))
-        yield Plan(model, texts, length, str(rng.choice(list(words.CASTS))), str(rng.choice(devices)), exclude)
+        yield Float8Plan(model, texts, length, str(rng.choice(list(words.CASTS))), str(rng.choice(devices)), exclude)
 
 
 def page_plan(plan):
@@ -85,7 +85,7 @@ def code(page):
 
 def of(**changes):
     plan = {"model": "LLaMA 7B", "texts": 8, "length": 2048, "recipe": "fp8-current", "device": "H100 SXM"}
-    return Plan(**{"exclude": ("lm_head",), **plan, **changes})
+    return Float8Plan(**{"exclude": ("lm_head",), **plan, **changes})
 
 
 def test_the_page_starts_with_the_state_of_python(show):

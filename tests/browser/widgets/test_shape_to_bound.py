@@ -71,7 +71,7 @@ def random_cases(count, seed):
     for i in range(count):
         roof = roofs[i % len(roofs)]
         sizes = (int(2 ** rng.uniform(0, 17)) if rng.integers(4) else int(2 ** rng.integers(0, 18)) for _ in range(3))
-        case = words.Case(Gemm(*sizes), str(rng.choice(list(roof.peaks))), roof)
+        case = words.GemmCase(Gemm(*sizes), str(rng.choice(list(roof.peaks))), roof)
         yield replace(case, recorded=("Some GPU", case.ms * 10 ** rng.uniform(-1, 4))) if rng.integers(2) else case
 
 
@@ -99,7 +99,7 @@ def python_case(case):
 
 def test_the_page_has_the_numbers_and_the_words_of_python_in_2000_random_cases(call):
     tie = replace(OWN, peaks={"float32": 16.0}, bandwidth=1000.0)  # reached exactly by 64 rows
-    cases = [*random_cases(2_000, seed=7), words.Case(Gemm(64, 128, 128), "float32", tie)]
+    cases = [*random_cases(2_000, seed=7), words.GemmCase(Gemm(64, 128, 128), "float32", tie)]
     got = call("said", words.make_facts((), (), {}), [page_case(case) for case in cases])
     for case, said in zip(cases, got, strict=True):
         assert said == python_case(case), case  # numbers to the last bit
@@ -189,7 +189,7 @@ def test_each_control_changes_the_answer(show):
 def test_a_story_is_one_press_away(show, story):
     page = show(ShapeToBound(m=3, n=5, k=7))
     press(page, story)
-    assert_shows(page, words.Case(words.STORIES[story], "bfloat16", ROOFS["H100 SXM"]))
+    assert_shows(page, words.GemmCase(words.STORIES[story], "bfloat16", ROOFS["H100 SXM"]))
     assert page.get_by_role("group", name="Start from").locator("[aria-pressed=true]").all_inner_texts() == [story]
 
 
@@ -206,7 +206,7 @@ def test_products_of_models_can_be_chosen_and_are_recognised(show):
             picker = field(page, "Known product")
             value = picker.evaluate(OPTION, [group_of(label, gemm), label])
             picker.select_option(value)
-            assert_shows(page, words.Case(gemm, "bfloat16", ROOFS["H100 SXM"]))
+            assert_shows(page, words.GemmCase(gemm, "bfloat16", ROOFS["H100 SXM"]))
             assert picker.input_value() == value
     type_into(page, "M, rows of C", "3")
     assert field(page, "Known product").input_value() == ""
@@ -304,7 +304,7 @@ def test_the_table_has_the_product_in_every_type(show):
         if dtype not in roof.peaks:
             assert set(row[1:]) == {"–"}
             continue
-        case = words.Case(Gemm(64, 4096, 4096), dtype, roof)
+        case = words.GemmCase(Gemm(64, 4096, 4096), dtype, roof)
         wanted = [moved[dtype], few_digits(case.intensity), few_digits(roof.ridge(dtype))]
         assert row[1:] == [*wanted, case.bound, time_text(case.ms)]
     assert page.locator("[aria-current=true] th").inner_text() == "float16"
@@ -558,4 +558,4 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     # the kernel's device arrives before its type does: the page takes one that the device has
     page.evaluate("() => Object.assign(model.state, { device: 'T4', dtype: 'float8' })")
     page.evaluate("() => model.fire('change:device')")
-    assert_shows(page, words.Case(Gemm(9, 4096, 4096), "float16", ROOFS["T4"]))
+    assert_shows(page, words.GemmCase(Gemm(9, 4096, 4096), "float16", ROOFS["T4"]))

@@ -8,7 +8,7 @@ import pytest
 from utils.experiments.microscope.adders import (
     STEPS,
     Adder,
-    Answer,
+    AdditionAnswer,
     Product,
     add_tree,
     find_common,
@@ -74,19 +74,19 @@ def test_only_adders_survive_that_give_every_answer(truth):
     values = [1.5, -1.5, 2.0**-7, -(2.0**-8), 2.0**-9, -(2.0**-10), 2.0**-8 + 2.0**-13, -(2.0**-8) - 2.0**-14]
     products = [number(value) for value in values] + [Product.of(1.5, -1.5)]
     asked = list(itertools.combinations(products, 3))
-    left = find_surviving((Answer(addends, None, truth.add(addends)) for addends in asked), 8)
+    left = find_surviving((AdditionAnswer(addends, None, truth.add(addends)) for addends in asked), 8)
     assert truth in left
     assert find_common(left, "rounding") == (True, truth.rounding)
-    assert find_surviving([Answer(asked[0], None, truth.add(asked[0]) + 1)], 8) == []
+    assert find_surviving([AdditionAnswer(asked[0], None, truth.add(asked[0]) + 1)], 8) == []
 
 
 def test_the_next_addition_hides_whether_a_carry_was_kept():
     one, last = number(1.0), number(2.0**-7)
     cut, kept = (Adder(8, "toward_zero", 0, carries=carries) for carries in (False, True))
     assert (cut.add([one, one, last]), kept.add([one, one, last])) == (to_whole(2.0), to_whole(2 + 2.0**-7))
-    taken = Answer([one, one, last], number(-2.0), 0)
+    taken = AdditionAnswer([one, one, last], number(-2.0), 0)
     assert {cut, kept} <= set(find_surviving([taken], 8))
-    assert cut not in find_surviving([Answer([one, one, last], None, to_whole(2 + 2.0**-7))], 8)
+    assert cut not in find_surviving([AdditionAnswer([one, one, last], None, to_whole(2 + 2.0**-7))], 8)
 
 
 def test_a_sum_runs_along_its_tree():

@@ -10,7 +10,7 @@ import torch
 from utils import distilbert
 from utils.experiments import fabric
 from utils.experiments.parallel import all_reduce, comparison, processes, worker
-from utils.experiments.parallel.processes import Place
+from utils.experiments.parallel.processes import RankPlace
 from utils.experiments.parallel.ways import DDP, FSDP2, WAYS, count_padded, find_way
 from utils.formats import BFLOAT16, FLOAT16
 from utils.training import batches
@@ -128,7 +128,7 @@ def test_a_record_and_a_row_say_what_was_found(results):
 
 def test_the_shares_of_the_ranks_are_the_batch():
     whole = batches.Batch(torch.arange(24).view(8, 3), torch.ones(8, 3), torch.arange(8))
-    parts = [worker.take_share(whole, Place(rank, 4, CPU, "gloo")) for rank in range(4)]
+    parts = [worker.take_share(whole, RankPlace(rank, 4, CPU, "gloo")) for rank in range(4)]
     assert sorted(torch.cat([part.labels for part in parts]).tolist()) == list(range(8))
     assert {part.ids.shape for part in parts} == {(2, 3)}
     assert torch.equal(parts[1].ids, whole.ids[1::4])
@@ -137,7 +137,7 @@ def test_the_shares_of_the_ranks_are_the_batch():
 def test_a_batch_that_does_not_divide_is_refused():
     whole = batches.Batch(torch.ones(8, 3), torch.ones(8, 3), torch.ones(8))
     with pytest.raises(ValueError, match="a batch of 8 texts does not divide by 3 ranks; change --ranks"):
-        worker.take_share(whole, Place(0, 3, CPU, "gloo"))
+        worker.take_share(whole, RankPlace(0, 3, CPU, "gloo"))
 
 
 def test_every_batch_of_the_small_task_divides_by_two_four_and_eight(task):

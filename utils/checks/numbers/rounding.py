@@ -228,7 +228,7 @@ def _draw_fault(rounded) -> str:
     return ""
 
 
-class Kind(NamedTuple):
+class InputKind(NamedTuple):
     """One kind of input on which a quantiser goes wrong: its name, the values to try, and what to say."""
 
     name: str
@@ -252,7 +252,7 @@ def check_to_e4m3(answer) -> Outcome:
     return not_yet(faults[0] + more)  # the first one in words: to find the others is the exercise
 
 
-def _e4m3_kinds() -> list[Kind]:
+def _e4m3_kinds() -> list[InputKind]:
     held = decode(np.arange(0x7F), FLOAT8_E4M3FN)  # 0 ... 448
     ties = (held[:-1] + held[1:]) / 2
     beside = np.concatenate([np.nextafter(ties, 0), np.nextafter(ties, np.inf)])
@@ -266,32 +266,34 @@ def _e4m3_kinds() -> list[Kind]:
         return np.concatenate([values, -values])
 
     return [
-        Kind("values of E4M3", both(normal), "That is an E4M3 value, so it stays as it is."),
-        Kind("numbers beside a tie", both(between), "Of its two neighbours one is nearer: that one."),
-        Kind("ties", tie, "A tie goes to the neighbour with the even code. `math.floor(q + 0.5)` sends each tie up."),
-        Kind(
+        InputKind("values of E4M3", both(normal), "That is an E4M3 value, so it stays as it is."),
+        InputKind("numbers beside a tie", both(between), "Of its two neighbours one is nearer: that one."),
+        InputKind(
+            "ties", tie, "A tie goes to the neighbour with the even code. `math.floor(q + 0.5)` sends each tie up."
+        ),
+        InputKind(
             "ties of negative numbers",
             -tie,
             "Rounding is the same on both sides of zero. `math.floor(q + 0.5)` sends a negative tie toward zero.",
         ),
-        Kind(
+        InputKind(
             "subnormals",
             both(small[(small < low) & (small != trap)]),
             "Below 2**-6 the steps shrink no further: all are 2**-9. So how small may the exponent become?",
         ),
-        Kind(
+        InputKind(
             "the number below half of the smallest step",
             both(np.array([trap])),
             "In float64, 0.49999999999999994 + 0.5 is 1.0: the addition rounds before `math.floor` sees it.",
         ),
-        Kind(
+        InputKind(
             "overflow",
             both(past),
             "Past 448 it saturates: 448. Four exponent bits end at 15, and `& 0b1111` begins again at 0.",
         ),
-        Kind("infinities", both(np.array([np.inf])), "E4M3 has no infinity: what lies past 448 saturates."),
-        Kind("NaN", np.array([np.nan]), "NaN stays NaN."),
-        Kind(
+        InputKind("infinities", both(np.array([np.inf])), "E4M3 has no infinity: what lies past 448 saturates."),
+        InputKind("NaN", np.array([np.nan]), "NaN stays NaN."),
+        InputKind(
             "the sign of zero",
             np.array([-1e-5, -0.0, 0.0]),
             "What rounds to zero keeps its sign. The int 0 has none; `math.copysign` can give it back.",
@@ -299,7 +301,7 @@ def _e4m3_kinds() -> list[Kind]:
     ]
 
 
-def _e4m3_fault(function: Callable, kind: Kind) -> str:
+def _e4m3_fault(function: Callable, kind: InputKind) -> str:
     """Say what is wrong with the first wrong result, if any is."""
     wanted = quantize(kind.values, FLOAT8_E4M3FN, saturate=True)
     for value, want in zip(kind.values.tolist(), wanted.tolist(), strict=True):

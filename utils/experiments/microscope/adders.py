@@ -101,7 +101,7 @@ def round_whole(value: int, drop: int, rounding: str) -> int:
     return below + bool(up)
 
 
-class Answer(NamedTuple):
+class AdditionAnswer(NamedTuple):
     """Addends of one addition, what the next addition subtracted (None: nothing), and what was left."""
 
     addends: Sequence[Product]
@@ -109,7 +109,7 @@ class Answer(NamedTuple):
     left: int
 
 
-def find_surviving(answers: Iterable[Answer], precision: int) -> list[Adder]:
+def find_surviving(answers: Iterable[AdditionAnswer], precision: int) -> list[Adder]:
     """Return the adders of this precision that give every answer.
 
     The five rules are tried with 0 to 6 extra bits or all, and the adders that cut in the same way and keep carries.
@@ -123,7 +123,7 @@ def find_surviving(answers: Iterable[Answer], precision: int) -> list[Adder]:
     return adders
 
 
-def _subtract(adder: Adder, answer: Answer) -> int:
+def _subtract(adder: Adder, answer: AdditionAnswer) -> int:
     """Return what an adder would leave: the sum of the addends, minus what is subtracted next."""
     total = adder.add(answer.addends)
     return total if answer.taken is None else adder.add([Product(total), answer.taken])

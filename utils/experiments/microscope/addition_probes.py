@@ -13,7 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from utils.experiments.microscope.adders import MOST_EXTRA, STEPS, Adder, Answer, Product, find_surviving, to_whole
+from utils.experiments.microscope.adders import (
+    MOST_EXTRA,
+    STEPS,
+    Adder,
+    AdditionAnswer,
+    Product,
+    find_surviving,
+    to_whole,
+)
 from utils.experiments.microscope.crafted_sums import Sums, Value, format_of
 from utils.experiments.microscope.summation_tree import Node, list_nodes
 from utils.rounding import RULES, quantize
@@ -124,7 +132,7 @@ def _count_bits(sums: Sums, spot: _Spot) -> set[int]:
     return widths
 
 
-def _ask_near_ties(sums: Sums, spot: _Spot, bits: int) -> list[Answer]:
+def _ask_near_ties(sums: Sums, spot: _Spot, bits: int) -> list[AdditionAnswer]:
     """Ask for sums near ties, with cut addends and with carries, and return what the addition made of them.
 
     The list is empty where one of them overflows.
@@ -138,7 +146,7 @@ def _ask_near_ties(sums: Sums, spot: _Spot, bits: int) -> list[Answer]:
         return []
     taken = [None if spot.later is None else Product.of(*sums.factors(_negate(big)), sums.format.emin) for big in bigs]
     return [
-        Answer([Product.of(*sums.factors(x), sums.format.emin) for x in question.addends], away, to_whole(rest))
+        AdditionAnswer([Product.of(*sums.factors(x), sums.format.emin) for x in question.addends], away, to_whole(rest))
         for question, away, rest in zip(questions, taken, left, strict=True)
     ]
 

@@ -68,7 +68,7 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Place:
+class RankPlace:
     """Which of the ranks this process is, and on which device it computes."""
 
     rank: int
@@ -134,7 +134,7 @@ def make_command(program: Sequence[str], *, ranks: int, port: int | None = None,
 
 
 @contextlib.contextmanager
-def join_ranks(*, seconds: float = COLLECTIVE, on_gpus: bool | None = None) -> Iterator[Place]:
+def join_ranks(*, seconds: float = COLLECTIVE, on_gpus: bool | None = None) -> Iterator[RankPlace]:
     """Join the other ranks of a program that torchrun started, and leave them at the end.
 
     `on_gpus`: each rank computes on a GPU of its own and NCCL connects them, or else on the CPU with gloo; None: GPUs
@@ -158,7 +158,7 @@ def join_ranks(*, seconds: float = COLLECTIVE, on_gpus: bool | None = None) -> I
     _end_with_the_launcher()
     backend = "nccl" if on_gpus else "gloo"
     dist.init_process_group(backend, timeout=timedelta(seconds=seconds), device_id=device if on_gpus else None)
-    yield Place(dist.get_rank(), dist.get_world_size(), device, backend)
+    yield RankPlace(dist.get_rank(), dist.get_world_size(), device, backend)
     dist.destroy_process_group()  # not after an error: it would wait for ranks that are lost
 
 

@@ -29,7 +29,7 @@ from torch.utils._pytree import tree_leaves
 from utils import distilbert, measure
 from utils.emulation.fast_half import FastHalf
 from utils.experiments.parallel import processes
-from utils.experiments.parallel.processes import Place
+from utils.experiments.parallel.processes import RankPlace
 from utils.experiments.parallel.ways import DDP, FSDP2, WAYS, ParallelWay, find_way
 from utils.machine import facts, narrow_matmul
 from utils.runs import command_line
@@ -97,7 +97,7 @@ class RankReport:
     weights: str  # fingerprint of all weights at the end, gathered
 
 
-def make_trainer(task: ReviewTask, way: ParallelWay, place: Place, *, seed: int, steps: int) -> Trainer:
+def make_trainer(task: ReviewTask, way: ParallelWay, place: RankPlace, *, seed: int, steps: int) -> Trainer:
     """Return the book's trainer with a model that is spread over the ranks in one way."""
     model = task.new_model(seed)
     models.fit_attention(model, place.device)
@@ -113,7 +113,7 @@ def make_trainer(task: ReviewTask, way: ParallelWay, place: Place, *, seed: int,
     return trainer
 
 
-def _shard(model: nn.Module, way: ParallelWay, place: Place) -> None:
+def _shard(model: nn.Module, way: ParallelWay, place: RankPlace) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -134,7 +134,7 @@ def average_compressed(dtype: torch.dtype, bucket: dist.GradBucket) -> torch.fut
     return done.then(lambda future: gradients.copy_(future.value()[0]))
 
 
-def take_share(batch: batches.Batch, place: Place) -> batches.Batch:
+def take_share(batch: batches.Batch, place: RankPlace) -> batches.Batch:
     """Return every Nth text of a batch: those of this rank.
 
     Raises: ValueError where N does not divide the batch: the mean of the ranks' losses would not be that of all texts.
@@ -144,7 +144,7 @@ def take_share(batch: batches.Batch, place: Place) -> batches.Batch:
     return batches.Batch(*(part[place.rank :: place.ranks] for part in (batch.ids, batch.mask, batch.labels)))
 
 
-def train(task: ReviewTask, way: ParallelWay, place: Place, *, steps: int, seed: int = 0) -> RankReport:
+def train(task: ReviewTask, way: ParallelWay, place: RankPlace, *, steps: int, seed: int = 0) -> RankReport:
     """Take `steps` steps of the fine-tune with the other ranks, and return the report of this one."""
     plan = distilbert.make_plan(task)
     with torch.random.fork_rng(devices=[place.device] if place.device.type == "cuda" else []):
@@ -175,7 +175,7 @@ def train(task: ReviewTask, way: ParallelWay, place: Place, *, steps: int, seed:
     )
 
 
-def _emulate_half(way: ParallelWay, place: Place) -> contextlib.AbstractContextManager:
+def _emulate_half(way: ParallelWay, place: RankPlace) -> contextlib.AbstractContextManager:
     """Let a CPU without float16 products compute them in float32 and round, as in the recipes."""
     native, _ = narrow_matmul(way.compute, place.device)
     emulated = place.device.type == "cpu" and way.compute is torch.float16 and native is False
@@ -247,7 +247,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _write(path: Path, reports: list[dict], *, task: ReviewTask, place: Place) -> None:
+def _write(path: Path, reports: list[dict], *, task: ReviewTask, place: RankPlace) -> None:
     about = {
         "backend": place.backend,
         "device": facts(place.device),

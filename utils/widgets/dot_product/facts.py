@@ -26,7 +26,7 @@ PROMOTES = (0, *(2**power for power in range(5, 13)))  # 0: never
 
 
 @dataclass(frozen=True)
-class Adder:
+class LaneAdder:
     """How a lane adds. `kind`: "running", "pairwise" or "kahan" in a format; "cut" or "aligned" with `bits` bits."""
 
     label: str
@@ -43,17 +43,17 @@ class Adder:
         return (1,) if self.format else BLOCKS[1:]
 
 
-ADDERS: dict[str, Adder] = {
-    "float32": Adder("float32", "running", "float32"),
-    "float16": Adder("float16", "running", "float16"),
-    "bfloat16": Adder("bfloat16", "running", "bfloat16"),
-    "float16-pairwise": Adder("float16, in pairs", "pairwise", "float16"),
-    "bfloat16-pairwise": Adder("bfloat16, in pairs", "pairwise", "bfloat16"),
-    "float16-kahan": Adder("float16, Kahan", "kahan", "float16"),
-    "bfloat16-kahan": Adder("bfloat16, Kahan", "kahan", "bfloat16"),
-    "fp8-14bit": Adder("14 bits, total cut", "cut", bits=14, block=32),
-    "fp8-aligned": Adder("14 bits, addends cut", "aligned", bits=14, block=32),
-    "volta": Adder("24 bits, addends cut", "aligned", bits=24, block=4),
+ADDERS: dict[str, LaneAdder] = {
+    "float32": LaneAdder("float32", "running", "float32"),
+    "float16": LaneAdder("float16", "running", "float16"),
+    "bfloat16": LaneAdder("bfloat16", "running", "bfloat16"),
+    "float16-pairwise": LaneAdder("float16, in pairs", "pairwise", "float16"),
+    "bfloat16-pairwise": LaneAdder("bfloat16, in pairs", "pairwise", "bfloat16"),
+    "float16-kahan": LaneAdder("float16, Kahan", "kahan", "float16"),
+    "bfloat16-kahan": LaneAdder("bfloat16, Kahan", "kahan", "bfloat16"),
+    "fp8-14bit": LaneAdder("14 bits, total cut", "cut", bits=14, block=32),
+    "fp8-aligned": LaneAdder("14 bits, addends cut", "aligned", bits=14, block=32),
+    "volta": LaneAdder("24 bits, addends cut", "aligned", bits=24, block=4),
 }  # the names are those of utils.emulation.accumulators, where it has the same
 
 

@@ -7,7 +7,17 @@ import traitlets
 
 from utils.cost.architectures import NAMED, Architecture
 from utils.cost.cards import card_bytes
-from utils.widgets.model_size.facts import CHANGES, COSTS, ITEMS, LEFT_OUT, MOST, Plan, bytes_text, choices, make_facts
+from utils.widgets.model_size.facts import (
+    CHANGES,
+    COSTS,
+    ITEMS,
+    LEFT_OUT,
+    MOST,
+    MemoryPlan,
+    bytes_text,
+    choices,
+    make_facts,
+)
 from utils.widgets.shared.book_widget import BookWidget
 
 COUNTS = ("batch", "length", "accumulate", "shards")
@@ -60,10 +70,10 @@ class ModelSize(BookWidget):
         return Architecture(**self.sizes) if self.model == OWN else NAMED[self.model]
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> MemoryPlan:
         """What the widget shows now, with its ledger and its sentences."""
         named = ("recipe", "optimizer", "attention", "checkpointing", "padded", "stage", "card", "memory", *COUNTS)
-        return Plan(architecture=self.architecture, **{name: getattr(self, name) for name in named})
+        return MemoryPlan(architecture=self.architecture, **{name: getattr(self, name) for name in named})
 
     @traitlets.validate("model")
     def _valid_model(self, proposal) -> str:

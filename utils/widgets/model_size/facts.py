@@ -38,7 +38,7 @@ LEFT_OUT = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """What is trained, how, and on which cards: the arguments of `utils.cost.memory.predict`, and a card.
 
     `memory`: of one card in GB, 0 for the least that it is sold with.

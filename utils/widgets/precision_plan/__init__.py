@@ -11,7 +11,7 @@ from utils.widgets.precision_plan.facts import (
     MODELS,
     MOST,
     OTHERS,
-    Plan,
+    Float8Plan,
     Row,
     heads,
     make_facts,
@@ -51,9 +51,9 @@ class PrecisionPlan(BookWidget):
         self._check(exclude)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Float8Plan:
         """What the widget shows now."""
-        return Plan(self.model, self.texts, self.length, self.recipe, self.device, tuple(self.exclude))
+        return Float8Plan(self.model, self.texts, self.length, self.recipe, self.device, tuple(self.exclude))
 
     def _check(self, exclude: tuple[str, ...]) -> None:
         if self.texts * self.length > MOST:

@@ -24,7 +24,7 @@ BLOCKS = {"distilbert": "distilbert.transformer.layer", "llama": "model.layers"}
 
 
 @dataclass(frozen=True)
-class Kind:
+class LinearKind:
     """A linear layer that a model has once, or once in each block.
 
     `name`: the last part of its name in transformers. `sizes`: the letters of outputs and inputs
@@ -40,28 +40,30 @@ class Kind:
 
 KINDS = {
     "distilbert": (
-        Kind("q_lin", "DD"),
-        Kind("k_lin", "DD"),
-        Kind("v_lin", "DD"),
-        Kind("out_lin", "DD"),
-        Kind("lin1", "FD"),
-        Kind("lin2", "DF"),
-        Kind("pre_classifier", "DD", block=False, texts=True, why="of the head: a row for each text, hardly any work"),
-        Kind("classifier", "CD", block=False, texts=True),
+        LinearKind("q_lin", "DD"),
+        LinearKind("k_lin", "DD"),
+        LinearKind("v_lin", "DD"),
+        LinearKind("out_lin", "DD"),
+        LinearKind("lin1", "FD"),
+        LinearKind("lin2", "DF"),
+        LinearKind(
+            "pre_classifier", "DD", block=False, texts=True, why="of the head: a row for each text, hardly any work"
+        ),
+        LinearKind("classifier", "CD", block=False, texts=True),
     ),
     "llama": (
-        Kind("q_proj", "DD"),
-        Kind("k_proj", "GD"),
-        Kind("v_proj", "GD"),
-        Kind("o_proj", "DD"),
-        Kind("gate_proj", "FD"),
-        Kind("up_proj", "FD"),
-        Kind(
+        LinearKind("q_proj", "DD"),
+        LinearKind("k_proj", "GD"),
+        LinearKind("v_proj", "GD"),
+        LinearKind("o_proj", "DD"),
+        LinearKind("gate_proj", "FD"),
+        LinearKind("up_proj", "FD"),
+        LinearKind(
             "down_proj",
             "DF",
             why="its input is the product of gate and up, where outliers grow over long runs (arXiv 2409.12517)",
         ),
-        Kind(
+        LinearKind(
             "lm_head",
             "VD",
             block=False,
@@ -103,7 +105,7 @@ class Row:
     without casts, and those are `casts`; `now` is what the plan makes of them. `fits`: sizes are multiples of 16.
     """
 
-    kind: Kind
+    kind: LinearKind
     outputs: int
     inputs: int
     count: int
@@ -126,7 +128,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Float8Plan:
     """Which linear layers of a training step are multiplied in FP8, the others in bfloat16.
 
     `texts` of `length` tokens each. `exclude`: as in `utils.training.float8_linear.convert`.
@@ -154,7 +156,7 @@ class Plan:
         """The linear layers by kind, in the order of the forward pass."""
         return [self._row(kind) for kind in KINDS[self.architecture.family]]
 
-    def _row(self, kind: Kind) -> Row:
+    def _row(self, kind: LinearKind) -> Row:
         outputs, inputs = (self.architecture.dimensions[letter] for letter in kind.sizes)
         rows = self.texts if kind.texts else self.texts * self.length
         gemms = (Gemm(rows, outputs, inputs), Gemm(rows, inputs, outputs), Gemm(outputs, inputs, rows))

@@ -13,7 +13,7 @@ from utils.widgets.shape_to_bound.facts import (
     MOST,
     PRODUCTS,
     STORIES,
-    Case,
+    GemmCase,
     least_rows,
     make_facts,
 )
@@ -79,9 +79,9 @@ class ShapeToBound(BookWidget):
         return self._roofs()[self.device]
 
     @property
-    def case(self) -> Case:
+    def case(self) -> GemmCase:
         """What the widget shows now, with its sentences."""
-        return Case(Gemm(self.m, self.n, self.k), self.dtype, self.roof, recorded=self._recorded())
+        return GemmCase(Gemm(self.m, self.n, self.k), self.dtype, self.roof, recorded=self._recorded())
 
     def _roofs(self) -> dict[str, Roof]:
         return {row["name"]: Roof(**row) for row in self.facts["roofs"]}
@@ -141,7 +141,7 @@ class ShapeToBound(BookWidget):
     def _type_table(self) -> str:
         rows = []
         for dtype in filter(self.roof.peaks.__contains__, LABELS):
-            case = Case(self.case.gemm, dtype, self.roof)
+            case = GemmCase(self.case.gemm, dtype, self.roof)
             numbers = (few_digits(case.intensity), few_digits(self.roof.ridge(dtype)))
             rows.append((LABELS[dtype], *numbers, case.bound, time_text(case.ms)))
         return _table(("this product in", "operations per byte", "ridge", "bound by", "predicted"), rows)
@@ -150,7 +150,7 @@ class ShapeToBound(BookWidget):
         products = {f"{group}: {label}": gemm for group, row in PRODUCTS.items() for label, gemm in row.items()}
         rows = []
         for label, gemm in (STORIES | products).items():
-            case = Case(gemm, self.dtype, self.roof)
+            case = GemmCase(gemm, self.dtype, self.roof)
             least = least_rows(gemm.n, gemm.k, self.dtype, self.roof)
             rows.append((label, str(gemm), case.bound, time_text(case.ms), "no M" if least is None else f"{least:,}"))
         heads = (f"in {LABELS[self.dtype]}", "M × N × K", "bound by", "predicted", "bound by compute from M =")

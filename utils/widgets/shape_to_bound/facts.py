@@ -76,7 +76,7 @@ def least_rows(n: int, k: int, dtype: str, roof: Roof) -> int | None:
 
 
 @dataclass(frozen=True)
-class Case:
+class GemmCase:
     """A product in a dtype under a roof, and what is said of it. `recorded`: a device and its milliseconds, or None."""
 
     gemm: Gemm
@@ -172,7 +172,7 @@ class Case:
         roof = "the same roof" if higher == "1" else f"a roof {higher} times as high"
         return f"{LABELS[self.dtype]} moves {moved}, under {roof}. {self._gain(before)}"
 
-    def _gain(self, before: "Case") -> str:
+    def _gain(self, before: "GemmCase") -> str:
         gain = before.ms / self.ms
         times = f"{few_digits(gain)} times as fast" if gain >= 1 else f"{few_digits(1 / gain)} times as long"
         decides = {("memory", "memory"): "The bytes decide.", ("compute", "compute"): "The roof decides."}

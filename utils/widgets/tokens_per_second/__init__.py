@@ -17,7 +17,7 @@ from utils.widgets.tokens_per_second.facts import (
     LLAMAS,
     MOST_BATCH,
     MOST_CONTEXT,
-    Case,
+    DecodeCase,
     card_text,
     make_facts,
     room_of,
@@ -96,13 +96,15 @@ class TokensPerSecond(BookWidget):
         return ROOFS.get(self.card) or Roof(**row, source="measured")
 
     @property
-    def case(self) -> Case:
+    def case(self) -> DecodeCase:
         """What the widget shows now, with its sentences."""
         return self._case(self.weights)
 
-    def _case(self, weights: str) -> Case:
+    def _case(self, weights: str) -> DecodeCase:
         choice = {name: getattr(self, name) for name in ("batch", "context", "kv_bits", "head")}
-        return Case(self._models()[self.model], weights_of(weights), self.roof, room=room_of(self._card()), **choice)
+        return DecodeCase(
+            self._models()[self.model], weights_of(weights), self.roof, room=room_of(self._card()), **choice
+        )
 
     def _card(self) -> dict:
         return next(card for card in self.facts["cards"] if card["name"] == self.card)

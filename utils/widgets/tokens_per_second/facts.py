@@ -69,7 +69,7 @@ def weights_of(name: str) -> Weights:
 
 
 @dataclass(frozen=True)
-class Case:
+class DecodeCase:
     """A LLaMA that writes, and what is said of it. `kv_bits`: of keys and values, 0 for those that are computed with.
 
     `head`: the head has the format of the weights too. `room`: bytes of the card, 0 where nobody knows.
@@ -183,7 +183,7 @@ def published() -> list[dict]:
         if source is _FAST and weights == "int4":
             kept = replace(kept, bits=_FAST_INT4)
         context = 0 if source is _LIT else SHORT
-        moved = Case(LLAMAS[model], kept, ROOFS[card], context=context, head=True).moved
+        moved = DecodeCase(LLAMAS[model], kept, ROOFS[card], context=context, head=True).moved
         points.append(
             {"model": model, "weights": weights, "card": card, "bytes": moved.total} | {"rate": rate, "source": source}
         )
