@@ -1,10 +1,11 @@
 """The arithmetic behind `utils.fake_quantize`: one piece of a tensor in, the same piece rounded out.
 
 All of it is the reference's three lines (measure x in ulps, round, multiply back) in the cheapest form that stays
-exact, and there are three:
+exact, and there are four:
 
 * `GRID`: the carrier (float32 or float64) holds the step, so x / step is exact and one rounding remains;
 * `BITS`: the format has float32's exponents, so rounding is an integer addition that carries into the exponent;
+* `POWERS`: the values are float32's powers of two alone (E8M0), so only the exponent is left of such an addition;
 * `CAST`: the hardware converts (float16 and bfloat16, to nearest).
 
 A *plan* holds the numbers of one format. `round_eager` runs a plan in few operations and no comparisons, which cost ten
@@ -19,7 +20,7 @@ import torch
 
 from utils.formats import BFLOAT16, FLOAT16, FloatFormat
 
-GRID, BITS, CAST, COPY = "grid", "bits", "cast", "copy"
+GRID, BITS, POWERS, CAST, COPY = "grid", "bits", "powers", "cast", "copy"
 
 
 class Carrier(NamedTuple):
@@ -53,6 +54,13 @@ class RoundingPlan(NamedTuple):
     limit: float  # the largest finite result
     past: float  # what stands beyond it: limit, infinity or NaN
     end: float  # the first point past the grid; the largest carrier value where that is infinite
+    # Properties of the format that each call needs; worked out once, they save a small tensor a third of its time.
+    lowest_binade: float  # 2**emin
+    highest_binade: float  # 2**emax
+    eps: float
+    has_zero: bool
+    has_negative_zero: bool
+    has_inf: bool
 
 
 @lru_cache(maxsize=256)
@@ -63,14 +71,29 @@ def make_plan(fmt: FloatFormat, dtype: torch.dtype, saturate: bool) -> RoundingP
     """
     carrier = FLOAT64_CARRIER if dtype == torch.float64 else FLOAT32_CARRIER
     method = _find_method(fmt, carrier)
-    if method is None and carrier is FLOAT32_CARRIER:  # E8M0: its steps are subnormal in float32, not in float64
+    if method is None:
         carrier, method = FLOAT64_CARRIER, _find_method(fmt, FLOAT64_CARRIER)
     if method is None:
         raise ValueError(f"{fmt.name}: its steps leave the range of float64; use utils.rounding.quantize")
+    return _fill_plan(method, carrier, fmt, saturate)
+
+
+def _fill_plan(method: str, carrier: Carrier, fmt: FloatFormat, saturate: bool) -> RoundingPlan:
     limit = fmt.max if fmt.max <= carrier.max else math.inf
-    past = limit if saturate or not fmt.has_nan else math.inf if fmt.has_inf else math.nan
-    end = min(fmt.max + math.ldexp(1.0, fmt.emax - fmt.mantissa_bits), carrier.max)
-    return RoundingPlan(method, carrier, fmt, limit, past, end)
+    return RoundingPlan(
+        method,
+        carrier,
+        fmt,
+        limit=limit,
+        past=limit if saturate or not fmt.has_nan else math.inf if fmt.has_inf else math.nan,
+        end=min(fmt.max + math.ldexp(1.0, fmt.emax - fmt.mantissa_bits), carrier.max),
+        lowest_binade=math.ldexp(1.0, fmt.emin),
+        highest_binade=math.ldexp(1.0, fmt.emax),
+        eps=fmt.eps,
+        has_zero=fmt.has_zero,
+        has_negative_zero=fmt.has_negative_zero,
+        has_inf=fmt.has_inf,
+    )
 
 
 def _find_method(fmt: FloatFormat, carrier: Carrier) -> str | None:
@@ -79,22 +102,28 @@ def _find_method(fmt: FloatFormat, carrier: Carrier) -> str | None:
         return COPY
     if carrier is FLOAT32_CARRIER and fmt in (FLOAT16, BFLOAT16):
         return CAST
-    if fmt.emin - fmt.mantissa_bits >= emin and fmt.emax <= emax and fmt.mantissa_bits <= carrier.mantissa_bits:
+    # x / 2**emax in units of eps must not overflow below fmt.max, nor a step be subnormal.
+    in_range = fmt.emin - fmt.mantissa_bits >= emin and fmt.emax + fmt.mantissa_bits <= emax
+    if in_range and fmt.mantissa_bits <= carrier.mantissa_bits:
         return GRID
     if carrier is FLOAT32_CARRIER and (fmt.emin, fmt.emax, fmt.has_inf) == (emin, emax, True):
         return BITS
+    if carrier is FLOAT32_CARRIER and (fmt.emin, fmt.emax, fmt.has_zero, fmt.signed) == (emin - 1, emax, False, False):
+        return POWERS
     return None
 
 
 def without_cast(plan: RoundingPlan) -> RoundingPlan:
-    """Return the plan that rounds by arithmetic where `plan` would cast.
+    """Return the plan that rounds by arithmetic on a grid or on bits where `plan` has a shorter way of its own.
 
     A cast there and back has no place in a compiled graph: torch.compile drops it (`pointless_convert` in inductor's
-    joint graph passes), and no rounding is left. Nor can a cast round stochastically.
+    joint graph passes), and no rounding is left. Nor can a cast round stochastically, and powers alone neither.
     """
-    if plan.method != CAST:
-        return plan
-    return plan._replace(method=BITS if plan.fmt.exponent_bits == 8 else GRID)
+    if plan.method == POWERS:
+        return _fill_plan(GRID, FLOAT64_CARRIER, plan.fmt, plan.past == plan.limit)
+    if plan.method == CAST:
+        return plan._replace(method=BITS if plan.fmt.exponent_bits == 8 else GRID)
+    return plan
 
 
 def round_eager(x: torch.Tensor, plan: RoundingPlan, out: torch.Tensor | None = None, draw=None) -> torch.Tensor:
@@ -107,6 +136,8 @@ def round_eager(x: torch.Tensor, plan: RoundingPlan, out: torch.Tensor | None = 
         return torch.clamp(x, -plan.past, plan.past, out=out)
     if plan.method == CAST:
         return _round_by_cast(x, plan, out=out)
+    if plan.method == POWERS:
+        return _round_to_powers(x, plan, out=out)
     if plan.method == BITS:
         return _round_bits(x, plan, out=out, draw=draw)
     return _round_on_grid(x, plan, out=out, draw=draw)
@@ -120,38 +151,69 @@ def _round_by_cast(x: torch.Tensor, plan: RoundingPlan, out: torch.Tensor | None
 
 
 def _round_on_grid(x: torch.Tensor, plan: RoundingPlan, out: torch.Tensor | None, draw) -> torch.Tensor:
-    carrier, fmt = plan.carrier, plan.fmt
-    binade = x.view(carrier.bits_dtype).bitwise_and(carrier.exponent_mask).view(carrier.dtype)  # 2**floor(log2 |x|)
-    step = binade.clamp_(math.ldexp(1.0, fmt.emin), math.ldexp(1.0, fmt.emax)).mul_(fmt.eps)
+    carrier = plan.carrier
+    exponent_mask, nothing = _find_scalars(x, carrier)
+    binade = x.view(carrier.bits_dtype).bitwise_and(exponent_mask).view(carrier.dtype)  # 2**floor(log2 |x|)
+    binade.clamp_(plan.lowest_binade, plan.highest_binade)
+    # The step is binade * eps. To divide and multiply by it is one pass over memory each: -0 + p = p, also for p = -0.
     if draw is None:
-        y = torch.div(x, step).round_()  # exact, then the one rounding: ties to even
+        y = torch.addcdiv(nothing, x, binade, value=1 / plan.eps).round_()  # exact, then the one rounding: ties to even
     else:
-        y = _round_up_by_chance(x.clamp(-plan.end, plan.end).div_(step), draw())
-    y.mul_(step)
-    if not fmt.has_zero:  # E8M0: NaN unless x > 0, where 1 / sqrt(x) is finite
-        y.clamp_min_(fmt.smallest_normal).add_(x.rsqrt(), alpha=0.0)
+        size = x.abs().clamp_max_(plan.end)  # finite
+        y = _round_up_by_chance(torch.addcdiv(nothing, size, binade, value=1 / plan.eps), draw()).copysign_(x)
+    torch.addcmul(nothing, y, binade, value=plan.eps, out=y)
+    if not plan.has_zero:  # E8M0: NaN unless x > 0, where 1 / sqrt(x) is finite
+        y.clamp_min_(plan.lowest_binade).add_(x.rsqrt(), alpha=0.0)
     if plan.past == plan.limit:
-        if not fmt.has_negative_zero:
+        if not plan.has_negative_zero:
             y.add_(0.0)  # -0 + 0 = +0
         return torch.clamp(y, -plan.limit, plan.limit, out=out)
     # The excess is 0 or at least one step, which two factors of `huge` make infinite: no comparison is needed.
     huge = math.ldexp(1.0, carrier.bias)
     excess = torch.clamp(y, -plan.limit, plan.limit).sub_(y).mul_(huge)
     y.sub_(excess, alpha=huge)  # -0 - (+0) = -0
-    if not fmt.has_inf:
+    if not plan.has_inf:
         y.add_(y, alpha=0.0)  # inf + 0 * inf = NaN, y + 0 * y = y
-    return torch.add(y, 0.0 if not fmt.has_negative_zero else -0.0, out=out)
+    return torch.add(y, 0.0 if not plan.has_negative_zero else -0.0, out=out)
+
+
+def _find_scalars(x: torch.Tensor, carrier: Carrier) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the exponent mask and -0, both of shape [], on the device of x."""
+    # Kept, because a call that makes a tensor of a Python number takes longer than its arithmetic on 10,000 elements;
+    # but not for x of a FakeTensorMode, whose scalars would be unreal too.
+    make = _make_scalars if type(x) in (torch.Tensor, torch.nn.Parameter) else _make_scalars.__wrapped__
+    return make(carrier, x.device)
+
+
+@lru_cache(maxsize=64)
+def _make_scalars(carrier: Carrier, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    return (
+        torch.tensor(carrier.exponent_mask, dtype=carrier.bits_dtype, device=device),
+        torch.tensor(-0.0, dtype=carrier.dtype, device=device),
+    )
+
+
+def _round_to_powers(x: torch.Tensor, plan: RoundingPlan, out: torch.Tensor | None) -> torch.Tensor:
+    """Round to 2**-127 ... 2**127: from 1.5 * 2**e on, half an exponent more carries into the next one."""
+    half, unit = plan.carrier.exponent_unit // 2, plan.carrier.exponent_unit
+    # Below 1.5 * 2**-127 all is 2**-127, which is subnormal: no exponent tells it from smaller numbers, so these are
+    # made smaller still, and what the mask leaves of them is raised. NaN passes.
+    y = torch.threshold(x, math.ldexp(0x5FFFFF, -149), math.ldexp(1.0, -128))
+    bits = y.view(torch.int32).add_(half).bitwise_and_(plan.carrier.exponent_mask)
+    bits.clamp_(half, 254 * unit if plan.past == plan.limit else 255 * unit)  # 2**-127 is the bits of `half`
+    if plan.past != plan.limit:
+        y.add_(y, alpha=0.0)  # inf + 0 * inf = NaN, y + 0 * y = y
+    return torch.add(y, x.rsqrt(), alpha=0.0, out=out)  # NaN unless x > 0, where 1 / sqrt(x) is finite
 
 
 def _round_up_by_chance(ulps: torch.Tensor, random: torch.Tensor) -> torch.Tensor:
-    """Round |ulps| down, or up with the probability of its fraction, and restore the sign."""
+    """Round finite `ulps` of 0 or more down, or up with the probability of their fraction."""
     # 23 bits as a number of -1/2 ... 1/2, moved by 1/2 and by half a unit, so that a threshold falls between two
     # fractions of float32 values in the normal range: their probabilities are exact, all others to 2**-24.
-    threshold = (random >> 9).to(ulps.dtype).mul_(2.0**-23).add_(0.5 + 2.0**-24)
-    size = ulps.abs()
-    whole = size.floor()
-    up = size.sub_(whole).sub_(threshold).ceil_()  # 1 where fraction > threshold, else 0
-    return whole.add_(up).copysign_(ulps)
+    threshold = (random & -(2**9)).to(ulps.dtype).mul_(2.0**-32).add_(0.5 + 2.0**-24)
+    whole = ulps.floor()
+    up = ulps.sub(whole).sub_(threshold).ceil_()  # 1 where fraction > threshold, else 0
+    return whole.add_(up)
 
 
 def _round_bits(x: torch.Tensor, plan: RoundingPlan, out: torch.Tensor | None, draw) -> torch.Tensor:
@@ -208,7 +270,7 @@ class GraphForm(NamedTuple):
 
 def find_form(plan: RoundingPlan) -> GraphForm:
     """Return the part of a plan for which code is compiled."""
-    return GraphForm(plan.method, plan.carrier, plan.fmt.has_zero, plan.fmt.has_negative_zero)
+    return GraphForm(plan.method, plan.carrier, plan.has_zero, plan.has_negative_zero)
 
 
 def round_fused(x: torch.Tensor, form: GraphForm, constants: GraphConstants, draw=None) -> torch.Tensor:
@@ -227,13 +289,14 @@ def round_fused(x: torch.Tensor, form: GraphForm, constants: GraphConstants, dra
     # 1 / step comes from the bits of the exponent, because compiled float32 division on a GPU is not exact.
     step_bits = exponent - shift
     step, inv_step = step_bits.view(carrier.dtype), (inverse - step_bits).view(carrier.dtype)
+    size = x.abs()
     if draw is None:
-        y = (x * inv_step).round() * step
+        y = (size * inv_step).round() * step
     else:
-        y = _round_up_by_chance(torch.minimum(torch.maximum(x, -end), end) * inv_step, draw()) * step
+        y = _round_up_by_chance(torch.minimum(size, end) * inv_step, draw()) * step
     if not form.has_zero:
         y = torch.where(x > 0, torch.maximum(y, low.view(carrier.dtype)), math.nan)
-    y = torch.where(y.abs() > limit, past.copysign(x), y)
+    y = torch.where(y > limit, past, y).copysign(x)
     return y if form.has_negative_zero else torch.where(y == 0, 0.0, y)
 
 
