@@ -1,0 +1,38 @@
+"""The scripts of the cookbook, taken from their pages as a reader copies them."""
+
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import notebooks
+
+COOKBOOK = Path(__file__).parents[1] / "book" / "cookbook"
+PAGES = sorted(COOKBOOK.glob("*.ipynb"))
+
+
+def script_of(name: str) -> str:
+    """Return the source of the one cell of a recipe that is tagged `script`."""
+    cells = notebooks.loads((COOKBOOK / f"{name}.ipynb").read_text("utf8")).cells
+    (cell,) = (cell for cell in cells if "script" in cell.metadata.get("tags", ()))
+    return cell.source
+
+
+def file_of(name: str) -> str:
+    """Return the file name that the first line of a script gives: "# train_float16.py: what it does"."""
+    return script_of(name).removeprefix("# ").partition(":")[0]
+
+
+def load(name: str) -> types.ModuleType:
+    """Execute a script as an imported module: its functions are there, its `main` has not run."""
+    module = types.ModuleType(file_of(name).removesuffix(".py"))
+    exec(compile(script_of(name), file_of(name), "exec"), module.__dict__)
+    return module
+
+
+def run(name: str, folder: Path, *arguments: str, start=(sys.executable,), timeout=300) -> subprocess.CompletedProcess:
+    """Save a script in a folder and run it there, as a reader does."""
+    path = folder / file_of(name)
+    path.write_text(script_of(name), "utf8")
+    command = [*start, path.name, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout, check=False)
