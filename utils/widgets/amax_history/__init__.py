@@ -12,7 +12,9 @@ from utils.formats import FORMATS
 from utils.rounding import quantize
 from utils.scaling import DelayedScaling
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.formats import format_label
+from utils.widgets.shared.static_table import static_table
 from utils.widgets.shared.words.sizes import scale_text, share_text, size_text, with_commas
 
 AMAX_FORMATS = ("float8_e4m3fn", "float8_e5m2")
@@ -165,9 +167,7 @@ class AmaxHistory(BookWidget):
 
     @traitlets.validate("tensor")
     def _valid_tensor(self, proposal) -> str:
-        if proposal["value"] not in self.series:
-            raise ValueError(f"tensor {proposal['value']!r} is not one of {', '.join(self.series)}")
-        return proposal["value"]
+        return one_of(proposal["value"], self.series, "tensor")
 
     @traitlets.validate("formats")
     def _valid_formats(self, proposal) -> dict:
@@ -178,11 +178,8 @@ class AmaxHistory(BookWidget):
 
     @traitlets.validate("format", "choose")
     def _valid_choice(self, proposal) -> str:
-        name, value = proposal["trait"].name, proposal["value"]
-        options = AMAX_FORMATS if name == "format" else ("max", "most_recent")
-        if value not in options:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(options)}")
-        return value
+        name = proposal["trait"].name
+        return one_of(proposal["value"], {"format": AMAX_FORMATS, "choose": ("max", "most_recent")}[name], name)
 
     @traitlets.validate("history", "margin", "spike")
     def _valid_number(self, proposal) -> int:
@@ -204,7 +201,7 @@ class AmaxHistory(BookWidget):
 
     def static_html(self) -> str:
         """Say what delayed scaling does to the series by the length of its history, for pages without JavaScript."""
-        rows = ""
+        rows = []
         for history in (1, 4, 16, 64):
             widget = AmaxHistory(
                 self.series,
@@ -216,13 +213,12 @@ class AmaxHistory(BookWidget):
                 spike_step=self.spike_step,
                 spike=self.spike,
             )
-            rows += f"<tr><th scope='row'>{history}</th><td>{html.escape(widget.summary)}</td></tr>"
+            rows.append((str(history), widget.summary))
         return (
             f"<p>Here delayed scaling is replayed over {self.steps} recorded amaxes, with a spike to put in; that "
             f"needs JavaScript. {html.escape(self.tensor)}, {format_label(FORMATS[self.format])}, margin "
-            f"{self.margin}:</p>"
-            "<table class='mp-ah-static'><thead><tr><th scope='col'>history</th><th scope='col'>what happens</th></tr>"
-            f"</thead><tbody>{rows}</tbody></table><p class='mp-static-note'>{html.escape(self.source)}</p>"
+            f"{self.margin}:</p>{static_table('mp-ah-static', ('history', 'what happens'), rows)}"
+            f"<p class='mp-static-note'>{html.escape(self.source)}</p>"
         )
 
 

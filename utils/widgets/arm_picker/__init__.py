@@ -6,6 +6,8 @@ import traitlets
 
 from utils.widgets.arm_picker import words
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
+from utils.widgets.shared.static_table import static_table
 
 BASELINE = "32-true"
 FIRST_CHOSEN = ("16-mixed", "bf16-mixed", "16-true", "bf16-true")  # where they are recorded
@@ -69,15 +71,15 @@ class ArmPicker(BookWidget):
 
     @traitlets.validate("baseline")
     def _valid_baseline(self, proposal) -> str:
-        return _check_name(proposal["value"], self.data["arms"], "baseline")
+        return one_of(proposal["value"], self.data["arms"], "baseline")
 
     @traitlets.validate("chosen")
     def _valid_chosen(self, proposal) -> list[str]:
-        return [_check_name(arm, self.data["arms"], "chosen") for arm in proposal["value"]]
+        return [one_of(arm, self.data["arms"], "chosen") for arm in proposal["value"]]
 
     @traitlets.validate("quantity")
     def _valid_quantity(self, proposal) -> str:
-        return _check_name(proposal["value"], [row["name"] for row in self.data["quantities"]], "quantity")
+        return one_of(proposal["value"], [row["name"] for row in self.data["quantities"]], "quantity")
 
     @traitlets.validate("device")
     def _valid_device(self, proposal) -> int:
@@ -85,9 +87,7 @@ class ArmPicker(BookWidget):
 
     @traitlets.validate("seed")
     def _valid_seed(self, proposal) -> int | None:
-        if proposal["value"] is not None and proposal["value"] not in self.group["seeds"]:
-            raise ValueError(f"seed {proposal['value']} is not one of {', '.join(map(str, self.group['seeds']))}")
-        return proposal["value"]
+        return None if proposal["value"] is None else one_of(proposal["value"], self.group["seeds"], "seed")
 
     @traitlets.observe("device")
     def _keep_the_seed_only_where_it_is_recorded(self, change) -> None:
@@ -101,27 +101,18 @@ class ArmPicker(BookWidget):
     def static_html(self) -> str:
         """Show every recorded arm and what its pairs with the baseline say, for pages without JavaScript."""
         row, group = words.quantity_of(self.data, self.quantity), self.group
-        body = ""
+        rows = []
         for arm in self.data["arms"]:
             value = words.value_text(group, arm, row)
             told = "baseline" if arm == self.baseline else words.verdict_of(group, arm, self.baseline, row).text
-            cells = "".join(f"<td>{html.escape(text)}</td>" for text in (value, told))
-            body += f"<tr><th scope='row'>{html.escape(arm)}</th>{cells}</tr>"
+            rows.append((arm, value, told))
         heads = ("arm", row["label"], f"against {self.baseline}, seed by seed")
-        head = "".join(f"<th scope='col'>{html.escape(text)}</th>" for text in heads)
         where = f"{group['device']}; {group['conditions']}. ± is the 95 % Student interval over the seeds."
         return (
             "<p>Here recorded arms are compared by any quantity, seed by seed or from one seed alone; that needs "
-            f"JavaScript. {html.escape(self.summary)}</p>"
-            f"<table class='mp-ap-static'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"JavaScript. {html.escape(self.summary)}</p>{static_table('mp-ap-static', heads, rows)}"
             f"<p class='mp-static-note'>Recorded on {html.escape(where)}</p>"
         )
-
-
-def _check_name(name: str, names: list[str], what: str) -> str:
-    if name not in names:
-        raise ValueError(f"{what} {name!r} is not one of {', '.join(names)}")
-    return name
 
 
 def _check_number(number: int, groups: list[dict], what: str) -> int:

@@ -10,6 +10,7 @@ import utils.formats as formats
 from utils.checks.number_text import read_number
 from utils.formats import FORMATS, FloatFormat
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.formats import format_label
 from utils.widgets.shared.words.code_words import formula_text, value_text
 
@@ -125,7 +126,7 @@ class BitFlip(BookWidget):
         self._known_format = format
         super().__init__(
             format=format,
-            code=start_code(_format_named(format)) if code is None else code,
+            code=start_code(FORMATS[one_of(format, FORMATS, "format")]) if code is None else code,
             formats=list(formats),
             goals=[goal.as_json(format) for goal in goals],
             **kwargs,
@@ -143,11 +144,11 @@ class BitFlip(BookWidget):
 
     @traitlets.validate("format")
     def _valid_format(self, proposal) -> str:
-        return _format_named(proposal["value"]).name
+        return one_of(proposal["value"], FORMATS, "format")
 
     @traitlets.validate("formats")
     def _valid_formats(self, proposal) -> list[str]:
-        return [_format_named(name).name for name in proposal["value"]]
+        return [one_of(name, FORMATS, "format") for name in proposal["value"]]
 
     @traitlets.validate("code")
     def _valid_code(self, proposal) -> int:
@@ -194,12 +195,6 @@ class BitFlip(BookWidget):
 def start_code(fmt: FloatFormat) -> int:
     """Return the code of 1, where a reader starts."""
     return int(formats.encode(1.0, fmt))
-
-
-def _format_named(name: str) -> FloatFormat:
-    if name not in FORMATS:
-        raise ValueError(f"format {name!r} is not one of {', '.join(FORMATS)}")
-    return FORMATS[name]
 
 
 def _field_of(place: int, fmt: FloatFormat) -> str:

@@ -8,6 +8,8 @@ import traitlets
 from utils.widgets.block_editor.facts import COUNT, KINDS, RULES, Block, check_values, label_of, make_facts
 from utils.widgets.block_editor.facts import samples as usual_samples
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
+from utils.widgets.shared.static_table import static_table
 from utils.widgets.shared.words.amounts import few_digits
 from utils.widgets.shared.words.code_words import value_text
 
@@ -51,9 +53,7 @@ class BlockEditor(BookWidget):
         if values is None:
             values = next(iter(named))
         if isinstance(values, str):
-            if values not in named:
-                raise ValueError(f"values {values!r} is not one of {', '.join(named)}")
-            values = named[values]
+            values = named[one_of(values, named, "values")]
         values = [float(x) for x in values]
         self._check_format(kwargs.get("element", "float4_e2m1fn"), kwargs.get("scaling", "mx"))
         super().__init__(values=values, samples=[list(row) for row in named.items()], facts=make_facts(), **kwargs)
@@ -89,12 +89,9 @@ class BlockEditor(BookWidget):
 
     @traitlets.validate("element", "scaling")
     def _valid_name(self, proposal) -> str:
-        name, value = proposal["trait"].name, proposal["value"]
-        elements = [element for element, _ in KINDS.values()]
-        options = {"element": elements, "scaling": list(make_facts()["scalings"])}[name]
-        if value not in options:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(dict.fromkeys(options))}")
-        return value
+        name = proposal["trait"].name
+        elements = dict.fromkeys(element for element, _ in KINDS.values())
+        return one_of(proposal["value"], {"element": elements, "scaling": make_facts()["scalings"]}[name], name)
 
     @traitlets.observe("element", "scaling")
     def _mend(self, change) -> None:
@@ -130,19 +127,15 @@ class BlockEditor(BookWidget):
             f"<tr><td>{value_text(float(x))}</td><td><code>{code:0{block.fmt.bits}b}</code></td><td>{y:.4g}</td></tr>"
             for x, code, y in zip(block.x, block.value_codes.tolist(), block.stored.tolist(), strict=True)
         )
-        rows = "".join(_format_row(self, *row) for row in _every_way())
+        rows = [_format_row(self, *row) for row in _every_way()]
         sentence = f"{label_of(self.element, self.scaling)}: {block.verdict} Scale: {scales}."
-        every = _table(("x", "code", "stored"), values)
-        heads = ("format", "bits per value", "error", "saturated", "to 0")
+        table = static_table("mp-be-static", ("format", "bits per value", "error", "saturated", "to 0"), rows)
+        head = "<th scope='col'>x</th><th scope='col'>code</th><th scope='col'>stored</th>"
         return (
             f"<p>{html.escape(sentence)} Here values and bits can be changed; that needs JavaScript.</p>"
-            f"{_table(heads, rows)}<details><summary>The values</summary>{every}</details>"
+            f"{table}<details><summary>The values</summary>"
+            f"<table class='mp-be-static'><thead><tr>{head}</tr></thead><tbody>{values}</tbody></table></details>"
         )
-
-
-def _table(heads: tuple[str, ...], rows: str) -> str:
-    head = "".join(f"<th scope='col'>{text}</th>" for text in heads)
-    return f"<table class='mp-be-static'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _every_way():
@@ -151,8 +144,7 @@ def _every_way():
             yield (f"{label}, {RULES[scaling]}" if len(names) > 1 else label), element, scaling
 
 
-def _format_row(widget: BlockEditor, label: str, element: str, scaling: str) -> str:
+def _format_row(widget: BlockEditor, label: str, element: str, scaling: str) -> tuple[str, ...]:
     block = Block(tuple(widget.values), element, scaling, widget.tensor_amax)
     error = "–" if block.error is None else f"{few_digits(100 * block.error)} %"
-    cells = (few_digits(block.bits), error, str(block.saturated), str(block.zeros))
-    return f"<tr><th scope='row'>{html.escape(label)}</th>{''.join(f'<td>{text}</td>' for text in cells)}</tr>"
+    return label, few_digits(block.bits), error, str(block.saturated), str(block.zeros)

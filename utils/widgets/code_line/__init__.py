@@ -9,8 +9,10 @@ import traitlets
 from utils.formats import FORMATS, FloatFormat
 from utils.widgets.code_line.facts import LINE_FORMATS, census_text, reading, value_in_short, value_of
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.format_fate import Fate, fate
 from utils.widgets.shared.numbers.formats import format_label
+from utils.widgets.shared.static_table import static_table
 
 MOST_LINES = 4
 AXES = ("logarithmic", "linear")
@@ -71,11 +73,11 @@ class CodeLine(BookWidget):
 
     @traitlets.validate("axis")
     def _valid_axis(self, proposal) -> str:
-        return _one_of(proposal["value"], AXES, "axis")
+        return one_of(proposal["value"], AXES, "axis")
 
     @traitlets.validate("view")
     def _valid_view(self, proposal) -> str:
-        return _one_of(proposal["value"], VIEWS, "view")
+        return one_of(proposal["value"], VIEWS, "view")
 
     @staticmethod
     def _check_choice(formats, format, code) -> None:
@@ -93,20 +95,18 @@ class CodeLine(BookWidget):
 
     def static_html(self) -> str:
         """Count the codes of each line and name its ends, for pages without JavaScript."""
-        rows = "".join(_row_of(FORMATS[name]) for name in self.formats)
+        rows = [_row_of(FORMATS[name]) for name in self.formats]
         heads = ("format", "its codes", "largest", "smallest normal", "smallest above 0", "values from 1 to below 2")
-        head = "".join(f"<th scope='col'>{text}</th>" for text in heads)
         return (
             f"<p>Here all codes of {', '.join(format_label(FORMATS[name]) for name in self.formats)} stand on lines"
             f" above one another; that needs JavaScript. {html.escape(self.sentence)}</p>"
-            f"<table class='mp-cl-static'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+            f"{static_table('mp-cl-static', heads, rows)}"
         )
 
 
-def _row_of(fmt: FloatFormat) -> str:
+def _row_of(fmt: FloatFormat) -> tuple[str, ...]:
     ends = (fmt.max, fmt.smallest_normal, fmt.smallest_subnormal)
-    cells = (census_text(fmt), *map(value_in_short, ends), str(2**fmt.mantissa_bits))
-    return f"<tr><th scope='row'>{format_label(fmt)}</th>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    return format_label(fmt), census_text(fmt), *map(value_in_short, ends), str(2**fmt.mantissa_bits)
 
 
 def _code_of_one(fmt: FloatFormat) -> int:
@@ -114,10 +114,4 @@ def _code_of_one(fmt: FloatFormat) -> int:
 
 
 def _line_format(name: str) -> FloatFormat:
-    return FORMATS[_one_of(name, LINE_FORMATS, "format")]
-
-
-def _one_of(name: str, names, what: str) -> str:
-    if name not in names:
-        raise ValueError(f"{what} {name!r} is not one of {', '.join(names)}")
-    return name
+    return FORMATS[one_of(name, LINE_FORMATS, "format")]

@@ -1,13 +1,13 @@
 """Condition: a linear system of a set condition, solved by factors in a narrow format and refined."""
 
-import html
-
 import traitlets
 
 from utils.emulation.refinement import Refinement
 from utils.widgets.condition.facts import CONDITIONS, CORRECTIONS, FACTORS, RESIDUALS, SIZE, make_facts, refined
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.formats import format_label
+from utils.widgets.shared.static_table import static_table
 
 STATIC_CONDITIONS = (10.0, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10)
 
@@ -48,11 +48,9 @@ class Condition(BookWidget):
 
     @traitlets.validate("factors", "residual", "correction")
     def _valid_choice(self, proposal) -> str:
-        name, value = proposal["trait"].name, proposal["value"]
+        name = proposal["trait"].name
         options = {"factors": FACTORS, "residual": RESIDUALS, "correction": CORRECTIONS}[name]
-        if value not in options:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(options)}")
-        return value
+        return one_of(proposal["value"], options, name)
 
     def __repr__(self) -> str:
         how = f"residual={self.residual!r}, correction={self.correction!r}"
@@ -60,19 +58,17 @@ class Condition(BookWidget):
 
     def static_html(self) -> str:
         """Say how many steps each format needs, and where it fails, for pages without JavaScript."""
-        heads = "".join(f"<th scope='col'>{format_label(fmt)}</th>" for fmt in FACTORS.values())
-        rows = ""
+        heads = ("condition", *map(format_label, FACTORS.values()))
+        rows = []
         for condition in STATIC_CONDITIONS:
             refinements = [refined(condition, name, self.residual, self.correction) for name in FACTORS]
-            cells = "".join(f"<td>{html.escape(end_text(refinement))}</td>" for refinement in refinements)
-            rows += f"<tr><th scope='row'>{condition:,.0f}</th>{cells}</tr>"
+            rows.append((f"{condition:,.0f}", *map(end_text, refinements)))
         by = "GMRES" if self.correction == "gmres" else "the factors"
         return (
             f"<p>A system of {SIZE} equations, solved by factors in a narrow format and refined: residuals in"
             f" {RESIDUALS[self.residual]}, corrections by {by}. By the condition of the matrix: how many steps until"
             " the backward error is at float64's rounding. Here condition and formats can be changed; that needs"
-            " JavaScript.</p><table class='mp-cn-static'><thead><tr><th scope='col'>condition</th>"
-            f"{heads}</tr></thead><tbody>{rows}</tbody></table>"
+            f" JavaScript.</p>{static_table('mp-cn-static', heads, rows)}"
         )
 
 

@@ -8,6 +8,7 @@ from utils.cost.decide import TASKS, Decision, decide
 from utils.widgets.decision_tree.facts import CHAPTERS, ITEMS, LEFT_OUT, MEND, make_facts, page_of, path, verdict
 from utils.widgets.decision_tree.symptoms import SYMPTOMS
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.words.amounts import bytes_text
 
 DECIDES = ("card", "memory", "cards", "model", "optimizer", "batch", "length")
@@ -51,9 +52,7 @@ class DecisionTree(BookWidget):
 
     @traitlets.validate("symptom")
     def _valid_symptom(self, proposal) -> str:
-        if proposal["value"] not in SYMPTOMS:
-            raise ValueError(f"symptom {proposal['value']!r} is not one of {', '.join(SYMPTOMS)}")
-        return proposal["value"]
+        return one_of(proposal["value"], SYMPTOMS, "symptom")
 
     @property
     def decision(self) -> Decision | None:

@@ -3,7 +3,7 @@
 import html
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import torch
@@ -13,10 +13,13 @@ from utils.emulation.accumulators import ACCUMULATORS
 from utils.formats import FORMATS
 from utils.widgets.dot_product.facts import DATA, MOST, OPERANDS, Lane, operands
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.formats import format_label
+from utils.widgets.shared.words.code_words import rounded_text
 
 MOST_STATIC = 4096  # products: a table without JavaScript takes about a second to compute
 LIMITS = {"products": (1, MOST), "seed": (0, 2**32 - 1)}
+_number = partial(rounded_text, digits=8)
 
 
 class DotProduct(BookWidget):
@@ -79,11 +82,8 @@ class DotProduct(BookWidget):
 
     @traitlets.validate("data", "operands")
     def _valid_choice(self, proposal) -> str:
-        name, value = proposal["trait"].name, proposal["value"]
-        options = DATA if name == "data" else OPERANDS
-        if value not in options:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(options)}")
-        return value
+        name = proposal["trait"].name
+        return one_of(proposal["value"], {"data": DATA, "operands": OPERANDS}[name], name)
 
     @traitlets.validate("lanes")
     def _valid_lanes(self, proposal) -> list[dict]:
@@ -128,12 +128,6 @@ def _row_and_column(a: np.ndarray, b: np.ndarray, operand_format: str) -> tuple[
     """Return [1, K] and [K, 1] in the dtype of the operands, which says where their exponents end."""
     x, y = (torch.from_numpy(vector).to(FORMATS[operand_format].torch_dtype) for vector in (a, b))
     return x[None], y[:, None]
-
-
-def _number(value: float) -> str:
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "−∞" if value < 0 else "∞"
-    return f"{value:.8g}".replace("-", "−")
 
 
 def _error(value: float, exact: float) -> str:

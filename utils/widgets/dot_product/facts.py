@@ -10,6 +10,7 @@ from utils.emulation.rounded_matmul import kahan_matmul, matmul, pairwise_matmul
 from utils.emulation.tensor_core import aligned_matmul, truncating_matmul
 from utils.formats import FORMATS
 from utils.rounding import quantize
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.dice import dice, nearly_normal
 
 MOST = 65_536  # products
@@ -72,9 +73,7 @@ class Lane:
     promote: int = 0
 
     def __post_init__(self):
-        if self.adder not in ADDERS:
-            raise ValueError(f"adder {self.adder!r} is not one of {', '.join(ADDERS)}")
-        blocks = ADDERS[self.adder].blocks
+        blocks = ADDERS[one_of(self.adder, ADDERS, "adder")].blocks
         if self.block not in (0, *blocks):
             choices = ", ".join(map(str, blocks))
             raise ValueError(f"block {self.block!r} is not one of those that {self.adder} has: {choices}; 0 is its own")

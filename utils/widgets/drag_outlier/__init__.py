@@ -6,6 +6,8 @@ from utils.quantization.outliers import Damage
 from utils.scaling import SCALINGS
 from utils.widgets.drag_outlier.facts import CASES, COLUMNS, MOST, ROWS, loss
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
+from utils.widgets.shared.static_table import static_table
 
 LABELS = {"float8_e4m3fn": "E4M3", "int8": "INT8", "float4_e2m1fn": "E2M1"}
 STATIC_OUTLIERS = (0, 30, 300, 3000, 30_000, 300_000)
@@ -45,9 +47,7 @@ class DragOutlier(BookWidget):
         return loss(self.format, self.scaling, self.outlier)
 
     def _check_case(self, format: str, scaling: str) -> None:
-        if format not in CASES:
-            raise ValueError(f"format {format!r} is not one of {', '.join(CASES)}")
-        if scaling not in CASES[format]:
+        if scaling not in CASES[one_of(format, CASES, "format")]:
             raise ValueError(f"scaling {scaling!r} is not one that {format} has here: {', '.join(CASES[format])}")
 
     @traitlets.validate("outlier")
@@ -66,15 +66,13 @@ class DragOutlier(BookWidget):
     def static_html(self) -> str:
         """Show the error of the rest for some outliers, for pages without JavaScript."""
         names = [f"{LABELS[format]}, {SCALINGS[scaling].label}" for format, scaling in STATIC_CASES]
-        heads = "".join(f"<th scope='col'>{name}</th>" for name in names)
-        rows = ""
+        rows = []
         for outlier in STATIC_OUTLIERS:
             losses = [loss(format, scaling, outlier) for format, scaling in STATIC_CASES]
-            cells = "".join(f"<td>{100 * loss.error:.3g} % ({100 * loss.zeros:.2g} %)</td>" for loss in losses)
-            rows += f"<tr><th scope='row'>{f'{outlier:,}' if outlier else 'none'}</th>{cells}</tr>"
+            cells = [f"{100 * loss.error:.3g} % ({100 * loss.zeros:.2g} %)" for loss in losses]
+            rows.append((f"{outlier:,}" if outlier else "none", *cells))
         return (
             f"<p>One outlier among {ROWS} × {COLUMNS:,} normal values: the relative error of all others, and in "
             "brackets the share of them that becomes 0. Here the outlier can be dragged; that needs JavaScript.</p>"
-            f"<table class='mp-do-static'><thead><tr><th scope='col'>outlier</th>{heads}</tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
+            f"{static_table('mp-do-static', ('outlier', *names), rows)}"
         )

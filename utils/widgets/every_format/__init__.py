@@ -11,8 +11,10 @@ from utils.checks.number_text import Number, read_number
 from utils.formats import FORMATS
 from utils.rounding import RULES
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.format_fate import Fate, fate
 from utils.widgets.shared.numbers.formats import format_label
+from utils.widgets.shared.static_table import static_table
 from utils.widgets.shared.words.code_words import value_text
 
 PRESETS = (
@@ -75,16 +77,16 @@ class EveryFormat(BookWidget):
     @traitlets.validate("formats")
     def _valid_formats(self, proposal) -> list[str]:
         for name in proposal["value"]:
-            _one_of(name, FORMATS, "format")
+            one_of(name, FORMATS, "format")
         return proposal["value"]
 
     @traitlets.validate("rounding")
     def _valid_rounding(self, proposal) -> str:
-        return _one_of(proposal["value"], RULES, "rounding")
+        return one_of(proposal["value"], RULES, "rounding")
 
     @traitlets.validate("order")
     def _valid_order(self, proposal) -> str:
-        return _one_of(proposal["value"], ORDERS, "order")
+        return one_of(proposal["value"], ORDERS, "order")
 
     @traitlets.validate("presets")
     def _valid_presets(self, proposal) -> list[dict]:
@@ -95,20 +97,13 @@ class EveryFormat(BookWidget):
 
     def static_html(self) -> str:
         """Show what becomes of the number as a table, for pages without JavaScript."""
-        cells = []
+        rows = []
         for name, (kind, stored, error, words, _) in self.fates.items():
             text = "—" if kind == "nan_lost" else value_text(float(stored))
-            cells.append((format_label(FORMATS[name]), text, error_text(error), words))
-        body = "".join(
-            f"<tr><th scope='row'>{row[0]}</th>"
-            + "".join(f"<td>{html.escape(text)}</td>" for text in row[1:])
-            + "</tr>"
-            for row in cells
-        )
-        head = "".join(f"<th scope='col'>{text}</th>" for text in ("format", "stored", "relative error", "fate"))
+            rows.append((format_label(FORMATS[name]), text, error_text(error), words))
         return (
             f"<p>What becomes of {html.escape(self.value)} in each format:</p>"
-            f"<table class='mp-ef-static'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"{static_table('mp-ef-static', ('format', 'stored', 'relative error', 'fate'), rows)}"
             "<p class='mp-static-note'>Here a field takes any other number; that needs JavaScript.</p>"
         )
 
@@ -144,9 +139,3 @@ def _preset(preset) -> dict:
         raise ValueError(f'a preset is a text or a pair like ("1e-8", "Adam’s ε"), not {preset!r}') from None
     read_number(value)
     return {"value": value, "label": label}
-
-
-def _one_of(name: str, names, what: str) -> str:
-    if name not in names:
-        raise ValueError(f"{what} {name!r} is not one of {', '.join(names)}")
-    return name

@@ -6,6 +6,7 @@ import traitlets
 
 from utils.formats import FORMATS, FloatFormat
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.plot.binades import (
     ALL,
     MOST_LOG2_SCALE,
@@ -13,10 +14,10 @@ from utils.widgets.shared.plot.binades import (
     check_choice,
     check_recorded,
     fates_text,
+    first_kind,
     histogram_of,
 )
-
-FIRST_KIND = "activation gradients"
+from utils.widgets.shared.static_table import static_table
 
 
 class FormatWindow(BookWidget):
@@ -46,8 +47,7 @@ class FormatWindow(BookWidget):
         self, recorded: dict, kind: str | None = None, group: str = ALL, format: str = "float16", *, step=None, **kwargs
     ):
         check_recorded(recorded)
-        if kind is None:
-            kind = FIRST_KIND if FIRST_KIND in recorded["kinds"] else recorded["kinds"][0]
+        kind = first_kind(recorded) if kind is None else kind
         step = recorded["steps"][-1] if step is None else step
         super().__init__(recorded=recorded, kind=kind, group=group, step=step, format=format, **kwargs)
         check_choice(recorded, kind, group, step)
@@ -73,9 +73,7 @@ class FormatWindow(BookWidget):
 
     @traitlets.validate("format")
     def _valid_format(self, proposal) -> str:
-        if proposal["value"] not in WINDOWS:
-            raise ValueError(f"format {proposal['value']!r} is not one of {', '.join(WINDOWS)}")
-        return proposal["value"]
+        return one_of(proposal["value"], WINDOWS, "format")
 
     @traitlets.validate("log2_scale")
     def _valid_scale(self, proposal) -> int:
@@ -98,15 +96,11 @@ class FormatWindow(BookWidget):
 
     def static_html(self) -> str:
         """Say what the format makes of each kind of values, for pages without JavaScript."""
-        rows = "".join(
-            f"<tr><th scope='row'>{html.escape(kind)}</th><td>{html.escape(self._fate(kind))}</td></tr>"
-            for kind in self.recorded["kinds"]
-        )
+        rows = [(kind, self._fate(kind)) for kind in self.recorded["kinds"]]
         return (
             f"<p>Here the window of a format is dragged over the exponents of a recorded run; it needs JavaScript. "
             f"{html.escape(f'{self.kind}, {self.group}, step {self.step}')}: {html.escape(self.sentence)}</p>"
-            f"<table class='mp-fw-static'><thead><tr><th scope='col'>{html.escape(self.group)}</th>"
-            f"<th scope='col'>what they become</th></tr></thead><tbody>{rows}</tbody></table>"
+            f"{static_table('mp-fw-static', (self.group, 'what they become'), rows)}"
         )
 
     def _fate(self, kind: str) -> str:

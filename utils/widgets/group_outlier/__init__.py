@@ -7,6 +7,8 @@ import traitlets
 
 from utils.widgets.group_outlier.facts import BITS, COUNT, GROUPS, MOST, Loss, check_weights, loss
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
+from utils.widgets.shared.static_table import static_table
 from utils.widgets.shared.words.amounts import few_digits
 
 STATIC_CASES = tuple((bits, symmetric) for bits in BITS for symmetric in (True, False))
@@ -59,11 +61,8 @@ class GroupOutlier(BookWidget):
 
     @traitlets.validate("bits", "group")
     def _valid_choice(self, proposal) -> int:
-        name, value = proposal["trait"].name, proposal["value"]
-        options = {"bits": BITS, "group": GROUPS}[name]
-        if value not in options:
-            raise ValueError(f"{name} {value} is not one of {', '.join(map(str, options))}")
-        return value
+        name = proposal["trait"].name
+        return one_of(proposal["value"], {"bits": BITS, "group": GROUPS}[name], name)
 
     def __repr__(self) -> str:
         kind = "symmetric" if self.symmetric else "asymmetric"
@@ -72,18 +71,16 @@ class GroupOutlier(BookWidget):
     def static_html(self) -> str:
         """Show error, zeros and bits per weight by group size, for pages without JavaScript."""
         names = [f"int{bits}, {'symmetric' if symmetric else 'asymmetric'}" for bits, symmetric in STATIC_CASES]
-        heads = "".join(f"<th scope='col'>{name}</th>" for name in names)
-        rows = ""
-        for group in GROUPS:
-            cells = "".join(f"<td>{self._cell(*case, group)}</td>" for case in STATIC_CASES)
-            rows += f"<tr><th scope='row'>{group if group < COUNT else 'the row'}</th>{cells}</tr>"
+        rows = [
+            (str(group) if group < COUNT else "the row", *(self._cell(*case, group) for case in STATIC_CASES))
+            for group in GROUPS
+        ]
         outlier = f"an outlier of {self.outlier:g}" if self.outlier else "no outlier"
         return (
             f"<p>A row of {COUNT} weights with {outlier}, in 4 or 8 bits, by how many weights share a scale: bits per"
             " weight, the relative error of all other weights, and in brackets the share of them that becomes 0. Here"
             " the outlier can be dragged and the group size slid; that needs JavaScript.</p>"
-            f"<table class='mp-go-static'><thead><tr><th scope='col'>one scale for</th>{heads}</tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
+            f"{static_table('mp-go-static', ('one scale for', *names), rows)}"
         )
 
     def _cell(self, bits: int, symmetric: bool, group: int) -> str:

@@ -19,6 +19,8 @@ from utils.widgets.model_size.facts import (
     make_facts,
 )
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
+from utils.widgets.shared.static_table import static_table
 
 COUNTS = ("batch", "length", "accumulate", "shards")
 OWN = ""  # the name of a model whose sizes are the reader's
@@ -77,11 +79,11 @@ class ModelSize(BookWidget):
 
     @traitlets.validate("model")
     def _valid_model(self, proposal) -> str:
-        if proposal["value"] not in (OWN, *NAMED):
-            raise ValueError(f"model {proposal['value']!r} is not one of {', '.join(NAMED)}")
-        if proposal["value"] == OWN and not self.sizes:
+        if proposal["value"] != OWN:
+            return one_of(proposal["value"], NAMED, "model")
+        if not self.sizes:
             raise ValueError("a model without a name needs sizes; pass an Architecture")
-        return proposal["value"]
+        return OWN
 
     @traitlets.validate("sizes")
     def _valid_sizes(self, proposal) -> dict:
@@ -91,11 +93,8 @@ class ModelSize(BookWidget):
 
     @traitlets.validate("recipe", "optimizer", "attention", "stage", "card")
     def _valid_choice(self, proposal):
-        name, value = proposal["trait"].name, proposal["value"]
-        options = choices()[name]
-        if value not in options:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(map(str, options))}")
-        return value
+        name = proposal["trait"].name
+        return one_of(proposal["value"], choices()[name], name)
 
     @traitlets.validate(*COUNTS)
     def _valid_count(self, proposal) -> int:
@@ -116,24 +115,18 @@ class ModelSize(BookWidget):
     def static_html(self) -> str:
         """Show the ledger and what each change saves as tables, for pages without JavaScript."""
         ledger, plan = self.plan.ledger, self.plan
-        rows = [(words, getattr(ledger, item)) for item, (words, _) in ITEMS.items()]
-        items = _table(("what", "bytes"), [*rows, ("together", ledger.total)])
-        saved = _table(("one change", "saves", "costs"), [(name, plan.savings[name], COSTS[name]) for name in CHANGES])
+        items = [(words, bytes_text(getattr(ledger, item))) for item, (words, _) in ITEMS.items()]
+        items.append(("together", bytes_text(ledger.total)))
+        saved = [(name, _saving_text(plan.savings[name]), COSTS[name]) for name in CHANGES]
         what = f"{self.model or 'this model'}, {self.recipe}, {self.batch} × {self.length} tokens, on {self.card}"
         return (
             f"<p>{html.escape(what)}: {html.escape(plan.verdict)} {html.escape(plan.sentence)} Other models, recipes"
-            f" and cards can be tried here; that needs JavaScript.</p>{items}{saved}"
+            " and cards can be tried here; that needs JavaScript.</p>"
+            f"{static_table('mp-ms-static', ('what', 'bytes'), items)}"
+            f"{static_table('mp-ms-static', ('one change', 'saves', 'costs'), saved)}"
             f"<p class='mp-static-note'>{html.escape(LEFT_OUT)}</p>"
         )
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple]) -> str:
-    """Make a table of rows of a name, bytes or None, and words."""
-    head = "".join(f"<th scope='col'>{text}</th>" for text in heads)
-    body = "".join(
-        f"<tr><th scope='row'>{html.escape(name)}</th><td>{'–' if size is None else bytes_text(size)}</td>"
-        + "".join(f"<td>{html.escape(text)}</td>" for text in words)
-        + "</tr>"
-        for name, size, *words in rows
-    )
-    return f"<table class='mp-ms-static'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def _saving_text(size: int | None) -> str:
+    return "–" if size is None else bytes_text(size)

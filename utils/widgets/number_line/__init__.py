@@ -11,8 +11,10 @@ from utils.checks.number_text import Number, read_number
 from utils.formats import FORMATS, FloatFormat
 from utils.rounding import Rounding
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.exact_rounding import gap, quantize_exact
 from utils.widgets.shared.numbers.formats import format_label
+from utils.widgets.shared.static_table import static_table
 from utils.widgets.shared.words.code_words import value_text
 
 RULES: dict[str, Rounding | None] = {**rules.RULES, "stochastic": None}  # two results, each with a probability
@@ -75,15 +77,15 @@ class NumberLine(BookWidget):
 
     @traitlets.validate("format")
     def _valid_format(self, proposal) -> str:
-        return _known(proposal["value"], FORMATS, "format")
+        return one_of(proposal["value"], FORMATS, "format")
 
     @traitlets.validate("formats")
     def _valid_formats(self, proposal) -> list[str]:
-        return [_known(name, FORMATS, "format") for name in proposal["value"]]
+        return [one_of(name, FORMATS, "format") for name in proposal["value"]]
 
     @traitlets.validate("rounding")
     def _valid_rounding(self, proposal) -> str:
-        return _known(proposal["value"], RULES, "rounding")
+        return one_of(proposal["value"], RULES, "rounding")
 
     @traitlets.validate("x", "low", "high")
     def _valid_number(self, proposal) -> str:
@@ -107,16 +109,12 @@ class NumberLine(BookWidget):
 
     def static_html(self) -> str:
         """Show what the six rules make of x, for pages without JavaScript."""
-        rows = "".join(
-            f"<tr><th scope='row'>{RULE_NAMES[name]}</th><td>{html.escape(_outcomes_text(outcomes))}</td></tr>"
-            for name, outcomes in self.results().items()
-        )
+        rows = [(RULE_NAMES[name], _outcomes_text(outcomes)) for name, outcomes in self.results().items()]
         label = format_label(self.fmt)
         return (
             f"<p>Here is a line with the values of {label}, on which x can be moved; it needs JavaScript."
             f" Where each rounding rule sends x = {html.escape(self.x)}:</p>"
-            f"<table class='mp-nl-static'><thead><tr><th scope='col'>rounding rule</th>"
-            f"<th scope='col'>stored in {label}</th></tr></thead><tbody>{rows}</tbody></table>"
+            f"{static_table('mp-nl-static', ('rounding rule', f'stored in {label}'), rows)}"
         )
 
 
@@ -135,9 +133,3 @@ def _outcomes_text(outcomes: tuple[tuple[float, Fraction], ...]) -> str:
     if len(outcomes) == 1:
         return value_text(outcomes[0][0])
     return ", ".join(f"{value_text(value)} with {float(100 * chance):.3g} %" for value, chance in outcomes)
-
-
-def _known(name: str, table: dict, what: str) -> str:
-    if name not in table:
-        raise ValueError(f"{what} {name!r} is not one of {', '.join(table)}")
-    return name

@@ -7,6 +7,7 @@ import traitlets
 
 from utils.diagnostics.autocast_docs import ERROR, NATIVE, PROMOTE, RULES, UNLISTED, documented
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 
 DIFFERS = "differs"  # the filter for operations whose two rules are not the same
 LABELS = {"cpu": "CPU", "cuda": "CUDA"}
@@ -32,8 +33,7 @@ class OpLookup(BookWidget):
     rule = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, rows: Sequence | None = None, *, device: str = "cpu", version: str | None = None, **kwargs):
-        if device not in LABELS:
-            raise ValueError(f"device {device!r} is not one of {', '.join(LABELS)}")
+        one_of(device, LABELS, "device")
         if version is None:
             import torch
 

@@ -18,7 +18,9 @@ from utils.widgets.precision_plan.facts import (
     percent_text,
 )
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.cost.roof_words import time_text
+from utils.widgets.shared.static_table import static_table
 
 
 class PrecisionPlan(BookWidget):
@@ -44,8 +46,7 @@ class PrecisionPlan(BookWidget):
     facts = traitlets.Dict().tag(sync=True)
 
     def __init__(self, model: str = "LLaMA 7B", *, exclude: tuple[str, ...] | None = None, **kwargs):
-        if model not in MODELS:
-            raise ValueError(f"model {model!r} is not one of {', '.join(MODELS)}")
+        one_of(model, MODELS, "model")
         exclude = heads(model) if exclude is None else exclude
         super().__init__(model=model, exclude=list(exclude), facts=make_facts(), **kwargs)
         self._check(exclude)
@@ -67,12 +68,9 @@ class PrecisionPlan(BookWidget):
 
     @traitlets.validate("model", "recipe", "device")
     def _valid_name(self, proposal) -> str:
-        name, value = proposal["trait"].name, proposal["value"]
+        name = proposal["trait"].name
         devices = [device for device, roof in ROOFS.items() if "float8" in roof.peaks]
-        options = {"model": MODELS, "recipe": tuple(CASTS), "device": devices}[name]
-        if value not in options:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(options)}")
-        return value
+        return one_of(proposal["value"], {"model": MODELS, "recipe": CASTS, "device": devices}[name], name)
 
     @traitlets.validate("texts", "length")
     def _valid_count(self, proposal) -> int:
@@ -93,18 +91,17 @@ class PrecisionPlan(BookWidget):
         plan = self.plan
         what = f"{self.model}, {self.texts} × {self.length:,} tokens on {self.device}, {self.recipe}: {plan.verdict}"
         names = ("layers", "outputs × inputs", "in FP8", "operations", "bfloat16", "FP8 with casts", "why")
-        head = "".join(f"<th scope='col'>{name}</th>" for name in names)
-        rows = "".join(_table_row(row, plan.operations) for row in plan.rows)
+        rows = [_table_row(row, plan.operations) for row in plan.rows]
         return (
             f"<p>{html.escape(what)} Other plans can be tried here; that needs JavaScript.</p>"
-            f"<p><code>{html.escape(plan.code)}</code></p>"
-            f"<table class='mp-pp-static'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+            f"<p><code>{html.escape(plan.code)}</code></p>{static_table('mp-pp-static', names, rows)}"
             f"<p class='mp-static-note'>{html.escape(OTHERS)} {html.escape(LEFT_OUT)}</p>"
         )
 
 
-def _table_row(row: Row, operations: int) -> str:
-    cells = (
+def _table_row(row: Row, operations: int) -> tuple[str, ...]:
+    return (
+        row.kind.name,
         f"{row.outputs:,} × {row.inputs:,}",
         f"{row.converted} of {row.count}",
         percent_text(row.operations / operations),
@@ -112,4 +109,3 @@ def _table_row(row: Row, operations: int) -> str:
         time_text(row.narrow + row.casts) if row.fits else "–",
         row.kind.why if row.fits else "a size is no multiple of 16",
     )
-    return f"<tr><th scope='row'>{row.kind.name}</th>{''.join(f'<td>{html.escape(text)}</td>' for text in cells)}</tr>"

@@ -9,13 +9,13 @@ import traitlets
 from utils.formats import FLOAT16
 from utils.loss_scaling import next_scale
 from utils.widgets.shared.book_widget import BookWidget
-from utils.widgets.shared.plot.binades import ALL, check_choice, check_recorded, fates_text, histogram_of
+from utils.widgets.shared.plot.binades import ALL, check_choice, check_recorded, fates_text, first_kind, histogram_of
+from utils.widgets.shared.static_table import static_table
 from utils.widgets.shared.words.sizes import power_text, scale_text, size_text
 
 MOST_LOG2_SCALE = 32
 BOUND = 65520  # half an ulp beyond float16's largest value: from here on a magnitude overflows
 SETTINGS = ("init_scale", "growth_interval", "growth_factor", "backoff_factor")
-FIRST_KIND = "activation gradients"
 
 
 class ScaleCockpit(BookWidget):
@@ -54,8 +54,7 @@ class ScaleCockpit(BookWidget):
         if trace is not None:
             check_trace(trace)
             kwargs = {"init_scale": trace["init"], "growth_interval": trace["growth_interval"]} | kwargs
-        if kind is None:
-            kind = FIRST_KIND if FIRST_KIND in recorded["kinds"] else recorded["kinds"][0]
+        kind = first_kind(recorded) if kind is None else kind
         step = min(recorded["steps"][-1], _last_step(recorded, trace, amaxes)) if step is None else step
         state = {"recorded": recorded, "trace": trace, "amaxes": amaxes, "kind": kind, "group": group, "step": step}
         super().__init__(**state, **kwargs)
@@ -188,16 +187,14 @@ class ScaleCockpit(BookWidget):
     def static_html(self) -> str:
         """Say what becomes of the gradients and of the step, for pages without JavaScript."""
         watched = f"{self.kind}, {self.group}, step {self.watched_step}"
-        rows = "".join(
-            f"<tr><th scope='row'>{power_text(power)}</th><td>"
-            f"{html.escape(fates_text(self.histogram, FLOAT16, power).partition(': ')[2])}</td></tr>"
+        rows = [
+            (power_text(power), fates_text(self.histogram, FLOAT16, power).partition(": ")[2])
             for power in (0, 8, 16, 24)
-        )
+        ]
         return (
             f"<p>Here the loss scale is moved over recorded gradients, and a loss scaler is replayed; that needs "
             f"JavaScript. {html.escape(self.verdict)} {html.escape(watched)}: {html.escape(self.sentence)}</p>"
-            f"<table class='mp-sc-static'><thead><tr><th scope='col'>loss scale</th><th scope='col'>in float16</th>"
-            f"</tr></thead><tbody>{rows}</tbody></table>"
+            f"{static_table('mp-sc-static', ('loss scale', 'in float16'), rows)}"
         )
 
 

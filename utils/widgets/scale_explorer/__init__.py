@@ -23,7 +23,9 @@ from utils.widgets.scale_explorer.facts import (
     sentence,
 )
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.formats import format_label
+from utils.widgets.shared.static_table import static_table
 
 MADE = "The values are made, with a seed: they have the sizes that training has."
 
@@ -61,7 +63,7 @@ class ScaleExplorer(BookWidget):
         tensor = next(iter(shown)) if tensor is None else tensor
         held = {name: sampled(values) for name, values in shown.items()}
         super().__init__(tensors=held, tensor=tensor, format=format, **kwargs)
-        _one_of(self.tensor, self.tensors, "tensor")
+        one_of(self.tensor, self.tensors, "tensor")
 
     @property
     def fmt(self) -> FloatFormat:
@@ -105,16 +107,16 @@ class ScaleExplorer(BookWidget):
     @traitlets.validate("tensor")
     def _valid_tensor(self, proposal) -> str:
         if not self._cross_validation_lock:  # at the start it comes with the tensors: __init__ looks at it
-            _one_of(proposal["value"], self.tensors, "tensor")
+            one_of(proposal["value"], self.tensors, "tensor")
         return proposal["value"]
 
     @traitlets.validate("format")
     def _valid_format(self, proposal) -> str:
-        return _one_of(proposal["value"], SCALED_FORMATS, "format")
+        return one_of(proposal["value"], SCALED_FORMATS, "format")
 
     @traitlets.validate("rule")
     def _valid_rule(self, proposal) -> str:
-        return _one_of(proposal["value"], RULES, "rule")
+        return one_of(proposal["value"], RULES, "rule")
 
     @traitlets.validate("log2_scale")
     def _valid_scale(self, proposal) -> int:
@@ -137,24 +139,16 @@ class ScaleExplorer(BookWidget):
 
     def static_html(self) -> str:
         """Say what the scale does, and give the error by format and by scale, for pages without JavaScript."""
-        rows = "".join(map(self._row, ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")))
+        rows = map(self._row, ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"))
         heads = ("format", "fmt.max / amax", "SQNR with it", "SQNR with scale 1")
-        head = "".join(f"<th scope='col'>{text}</th>" for text in heads)
         source = f"<p class='mp-static-note'>{html.escape(self.source)}</p>" if self.source else ""
         return (
             f"<p>Here the scale of {html.escape(self.tensor)} can be moved; that needs JavaScript. "
-            f"{html.escape(self.sentence)}</p><table class='mp-se-static'><thead><tr>{head}</tr></thead>"
-            f"<tbody>{rows}</tbody></table>{source}"
+            f"{html.escape(self.sentence)}</p>{static_table('mp-se-static', heads, rows)}{source}"
         )
 
-    def _row(self, name: str) -> str:
+    def _row(self, name: str) -> tuple[str, ...]:
         fmt, x = FORMATS[name], self.values
         scale = np.float32(scale_from_amax(np.abs(x).max(), fmt))
-        cells = (number_in_short(float(scale)), *(db_text(carry(x, fmt, factor).db) for factor in (scale, 1)))
-        return f"<tr><th scope='row'>{format_label(fmt)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-
-
-def _one_of(name: str, names, what: str) -> str:
-    if name not in names:
-        raise ValueError(f"{what} {name!r} is not one of {', '.join(names)}")
-    return name
+        errors = [db_text(carry(x, fmt, factor).db) for factor in (scale, 1)]
+        return format_label(fmt), number_in_short(float(scale)), *errors

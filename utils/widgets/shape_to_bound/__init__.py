@@ -18,7 +18,9 @@ from utils.widgets.shape_to_bound.facts import (
     make_facts,
 )
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.cost.roof_words import device_label, time_text
+from utils.widgets.shared.static_table import static_table
 from utils.widgets.shared.words.amounts import few_digits
 
 
@@ -106,9 +108,7 @@ class ShapeToBound(BookWidget):
 
     @traitlets.validate("device")
     def _valid_device(self, proposal) -> str:
-        if proposal["value"] not in self._roofs():
-            raise ValueError(f"device {proposal['value']!r} is not one of {', '.join(self._roofs())}")
-        return proposal["value"]
+        return one_of(proposal["value"], self._roofs(), "device")
 
     @traitlets.validate("dtype")
     def _valid_dtype(self, proposal) -> str:
@@ -144,7 +144,8 @@ class ShapeToBound(BookWidget):
             case = GemmCase(self.case.gemm, dtype, self.roof)
             numbers = (few_digits(case.intensity), few_digits(self.roof.ridge(dtype)))
             rows.append((LABELS[dtype], *numbers, case.bound, time_text(case.ms)))
-        return _table(("this product in", "operations per byte", "ridge", "bound by", "predicted"), rows)
+        heads = ("this product in", "operations per byte", "ridge", "bound by", "predicted")
+        return static_table("mp-sb-static", heads, rows)
 
     def _product_table(self) -> str:
         products = {f"{group}: {label}": gemm for group, row in PRODUCTS.items() for label, gemm in row.items()}
@@ -154,7 +155,7 @@ class ShapeToBound(BookWidget):
             least = least_rows(gemm.n, gemm.k, self.dtype, self.roof)
             rows.append((label, str(gemm), case.bound, time_text(case.ms), "no M" if least is None else f"{least:,}"))
         heads = (f"in {LABELS[self.dtype]}", "M × N × K", "bound by", "predicted", "bound by compute from M =")
-        return _table(heads, rows)
+        return static_table("mp-sb-static", heads, rows)
 
 
 def nearest_dtype(dtype: str, peaks: Mapping[str, float]) -> str:
@@ -162,12 +163,3 @@ def nearest_dtype(dtype: str, peaks: Mapping[str, float]) -> str:
     order = list(LABELS)
     before = [name for name in order[: order.index(dtype)] if name in peaks]
     return before[-1] if before else next(name for name in order if name in peaks)
-
-
-def _table(heads: tuple[str, ...], rows: list[tuple]) -> str:
-    head = "".join(f"<th scope='col'>{html.escape(text)}</th>" for text in heads)
-    body = "".join(
-        f"<tr><th scope='row'>{html.escape(name)}</th>{''.join(f'<td>{html.escape(text)}</td>' for text in cells)}</tr>"
-        for name, *cells in rows
-    )
-    return f"<table class='mp-sb-static'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

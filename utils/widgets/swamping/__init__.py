@@ -3,6 +3,7 @@
 import html
 import math
 from fractions import Fraction
+from functools import partial
 
 import traitlets
 
@@ -11,12 +12,15 @@ from utils.checks.number_text import read_number
 from utils.formats import FORMATS, FloatFormat
 from utils.rounding import ulp
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.exact_rounding import quantize_exact
 from utils.widgets.shared.numbers.formats import format_label
+from utils.widgets.shared.words.code_words import rounded_text
 
 SUMMABLE = tuple(name for name, fmt in FORMATS.items() if fmt.has_zero and fmt.precision <= 24)
 USUAL = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "tf32", "float32")
 LIMITS = {"steps": (1, 1_000_000), "count": (0, 100_000_000)}  # the page itself counts past 2**24, in float32
+_number = partial(rounded_text, digits=10)
 
 
 class Swamping(BookWidget):
@@ -67,11 +71,11 @@ class Swamping(BookWidget):
 
     @traitlets.validate("format")
     def _valid_format(self, proposal) -> str:
-        return _summable(proposal["value"])
+        return one_of(proposal["value"], SUMMABLE, "format")
 
     @traitlets.validate("formats")
     def _valid_formats(self, proposal) -> list[str]:
-        return [_summable(name) for name in proposal["value"]]
+        return [one_of(name, SUMMABLE, "format") for name in proposal["value"]]
 
     @traitlets.validate("increment", "start")
     def _valid_number(self, proposal) -> str:
@@ -133,18 +137,6 @@ class Swamping(BookWidget):
         )
 
 
-def _summable(name: str) -> str:
-    if name not in SUMMABLE:
-        raise ValueError(f"format {name!r} is not one of {', '.join(SUMMABLE)}")
-    return name
-
-
 def _stored(text: str, fmt: FloatFormat) -> float:
     """Round the exact number to the format, once."""
     return quantize_exact(Fraction(read_number(text)), fmt)
-
-
-def _number(value: float) -> str:
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "−∞" if value < 0 else "∞"
-    return f"{value:.10g}".replace("-", "−")

@@ -10,6 +10,7 @@ from utils.cost.cards import GIGABYTE, ROOFS, find_roof
 from utils.cost.roofline import Roof
 from utils.records import Record
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.words.amounts import few_digits
 from utils.widgets.tokens_per_second.facts import (
     FORMATS,
@@ -114,12 +115,10 @@ class TokensPerSecond(BookWidget):
 
     @traitlets.validate("model", "weights", "card", "kv_bits")
     def _valid_choice(self, proposal):
-        name, value = proposal["trait"].name, proposal["value"]
+        name = proposal["trait"].name
         cards = [card["name"] for card in self.facts["cards"]]
         options = {"model": list(self._models()), "weights": FORMATS, "card": cards, "kv_bits": KV_BITS}[name]
-        if value not in options:
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(map(str, options))}")
-        return value
+        return one_of(proposal["value"], options, name)
 
     @traitlets.validate("batch", "context")
     def _valid_count(self, proposal) -> int:

@@ -3,6 +3,7 @@
 import html
 import math
 from fractions import Fraction
+from functools import partial
 
 import traitlets
 
@@ -10,13 +11,16 @@ from utils.checks.number_text import read_number
 from utils.formats import FLOAT32, FORMATS, FloatFormat
 from utils.rounding import toward_zero
 from utils.widgets.shared.book_widget import BookWidget
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.exact_rounding import gap, quantize_exact
 from utils.widgets.shared.numbers.formats import format_label
+from utils.widgets.shared.words.code_words import rounded_text
 
 KEEPINGS = ("ties_to_even", "toward_zero", "stochastic", "kahan", "master")
 COUNTS = (1, 10, 100, 1000)
 HOLDABLE = tuple(name for name, fmt in FORMATS.items() if fmt.has_zero and fmt.precision <= 24)
 USUAL = ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float32")
+_text = partial(rounded_text, digits=12)
 
 
 class Update(BookWidget):
@@ -83,19 +87,19 @@ class Update(BookWidget):
 
     @traitlets.validate("format")
     def _valid_format(self, proposal) -> str:
-        return _one_of(HOLDABLE, "format", proposal["value"])
+        return one_of(proposal["value"], HOLDABLE, "format")
 
     @traitlets.validate("formats")
     def _valid_formats(self, proposal) -> list[str]:
-        return [_one_of(HOLDABLE, "format", name) for name in proposal["value"]]
+        return [one_of(name, HOLDABLE, "format") for name in proposal["value"]]
 
     @traitlets.validate("keeping")
     def _valid_keeping(self, proposal) -> str:
-        return _one_of(KEEPINGS, "keeping", proposal["value"])
+        return one_of(proposal["value"], KEEPINGS, "keeping")
 
     @traitlets.validate("count")
     def _valid_count(self, proposal) -> int:
-        return _one_of(COUNTS, "count", proposal["value"])
+        return one_of(proposal["value"], COUNTS, "count")
 
     def static_html(self) -> str:
         """Say what is stored after one update and after many, for pages without JavaScript."""
@@ -142,7 +146,7 @@ def updated(weight: float, update: Fraction, fmt: FloatFormat, keeping: str, cou
     if keeping == "master":
         return quantize_exact(updated(weight, update, FLOAT32, "ties_to_even", count), fmt)
     rule = {"toward_zero": {"rounding": toward_zero}, "ties_to_even": {}}
-    _one_of(tuple(rule), "keeping", keeping)
+    one_of(keeping, rule, "keeping")
     for _ in range(count):
         before, weight = weight, _rounded(Fraction(weight) + update, fmt, **rule[keeping])
         if weight == before or not math.isfinite(weight):
@@ -173,15 +177,3 @@ def _rounded(total: Fraction, fmt: FloatFormat, **rule) -> float:
     if not rule and abs(nearest) <= fmt.max:
         return float(nearest)
     return quantize_exact(total, fmt, **rule) if total else 0.0
-
-
-def _one_of(choices: tuple, what: str, value):
-    if value not in choices:
-        raise ValueError(f"{what} {value!r} is not one of {', '.join(map(str, choices))}")
-    return value
-
-
-def _text(value: float) -> str:
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "−∞" if value < 0 else "∞"
-    return f"{value:.12g}".replace("-", "−")

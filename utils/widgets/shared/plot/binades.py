@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from utils.emulation.exponent_histogram import Histogram
 from utils.formats import FORMATS, FloatFormat
+from utils.widgets.shared.choices import one_of
 from utils.widgets.shared.numbers.formats import format_label
 from utils.widgets.shared.words.sizes import power_text, share_text
 
@@ -18,6 +19,7 @@ ALL = "all layers"  # the sum of all groups
 WINDOWS = tuple(name for name, fmt in FORMATS.items() if fmt.has_zero)  # E8M0 has neither zero nor a sign
 MOST_LOG2_SCALE = 64  # as far as a window goes, either way
 COUNTS = ("zeros", "infinite", "nan")
+FIRST_KIND = "activation gradients"  # what is shown at the start, where it is recorded
 
 
 class Fates(NamedTuple):
@@ -54,11 +56,14 @@ def check_recorded(recorded: dict) -> dict:
     return recorded
 
 
+def first_kind(recorded: dict) -> str:
+    """Return the kind of tensor that a widget shows at the start."""
+    return FIRST_KIND if FIRST_KIND in recorded["kinds"] else recorded["kinds"][0]
+
+
 def check_choice(recorded: dict, kind: str, group: str, step: int) -> None:
     """Raise ValueError for a kind, a group or a step that a record does not hold."""
-    if kind not in recorded["kinds"]:
-        raise ValueError(f"kind {kind!r} is not one of {', '.join(recorded['kinds'])}")
-    groups = (ALL, *recorded["histograms"][kind])
+    groups = (ALL, *recorded["histograms"][one_of(kind, recorded["kinds"], "kind")])
     if group not in groups:
         raise ValueError(f"group {group!r} has no {kind}; choose one of {', '.join(groups)}")
     if step not in recorded["steps"]:

@@ -31,6 +31,11 @@ def _special_reason(value: float, fmt: FloatFormat) -> str:
     return f"all exponent bits are 1 and {what}"
 
 
+def rounded_text(value: float, digits: int) -> str:
+    """Return a value as text, rounded to so many digits."""
+    return f"{value:.{digits}g}".replace("-", "−").replace("inf", "∞").replace("nan", "NaN")
+
+
 def value_text(value: float) -> str:
     """Return a value as text: all its digits where these are few, else as few as read back, but three."""
     if not math.isfinite(value):
