@@ -49,6 +49,11 @@ def test_the_ridge_is_where_both_times_are_equal():
     assert ROUND.predicted_ms(gemm, "float32") == pytest.approx(3 * 4 * 60**2 / 100e9 * 1e3)
 
 
+def test_operations_and_bytes_take_milliseconds():
+    assert ROUND.computing_ms(3e12, "float8") == 750  # of 4 TFLOP/s
+    assert ROUND.moving_ms(50e9) == 500  # of 100 GB/s
+
+
 @pytest.mark.parametrize("name", ROOFS)
 def test_the_bound_is_the_slower_of_the_two_and_the_prediction_its_time(name):
     roof = ROOFS[name]
@@ -78,6 +83,7 @@ def test_tf32_reads_float32_and_an_8_bit_product_gives_16_bits():
         ("attainable", (1.5,)),
         ("intensity", (Gemm(9, 9, 9),)),
         ("bound", (Gemm(1, 1, 1),)),
+        ("computing_ms", (2,)),
         ("predicted_ms", (Gemm(1, 1, 1),)),
     ],
 )

@@ -93,8 +93,15 @@ class Roof:
         """Return "compute" or "memory": which of the two takes longer."""
         return "compute" if self.intensity(gemm, dtype) >= self.ridge(dtype) else "memory"
 
+    def computing_ms(self, operations: float, dtype: str) -> float:
+        """Return the milliseconds that so many operations take at the peak of the dtype."""
+        return 1e3 * (operations / (1e12 * self.peak(dtype)))  # seconds to ms
+
+    def moving_ms(self, size: float) -> float:
+        """Return the milliseconds that moving so many bytes takes."""
+        return 1e3 * (size / (1e9 * self.bandwidth))  # seconds to ms
+
     def predicted_ms(self, gemm: Gemm, dtype: str) -> float:
         """Return the milliseconds that the product takes at least."""
-        computing = gemm.operations / (1e12 * self.peak(dtype))  # seconds
-        moving = gemm.moved(INPUT_BYTES[dtype], OUTPUT_BYTES[dtype]) / (1e9 * self.bandwidth)
-        return 1e3 * max(computing, moving)
+        moved = gemm.moved(INPUT_BYTES[dtype], OUTPUT_BYTES[dtype])
+        return max(self.computing_ms(gemm.operations, dtype), self.moving_ms(moved))

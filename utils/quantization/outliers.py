@@ -63,8 +63,13 @@ def damage(x, outlier: float | None, arm: Arm, *, index: int = 0) -> Damage:
     """Quantize x with an outlier and say what became of the rest; `x`: real numbers of any shape, not all zero."""
     before = with_outlier(x, outlier, index=index)
     after = quantize_tiles(before, arm.fmt, arm.scaling).dequantize()
-    rest = np.ones(before.size, bool)  # all values but the outlier
-    rest[index] = outlier is None
+    return damage_of_rest(before, after, None if outlier is None else index)
+
+
+def damage_of_rest(before: np.ndarray, after: np.ndarray, index: int | None) -> Damage:
+    """Say what became of all values but the outlier; `index`: its place in the flattened arrays, None without one."""
+    rest = np.ones(before.size, bool)
+    rest[[] if index is None else index] = False
     before, after = before.reshape(-1)[rest].astype(np.float64), after.reshape(-1)[rest].astype(np.float64)
     error = float(np.linalg.norm(after - before) / np.linalg.norm(before))  # ||q - x|| / ||x||
     return Damage(error, float(np.mean(after[before != 0] == 0)))

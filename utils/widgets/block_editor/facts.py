@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from utils.formats import FORMATS, FloatFormat, decode, encode
+from utils.rounding import round_to_grid
 from utils.scaling import MAX_SCALE, SCALINGS, Scaling, quantize_tiles
 from utils.widgets.shared.words.amounts import few_digits
 
@@ -136,10 +137,7 @@ class Block:
         """How many values round past the largest one of the format; codes set by hand do not count."""
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
             scaled = np.float64(self.x * np.minimum(np.float32(1) / self.inv_scale, MAX_SCALE))
-        # half a gap beyond the largest value, where a format with one more exponent would round up to the next one
-        edge = self.fmt.max + 2.0 ** (self.fmt.emax - self.fmt.mantissa_bits - 1)
-        even = encode(self.fmt.max, self.fmt) % 2 == 0
-        past = (np.abs(scaled) > edge) if even else (np.abs(scaled) >= edge)
+        past = np.abs(round_to_grid(scaled, self.fmt)) > self.fmt.max
         return int((past & (self.stored != 0) & (self.value_codes == self.encoded)).sum())
 
     @property

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from utils.quantization.outliers import damage_of_rest
 from utils.widgets.shared.numbers.dice import nearly_normal
 
 COUNT = 256  # weights of the row
@@ -69,9 +70,6 @@ def quantized(weights: Sequence[float], outlier: float, place: int, bits: int, g
 def loss(weights: tuple[float, ...], outlier: float, place: int, bits: int, group: int, symmetric: bool) -> Loss:
     """Quantize the row, and give what all weights but the outlier lose; `outlier` 0 is none."""
     rounded = quantized(weights, outlier, place, bits, group, symmetric)
-    rest = np.ones(COUNT, bool)
-    rest[place - 1] = outlier == 0
-    before = row(weights, outlier, place)[rest].astype(np.float64)
-    after = rounded.dequantize().numpy()[0][rest].astype(np.float64)
-    error = float(np.linalg.norm(after - before) / np.linalg.norm(before))
-    return Loss(error, float(np.mean(after[before != 0] == 0)), float(rounded.bits_per_weight))
+    after = rounded.dequantize().numpy()[0]
+    damage = damage_of_rest(row(weights, outlier, place), after, place - 1 if outlier else None)
+    return Loss(*damage, float(rounded.bits_per_weight))

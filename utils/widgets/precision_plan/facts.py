@@ -8,13 +8,12 @@ sheet (`utils.cost.roofline`), no measurements; the page has them again, in numb
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from math import prod
 from operator import mul
 
 from utils.cost.architectures import NAMED, Architecture
 from utils.cost.cards import ROOFS
 from utils.cost.roofline import Gemm, Roof
-from utils.widgets.shared.cost.roof_words import time_text
+from utils.widgets.shared.cost.roof_words import gain_text, time_text
 from utils.widgets.shared.words.amounts import few_digits
 
 MULTIPLE = 16  # of every size of an FP8 product; utils.emulation.scaled_matmul.MULTIPLE, kept apart from torch
@@ -171,8 +170,7 @@ class Float8Plan:
         )
         values = (rows * inputs, outputs * inputs, rows * outputs)
         kept, casts = (
-            count * (1e3 * (sum(map(mul, moved, values)) / (1e9 * self.roof.bandwidth)))  # ms
-            for moved in (WIDE_CASTS, CASTS[self.recipe])
+            count * self.roof.moving_ms(sum(map(mul, moved, values))) for moved in (WIDE_CASTS, CASTS[self.recipe])
         )
         return Row(
             kind,
@@ -196,7 +194,7 @@ class Float8Plan:
     @property
     def attention_ms(self) -> float:
         """Milliseconds of them at the peak."""
-        return 1e3 * (self.attention / (1e12 * self.roof.peak("bfloat16")))
+        return self.roof.computing_ms(self.attention, "bfloat16")
 
     @property
     def operations(self) -> int:
@@ -231,8 +229,7 @@ class Float8Plan:
         done = f"{converted} of {count} linear layers, {share}, in FP8."
         if converted == 0:
             return f"{done} convert() refuses a plan without any."
-        gain = self.before / self.after
-        times = f"{few_digits(gain)} times as fast" if gain >= 1 else f"{few_digits(1 / gain)} times as long"
+        times = gain_text(self.before / self.after)
         predicted = f"{done} By the roofline: {time_text(self.after)} instead of {time_text(self.before)}, {times}."
         return f"{predicted} {NO_KERNEL.get(self.recipe, '')}".strip()
 
@@ -257,15 +254,6 @@ def percent_text(share: float) -> str:
 def heads(model: str) -> tuple[str, ...]:
     """Return what convert() leaves by itself of a model: its head."""
     return tuple(kind.name for kind in KINDS[NAMED[model].family] if not kind.block)
-
-
-def weights(model: str) -> int:
-    """Return the number of weights in all linear layers of a model."""
-    sizes = NAMED[model]
-    return sum(
-        (sizes.layers if kind.block else 1) * prod(sizes.dimensions[letter] for letter in kind.sizes)
-        for kind in KINDS[sizes.family]
-    )
 
 
 def make_facts() -> dict:

@@ -12,7 +12,8 @@ from math import ceil
 from utils.cost.architectures import NAMED
 from utils.cost.cards import ROOFS, TYPES
 from utils.cost.roofline import INPUT_BYTES, OUTPUT_BYTES, Gemm, Roof
-from utils.widgets.shared.cost.roof_words import time_text
+from utils.widgets.shared.choices import one_of
+from utils.widgets.shared.cost.roof_words import gain_text, time_text
 from utils.widgets.shared.words.amounts import few_digits
 
 MOST = 2**17  # of M, N and K: all counts are then exact in a page's numbers too
@@ -97,12 +98,12 @@ class GemmCase:
     @property
     def moving_ms(self) -> float:
         """The milliseconds that moving the bytes takes."""
-        return 1e3 * (self.moved / (1e9 * self.roof.bandwidth))
+        return self.roof.moving_ms(self.moved)
 
     @property
     def computing_ms(self) -> float:
         """The milliseconds that the operations take."""
-        return 1e3 * (self.gemm.operations / (1e12 * self.roof.peak(self.dtype)))
+        return self.roof.computing_ms(self.gemm.operations, self.dtype)
 
     @property
     def ms(self) -> float:
@@ -174,9 +175,8 @@ class GemmCase:
 
     def _gain(self, before: "GemmCase") -> str:
         gain = before.ms / self.ms
-        times = f"{few_digits(gain)} times as fast" if gain >= 1 else f"{few_digits(1 / gain)} times as long"
         decides = {("memory", "memory"): "The bytes decide.", ("compute", "compute"): "The roof decides."}
-        instead = f"{time_text(self.ms)} instead of {time_text(before.ms)}, {times}"
+        instead = f"{time_text(self.ms)} instead of {time_text(before.ms)}, {gain_text(gain)}"
         if few_digits(max(gain, 1 / gain)) == "1":
             instead = f"{time_text(self.ms)} in both"
         return f"This product: {instead}. {decides.get((before.bound, self.bound), 'Both decide.')}"
@@ -222,8 +222,7 @@ def _by_device(recorded: Iterable[Mapping], devices: set[str]) -> dict[str, dict
         device, dtype, ms = point["device"], point["dtype"], point["ms"]
         if device not in devices:
             raise ValueError(f"recorded device {device!r} has no roof; pass its measured roof, or name its data sheet")
-        if dtype not in LABELS:
-            raise ValueError(f"recorded dtype {dtype!r} is not one of {', '.join(LABELS)}")
+        one_of(dtype, LABELS, "recorded dtype")
         if not 0 < ms < float("inf"):
             raise ValueError(f"recorded time {ms} ms of {device} is not above 0")
         gemm = Gemm(point["m"], point["n"], point["k"])

@@ -116,7 +116,7 @@ class DecodeCase:
     @property
     def moving_ms(self) -> float:
         """The milliseconds that moving the bytes of a step takes."""
-        return 1e3 * (self.moved.total / (1e9 * self.roof.bandwidth))
+        return self.roof.moving_ms(self.moved.total)
 
     @property
     def computing_ms(self) -> float:

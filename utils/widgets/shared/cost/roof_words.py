@@ -12,6 +12,11 @@ def time_text(ms: float) -> str:
     return f"{few_digits(ms * 1e6)}\u00a0ns"
 
 
+def gain_text(gain: float) -> str:
+    """Return what a gain in speed is: "1.5 times as fast", and of 0.5 "2 times as long"."""
+    return f"{few_digits(gain)} times as fast" if gain >= 1 else f"{few_digits(1 / gain)} times as long"
+
+
 def device_label(roof: Roof) -> str:
     """Return the name of a device, and whether its roof was measured."""
     return f"{roof.name}, measured" if roof.measured else roof.name
