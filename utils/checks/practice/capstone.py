@@ -19,7 +19,7 @@ check_verdicts = choice_table(VERDICTS, says="Those are the answers of refuse(pl
 check_reports = choice_table(REPORTS, says="More could be said of each. These are the gaps that decide.")
 
 
-@exercise(asks=PLAN)
+@exercise(asks=PLAN, seconds=300)  # it trains the plan
 def check_plan(answer) -> Outcome:
     """A dict: "plan", a Plan or its name, and "MB", promised of a step. It is trained, on the CPU, from seed 0."""
     if not isinstance(answer, Mapping) or {"plan", "MB"} - answer.keys():
