@@ -46,7 +46,7 @@ def policy(page):
         "style-src": ["'self'", *map(digest, STYLE.findall(page))],
         "img-src": ["'self'", "data:"],  # the theme's sheets hold small pictures
         "font-src": ["'self'", "data:"],  # the icons, see icon_font.py
-        "connect-src": ["'self'"],  # the search reads pages for its excerpts
+        "connect-src": ["'self'"],  # the page for a lost address asks where the site begins
         "form-action": ["'self'"],
         "base-uri": ["'self'"],
     }

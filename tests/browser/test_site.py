@@ -1,4 +1,4 @@
-"""The site around the pages, in a browser: the search, the page for a lost address, the way from page to page."""
+"""The site around the pages, in a browser: the page for a lost address, the way from page to page."""
 
 import json
 import threading
@@ -43,52 +43,6 @@ def test_a_browser_that_hangs_up_is_no_error_of_the_server(error, told, capsys):
         except (OSError, ZeroDivisionError):
             server.handle_error(None, ("127.0.0.1", 1))
     assert ("Traceback" in capsys.readouterr().err) is told
-
-
-def search(watched, address, query):
-    """Search for `query`, wait for the end, and return the results: (title, link, excerpt)."""
-    page = watched.page
-    page.goto(f"{address}/search.html?q={query}")
-    page.locator(".search-summary", has_text="found").wait_for()
-    return page.eval_on_selector_all(
-        "ul.search > li",
-        "items => items.map((item) => [item.querySelector('a').textContent, item.querySelector('a').href,"
-        " item.querySelector('p.context')?.textContent ?? ''])",
-    )
-
-
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_a_search_finds_pages_and_quotes_their_prose(scheme, page_watch, served, site):
-    watched = page_watch()
-    asked = []
-    watched.page.on("request", lambda request: asked.append(request.url))
-    results = search(watched, served if scheme == "http" else site.as_uri(), "loss+scaling")
-    assert watched.problems == []
-    assert results[0][0].startswith("Loss scaling")
-    quoted = [excerpt for _, _, excerpt in results if excerpt]
-    assert quoted == [excerpt for _, _, excerpt in results]
-    assert all("loss" in excerpt.lower() or "scal" in excerpt.lower() for excerpt in quoted[:5])
-    assert max(map(len, quoted)) < 400
-    # neither code nor a page that was fetched to be cut
-    assert not [excerpt for excerpt in quoted if "import " in excerpt or (" = " in excerpt and "plt." in excerpt)]
-    assert [url for url in asked if "/book/" in url] == []
-
-
-def test_an_excerpt_leads_to_its_section(page_watch, served):
-    watched = page_watch()
-    search(watched, served, "subnormal")
-    link = watched.page.locator("p.context a").first
-    place = link.get_attribute("href").split("#")[1]
-    link.click()
-    watched.page.wait_for_load_state("load")
-    assert watched.page.locator(f"[id='{place}']").count() == 1
-
-
-def test_a_search_for_nothing_says_so(page_watch, site):
-    watched = page_watch()
-    watched.page.goto(f"{site.as_uri()}/search.html?q=zzyzx")
-    watched.page.locator(".search-summary", has_text="did not match").wait_for()
-    assert watched.problems == []
 
 
 @pytest.mark.parametrize(

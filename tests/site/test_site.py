@@ -216,21 +216,21 @@ def test_the_page_for_a_lost_address_asks_for_no_file_and_lists_all_pages(privat
     assert all(link.startswith(f"{SITE}/") for link in links)
 
 
-def test_the_index_of_the_search_forgets_the_words_of_texts_that_are_gone(private):
-    script = (private / book_search.INDEX).read_text("utf8")
-    assert '"gradient": ' in script
-    assert book_search.without_lost_words(script) == script  # a fresh build holds none, and keeps its form
-    older = script.replace('"terms": {', '"terms": {"aardvark": [], ')
-    assert book_search.without_lost_words(older) == script
-
-
-def test_the_search_knows_the_prose_of_each_section_and_no_code(private):
-    text = (private / "_static/search_prose.js").read_text("utf8")
-    prose = json.loads(text.removeprefix("globalThis.mpProse = ").rstrip(";\n"))
-    assert prose["book/training/loss_scaling"] == [["why", "Why", "Gradients vanish quietly."]]
-    assert prose["book/numbers/bits"] == [["bits", "Bits", "One press, and the number is gone. More text."]]
+def test_the_search_holds_each_section_and_nothing_of_sphinxs_own(private):
+    text = (private / "_static" / book_search.INDEX).read_text("utf8")
+    index = json.loads(text.removeprefix("globalThis.mpIndex=").rstrip(";\n"))
+    pages = {name: (part, weight, len(sections)) for name, part, weight, sections in index["pages"]}
+    assert pages == {
+        "book/intro": ("", 1.0, 1),
+        "book/numbers/bits": ("Numbers & more", 1.0, 1),
+        "book/numbers/index": ("Numbers & more", 1.0, 1),
+        "book/training/loss_scaling": ("", 1.0, 2),
+    }
+    for name in book_search.THEIRS:
+        assert not (private / name).exists()
     page = (private / "search.html").read_text("utf8")
-    assert page.index("language_data.js") < page.index("search_prose.js") < page.index("search_excerpts.js")
+    places = [page.index(f'<script defer src="_static/{name}"') for name in (book_search.INDEX, *book_search.SCRIPTS)]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(
