@@ -54,7 +54,7 @@ class RoundingPlan(NamedTuple):
     limit: float  # the largest finite result
     past: float  # what stands beyond it: limit, infinity or NaN
     end: float  # the first point past the grid; the largest carrier value where that is infinite
-    # Properties of the format that each call needs; worked out once, they save a small tensor a third of its time.
+    # Properties of the format that every call needs, worked out once: they took longer than rounding a small tensor.
     lowest_binade: float  # 2**emin
     highest_binade: float  # 2**emax
     eps: float
@@ -67,7 +67,7 @@ class RoundingPlan(NamedTuple):
 def make_plan(fmt: FloatFormat, dtype: torch.dtype, saturate: bool) -> RoundingPlan:
     """Choose the method for a format and the dtype of the tensor.
 
-    Raises: ValueError for a format of 11 exponent bits that is not float64: its steps leave the range of float64.
+    Raises: ValueError for a format whose steps leave the range of float64, as of 11 exponent bits, except float64.
     """
     carrier = FLOAT64_CARRIER if dtype == torch.float64 else FLOAT32_CARRIER
     method = _find_method(fmt, carrier)
@@ -114,10 +114,10 @@ def _find_method(fmt: FloatFormat, carrier: Carrier) -> str | None:
 
 
 def without_cast(plan: RoundingPlan) -> RoundingPlan:
-    """Return the plan that rounds by arithmetic on a grid or on bits where `plan` has a shorter way of its own.
+    """Return the plan that a compiled graph can state and that can round stochastically: `GRID` or `BITS`.
 
-    A cast there and back has no place in a compiled graph: torch.compile drops it (`pointless_convert` in inductor's
-    joint graph passes), and no rounding is left. Nor can a cast round stochastically, and powers alone neither.
+    torch.compile drops a cast there and back (`pointless_convert` in inductor's joint graph passes), and no rounding
+    is left; a cast cannot round stochastically either. `POWERS` is the short way of `round_eager` alone.
     """
     if plan.method == POWERS:
         return _fill_plan(GRID, FLOAT64_CARRIER, plan.fmt, plan.past == plan.limit)
@@ -179,8 +179,8 @@ def _round_on_grid(x: torch.Tensor, plan: RoundingPlan, out: torch.Tensor | None
 
 def _find_scalars(x: torch.Tensor, carrier: Carrier) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the exponent mask and -0, both of shape [], on the device of x."""
-    # Kept, because a call that makes a tensor of a Python number takes longer than its arithmetic on 10,000 elements;
-    # but not for x of a FakeTensorMode, whose scalars would be unreal too.
+    # Cached, because turning a Python number into a tensor takes longer than rounding 10,000 elements; but not for x
+    # of a FakeTensorMode, whose scalars would be fake too.
     make = _make_scalars if type(x) in (torch.Tensor, torch.nn.Parameter) else _make_scalars.__wrapped__
     return make(carrier, x.device)
 
@@ -194,10 +194,10 @@ def _make_scalars(carrier: Carrier, device: torch.device) -> tuple[torch.Tensor,
 
 
 def _round_to_powers(x: torch.Tensor, plan: RoundingPlan, out: torch.Tensor | None) -> torch.Tensor:
-    """Round to 2**-127 ... 2**127: from 1.5 * 2**e on, half an exponent more carries into the next one."""
+    """Round to 2**-127 ... 2**127: half an exponent is added, which carries into the next one from 1.5 * 2**e on."""
     half, unit = plan.carrier.exponent_unit // 2, plan.carrier.exponent_unit
-    # Below 1.5 * 2**-127 all is 2**-127, which is subnormal: no exponent tells it from smaller numbers, so these are
-    # made smaller still, and what the mask leaves of them is raised. NaN passes.
+    # All positive numbers below 1.5 * 2**-127 become 2**-127, which is subnormal in float32: adding half an exponent
+    # would carry some of them too far. So they are lowered to 2**-128 first, and raised by the clamp. NaN passes.
     y = torch.threshold(x, math.ldexp(0x5FFFFF, -149), math.ldexp(1.0, -128))
     bits = y.view(torch.int32).add_(half).bitwise_and_(plan.carrier.exponent_mask)
     bits.clamp_(half, 254 * unit if plan.past == plan.limit else 255 * unit)  # 2**-127 is the bits of `half`
