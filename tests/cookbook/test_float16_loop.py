@@ -59,7 +59,7 @@ def test_the_micro_batches_give_the_gradient_of_one_batch(script, monkeypatch):
     monkeypatch.setattr(nn.utils, "clip_grad_norm_", look)
     script.train(until=1)
     model.load_state_dict(start)
-    x, y = (torch.cat(parts) for parts in zip(*script.micro_batches(0), strict=True))
+    x, y = (torch.cat(parts) for parts in zip(*script.micro_batches(script.make_data(), 0), strict=True))
     wanted = torch.autograd.grad(nn.functional.cross_entropy(model(x), y), list(model.parameters()))
     wanted = torch.cat([gradient.flatten() for gradient in wanted])
     # two layers, forward and backward: at most some ten roundings stand between a weight and its gradient
@@ -82,6 +82,17 @@ def test_a_skipped_step_leaves_the_weights_and_the_schedule(script, monkeypatch)
     assert len(taken) - 1 == 10 - state["skipped"] == state["schedule"]["last_epoch"]
     assert state["scaler"]["scale"] == 2.0 ** (23 - state["skipped"])
     assert {int(moments["step"]) for moments in state["optimizer"]["state"].values()} == {10 - state["skipped"]}
+
+
+def test_a_forward_pass_of_nan_stops_the_run_with_good_weights_in_the_checkpoint(script, monkeypatch):
+    before = weights(script.train(until=10))
+    x, y = script.make_data()
+    monkeypatch.setattr(script, "make_data", lambda: (x * torch.nan, y))
+    with pytest.raises(SystemExit, match="NaN in the forward pass"):
+        script.train()
+    state = torch.load(script.CHECKPOINT, weights_only=True)
+    assert state["skipped"] == 10
+    assert torch.equal(torch.cat([weight.flatten() for weight in state["model"].values()]), before)
 
 
 @pytest.mark.gpu
