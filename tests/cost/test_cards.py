@@ -14,6 +14,26 @@ PRINTED = {
     "H100 SXM": {"float64": 67, "float32": 67, "tf32": 989 / 2, "float16": 1979 / 2, "float8": 3958 / 2},
     "H200 SXM": {"float64": 67, "tf32": 989 / 2, "bfloat16": 1979 / 2, "float8": 3958 / 2, "bandwidth": 4800},
     "L4": {"float32": 30.3, "tf32": 120 / 2, "float16": 242 / 2, "float8": 485 / 2, "bandwidth": 300},
+    # The HGX boards of eight: PFLOP/s, with sparsity from TF32 to FP8; FP4 is dense
+    "B200": {
+        **{
+            "float64": 296 / 8,
+            "float32": 600 / 8,
+            "tf32": 18_000 / 16,
+            "float16": 36_000 / 16,
+            "bfloat16": 36_000 / 16,
+        },
+        **{"float8": 72_000 / 16, "float4": 72_000 / 8, "bandwidth": 64_000 / 8},
+    },
+    "B300": {
+        **{"float64": 10 / 8, "float32": 600 / 8, "tf32": 18_000 / 16, "float16": 36_000 / 16, "bfloat16": 36_000 / 16},
+        **{"float8": 72_000 / 16, "bandwidth": 8_000},
+    },
+    "RTX 5090": {"float32": 104.8, "float16": 419 / 2, "float8": 838 / 2, "float4": 3_352 / 2, "bandwidth": 1_792},
+    "MI300X": {
+        **{"float64": 163.4, "float32": 163.4, "tf32": 653.7, "float16": 1307.4, "bfloat16": 1307.4},
+        **{"float8": 2614.9, "bandwidth": 5_300},
+    },
     "RTX 4090": {"float32": 82.6, "float16": 330.4 / 2, "bfloat16": 330.4 / 2, "float8": 660.6 / 2, "bandwidth": 1008},
 }
 
@@ -24,7 +44,7 @@ def test_the_roofs_are_what_the_documents_print(name):
     found = roof.peaks | {"bandwidth": roof.bandwidth}
     printed = PRINTED[name]
     assert {key: found[key] for key in printed} == pytest.approx(printed, rel=2e-3)  # 66.9 is printed as 67
-    assert set(roof.peaks) <= set(INPUT_BYTES)
+    assert set(roof.peaks) <= set(INPUT_BYTES) | {"float4"}
     assert not roof.measured
     assert roof.source
 
@@ -38,6 +58,9 @@ def test_the_roofs_are_what_the_documents_print(name):
         ("H100 SXM", 132, 1.83, {"tf32": 2048, "float16": 4096, "bfloat16": 4096, "float8": 8192}),
         ("H100 SXM", 132, 1.98, {"float64": 256, "float32": 256}),
         ("L4", 58, 2.04, {"float32": 256, "tf32": 512, "float16": 1024, "bfloat16": 1024, "float8": 2048}),
+        ("RTX 5090", 170, 2.407, {"float32": 256, "tf32": 256, "float16": 512, "float8": 1024, "float4": 4096}),
+        # compute units, and "FLOPS/clock/CU" of AMD's own table
+        ("MI300X", 304, 2.1, {"float64": 256, "float32": 256, "tf32": 1024, "float16": 2048, "float8": 4096}),
         ("RTX 4090", 128, 2.52, {"float32": 256, "tf32": 256, "float16": 512, "bfloat16": 512, "float8": 1024}),
     ],
 )
@@ -49,7 +72,7 @@ def test_multiprocessors_times_clock_give_the_rates(name, multiprocessors, gigah
 
 @pytest.mark.parametrize(
     ("name", "bits", "gigabits"),  # of the memory's bus, a second through each of its pins
-    [("T4", 256, 10), ("L4", 192, 12.5), ("RTX 4090", 384, 21)],
+    [("T4", 256, 10), ("L4", 192, 12.5), ("RTX 4090", 384, 21), ("RTX 5090", 512, 28)],
 )
 def test_the_width_of_the_bus_gives_the_bandwidth(name, bits, gigabits):
     assert ROOFS[name].bandwidth == bits * gigabits / 8
@@ -58,7 +81,7 @@ def test_the_width_of_the_bus_gives_the_bandwidth(name, bits, gigabits):
 def test_float64_is_as_fast_as_float32_on_an_a100_and_64_times_slower_on_a_consumer_card():
     peaks = ROOFS["A100 SXM 80 GB"].peaks
     assert peaks["float64"] == peaks["float32"] == 19.5
-    for name in ("RTX 4090", "L4"):
+    for name in ("RTX 5090", "RTX 4090", "L4"):
         assert ROOFS[name].peaks["float32"] / ROOFS[name].peaks["float64"] == 64
 
 
@@ -72,6 +95,8 @@ def test_float64_is_as_fast_as_float32_on_an_a100_and_64_times_slower_on_a_consu
         ("NVIDIA A100-SXM4-40GB", "A100 SXM 40 GB"),
         ("", None),
         ("AMD EPYC", None),
+        ("NVIDIA B300 SXM6 AC", "B300"),
+        ("AMD Instinct MI300X", "MI300X"),
     ],
 )
 def test_a_board_has_its_own_data_sheet_or_none(name, roof):
@@ -83,7 +108,7 @@ def test_a_card_takes_the_data_sheet_of_the_board_with_its_memory():
     assert [a100.roof(memory).bandwidth for memory in (0, 40, 40.5, 80, 1_000)] == [1555, 1555, 2039, 2039, 2039]
     assert CARDS["H100"].roof(80) is ROOFS["H100 SXM"]
     assert CARDS["H100"].roof(94) is None  # the NVL has another memory
-    assert CARDS["B200"].roof() is CARDS["CPU"].roof() is None
+    assert CARDS["RTX 5080"].roof() is CARDS["CPU"].roof() is None
 
 
 def test_every_roof_belongs_to_one_card_and_every_board_to_one_name_of_torch():
@@ -109,6 +134,14 @@ def test_a_tenth_of_the_memory_stays_free(room, most):
     assert not fits(most + 1, room)
 
 
+def test_the_architecture_of_a_card_is_said_in_words():
+    assert CARDS["B300"].architecture == "compute capability 10.3"
+    assert CARDS["MI300X"].architecture == "gfx942"
+    assert CARDS["CPU"].architecture == ""
+    assert CARDS["MI300X"].device == "cuda"  # as torch's build for ROCm calls it
+    assert set(TENSOR_CORES) >= {card.capability for card in CARDS.values() if card.capability}
+
+
 def test_what_is_no_card_and_no_memory_is_refused():
     with pytest.raises(ValueError, match="card 'P100' is not one of CPU"):
         named("P100")
@@ -123,7 +156,7 @@ def test_what_is_no_card_and_no_memory_is_refused():
 def test_a_card_supports_what_the_grid_of_the_machine_asks_for(name):
     """`utils.machine.narrow_matmul` draws the same lines: float16 from 5.3, bfloat16 from 8.0, FP8 from 8.9."""
     card = CARDS[name]
-    major, minor = map(int, card.capability.split("."))
+    major, minor = (9, 4) if card.capability == "gfx942" else map(int, card.capability.split("."))
     assert card.support["float16"] == TENSOR
     assert (card.support["bfloat16"] == TENSOR) == ((major, minor) >= (8, 0))
     assert (card.support["float8"] == TENSOR) == ((major, minor) >= (8, 9))
@@ -139,6 +172,8 @@ GUIDE = """
 8.9  -    yes  yes  yes  yes -   -
 9.0  yes  yes  yes  yes  yes -   -
 10.0 yes  yes  yes  yes  yes yes yes
+10.3 -    yes  yes  yes  yes yes yes
+12.0 -    yes  yes  yes  yes yes yes
 """
 
 

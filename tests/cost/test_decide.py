@@ -96,7 +96,8 @@ def test_the_bandwidth_is_that_of_the_board_with_the_memory():
     assert decide("A100", "generate").bandwidth == 1555
     assert decide("A100", "generate", memory_gb=80).bandwidth == 2039
     assert decide("L4", "generate").bandwidth == 300
-    assert decide("B200", "generate").bandwidth is decide("B200", "generate").tokens_per_second is None
+    assert decide("B200", "generate").bandwidth == 8000
+    assert decide("RTX 3090", "generate").bandwidth is decide("RTX 3090", "generate").tokens_per_second is None
 
 
 def test_plans_name_recipes_and_optimizers_that_exist():

@@ -150,9 +150,12 @@ def test_a_layer_gains_what_it_gains_in_the_chapter(tokens):
     assert row.wide / (row.narrow + row.casts) == pytest.approx(gain, rel=1e-12)
 
 
-def test_a_recipe_that_no_card_of_the_widget_multiplies_says_so():
-    assert "None of these cards multiplies MX" in PrecisionPlan(recipe="fp8-mx").plan.verdict
-    assert "None" not in PrecisionPlan(recipe="fp8-block").plan.verdict
+def test_a_recipe_that_a_card_does_not_multiply_says_so():
+    for device in ("H200 SXM", "RTX 4090", "MI300X"):
+        assert "This card does not multiply MX" in PrecisionPlan(recipe="fp8-mx", device=device).plan.verdict
+    assert set(words.MULTIPLY_MX) == {"RTX 5090", "B200", "B300"}
+    assert "does not" not in PrecisionPlan(recipe="fp8-mx", device="B200").plan.verdict
+    assert "does not" not in PrecisionPlan(recipe="fp8-block").plan.verdict
     assert set(words.NO_KERNEL) <= set(words.CASTS)
 
 
@@ -161,7 +164,7 @@ def test_a_recipe_that_no_card_of_the_widget_multiplies_says_so():
     [
         ({"model": "GPT-2"}, "model 'GPT-2' is not one of DistilBERT, LLaMA 7B"),
         ({"recipe": "fp8"}, "recipe 'fp8' is not one of fp8-unscaled, fp8-current"),
-        ({"device": "T4"}, "device 'T4' is not one of L4, RTX 4090, H100 SXM, H200 SXM"),
+        ({"device": "T4"}, "device 'T4' is not one of L4, RTX 4090, RTX 5090, H100 SXM, H200 SXM, B200"),
         ({"texts": 0}, "texts 0 is not in 1 to 131,072"),
         ({"texts": 100, "length": 4096}, "100 texts of 4096 tokens are more than 131,072 tokens"),
         ({"exclude": ("q_lin",)}, "exclude 'q_lin' is no layer of LLaMA 7B; there are q_proj, .*model.layers.31"),

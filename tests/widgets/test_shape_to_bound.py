@@ -125,7 +125,7 @@ def random_cases(count, seed):
     for _ in range(count):
         roof = roofs[rng.integers(len(roofs))]
         m, n, k = (int(2 ** rng.uniform(0, 17)) for _ in range(3))
-        yield words.GemmCase(Gemm(m, n, k), str(rng.choice(list(roof.peaks))), roof)
+        yield words.GemmCase(Gemm(m, n, k), str(rng.choice(list(words.modelled(roof)))), roof)
 
 
 def test_the_longer_of_the_two_times_is_the_prediction_and_names_the_bound():
@@ -317,8 +317,8 @@ def test_the_page_sends_its_state():
 
 def test_the_state_is_plain_and_small():
     points = [POINT | {"m": m, "n": n} for m in range(1, 9) for n in range(1, 9)]
-    assert len(json.dumps(state_of(ShapeToBound()))) < 4_500
-    assert len(json.dumps(state_of(ShapeToBound(roofs=[OWN], recorded=points)))) < 7_000
+    assert len(json.dumps(state_of(ShapeToBound()))) < 5_500
+    assert len(json.dumps(state_of(ShapeToBound(roofs=[OWN], recorded=points)))) < 8_000
 
 
 def test_the_static_form_says_what_the_page_says():

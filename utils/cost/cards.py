@@ -6,6 +6,9 @@
 
 Rates are dense (half of those "with sparsity"), of the fastest unit that a matrix product can use, with float32 sums.
 Decimal units: 1 TFLOP/s = 1e12 operations a second, 1 GB = 1e9 bytes. Importing this needs no torch.
+
+Of the newer cards the vendors' tables were read where AMD prints them and, for NVIDIA's, in at least two places that
+copy them independently: each `source` says which. A rate that no two of them agree on is left out.
 """
 
 import math
@@ -29,7 +32,7 @@ TYPES = {
 }
 
 # Floating-point input types of the tensor cores. From 7.5 on: CUDA Programming Guide, appendix "Compute Capabilities",
-# table "Input Data Types Supported by Tensor Core Acceleration"; 7.0: the Volta white paper.
+# table "Input Data Types Supported by Tensor Core Acceleration" (v13.4, table 33); 7.0: the Volta white paper.
 TENSOR_CORES = {
     "7.0": ("float16",),
     "7.5": ("float16",),
@@ -38,6 +41,10 @@ TENSOR_CORES = {
     "8.9": ("tf32", "bfloat16", "float16", "float8"),
     "9.0": ("float64", "tf32", "bfloat16", "float16", "float8"),
     "10.0": ("float64", "tf32", "bfloat16", "float16", "float8", "float6", "float4"),
+    "10.3": ("tf32", "bfloat16", "float16", "float8", "float6", "float4"),
+    "12.0": ("tf32", "bfloat16", "float16", "float8", "float6", "float4"),
+    # AMD's matrix cores: ROCm documentation, "AMD Instinct MI300 series microarchitecture", table of the MI300X
+    "gfx942": ("float64", "float32", "tf32", "bfloat16", "float16", "float8"),
 }
 
 
@@ -52,7 +59,8 @@ class Board:
 
 @dataclass(frozen=True)
 class Card:
-    """A device: its compute capability ("" for a CPU), its boards from the smallest memory up, and a remark.
+    """A device: its compute capability ("" for a CPU, AMD's name of the architecture), its boards from the smallest
+    memory up, and a remark.
 
     `products`: the 16-bit types that a CPU multiplies by an instruction of its own.
     """
@@ -62,6 +70,11 @@ class Card:
     boards: tuple[Board, ...]
     note: str = ""
     products: tuple[str, ...] = ()
+
+    @property
+    def architecture(self) -> str:
+        """The architecture in words: "compute capability 8.0" or "gfx942"; "" for a CPU."""
+        return self.capability if self.capability[:3] in ("", "gfx") else f"compute capability {self.capability}"
 
     @property
     def device(self) -> str:
@@ -160,11 +173,64 @@ _4090 = Roof(
     "NVIDIA Ada GPU Architecture v2.02 (2023), appendix A, table 2",
     notes="float32 sums halve the rate of 16 and 8 bits; float64 at a 64th of float32's rate",
 )
+# One of the eight GPUs of an HGX B200 or HGX B300 (nvidia.com/en-us/data-center/hgx). Its table has, for all eight,
+# 72 PFLOP/s in FP8, 36 in 16 bits and 18 in TF32, each "with sparsity", 600 TFLOP/s in float32, 296 and 10 TFLOP/s in
+# float64, and for the B200 72 PFLOP/s in dense FP4: read in two copies, fibermall.com (p=17161) and
+# glennklockwood.com/garden/processors. Memory and bandwidth: NVIDIA's data sheets DGX B200 (1,440 GB, 64 TB/s) and
+# DGX B300, as github.com/stas00/ml-engineering has them. Three copies give the B300 12.6, 13.1 and 13.5 PFLOP/s in
+# dense FP4, so it is left out.
+_BLACKWELL_PEAKS = {"float32": 75, "tf32": 1125, "float16": 2250, "bfloat16": 2250, "float8": 4500}
+_HGX = "an eighth of the board, half of its rates with sparsity; bandwidth: data sheet DGX"
+_NOT_STATED = "not stated for one GPU; seen in copies of NVIDIA's table"
+_B200 = Roof(
+    "B200",
+    {"float64": 37, **_BLACKWELL_PEAKS, "float4": 9000},
+    8000,
+    f"NVIDIA HGX B200, {_HGX} B200",
+    notes=_NOT_STATED,
+)
+_B300 = Roof("B300", {"float64": 1.25, **_BLACKWELL_PEAKS}, 8000, f"NVIDIA HGX B300, {_HGX} B300", notes=_NOT_STATED)
+# The white paper's dense rates and bandwidth, with float32 sums, as several benchmarks quote it. That TF32 has half of
+# bfloat16's rate was measured by github.com/xzwgit/gpu-flops-bench (126 and 254 TFLOP/s); the 64th is that of Ada.
+_5090 = Roof(
+    "RTX 5090",
+    {
+        "float64": 104.8 / 64,
+        "float32": 104.8,
+        "tf32": 209.5 / 2,
+        "float16": 209.5,
+        "bfloat16": 209.5,
+        "float8": 419,
+        "float4": 1676,
+    },
+    1792,
+    "NVIDIA RTX Blackwell GPU Architecture (2025), as quoted by others",
+    notes="float32 sums halve the rate of 16 and 8 bits; not stated: TF32, half of bfloat16's rate; float64, a 64th",
+)
+_MI300X = Roof(
+    "MI300X",
+    {
+        "float64": 163.4,
+        "float32": 163.4,
+        "tf32": 653.7,
+        "float16": 1307.4,
+        "bfloat16": 1307.4,
+        "float8": 2614.9,
+    },
+    5300,
+    "AMD ROCm documentation, MI300 series microarchitecture, peak performance",
+    notes="float64 on matrix cores; half of it without them",
+)
 
 OWN_MEMORY = "The memory is that of your computer: type it in."
 EMULATION = "torch.cuda.is_bf16_supported() answers True here, because it counts emulation."
 FP8 = "It multiplies FP8 too, given a scale for each tensor: more than a recipe can say, and a later part of this book."
-# Memory: NVIDIA's data sheets, as sold. The second H100 is the NVL, the first of its name.
+FP8_TO_FP4 = FP8.replace("FP8", "FP8, FP6 and FP4")
+AMD = (
+    'torch calls it "cuda" too, and AMD calls its tensor cores matrix cores. Its FP8 is of another kind: the largest'
+    " E4M3 is 240, not 448."
+)
+# Memory: the vendors' data sheets, as sold. The second H100 is the NVL, the first of its name.
 CARDS = {
     "CPU": Card("CPU without 16-bit products", "", (Board(16),), OWN_MEMORY),
     "CPU bf16": Card(
@@ -189,9 +255,13 @@ CARDS = {
     "RTX 3090": Card("RTX 3090", "8.6", (Board(24),)),
     "L4": Card("L4", "8.9", (Board(24, _L4, "NVIDIA L4"),), FP8),
     "RTX 4090": Card("RTX 4090", "8.9", (Board(24, _4090, "NVIDIA GeForce RTX 4090"),), FP8),
+    "RTX 5080": Card("RTX 5080", "12.0", (Board(16),), FP8_TO_FP4),
+    "RTX 5090": Card("RTX 5090", "12.0", (Board(32, _5090, "NVIDIA GeForce RTX 5090"),), FP8_TO_FP4),
     "H100": Card("H100", "9.0", (Board(80, _H100, "NVIDIA H100 80GB HBM3"), Board(94)), FP8),
     "H200": Card("H200", "9.0", (Board(141, _H200, "NVIDIA H200"),), FP8),
-    "B200": Card("B200", "10.0", (Board(180),), FP8.replace("FP8", "FP8, FP6 and FP4")),
+    "B200": Card("B200", "10.0", (Board(180, _B200, "NVIDIA B200"),), FP8_TO_FP4),
+    "B300": Card("B300", "10.3", (Board(288, _B300, "NVIDIA B300 SXM6 AC"),), FP8_TO_FP4),
+    "MI300X": Card("AMD MI300X", "gfx942", (Board(192, _MI300X, "AMD Instinct MI300X"),), AMD),
 }
 BOARDS = tuple(board for card in CARDS.values() for board in card.boards if board.roof)
 ROOFS = {board.roof.name: board.roof for board in BOARDS}

@@ -53,8 +53,9 @@ class Gemm:
 class Roof:
     """What a device reaches at most: `peaks` in TFLOP/s by dtype, `bandwidth` of its memory in GB/s.
 
-    The dtypes are those of `INPUT_BYTES`. Accumulation is in float32, of float64 products in float64. `measured` is
-    False for a data sheet. `source` says where the numbers stand, and `notes` what they leave open.
+    The dtypes are those of `INPUT_BYTES`, and "float4", which has a peak alone: its scales are not modelled.
+    Accumulation is in float32, of float64 products in float64. `measured` is False for a data sheet. `source` says
+    where the numbers stand, and `notes` what they leave open.
     """
 
     name: str
@@ -84,9 +85,11 @@ class Roof:
     def intensity(self, gemm: Gemm, dtype: str) -> float:
         """Return the product's operations per byte in this dtype.
 
-        Raises: ValueError for a dtype that has no peak here.
+        Raises: ValueError for a dtype that has no peak here, or whose bytes are not modelled.
         """
         self.peak(dtype)
+        if dtype not in INPUT_BYTES:
+            raise ValueError(f"the bytes of {dtype} are not modelled; take one of {', '.join(INPUT_BYTES)}")
         return gemm.intensity(INPUT_BYTES[dtype], OUTPUT_BYTES[dtype])
 
     def bound(self, gemm: Gemm, dtype: str) -> str:

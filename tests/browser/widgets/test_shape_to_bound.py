@@ -71,7 +71,7 @@ def random_cases(count, seed):
     for i in range(count):
         roof = roofs[i % len(roofs)]
         sizes = (int(2 ** rng.uniform(0, 17)) if rng.integers(4) else int(2 ** rng.integers(0, 18)) for _ in range(3))
-        case = words.GemmCase(Gemm(*sizes), str(rng.choice(list(roof.peaks))), roof)
+        case = words.GemmCase(Gemm(*sizes), str(rng.choice(list(words.modelled(roof)))), roof)
         yield replace(case, recorded=("Some GPU", case.ms * 10 ** rng.uniform(-1, 4))) if rng.integers(2) else case
 
 

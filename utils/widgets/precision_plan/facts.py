@@ -11,7 +11,7 @@ from functools import cached_property
 from operator import mul
 
 from utils.cost.architectures import NAMED, Architecture
-from utils.cost.cards import ROOFS
+from utils.cost.cards import CARDS, ROOFS, TENSOR
 from utils.cost.roofline import Gemm, Roof
 from utils.widgets.shared.cost.roof_words import gain_text, time_text
 from utils.widgets.shared.words.amounts import few_digits
@@ -82,7 +82,13 @@ CASTS = {
     "fp8-mx": (4 + 2 / 32, 6 + 2 / 32, 4 + 2 / 32),
 }
 WIDE_CASTS = (0, 6, 0)  # of a layer in bfloat16: its weight is read in float32 and written in 16 bits
-NO_KERNEL = {"fp8-mx": "None of these cards multiplies MX: this is what its bytes alone would allow."}
+NO_KERNEL = {"fp8-mx": "This card does not multiply MX: that is what its bytes alone would allow."}
+MULTIPLY_MX = tuple(  # the data sheets of the cards that do: those with FP4
+    board.roof.name
+    for card in CARDS.values()
+    for board in card.boards
+    if board.roof and card.support["float4"] == TENSOR
+)
 LEFT_OUT = (
     "A prediction from a data sheet, not a measurement: every product at the roofline, one after the other. Counted"
     " besides: what casts read and write, in each layer for itself, from float32 weights and from activations and"
@@ -231,7 +237,8 @@ class Float8Plan:
             return f"{done} convert() refuses a plan without any."
         times = gain_text(self.before / self.after)
         predicted = f"{done} By the roofline: {time_text(self.after)} instead of {time_text(self.before)}, {times}."
-        return f"{predicted} {NO_KERNEL.get(self.recipe, '')}".strip()
+        missing = "" if self.device in MULTIPLY_MX else NO_KERNEL.get(self.recipe, "")
+        return f"{predicted} {missing}".strip()
 
     @property
     def code(self) -> str:
@@ -267,6 +274,7 @@ def make_facts() -> dict:
         "recipes": [[name, f"{FLOAT8_RECIPES[name].note}. {_moves(moved)}", moved] for name, moved in CASTS.items()],
         "wide_casts": WIDE_CASTS,
         "no_kernel": NO_KERNEL,
+        "multiply_mx": MULTIPLY_MX,
         "roofs": [asdict(roof) for roof in roofs.values()],
         "left_out": LEFT_OUT,
         "others": OTHERS,

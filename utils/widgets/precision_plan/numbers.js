@@ -46,7 +46,7 @@ export function planView(facts, plan) {
   const attentionMs = 1e3 * (attention / (1e12 * roofOf(facts, plan.device).peaks.bfloat16));
   const operations = ppSum(rows, (row) => row.operations) + attention;
   return {
-    plan, rows, attention, attentionMs, operations, noKernel: facts.no_kernel[plan.recipe] ?? "",
+    plan, rows, attention, attentionMs, operations, noKernel: (!facts.multiply_mx.includes(plan.device) && facts.no_kernel[plan.recipe]) || "",
     share: ppSum(rows, (row) => row.operations * (row.converted / row.count)) / operations,
     before: ppSum(rows, (row) => row.wide) + attentionMs, after: ppSum(rows, (row) => row.now) + attentionMs,
     converted: ppSum(rows, (row) => row.converted), count: ppSum(rows, (row) => row.count),

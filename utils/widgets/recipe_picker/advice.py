@@ -120,7 +120,7 @@ DTYPES = {
 }
 SOURCE = (
     "Input types of tensor cores: CUDA Programming Guide, Compute Capabilities, and for the V100 the Volta white paper."
-    " Memory: NVIDIA's data sheets, as sold."
+    " AMD: its ROCm documentation. Memory: the vendors' data sheets, as sold."
 )
 
 
@@ -181,7 +181,7 @@ def facts() -> dict:
     """Return everything that the page needs to decide and to say why, as JSON values."""
     deciding = decision_facts()
     cards = {
-        name: deciding["cards"][name] | {"label": card.label, "capability": card.capability, "note": card.note}
+        name: deciding["cards"][name] | {"label": card.label, "architecture": card.architecture, "note": card.note}
         for name, card in CARDS.items()
     }
     return {

@@ -145,8 +145,8 @@ function support(h, facts) {
   return {
     node: h("div", {}, title, list),
     draw({ card }) {
-      const { label, capability, support: states } = facts.cards[card];
-      setText(title, `What ${capability ? `the ${label}, compute capability ${capability},` : "it"} multiplies`);
+      const { label, architecture, support: states } = facts.cards[card];
+      setText(title, `What ${architecture ? `the ${label}, ${architecture},` : "it"} multiplies`);
       list.replaceChildren(...inOrder(facts, "types").map(([type, name]) =>
         h("li", { "data-state": states[type] }, h("span", { "aria-hidden": "true" }, `${MARKS[states[type]]} `), h("strong", {}, name), ` ${facts.states[states[type]]}`)));
     },

@@ -61,6 +61,11 @@ PRODUCTS = {
 }
 
 
+def modelled(roof: Roof) -> dict[str, float]:
+    """Return the peaks of the types whose bytes are known: without FP4."""
+    return {dtype: peak for dtype, peak in roof.peaks.items() if dtype in LABELS}
+
+
 def row_limit(n: int, k: int, dtype: str) -> float:
     """Return the operations per byte that no number of rows M reaches: the intensity as M grows without end."""
     return 2 * n * k / (INPUT_BYTES[dtype] * k + OUTPUT_BYTES[dtype] * n)
@@ -202,7 +207,7 @@ def make_facts(roofs: Iterable[Roof], recorded: Iterable[Mapping], sheets: Mappi
         raise ValueError(f"{', '.join(sorted(unknown))} is no data sheet; the known ones are {', '.join(ROOFS)}")
     return {
         "types": [[dtype, LABELS[dtype], INPUT_BYTES[dtype], OUTPUT_BYTES[dtype]] for dtype in LABELS],
-        "roofs": [asdict(roof) for roof in all_roofs],
+        "roofs": [asdict(roof) | {"peaks": modelled(roof)} for roof in all_roofs],
         "stories": _rows(STORIES),
         "products": [[group, _rows(products)] for group, products in PRODUCTS.items()],
         "recorded": _by_device(recorded, {*names, *sheets}),
