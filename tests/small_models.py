@@ -1,11 +1,13 @@
 """Small DistilBERTs, GPT-2s and LLaMAs for tests that count bytes: sizes, models with them, a trainer and a batch."""
 
 import torch
+from torch import nn
+from torch.nn import functional as F
 from transformers import AutoConfig, AutoModelForCausalLM, DistilBertForSequenceClassification
 
-from utils.cost.architectures import Architecture
+from utils.cost.architectures import PROJECTIONS, Architecture
 from utils.training.batches import Batch
-from utils.training.recipes import find_recipe
+from utils.training.recipes import Recipe, find_recipe
 from utils.training.training_loop import Schedule, Trainer
 
 CPU = torch.device("cpu")
@@ -42,6 +44,49 @@ def trainer(a: Architecture, recipe_name: str, *, checkpointing: bool = False, d
     if checkpointing:
         model.activation_checkpointing_enable({"use_reentrant": False})
     return Trainer(model, recipe=find_recipe(recipe_name), device=device, schedule=Schedule(1e-3), steps=9)
+
+
+class Adapted(nn.Module):
+    """LoRA as peft computes it: `layer` as it is, and A and B in the dtype of the recipe's weights beside it.
+
+    A reads its input in its own dtype, or, with `shared`, as it comes (as in QLoRA).
+    """
+
+    def __init__(self, layer: nn.Module, sizes: tuple[int, int], *, rank: int, dtype: torch.dtype, shared: bool):
+        super().__init__()
+        (outputs, inputs), self.layer, self.shared = sizes, layer, shared
+        self.a, self.b = (
+            nn.Linear(inputs, rank, bias=False, dtype=dtype),
+            nn.Linear(rank, outputs, bias=False, dtype=dtype),
+        )
+        nn.init.zeros_(self.b.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x)
+        return (y + 2.0 * self.b(self.a(x if self.shared else x.to(self.a.weight.dtype)))).to(y.dtype)
+
+
+def adapted(
+    a: Architecture, recipe: Recipe, *, rank: int, names: tuple[str, ...] = (), shared: bool = False
+) -> nn.Module:
+    """Return a language model with frozen weights in the dtype of the recipe's products, and LoRA on its projections."""
+    model = AutoModelForCausalLM.from_config(config(a)).to(recipe.arithmetic).requires_grad_(False).train()
+    for name, sizes in PROJECTIONS[a.family].items():
+        for path, layer in [*model.named_modules()] if not names or name in names else []:
+            if path.endswith(f".{name}"):
+                parent, _, last = path.rpartition(".")
+                shape = tuple(a.dimensions[letter] for letter in sizes)
+                own = Adapted(layer, shape, rank=rank, dtype=recipe.weights, shared=shared)
+                setattr(model.get_submodule(parent), last, own)
+    return model
+
+
+def loss_of(model: nn.Module, recipe: Recipe, given: Batch) -> torch.Tensor:
+    """Return the loss of `Trainer` for a language model that has none."""
+    with recipe.autocast(CPU):
+        logits = model(input_ids=given.ids, attention_mask=given.mask).logits
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    return F.cross_entropy(logits.to(wide).flatten(0, -2), given.labels.flatten())
 
 
 def batch(a: Architecture, rows: int = 2, *, length: int = LENGTH, padded: bool = True) -> Batch:

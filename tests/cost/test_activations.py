@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
-from small_models import DROPOUTS, LENGTH, SMALL, batch, trainer
+from small_models import DROPOUTS, LENGTH, SMALL, adapted, batch, config, loss_of, trainer
 from utils import measure, records
 from utils.cost import activations
 from utils.cost.activation_tables import COPIES, TABLES
-from utils.cost.architectures import Architecture
+from utils.cost.architectures import PROJECTIONS, Adapters, Architecture
 from utils.training.batches import Batch
 from utils.training.recipes import find_recipe
 from utils.training.training_loop import Trainer
@@ -57,6 +58,68 @@ def test_keys_that_heads_share_and_keys_of_their_own_are_both_counted():
                 groups,
                 how,
             )
+
+
+def saved_beside(model, recipe, given: Batch) -> int:
+    with measure.SavedBytes(model) as found:
+        loss_of(model, recipe, given)
+    return found.total
+
+
+HALF = {"llama": ("q_proj", "v_proj"), "gpt2": ("attn.c_attn",)}  # as in the paper of LoRA
+
+
+@pytest.mark.parametrize("nf4", [False, True], ids=["lora", "qlora"])
+@pytest.mark.parametrize("name", ["32-true", "16-mixed", "bf16-mixed", "bf16-true"])
+@pytest.mark.parametrize("family", HALF)
+def test_the_formula_gives_what_frozen_weights_and_adapters_save(family, name, nf4):
+    """Frozen weights in 16 bits stand for NF4, which is widened to them: autograd keeps neither."""
+    recipe = find_recipe(name)
+    for names, dropouts, checkpointing in itertools.product(((), HALF[family]), ({}, DROPOUTS), (False, True)):
+        if family == "llama":
+            dropouts = {"attention_dropout": 0.1} if dropouts and not names else {}
+        a, adapters = replace(SMALL[family], **dropouts), Adapters(5, nf4=nf4, projections=names)
+        model = adapted(a, recipe, rank=5, names=names, shared=nf4)
+        if checkpointing:
+            model.activation_checkpointing_enable({"use_reentrant": False})
+        for attention, padded, rows in itertools.product(activations.ATTENTIONS, (True, False), (1, 2)):
+            if names == HALF["llama"] and attention == "eager":
+                continue  # the keys of the first block have no gradient, so its queries are not kept
+            model.set_attn_implementation(attention)
+            how = {"batch": rows, "attention": attention, "checkpointing": checkpointing, "padded": padded}
+            found = saved_beside(model, recipe, batch(a, rows, padded=padded))
+            how |= {"length": LENGTH, "device": "cpu", "adapters": adapters}
+            assert activations.count_saved_bytes(a, recipe, **how) == found, (how, dropouts)
+
+
+@pytest.mark.parametrize("name", ["32-true", "bf16-mixed"])
+@pytest.mark.parametrize("family", HALF)
+def test_peft_saves_what_the_formula_says(family, name):
+    peft = pytest.importorskip("peft")
+    recipe, a, rank = find_recipe(name), SMALL[family], 5
+    model = AutoModelForCausalLM.from_config(config(a)).to(recipe.arithmetic)
+    model.set_attn_implementation("sdpa")
+    settings = peft.LoraConfig(r=rank, target_modules=list(PROJECTIONS[family]))
+    model = peft.get_peft_model(model, settings).train()
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    assert {weight.dtype for weight in trained} == {torch.float32}
+    assert [weight.numel() for weight in trained] == list(Adapters(rank).weights(a))
+    how = {"batch": 2, "length": LENGTH, "attention": "sdpa", "adapters": Adapters(rank)}
+    assert activations.count_saved_bytes(a, recipe, **how) == saved_beside(model, recipe, batch(a))
+
+
+def test_frozen_weights_save_less_and_no_copies_of_themselves():
+    how = {"batch": 2, "length": 64, "attention": "sdpa", "device": "cuda"}
+    a, recipe = SMALL["llama"], find_recipe("bf16-mixed")
+    whole, lora, qlora = (
+        activations.list_terms(a, recipe, **how, adapters=adapters)
+        for adapters in (None, Adapters(4), Adapters(4, nf4=True))
+    )
+    totals = [sum(term.bytes for term in terms) for terms in (whole, lora, qlora)]
+    assert totals == sorted(totals, reverse=True)
+    copies = sum(term.bytes for term in lora if term.row.what == COPIES)
+    first = 4 * 3 * a.width  # A of queries, keys and values in the first block
+    assert copies == 2 * (Adapters(4).parameters(a) - first)
 
 
 @pytest.mark.parametrize(
@@ -180,13 +243,16 @@ def test_an_attention_or_a_device_without_a_formula_is_refused():
 
 
 def test_every_row_asks_for_conditions_and_sizes_that_there_are():
-    known = set(SMALL["llama"].dimensions) | set("BS")
+    known = set(SMALL["llama"].dimensions) | set("BSR")
     held = set()
     for padded, device, name, rows, attention in itertools.product(
         (True, False), activations.DEVICES, ("32-true", "bf16-true", "bf16-mixed"), (1, 2), activations.ATTENTIONS
     ):
         how = {"attention": attention, "checkpointing": False, "padded": padded, "device": device}
         held |= activations.conditions(replace(SMALL["gpt2"], **DROPOUTS), find_recipe(name), batch=rows, **how)
+        for family, nf4 in itertools.product(HALF, (False, True)):
+            how["adapters"] = Adapters(nf4=nf4)
+            held |= activations.conditions(SMALL[family], find_recipe(name), batch=rows, **how)
     for table in TABLES.values():
         for row in (*table.once, *table.layer, *table.checkpointed, *table.mask):
             assert set(row.size) <= known, row

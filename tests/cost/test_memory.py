@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from small_models import DROPOUTS, LENGTH, SMALL, batch, trainer
+from small_models import DROPOUTS, LENGTH, SMALL, adapted, batch, loss_of, trainer
 from utils.cost import architectures, memory
 from utils.cost.memory import Ledger
 from utils.training.eight_bit_moments import Blockwise
@@ -108,6 +108,35 @@ def test_measuring_changes_no_weight_and_draws_no_number():
     memory.measure_ledger(t, batch(TYPICAL))
     assert torch.equal(state, torch.get_rng_state())
     assert all(map(torch.equal, before, t.model.parameters()))
+
+
+@pytest.mark.parametrize("name", ["32-true", "bf16-mixed", "bf16-true", "bf16-true-master"])
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_adapters_are_predicted_as_measured(family, name):
+    """Weights, gradients, moments and saved tensors after a step of LoRA, and all but the weights those of QLoRA."""
+    recipe, model = find_recipe(name), adapted(SMALL[family], find_recipe(name), rank=5)
+    model.set_attn_implementation("sdpa")
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = recipe.adamw(trained, torch.device("cpu"), lr=1e-3)
+    loss_of(model, recipe, batch(SMALL[family])).backward()
+    optimizer.step()
+    ledger = memory.of_tensors(model, optimizer, lambda: loss_of(model, recipe, batch(SMALL[family])))
+    how = {"batch": 2, "length": LENGTH, "attention": "sdpa", "device": "cpu", "rank": 5}
+    assert ledger == memory.predict(SMALL[family], name, method="lora", **how)
+    four = memory.predict(SMALL[family], name, method="qlora", **how)
+    assert (four.gradients, four.optimizer, four.parameters) == (ledger.gradients, ledger.optimizer, ledger.parameters)
+    assert four.weights < ledger.weights
+
+
+def test_lora_and_qlora_of_a_7b_model():
+    """40 million trained numbers of 6.74 billion; the frozen ones in 2 bytes, or in NF4 but for embeddings and head."""
+    how = {"length": 2_048, "attention": "sdpa", "checkpointing": True}
+    lora, qlora = (memory.predict("LLaMA 7B", "bf16-mixed", method=method, **how) for method in ("lora", "qlora"))
+    assert lora.parameters - 6_738_415_616 == 39_976_960
+    assert lora.weights == 2 * 6_738_415_616 + 4 * 39_976_960
+    assert [round(ledger.total / 1e9, 2) for ledger in (lora, qlora)] == [14.95, 5.34]
+    assert (lora.gradients, lora.master) == (4 * 39_976_960, 0)
+    assert lora.activations == qlora.activations
 
 
 def test_before_the_first_step_there_are_neither_gradients_nor_moments():
@@ -216,6 +245,11 @@ def test_any_module_has_a_ledger_without_activations():
         ({"shards": 0}, "stage 0 over 0 shards"),
         ({"attention": "flash"}, "no formula for attention 'flash'"),
         ({"device": "tpu"}, "on 'tpu'"),
+        ({"method": "dora"}, "unknown method 'dora'; the known ones are full, lora, qlora"),
+        ({"method": "lora", "rank": 0}, "rank 0 leaves nothing to train"),
+        ({"method": "lora", "projections": ("q_proj",)}, "no projection 'q_proj' in a gpt2; take some of attn.c_attn"),
+        ({"method": "lora", "projections": ("mlp.c_fc",)}, "attention has to have one"),
+        ({"model": "DistilBERT", "method": "lora"}, "no adapters for distilbert"),
     ],
 )
 def test_what_is_not_known_is_refused(how, message):
@@ -227,14 +261,24 @@ def by_hand(data: dict, case: dict) -> dict:
     """The ledger of a case from the data of a page alone, as a page computes it."""
     usual = {"recipe": "32-true", "optimizer": "adamw", "batch": 1, "length": 512, "attention": "eager"}
     usual |= {"checkpointing": False, "padded": True, "accumulate": 1, "shards": 1, "stage": 0, "device": "cuda"}
+    usual |= {"method": "full", "rank": 16}
     case = usual | case
     sizes, bytes_of = data["architectures"][case["model"]], data["recipes"][case["recipe"]]
     batch, cpu = -(-case["batch"] // case["accumulate"]), case["device"] == "cpu"
     head = sizes["width"] // sizes["heads"]
     values = {"B": batch, "S": case["length"], "V": sizes["vocabulary"], "D": sizes["width"], "F": sizes["hidden"]}
     values |= {"H": sizes["heads"], "E": head, "G": sizes["groups"] * head, "Q": 3 * sizes["width"]}
-    values |= {"P": sizes["positions"], "C": sizes["classes"]}
-    words = {"padded" if case["padded"] else "full", case["device"], *bytes_of["words"]}
+    values |= {"P": sizes["positions"], "C": sizes["classes"], "R": case["rank"]}
+    projections, adapted = data["projections"][sizes["family"]], case["method"] != "full"
+    words = {"padded" if case["padded"] else "full", case["device"]}
+    if adapted:
+        cast = "mixed" in bytes_of["words"]
+        words |= {"true", "frozen", "cast" if cast else "uncast", *projections}
+        words |= {"copied" if cast and case["method"] == "lora" else "shared"}
+        words |= {"recast"} if bytes_of["compute"] != 4 else set()
+    else:
+        words |= set(bytes_of["words"])
+    widths = bytes_of | ({"weights": bytes_of["compute"], "wide": max(4, bytes_of["compute"])} if adapted else {})
     kernel = "math" if sizes["attention_dropout"] and cpu else "fused"
     words |= {"eager" if case["attention"] == "eager" else kernel}
     words |= {"single"} if batch == 1 else set()
@@ -251,12 +295,20 @@ def by_hand(data: dict, case: dict) -> dict:
     activations = casts = 0
     for row, times in rows:
         if all(words & set(word.split("|")) for word in row["when"].split()):
-            found = times * row["count"] * size(row["size"]) * bytes_of[row["dtype"]]
+            found = times * row["count"] * size(row["size"]) * widths[row["dtype"]]
             activations += found
             casts += found if row["what"] == data["copies"] else 0
     table = data["weights"][sizes["family"]]
     weights = table["once"] + ([] if sizes["tied"] else table["head"]) + layers * table["layer"]
     each = [size(letters) for letters in weights]
+    frozen, base = 0, sum(each)
+    if adapted:
+        frozen = bytes_of["compute"] * base
+        if case["method"] == "qlora":
+            for n in layers * [size(letters) for letters in table["layer"] if len(letters) == 2]:
+                blocks = -(-n // 64)
+                frozen += -(-n // 2) + blocks + 4 * -(-blocks // 256) - bytes_of["compute"] * n
+        each = layers * [size(f"R{one}") for shape in projections.values() for one in shape]
     optimizer = data["optimizers"][case["optimizer"]]
     if "block" in optimizer:
         long = [n + 4 * -(-n // optimizer["block"]) if n >= optimizer["least"] else 4 * n for n in each]
@@ -265,7 +317,7 @@ def by_hand(data: dict, case: dict) -> dict:
         moments = optimizer["moments"] * bytes_of[optimizer["bytes_of"]] * sum(each)
         moments += bytes_of["counter"] * len(each) if optimizer["counted"] else 0
     kept = {
-        "weights": (bytes_of["weights"] * sum(each), 3),
+        "weights": (frozen + bytes_of["weights"] * sum(each), 3),
         "master": (bytes_of["master"] * sum(each), 1),
         "gradients": (bytes_of["gradients"] * sum(each), 2),
         "optimizer": (moments, 1),
@@ -273,7 +325,7 @@ def by_hand(data: dict, case: dict) -> dict:
     parts = {name: -(-n // case["shards"]) if case["stage"] >= at else n for name, (n, at) in kept.items()}
     whole = case["stage"] < 3
     parts |= {"activations": activations - (0 if whole else casts), "casts": casts if whole else 0}
-    return parts | {"parameters": sum(each)}
+    return parts | {"parameters": sum(each) + (base if adapted else 0)}
 
 
 def test_a_page_can_compute_every_vector_from_the_data_alone():
@@ -286,10 +338,12 @@ def test_a_page_can_compute_every_vector_from_the_data_alone():
 
 def test_the_vectors_ask_for_every_choice():
     asked = {
-        name: {case.get(name) for case in memory.VECTORS} for name in ("optimizer", "stage", "attention", "device")
+        name: {case.get(name) for case in memory.VECTORS}
+        for name in ("optimizer", "stage", "attention", "device", "method")
     }
     assert asked["optimizer"] >= set(memory.OPTIMIZERS) - {"adamw"}
     assert asked["stage"] >= {1, 2, 3}
+    assert asked["method"] >= {"lora", "qlora"}
     assert "sdpa" in asked["attention"]
     assert "cpu" in asked["device"]
     families = {architectures.find_architecture(case["model"]).family for case in memory.VECTORS}

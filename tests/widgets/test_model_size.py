@@ -41,6 +41,18 @@ def test_the_ledger_is_what_memory_predicts(seven):
     )
 
 
+@pytest.mark.parametrize("method", ["lora", "qlora"])
+def test_adapters_are_those_of_the_ledger_and_a_classifier_has_none(method):
+    plan = ModelSize("LLaMA 7B", method=method, rank=64, checkpointing=True, length=2_048).plan
+    how = {"length": 2_048, "attention": "sdpa", "checkpointing": True}
+    assert plan.ledger == memory.predict("LLaMA 7B", "bf16-mixed", method=method, rank=64, **how)
+    assert plan.adapted
+    classifier = ModelSize("DistilBERT", method=method).plan
+    assert not classifier.adapted
+    assert classifier.ledger == replace(classifier, method="full").ledger
+    assert classifier.savings["LoRA"] is classifier.savings["QLoRA"] is None
+
+
 def test_all_is_set_and_read_from_python():
     widget = ModelSize("DistilBERT")
     widget.model, widget.recipe, widget.optimizer, widget.card = "GPT-2 XL", "16-true", "sgd", "T4"
@@ -58,6 +70,8 @@ def test_all_is_set_and_read_from_python():
         ({"recipe": "fp8"}, "recipe 'fp8' is not one of 64-true, 32-true"),
         ({"optimizer": "adam"}, "optimizer 'adam' is not one of adamw, adamw-8bit, sgd-momentum, sgd"),
         ({"attention": "flash"}, "attention 'flash' is not one of eager, sdpa"),
+        ({"method": "dora"}, "method 'dora' is not one of full, lora, qlora"),
+        ({"rank": 0}, "rank 0 is not in 1 to 1,024"),
         ({"stage": 4}, "stage 4 is not one of 0, 1, 2, 3"),
         ({"card": "GTX 9000"}, "card 'GTX 9000' is not one of CPU, .*H100"),
         ({"batch": 0}, "batch 0 is not in 1 to 1,000,000"),
@@ -88,6 +102,7 @@ def test_the_choices_are_those_of_the_modules(name):
         "recipe": recipes.RECIPES,
         "optimizer": memory.OPTIMIZERS,
         "attention": ("eager", "sdpa"),
+        "method": memory.METHODS,
         "stage": memory.STAGES,
         "card": CARDS,
     }
@@ -101,6 +116,8 @@ def test_each_saving_is_the_difference_that_its_change_makes(seven):
         "checkpointing": replace(plan, checkpointing=True),
         "8-bit Adam": replace(plan, optimizer="adamw-8bit"),
         "bf16-true": replace(plan, recipe="bf16-true"),
+        "LoRA": replace(plan, method="lora"),
+        "QLoRA": replace(plan, method="qlora"),
         "sharding over 8": replace(plan, shards=8, stage=3),
         "half the batch": replace(plan, batch=4),
     }
@@ -109,6 +126,7 @@ def test_each_saving_is_the_difference_that_its_change_makes(seven):
 
 def test_a_change_that_is_made_already_saves_nothing_more():
     made = {"checkpointing": True, "optimizer": "adamw-8bit", "recipe": "bf16-true", "shards": 16, "stage": 3}
+    made["method"] = "qlora"
     plan = ModelSize("GPT-2", **made, batch=1).plan
     assert set(plan.savings.values()) == {None}
     assert plan.sentence.endswith("None of the changes saves anything.")

@@ -39,6 +39,7 @@ class Tiny(torch.nn.Linear):
 
 
 RECIPES = [(task, recipe) for task in CODE for recipe in CODE[task] if recipe in facts.DTYPES]
+ADAPTED = [name for name in CODE["fine_tune"] if name not in facts.DTYPES]
 LINES = [
     (task, recipe, once)
     for task, recipe in RECIPES
@@ -101,11 +102,61 @@ def test_the_lines_for_narrow_weights_load_them_narrow(lever):
     assert names["text"].shape == (2, 4)
 
 
+@pytest.mark.parametrize("lever", ADAPTED)
+@pytest.mark.parametrize("once", ["", facts.ONCE["checkpointing"]], ids=["plain", "checkpointing"])
+def test_the_lines_for_adapters_train_these_alone(lever, once):
+    asked, recipe = {}, lever.split(", ")[1]
+
+    def from_pretrained(name, **places):
+        asked.update(places)
+        return Tiny()
+
+    def get_peft_model(model, config):
+        asked.update(config)
+        model.weight.requires_grad_(False)
+        model.bias.data = model.bias.data.float()  # the adapter of this model, in float32
+        return model
+
+    names = {"torch": torch, "model": Tiny(), "name": "a folder", "batch": torch.ones(2, 4)}
+    names["peft"] = SimpleNamespace(LoraConfig=dict, get_peft_model=get_peft_model)
+    loads = SimpleNamespace(from_pretrained=from_pretrained)
+    names["transformers"] = SimpleNamespace(BitsAndBytesConfig=dict, AutoModelForCausalLM=loads)
+
+    def loss_of(model, batch):
+        out = batch.to(model.weight.dtype) @ model.weight.T + model.bias
+        return out.float().square().mean()
+
+    names["loss_of"] = loss_of
+    code = CODE["fine_tune"][lever]
+    lines = code.replace("{once}", once).replace("{device}", "cpu").replace("{dtype}", facts.DTYPES[recipe])
+    exec(lines, names)
+    trained = [weight for weight in names["model"].parameters() if weight.requires_grad]
+    assert trained == names["optimizer"].param_groups[0]["params"] == [names["model"].bias]
+    assert names["model"].checkpointing == bool(once)
+    assert ("scaler" in names) == (recipe == "16-mixed")
+    assert (asked["r"], asked["target_modules"]) == (16, "all-linear")
+    if lever.startswith("QLoRA"):
+        dtype = getattr(torch, facts.DTYPES[recipe])
+        assert (asked["dtype"], asked["device_map"]) == (dtype, "cpu")
+        nf4 = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}
+        assert asked["quantization_config"] == nf4 | {"bnb_4bit_compute_dtype": dtype}
+    else:
+        assert names["model"].weight.dtype is getattr(torch, facts.DTYPES[recipe])
+
+
 def test_the_libraries_have_what_the_lines_ask_for():
     import transformers
 
     assert callable(transformers.PreTrainedModel.activation_checkpointing_enable)
-    assert {"load_in_8bit", "load_in_4bit"} <= set(inspect.signature(transformers.BitsAndBytesConfig).parameters)
+    four = {"bnb_4bit_quant_type", "bnb_4bit_use_double_quant", "bnb_4bit_compute_dtype"}
+    known = set(inspect.signature(transformers.BitsAndBytesConfig).parameters)
+    assert {"load_in_8bit", "load_in_4bit"} | four <= known
+
+
+def test_peft_has_what_the_lines_ask_for():
+    peft = pytest.importorskip("peft")
+    assert callable(peft.get_peft_model)
+    assert {"r", "target_modules"} <= set(inspect.signature(peft.LoraConfig).parameters)
 
 
 @pytest.mark.parametrize(("task", "recipe"), [line for line in RECIPES if line[0] != "generate"])
@@ -134,6 +185,15 @@ def test_the_answer_for_7b_is_that_of_the_decision():
     advice = advise("H100", "fine_tune", parameters=6_738_415_616)
     assert (advice.recipe, advice.levers) == ("bf16-mixed", ("checkpointing", "8-bit Adam"))
     assert advice.code.index("float()") < advice.code.index("checkpointing_enable") < advice.code.index("AdamW8bit")
+    advice = advise("RTX 4090", "fine_tune", parameters=6_738_415_616)
+    assert (advice.recipe, advice.levers, advice.scaler) == ("bf16-mixed", ("checkpointing", "LoRA"), False)
+    assert round(advice.total / 1e9, 1) == 14.9
+    assert "r=16, target_modules='all-linear'" in advice.code
+    advice = advise("T4", "fine_tune", parameters=6_738_415_616)
+    assert (advice.recipe, advice.levers, advice.scaler) == ("16-mixed", ("checkpointing", "QLoRA"), True)
+    assert advice.reason == "adapters-16-mixed"
+    assert "load_in_4bit" in advice.code
+    assert "GradScaler" in advice.code
 
 
 def test_every_lever_of_every_answer_has_a_sentence():
@@ -142,7 +202,7 @@ def test_every_lever_of_every_answer_has_a_sentence():
             advice = advise(card, task, parameters=parameters)
             assert set(advice.levers) <= facts.LEVERS.keys()
             assert advice.reason in facts.REASONS
-            assert "{" not in advice.code.replace('{"device_map', "")
+            assert "{" not in advice.code.replace('{"device_map', "").replace('{"bnb_4bit', "")
 
 
 def test_training_from_scratch_never_gives_up_float32_weights():

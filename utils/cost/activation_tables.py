@@ -3,10 +3,20 @@
 Tensors that two operations share have one row; parameters have none. What holds on a CPU is measured in the tests of
 `utils.cost.activations`, which computes with these tables; what a GPU does otherwise is marked "cuda".
 
-Sizes are products of dimensions, one letter each: B texts, S tokens of a text, and those of `Architecture.dimensions`.
+Sizes are products of dimensions, one letter each: B texts, S tokens of a text, R the rank of adapters, and those of
+`Architecture.dimensions`.
+
+With frozen weights and LoRA beside them ("frozen"; without, "whole") autograd no longer saves what only the gradient of
+a weight needs: token ids, what a norm multiplies by its weight, the inputs of linear layers without an adapter and of
+the head; nor autocast's copies of weights, which have 16 bits already. Before the first adapter nothing needs a
+gradient: the first norm saves nothing, and the embeddings no dropout. What there is besides: A x of each adapter, and
+its copies under autocast ("cast"). peft gives A its input in float32, and autocast makes 16 bits of it again: one copy
+for each adapter ("copied"); not in QLoRA, nor without autocast ("shared").
 """
 
 from dataclasses import dataclass
+
+from utils.cost.architectures import PROJECTIONS
 
 COPIES = "autocast's 16-bit copies of weights"
 
@@ -23,7 +33,7 @@ class SavedTensor:
     what: str
     size: str
     dtype: str
-    count: int = 1
+    count: int = 1  # -1 for what the rows of a layer count once too often
     when: str = ""
 
     def holds(self, conditions: set[str]) -> bool:
@@ -35,7 +45,7 @@ class SavedTensor:
 class FamilyTable:
     """What one family saves: `once`; in each `layer`; and, with checkpointing, for each `checkpointed` layer instead.
 
-    `mask`: what a checkpointed model saves of its mask, once for all layers.
+    `mask`: what a checkpointed model saves once for all layers, of its mask above all.
     """
 
     once: tuple[SavedTensor, ...]
@@ -52,11 +62,12 @@ def _dropout(what: str, size: str, dtype: str, when: str) -> tuple[SavedTensor, 
     )
 
 
-def _layer_norm(what: str) -> tuple[SavedTensor, ...]:
-    return (
-        SavedTensor(f"input of the layer norm, {what}", "BSD", "weights"),
-        SavedTensor(f"mean and 1/deviation, {what}", "BS", "weights", count=2, when="cpu"),
-        SavedTensor(f"mean and 1/deviation, {what}", "BS", "wide", count=2, when="cuda"),
+def _layer_norm(what: str, *, count: int = 1, when: str = "") -> tuple[SavedTensor, ...]:
+    return (  # autocast gives it float32 on CUDA alone
+        SavedTensor(f"input of the layer norm, {what}", "BSD", "weights", count, f"{when} cpu|uncast|mixed".strip()),
+        SavedTensor(f"input of the layer norm, {what}", "BSD", "wide", count, f"{when} cuda cast".strip()),
+        SavedTensor(f"mean and 1/deviation, {what}", "BS", "weights", 2 * count, f"{when} cpu".strip()),
+        SavedTensor(f"mean and 1/deviation, {what}", "BS", "wide", 2 * count, f"{when} cuda".strip()),
     )
 
 
@@ -65,15 +76,44 @@ def _rms_norm(what: str) -> tuple[SavedTensor, ...]:
     return (
         SavedTensor(f"input of the norm, {what}", "BSD", "float32"),
         SavedTensor(f"1/root mean square, {what}", "BS", "float32"),
-        SavedTensor(f"normed values, {what}", "BSD", "weights"),
+        SavedTensor(f"normed values, {what}", "BSD", "weights", when="whole"),
     )
 
 
 def _inputs(what: str, *, readers: int) -> tuple[SavedTensor, ...]:
     """The input of linear layers that read the same tensor: autocast casts it for each of them, and keeps each copy."""
     return (
-        SavedTensor(f"input of {what}", "BSD", "compute", when="true"),
+        SavedTensor(f"input of {what}", "BSD", "compute", when="true whole"),
         SavedTensor(f"input of {what}", "BSD", "compute", count=readers, when="mixed"),
+    )
+
+
+def _adapters(what: str, size: str, projections: dict[str, str], *, when: str = "") -> tuple[SavedTensor, ...]:
+    """Adapters that read the same tensor, of `size`: that tensor, A x of each, and autocast's copies of A and B.
+
+    `when`: where they alone would save the tensor, "" for always.
+    """
+    names = "|".join(projections)
+    rows = [SavedTensor(f"input of the adapters, {what}", size, "compute", when=f"{when} shared {names}".strip())]
+    for name, (outputs, inputs) in projections.items():
+        rows += [
+            SavedTensor(f"input of the adapter, {name}", size, "compute", when=f"copied {name}"),
+            SavedTensor(f"A x, {name}", "BSR", "compute", when=name),
+            SavedTensor(COPIES, f"R{inputs}", "compute", when=f"cast {name}"),
+            SavedTensor(COPIES, f"{outputs}R", "compute", when=f"cast {name}"),
+        ]
+    return tuple(rows)
+
+
+def _of(family: str, *names: str) -> dict[str, str]:
+    return {name: PROJECTIONS[family][name] for name in names}
+
+
+def _first_copies(projections: dict[str, str]) -> tuple[SavedTensor, ...]:
+    """Copies of A that the first block does not save: its input needs no gradient."""
+    return tuple(
+        SavedTensor(COPIES, f"R{inputs}", "compute", count=-1, when=f"plain cast {name}")
+        for name, (_, inputs) in projections.items()
     )
 
 
@@ -89,7 +129,7 @@ _LANGUAGE_LOSS = (
     SavedTensor("count in the mean loss", "", "wide"),
 )
 _FUSED = (
-    SavedTensor("output of attention", "BSD", "compute", when="fused|math"),
+    SavedTensor("output of attention", "BSD", "compute", when="fused|math fused|whole"),
     SavedTensor("log-sum-exp of the scores", "BHS", "sums", when="fused"),
     SavedTensor("mask of the scores", "BSS", "compute", when="fused padded"),
 )
@@ -149,53 +189,67 @@ DISTILBERT = FamilyTable(
 
 GPT2 = FamilyTable(
     once=(
-        SavedTensor("token ids", "BS", "int64"),
-        SavedTensor("position ids", "S", "int64"),
-        *_dropout("embeddings", "BSD", "weights", "dropout"),
+        SavedTensor("token ids", "BS", "int64", when="whole"),
+        SavedTensor("position ids", "S", "int64", when="whole"),
+        *_dropout("embeddings", "BSD", "weights", "dropout whole"),
         *_layer_norm("last"),
         *_inputs("the head", readers=1),
         *_copies("DV"),
         *_LANGUAGE_LOSS,
+        *_layer_norm("attention of the first block", count=-1, when="plain frozen"),
+        *_first_copies(_of("gpt2", "attn.c_attn")),
     ),
     layer=(
         *_layer_norm("attention"),
         *_inputs("queries, keys and values", readers=1),
+        *_adapters("queries, keys and values", "BSD", _of("gpt2", "attn.c_attn")),
         SavedTensor("queries, keys and values", "BSD", "compute", count=3, when="eager|fused"),
         SavedTensor("keys and values beside the queries", "BSD", "compute", count=2, when="eager|fused fused|single"),
-        SavedTensor("softmax", "BHSS", "weights", when="eager"),
+        SavedTensor("softmax", "BHSS", "weights", when="eager cpu|uncast|mixed"),
+        SavedTensor("softmax", "BHSS", "float32", when="eager cuda cast"),
         *_dropout("attention", "BHSS", "compute", "eager attention-dropout"),
         SavedTensor("attention weights, as multiplied", "BHSS", "compute", when="eager mixed|attention-dropout"),
-        SavedTensor("output of attention", "BSD", "compute", when="eager"),
+        SavedTensor("output of attention", "BSD", "compute", when="eager whole"),
         *_FUSED,
         *_MATH,
+        *_adapters("attention's output", "BSD", _of("gpt2", "attn.c_proj"), when="eager|math"),
         *_dropout("attention's output", "BSD", "compute", "dropout"),
         *_layer_norm("feed-forward"),
         *_inputs("the first feed-forward layer", readers=1),
-        SavedTensor("four values of GELU in steps", "BSF", "compute", count=4, when="true|cpu"),
-        SavedTensor("half of GELU's input", "BSF", "compute", when="mixed cuda"),
-        SavedTensor("cube, tanh and 1 + tanh of GELU, in float32", "BSF", "float32", count=3, when="mixed cuda"),
-        SavedTensor("output of GELU", "BSF", "compute"),
+        *_adapters("the first feed-forward layer", "BSD", _of("gpt2", "mlp.c_fc")),
+        SavedTensor("four values of GELU in steps", "BSF", "compute", count=4, when="uncast|cpu"),
+        SavedTensor("half of GELU's input", "BSF", "compute", when="mixed|cast cuda"),
+        SavedTensor("cube, tanh and 1 + tanh of GELU, in float32", "BSF", "float32", count=3, when="mixed|cast cuda"),
+        SavedTensor("output of GELU", "BSF", "compute", when="whole"),
+        *_adapters("the second feed-forward layer", "BSF", _of("gpt2", "mlp.c_proj")),
         *_dropout("feed-forward", "BSD", "compute", "dropout"),
         *_copies("DD", "DD", "DD", "DD", "DF", "DF"),
     ),
     mask=(
         SavedTensor("mask of the scores", "BSS", "weights", when="eager"),
         SavedTensor("mask of the scores", "BSS", "bool", when="fused|math padded"),
+        *_dropout(
+            "embeddings", "BSD", "weights", "dropout frozen"
+        ),  # transformers lets the embeddings ask for a gradient
     ),
 )
 
 LLAMA = FamilyTable(
     once=(
-        SavedTensor("token ids", "BS", "int64"),
+        SavedTensor("token ids", "BS", "int64", when="whole"),
         SavedTensor("cosine and sine of the positions", "SE", "weights", count=2, when="plain"),
         *_rms_norm("last"),
         *_inputs("the head", readers=1),
         *_copies("DV"),
         *_LANGUAGE_LOSS,
+        SavedTensor("input of the norm, first block", "BSD", "float32", count=-1, when="plain frozen"),
+        SavedTensor("1/root mean square, first block", "BS", "float32", count=-1, when="plain frozen"),
+        *_first_copies(_of("llama", "q_proj", "k_proj", "v_proj")),
     ),
     layer=(
         *_rms_norm("attention"),
         *_inputs("queries, keys and values", readers=3),
+        *_adapters("queries, keys and values", "BSD", _of("llama", "q_proj", "k_proj", "v_proj")),
         SavedTensor("queries", "BSD", "compute", when="eager|fused"),
         SavedTensor(
             "keys and values, repeated for each head", "BSD", "compute", count=2, when="eager|fused eager|padded"
@@ -204,12 +258,16 @@ LLAMA = FamilyTable(
         SavedTensor("softmax", "BHSS", "float32", when="eager"),
         *_dropout("attention", "BHSS", "weights", "eager attention-dropout"),
         SavedTensor("attention weights, as multiplied", "BHSS", "compute", when="eager mixed|attention-dropout|recast"),
-        SavedTensor("output of attention", "BSD", "compute", when="eager"),
+        SavedTensor("output of attention", "BSD", "compute", when="eager whole"),
         *_FUSED,
         *_MATH,
+        *_adapters("attention's output", "BSD", _of("llama", "o_proj"), when="eager|math"),
         *_rms_norm("feed-forward"),
         *_inputs("the gate and the feed-forward layer beside it", readers=2),
-        SavedTensor("gate, SiLU, values, their product", "BSF", "compute", count=4),
+        *_adapters("the gate and the layer beside it", "BSD", _of("llama", "gate_proj", "up_proj")),
+        SavedTensor("gate, SiLU and values", "BSF", "compute", count=3),
+        SavedTensor("product of SiLU and values", "BSF", "compute", when="whole"),
+        *_adapters("the last feed-forward layer", "BSF", _of("llama", "down_proj")),
         *_copies("DD", "DD", "DG", "DG", "DF", "DF", "DF"),
     ),
 )

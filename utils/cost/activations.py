@@ -6,13 +6,13 @@
 The loss is that of `training_loop.Trainer`: the mean cross-entropy of float32 logits, with int64 labels.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import prod
 
 import torch
 
 from utils.cost.activation_tables import TABLES, SavedTensor
-from utils.cost.architectures import Architecture
+from utils.cost.architectures import Adapters, Architecture
 from utils.training.recipes import Recipe
 
 DEVICES = ("cpu", "cuda")
@@ -50,12 +50,13 @@ def conditions(
     checkpointing: bool,
     padded: bool,
     device: str,
+    adapters: Adapters | None = None,
 ) -> set[str]:
     """Return the words that hold, of those that a row's `when` may ask for.
 
-    "true" or "mixed"; "recast" (the weights are not float32); "cpu" or "cuda"; "padded" or "full"; "single" (one
-    text); "plain" (no checkpointing); "dropout", "attention-dropout", "head-dropout"; "eager", "fused" (one kernel of
-    SDPA) or "math" (SDPA in steps: a CPU with dropout).
+    Those of `words`; "cpu" or "cuda"; "padded" or "full"; "single" (one text); "plain" (no checkpointing); "dropout",
+    "attention-dropout", "head-dropout"; "eager", "fused" (one kernel of SDPA) or "math" (SDPA in steps: a CPU with
+    dropout); and the names of the projections that have adapters.
     """
     if attention not in ATTENTIONS or device not in DEVICES:
         raise ValueError(f"no formula for attention {attention!r} on {device!r}; take one of {ATTENTIONS}, {DEVICES}")
@@ -70,12 +71,34 @@ def conditions(
         "attention-dropout": architecture.attention_dropout > 0,
         "head-dropout": architecture.head_dropout > 0,
     }
-    return {word for word, holds in held.items() if holds} | words(recipe)
+    projections = set(adapters.of(architecture)) if adapters else set()
+    return {word for word, holds in held.items() if holds} | words(recipe, adapters) | projections
 
 
-def words(recipe: Recipe) -> set[str]:
-    """Return those of `conditions` that the recipe decides: "true" or "mixed", and "recast"."""
-    return {"mixed" if recipe.compute else "true"} | ({"recast"} if recipe.weights is not torch.float32 else set())
+def frozen(recipe: Recipe) -> Recipe:
+    """Return what frozen weights are in beside adapters that follow `recipe`: the dtype of its products."""
+    return replace(recipe, weights=recipe.arithmetic, compute=None)
+
+
+def words(recipe: Recipe, adapters: Adapters | None = None) -> set[str]:
+    """Return those of `conditions` that the recipe and the adapters decide.
+
+    "mixed" (autocast, from wider weights) or "true"; "uncast" (no autocast) or, with adapters, "cast"; "recast" (the
+    weights are not float32); "whole" (all weights are trained) or "frozen", with "copied" or "shared": whether each
+    adapter has its own copy of its input.
+    """
+    mixed = recipe.compute is not None
+    if adapters:
+        decided = {
+            "true",
+            "frozen",
+            "cast" if mixed else "uncast",
+            "copied" if mixed and not adapters.nf4 else "shared",
+        }
+        recipe = frozen(recipe)
+    else:
+        decided = {"whole"} | ({"mixed"} if mixed else {"true", "uncast"})
+    return decided | ({"recast"} if recipe.weights is not torch.float32 else set())
 
 
 def list_terms(
@@ -88,9 +111,12 @@ def list_terms(
     checkpointing: bool = False,
     padded: bool = True,
     device: str = "cpu",
+    adapters: Adapters | None = None,
 ) -> list[Term]:
     """Return what a forward pass in training mode saves, row by row.
 
+    `adapters`: what is trained beside frozen weights, which are then in the dtype of the recipe's products; exact with
+    fused attention, and with eager attention where queries, keys and values all have adapters.
     `padded`: whether a text of the batch is shorter than the others. Without that, the mask is left out.
     Measured on a CPU. Those of a GPU with eager attention agree with torch's rules for CUDA tensors without data; none
     was measured on a GPU yet. Its fused kernels save up to 24 bytes a layer besides, and one of them rounds up the
@@ -100,8 +126,9 @@ def list_terms(
     if recipe.float8:
         raise ValueError(f"no formula for what {recipe.name} saves; measure it, or take batch=0 for the rest")
     how = {"batch": batch, "attention": attention, "checkpointing": checkpointing, "padded": padded, "device": device}
-    held = conditions(architecture, recipe, **how)
-    sizes, widths = architecture.dimensions | {"B": batch, "S": length}, itemsizes(recipe)
+    held = conditions(architecture, recipe, **how, adapters=adapters)
+    sizes = architecture.dimensions | {"B": batch, "S": length, "R": adapters.rank if adapters else 0}
+    widths = itemsizes(frozen(recipe) if adapters else recipe)
     table = TABLES[architecture.family]
     layer = table.checkpointed if checkpointing else table.layer
     rows = [(row, 1) for row in table.once + (table.mask if checkpointing else ())]

@@ -1,6 +1,7 @@
 """The sizes of DistilBERT, GPT-2 and LLaMA, and from them the size of every weight: the exact parameters.
 
 NAMED["LLaMA 7B"].parameters  # 6738415616
+Adapters(rank=16).parameters(NAMED["LLaMA 7B"])  # 39976960, of LoRA on all linear layers of the blocks
 """
 
 from collections.abc import Iterator
@@ -29,6 +30,17 @@ WEIGHTS = {
     },
 }
 FAMILIES = tuple(WEIGHTS)
+# The linear layers of a block that LoRA can be put on, by their names in transformers: outputs and inputs.
+PROJECTIONS = {
+    "distilbert": {},
+    "gpt2": {"attn.c_attn": "QD", "attn.c_proj": "DD", "mlp.c_fc": "FD", "mlp.c_proj": "DF"},
+    "llama": {
+        **{"q_proj": "DD", "k_proj": "GD", "v_proj": "GD", "o_proj": "DD"},
+        **{"gate_proj": "FD", "up_proj": "FD", "down_proj": "DF"},
+    },
+}
+IN_ATTENTION = {"attn.c_attn", "q_proj", "k_proj", "v_proj"}  # those that a block begins with
+NF4 = {"bits": 4, "block": 64, "constants": 256}  # bits of a weight, weights of a block, blocks that share a float32
 
 
 @dataclass(frozen=True)
@@ -85,12 +97,80 @@ class Architecture:
         """The number of parameters, tied ones once."""
         return sum(self.weights())
 
+    @property
+    def adaptable(self) -> bool:
+        """Whether there are linear layers that `Adapters` can be put on."""
+        return bool(PROJECTIONS[self.family])
+
     def weights(self) -> Iterator[int]:
         """Yield the number of values of each weight tensor; a tied head is left out."""
         table, sizes = WEIGHTS[self.family], self.dimensions
         once = table["once"] + (() if self.tied else table["head"])
         for letters in once + self.layers * table["layer"]:
             yield prod(sizes[letter] for letter in letters)
+
+
+def nf4_bytes(values: int) -> int:
+    """Return the bytes of a matrix in NF4 with double quantization: 4.127 bits a weight, without it 4.5.
+
+    4 bits a weight; one constant for each 64 of them, in 8 bits instead of 32; and a float32 for each 256 constants:
+    4 + 8 / 64 + 32 / (64 * 256), which saves 0.373 of 0.5 bits. bitsandbytes keeps some hundred bytes besides.
+    Source: Dettmers et al. 2023, arXiv 2305.14314, section 3.
+    """
+    blocks = -(-values // NF4["block"])
+    return -(-values * NF4["bits"] // 8) + blocks + 4 * -(-blocks // NF4["constants"])
+
+
+@dataclass(frozen=True)
+class Adapters:
+    """LoRA: frozen weights W, and beside each projection two trained matrices of `rank`, A and B.
+
+    y = W x + alpha / rank * B A x, with A [rank, inputs] and B [outputs, rank]. `projections`: names of `PROJECTIONS`,
+    at least one of those that attention begins with; () for all. `nf4`: QLoRA, the linear layers of the blocks are
+    stored in NF4; embeddings, norms, biases and head are not.
+    Raises: ValueError for a rank below 1, and, where a model is named, for one that has no such projections.
+    Sources: Hu et al. 2021, arXiv 2106.09685; Dettmers et al. 2023, arXiv 2305.14314.
+    """
+
+    rank: int = 16
+    nf4: bool = False
+    projections: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if self.rank < 1:
+            raise ValueError(f"rank {self.rank} leaves nothing to train; take 1 or more")
+
+    def of(self, architecture: Architecture) -> dict[str, str]:
+        """Return the projections of a model that have adapters, as in `PROJECTIONS`."""
+        there = PROJECTIONS[architecture.family]
+        names = self.projections or tuple(there)
+        if unknown := [name for name in names if name not in there]:
+            raise ValueError(
+                f"no projection {unknown[0]!r} in a {architecture.family}; take some of {', '.join(there)}"
+            )
+        if not IN_ATTENTION & set(names):
+            raise ValueError(f"no adapters for {architecture.family} on {names}: attention has to have one")
+        return {name: there[name] for name in names}
+
+    def weights(self, architecture: Architecture) -> Iterator[int]:
+        """Yield the number of values of each trained matrix."""
+        sizes = architecture.dimensions
+        for outputs, inputs in architecture.layers * tuple(self.of(architecture).values()):
+            yield self.rank * sizes[inputs]
+            yield sizes[outputs] * self.rank
+
+    def parameters(self, architecture: Architecture) -> int:
+        """Return how many numbers are trained."""
+        return sum(self.weights(architecture))
+
+    def frozen_bytes(self, architecture: Architecture, itemsize: int) -> int:
+        """Return the bytes of the frozen weights, `itemsize` for each that is not in NF4."""
+        total = itemsize * architecture.parameters
+        if not self.nf4:
+            return total
+        sizes, table = architecture.dimensions, WEIGHTS[architecture.family]["layer"]
+        matrices = [prod(sizes[letter] for letter in letters) for letters in table if len(letters) == 2]
+        return total + architecture.layers * sum(nf4_bytes(values) - itemsize * values for values in matrices)
 
 
 def read_config(config: object) -> Architecture:

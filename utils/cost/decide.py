@@ -20,12 +20,18 @@ MOST = 1_000_000  # of a batch and a length
 MOST_PARAMETERS = 10**13
 MOST_CARDS = 1024
 TOKENS = 2_048  # of a text, where nothing else is asked for and the model reads so many
+EIGHT = "8-bit Adam"
+ADAPTERS = {"LoRA": "lora", "QLoRA": "qlora"}  # levers, and what `memory.METHODS` calls them
+RANK = 16  # of the adapters, which are on every linear layer of the blocks
 BITS = {"16-bit weights": 16, "8-bit weights": 8, "4-bit weights": 4.5}  # 4 and a 16-bit scale for each 32 of them
 
 
 @dataclass(frozen=True)
 class CardPlan:
-    """What is to run, and how: all but the card. `bits` of a weight count for generating alone."""
+    """What is to run, and how: all but the card.
+
+    `method`: one of `memory.METHODS`; its adapters have the rank `RANK`. `bits` of a weight count for generating alone.
+    """
 
     recipe: str
     optimizer: str
@@ -35,6 +41,7 @@ class CardPlan:
     checkpointing: bool = False
     shards: int = 1
     bits: float = 16
+    method: str = "full"
 
 
 @dataclass(frozen=True)
@@ -90,9 +97,12 @@ class Decision:
 
     @property
     def levers(self) -> tuple[str, ...]:
-        """The levers that hold in the plan: without the recipe, and of bits the last."""
-        names = [pulled.lever for pulled in self.taken if pulled.lever != self.recipe]
-        return tuple(name for name in names if name not in BITS or BITS[name] == self.plan.bits)
+        """The levers that hold in the plan: without recipes, and of bits and adapters the last."""
+        held = {EIGHT: self.plan.optimizer == "adamw-8bit"}
+        held |= {name: bits == self.plan.bits for name, bits in BITS.items()}
+        held |= {name: method == self.plan.method for name, method in ADAPTERS.items()}
+        held |= dict.fromkeys(suited(CARDS[self.card], self.task), False)
+        return tuple(pulled.lever for pulled in self.taken if held.get(pulled.lever, True))
 
     def __str__(self) -> str:
         levers = "".join(f", {lever}" for lever in self.levers)
@@ -116,9 +126,10 @@ def decide(
 
     `card`: a name of `CARDS`; `memory_gb` of it, 0 for the least that it is sold with; `cards` of them at hand.
     `task`: one of `TASKS`. `model`: a name of `architectures.NAMED`, or a number of parameters, which is taken for the
-    named model nearest in size: weights, gradients and moments scaled to that number, activations and cache as they
-    are. `optimizer`: one of `memory.OPTIMIZERS`. `batch` and `length`: texts and tokens of a step, on each card; for
-    generating, texts at once and tokens in the cache. Without a length: `TOKENS`, or what the model reads at most.
+    named model nearest in size: weights, adapters, gradients and moments scaled to that number, activations and cache
+    as they are. `optimizer`: one of `memory.OPTIMIZERS`. `batch` and `length`: texts and tokens of a step, on each
+    card; for generating, texts at once and tokens in the cache. Without a length: `TOKENS`, or what the model reads at
+    most.
     Raises: ValueError for a name that is not known, a number out of range, and a model that cannot generate.
     """
     _check(card, task, model, optimizer=optimizer, batch=batch, length=1 if length is None else length, cards=cards)
@@ -127,7 +138,7 @@ def decide(
     room, ways = card_bytes(card, memory_gb), suited(CARDS[card], task)
     plan = CardPlan(ways[0], optimizer, batch, length)
     count = _generating if task == "generate" else _training
-    levers = _levers(task, ways, cards)
+    levers = _levers(task, ways, cards, optimizer=optimizer, adaptable=architectures.NAMED[like].adaptable)
     items = bare = count(card, model, plan)
     taken: list[PulledLever] = []
     for lever, change in levers:
@@ -191,20 +202,27 @@ def _check(card: str, task: str, model: str | int, *, optimizer: str, **numbers:
 Lever = tuple[str, Callable[[CardPlan], CardPlan | None]]
 
 
-def _levers(task: str, ways: list[str], cards: int) -> list[Lever]:
-    """Return the levers in the order in which they are pulled: first what changes no result, then what rounds."""
+def _levers(task: str, ways: list[str], cards: int, *, optimizer: str, adaptable: bool) -> list[Lever]:
+    """Return the levers in the order in which they are pulled: first what changes no result, then what rounds.
+
+    Last, to fine-tune, what trains adapters alone: in the best recipe again, and with moments as wide as asked for,
+    since they are few.
+    """
     mine = (f"sharding over {cards} cards", lambda plan: replace(plan, shards=cards) if cards > 1 else None)
     if task == "generate":
         stored = [(name, lambda plan, bits=bits: replace(plan, bits=bits)) for name, bits in BITS.items() if bits < 16]
         other = [(way, lambda plan, way=way: replace(plan, recipe=way)) for way in ways[1:]]
         return [*other, mine, *stored]
-    eight = ("8-bit Adam", lambda plan: replace(plan, optimizer="adamw-8bit") if plan.optimizer == "adamw" else None)
+    eight = (EIGHT, lambda plan: replace(plan, optimizer="adamw-8bit") if plan.optimizer == "adamw" else None)
+    beside = {"recipe": ways[0], "optimizer": optimizer}
+    own = ADAPTERS.items() if task == "fine_tune" and adaptable else ()
     return [
         ("the batch in parts", lambda plan: replace(plan, accumulate=plan.batch) if plan.batch > 1 else None),
         ("checkpointing", lambda plan: replace(plan, checkpointing=True)),
         mine,
         eight,
         *((way, lambda plan, way=way: replace(plan, recipe=way)) for way in ways[1:]),
+        *((name, lambda plan, method=method: replace(plan, **beside, method=method)) for name, method in own),
     ]
 
 
@@ -222,10 +240,13 @@ def _training(card: str, model: str | int, plan: CardPlan) -> dict[str, int]:
         shards=plan.shards,
         stage=3 if plan.shards > 1 else 0,
         device=CARDS[card].device,
+        method=plan.method,
+        rank=RANK,
     )
-    parameters = model if isinstance(model, int) else ledger.parameters
+    whole = architectures.NAMED[like].parameters
+    parameters = model if isinstance(model, int) else whole
     of_weights = ("weights", "master", "gradients", "optimizer", "casts")
-    scaled = {name: -(-getattr(ledger, name) * parameters // ledger.parameters) for name in of_weights}
+    scaled = {name: -(-getattr(ledger, name) * parameters // whole) for name in of_weights}
     return scaled | {"activations": ledger.activations - ledger.casts}
 
 

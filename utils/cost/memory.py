@@ -17,7 +17,7 @@ from torch import nn
 from utils import measure
 from utils.cost import activations, architectures
 from utils.cost.activation_tables import COPIES
-from utils.cost.architectures import Architecture
+from utils.cost.architectures import Adapters, Architecture
 from utils.training.eight_bit_moments import Blockwise
 from utils.training.recipes import RECIPES, Recipe
 from utils.training.recipes import find_recipe as recipe_called
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 OPTIMIZERS = ("adamw", "adamw-8bit", "sgd-momentum", "sgd")
 STAGES = (0, 1, 2, 3)
+METHODS = ("full", "lora", "qlora")  # what is trained: all weights, or adapters beside frozen ones
 KEPT_OF_WEIGHTS = ("master", "compensation")  # what the stores of `utils.training.optimizers` call it
 
 
@@ -38,7 +39,7 @@ class Ledger:
     `weights`: what the forward pass reads, tied weights once. `master`: what the optimizer keeps of the weights beside
     them, a float32 copy or Kahan's compensation. `optimizer`: moments and step counters. `activations`: what autograd
     saves for the backward pass. `casts`: the part of `activations` that autocast's 16-bit copies of weights take.
-    `parameters`: their number, of the whole model.
+    `parameters`: their number, of the whole model and its adapters.
     """
 
     weights: int
@@ -110,6 +111,9 @@ def predict(
     shards: int = 1,
     stage: int = 0,
     device: str | None = None,
+    method: str = "full",
+    rank: int = 16,
+    projections: tuple[str, ...] = (),
 ) -> Ledger:
     """Return the ledger of training `model` on batches of `batch` texts of `length` tokens, of one process.
 
@@ -121,8 +125,11 @@ def predict(
     `activations.list_terms`.
     `accumulate`: the parts that the batch is split into. `shards`, `stage`: see `Ledger.sharded`; each process has such
     a batch.
-    Raises: ValueError for what is not known: a name, a kind of model, an optimizer, an attention, a device, a stage,
-    and the activations of a recipe with FP8 layers.
+    `method`: one of `METHODS`. With "lora" and "qlora" the weights are frozen, in the dtype of the recipe's products or
+    in NF4, and the recipe is that of the adapters (`architectures.Adapters`, of `rank` and on `projections`): theirs
+    are gradients, moments and what is kept of the weights; in a mixed recipe they are in float32, their own masters.
+    Raises: ValueError for what is not known: a name, a kind of model, an optimizer, an attention, a device, a stage, a
+    method, and the activations of a recipe with FP8 layers; and for adapters where there is no place for them.
     """
     recipe = recipe_called(recipe) if isinstance(recipe, str) else recipe
     if optimizer not in OPTIMIZERS:
@@ -132,10 +139,14 @@ def predict(
     model = architectures.find_architecture(model) if isinstance(model, str) else model
     module = model if isinstance(model, nn.Module) else None
     sizes = [weight.numel() for weight in module.parameters()] if module else list(model.weights())
+    adapters = adapters_of(method, rank=rank, projections=projections)
+    architecture = model
+    if module and (batch or adapters):
+        architecture = architectures.read_config(getattr(module, "config", None))
     terms = []
     if batch:
         terms = activations.list_terms(
-            architectures.read_config(getattr(module, "config", None)) if module else model,
+            architecture,
             recipe,
             batch=-(-batch // accumulate),
             length=length,
@@ -143,18 +154,30 @@ def predict(
             checkpointing=_checkpointing(module) if checkpointing is None else checkpointing,
             padded=padded,
             device=device or _device(module),
+            adapters=adapters,
         )
-    parameters = sum(sizes)
+    fixed = 0
+    if adapters:
+        fixed, total = adapters.frozen_bytes(architecture, recipe.arithmetic.itemsize), sum(sizes)
+        sizes = list(adapters.weights(architecture))
+    trained = sum(sizes)
     ledger = Ledger(
-        weights=recipe.weights.itemsize * parameters,
-        master=_master_itemsize(recipe) * parameters,
-        gradients=recipe.gradients.itemsize * parameters,
+        weights=fixed + recipe.weights.itemsize * trained,
+        master=_master_itemsize(recipe) * trained,
+        gradients=recipe.gradients.itemsize * trained,
         optimizer=_optimizer_bytes(sizes, recipe, optimizer),
         activations=sum(term.bytes for term in terms),
         casts=sum(term.bytes for term in terms if term.row.what == COPIES),
-        parameters=parameters,
+        parameters=total + trained if adapters else trained,
     )
     return ledger.sharded(shards, stage=stage)
+
+
+def adapters_of(method: str, *, rank: int = 16, projections: tuple[str, ...] = ()) -> Adapters | None:
+    """Return the adapters of one of `METHODS`, None where all weights are trained."""
+    if method not in METHODS:
+        raise ValueError(f"unknown method {method!r}; the known ones are {', '.join(METHODS)}")
+    return None if method == "full" else Adapters(rank, nf4=method == "qlora", projections=projections)
 
 
 def _attention(module: nn.Module | None) -> str:
@@ -255,6 +278,12 @@ VECTORS = (  # the cases that a page is held against
     {"model": "LLaMA 65B", "recipe": "16-true-master", "length": 2_048, "shards": 64, "stage": 2, "attention": "sdpa"},
     {"model": "Llama 2 70B", "recipe": "bf16-mixed", "length": 4_096, "shards": 64, "stage": 3, "checkpointing": True},
     {"model": "Llama 2 70B", "recipe": "bf16-true", "length": 4_096, "attention": "sdpa", "padded": False},
+    {"model": "LLaMA 7B", "recipe": "bf16-mixed", "length": 2_048, "attention": "sdpa", "method": "lora"},
+    {"model": "LLaMA 7B", "recipe": "16-mixed", "length": 2_048, "checkpointing": True, "method": "qlora", "rank": 64},
+    {"model": "Llama 3 8B", "recipe": "bf16-true-master", "batch": 4, "method": "qlora", "shards": 3, "stage": 3},
+    {"model": "GPT-2 XL", "recipe": "bf16-mixed", "batch": 4, "attention": "sdpa", "method": "lora", "rank": 8},
+    {"model": "GPT-2", "recipe": "16-true", "batch": 2, "device": "cpu", "method": "qlora", "optimizer": "adamw-8bit"},
+    {"model": "GPT-2", "recipe": "32-true", "batch": 2, "checkpointing": True, "method": "lora", "device": "cpu"},
     {"model": "Llama 3 8B", "recipe": "bf16-true-stochastic", "batch": 3, "length": 8_192, "optimizer": "adamw-8bit"},
 )
 
@@ -262,7 +291,8 @@ VECTORS = (  # the cases that a page is held against
 def widget_data() -> dict:
     """Return what a page needs to compute `predict` for any sizes by itself, as plain JSON values.
 
-    "architectures": the fields of `Architecture` by name. "weights": `architectures.WEIGHTS`. "saved": by family, the
+    "architectures": the fields of `Architecture` by name. "weights": `architectures.WEIGHTS`. "projections":
+    `architectures.PROJECTIONS`. "nf4": `architectures.NF4`. "saved": by family, the
     lists of rows "once", "layer", "checkpointed" and "mask" of `activation_tables.FamilyTable`; "copies" is the `what`
     of the rows that are `casts`. "recipes": bytes per value of each dtype that a row may name, and of "gradients",
     "moments", "master"; "counter", bytes per tensor; "words", what the recipe adds to the conditions of
@@ -275,6 +305,8 @@ def widget_data() -> dict:
     return {
         "architectures": {name: asdict(architecture) for name, architecture in architectures.NAMED.items()},
         "weights": architectures.WEIGHTS,
+        "projections": architectures.PROJECTIONS,
+        "nf4": architectures.NF4,
         "saved": activations.as_json(),
         "copies": COPIES,
         "recipes": {name: _recipe_data(recipe) for name, recipe in RECIPES.items()},

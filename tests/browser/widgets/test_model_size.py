@@ -93,6 +93,7 @@ def random_plans(count, seed):
             accumulate=int(rng.choice([1, 1, 2, 3, 8])),
             shards=int(rng.choice([1, 2, 3, 8, 64])),
             memory=0.0,
+            rank=int(rng.integers(1, 200)),
         )
 
 
@@ -111,7 +112,15 @@ def test_the_page_has_the_bytes_of_python_in_200_random_cases(call, facts):
 
 
 USUAL = {"optimizer": "adamw", "batch": 1, "length": 512, "attention": "eager", "checkpointing": False}
-USUAL |= {"padded": True, "accumulate": 1, "shards": 1, "stage": 0, "device": "cuda"}  # the defaults of `predict`
+USUAL |= {
+    "method": "full",
+    "rank": 16,
+    "padded": True,
+    "accumulate": 1,
+    "shards": 1,
+    "stage": 0,
+    "device": "cuda",
+}  # the defaults of `predict`
 
 
 def test_the_page_has_the_bytes_of_every_vector(call, facts):

@@ -5,7 +5,7 @@ The decision is that of `utils.cost.decide`, and again, in the page's language, 
 """
 
 from utils.cost.cards import CARDS
-from utils.cost.decide import MOST, MOST_CARDS, TASKS, Decision, suited
+from utils.cost.decide import MOST, MOST_CARDS, RANK, TASKS, Decision, suited
 from utils.widgets.decision_tree.symptoms import HERE, SYMPTOMS
 from utils.widgets.shared.cost.decision_facts import decision_facts
 from utils.widgets.shared.cost.training_facts import OPTIMIZERS
@@ -18,6 +18,8 @@ QUESTIONS = {  # of a lever, by the beginning of its name
     "sharding": "Everything divided over your cards?",
     "8-bit Adam": "Adam's moments in 8 bits?",
     "bf16-true": "Everything in bfloat16, which loses small updates?",
+    "LoRA": f"The weights frozen, and adapters of rank {RANK} trained on every linear layer?",
+    "QLoRA": "The frozen weights in 4 bits (NF4), widened where they are used?",
     "8-bit weights": "The weights in 8 bits, widened where they are used?",
     "4-bit weights": "The weights in 4 bits, with a scale for each 32 of them?",
 }

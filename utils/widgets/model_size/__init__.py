@@ -13,6 +13,7 @@ from utils.widgets.model_size.facts import (
     ITEMS,
     LEFT_OUT,
     MOST,
+    MOST_RANK,
     MemoryPlan,
     bytes_text,
     choices,
@@ -31,9 +32,10 @@ class ModelSize(BookWidget):
 
     `model`: a name in `utils.cost.architectures.NAMED`, or an `Architecture`, whose sizes `sizes` then holds; `model`
     is "". `recipe`: one of `utils.training.recipes.RECIPES`. `card`: a name of `cards.CARDS`; `memory`: of one card in
-    GB, 0 for the least that it is sold with. The others are arguments of `utils.cost.memory.predict`. All are read and
-    set from Python while the page shows the widget; `plan` holds them, with what is said of them: `ledger`, `savings`,
-    `largest_batch`, `verdict`, `sentence`.
+    GB, 0 for the least that it is sold with. `method` and `rank`: all weights, or LoRA or QLoRA on every linear layer
+    of the blocks; a classifier has no adapters. The others are arguments of `utils.cost.memory.predict`. All are read
+    and set from Python while the page shows the widget; `plan` holds them, with what is said of them: `ledger`,
+    `savings`, `largest_batch`, `verdict`, `sentence`.
 
     Raises: ValueError for a name or a number that is not one of those.
     """
@@ -42,6 +44,8 @@ class ModelSize(BookWidget):
 
     model = traitlets.Unicode("LLaMA 7B").tag(sync=True)
     sizes = traitlets.Dict().tag(sync=True)
+    method = traitlets.Unicode("full").tag(sync=True)
+    rank = traitlets.Int(16).tag(sync=True)
     recipe = traitlets.Unicode("bf16-mixed").tag(sync=True)
     optimizer = traitlets.Unicode("adamw").tag(sync=True)
     batch = traitlets.Int(1).tag(sync=True)
@@ -74,7 +78,19 @@ class ModelSize(BookWidget):
     @property
     def plan(self) -> MemoryPlan:
         """What the widget shows now, with its ledger and its sentences."""
-        named = ("recipe", "optimizer", "attention", "checkpointing", "padded", "stage", "card", "memory", *COUNTS)
+        named = (
+            "method",
+            "rank",
+            "recipe",
+            "optimizer",
+            "attention",
+            "checkpointing",
+            "padded",
+            "stage",
+            "card",
+            "memory",
+            *COUNTS,
+        )
         return MemoryPlan(architecture=self.architecture, **{name: getattr(self, name) for name in named})
 
     @traitlets.validate("model")
@@ -91,7 +107,7 @@ class ModelSize(BookWidget):
             Architecture(**proposal["value"])
         return proposal["value"]
 
-    @traitlets.validate("recipe", "optimizer", "attention", "stage", "card")
+    @traitlets.validate("method", "recipe", "optimizer", "attention", "stage", "card")
     def _valid_choice(self, proposal):
         name = proposal["trait"].name
         return one_of(proposal["value"], choices()[name], name)
@@ -100,6 +116,12 @@ class ModelSize(BookWidget):
     def _valid_count(self, proposal) -> int:
         if not 1 <= proposal["value"] <= MOST:
             raise ValueError(f"{proposal['trait'].name} {proposal['value']} is not in 1 to {MOST:,}")
+        return proposal["value"]
+
+    @traitlets.validate("rank")
+    def _valid_rank(self, proposal) -> int:
+        if not 1 <= proposal["value"] <= MOST_RANK:
+            raise ValueError(f"rank {proposal['value']} is not in 1 to {MOST_RANK:,}")
         return proposal["value"]
 
     @traitlets.validate("memory")

@@ -29,6 +29,8 @@ SIZES = {
     "vocabulary": "Vocabulary",
 }
 ATTENTIONS = {"eager": "eager", "sdpa": "SDPA, fused"}
+METHODS = {"full": "all weights", "lora": "LoRA adapters", "qlora": "QLoRA adapters"}
+MOST_RANK = 1_024
 STAGES = {0: "0", 1: "1: optimizer", 2: "2: gradients too", 3: "3: weights too"}
 LEFT_OUT = (
     "Not counted: buffers, temporaries, the workspace of kernels, what the allocator cannot use of its blocks"
@@ -41,7 +43,8 @@ LEFT_OUT = (
 class MemoryPlan:
     """What is trained, how, and on which cards: the arguments of `utils.cost.memory.predict`, and a card.
 
-    `memory`: of one card in GB, 0 for the least that it is sold with.
+    `memory`: of one card in GB, 0 for the least that it is sold with. `method`: of a classifier all weights are trained
+    whatever it says.
     """
 
     architecture: Architecture
@@ -57,6 +60,13 @@ class MemoryPlan:
     stage: int
     card: str
     memory: float
+    method: str = "full"
+    rank: int = 16
+
+    @property
+    def adapted(self) -> bool:
+        """Whether adapters are trained."""
+        return self.method != "full" and self.architecture.adaptable
 
     @property
     def ledger(self):
@@ -64,6 +74,7 @@ class MemoryPlan:
         from utils.cost.memory import predict
 
         settings = {name: value for name, value in vars(self).items() if name not in ("architecture", "card", "memory")}
+        settings |= {} if self.adapted else {"method": "full"}
         return predict(self.architecture, settings.pop("recipe"), **settings, device=CARDS[self.card].device)
 
     @property
@@ -119,6 +130,12 @@ CHANGES = {
     "checkpointing": lambda plan: None if plan.checkpointing else replace(plan, checkpointing=True),
     "8-bit Adam": lambda plan: replace(plan, optimizer="adamw-8bit") if plan.optimizer == "adamw" else None,
     "bf16-true": lambda plan: None if plan.recipe == "bf16-true" else replace(plan, recipe="bf16-true"),
+    "LoRA": lambda plan: (
+        replace(plan, method="lora") if plan.architecture.adaptable and plan.method == "full" else None
+    ),
+    "QLoRA": lambda plan: (
+        replace(plan, method="qlora") if plan.architecture.adaptable and plan.method != "qlora" else None
+    ),
     "sharding over 8": lambda plan: (
         None if plan.stage == 3 and plan.shards >= 8 else replace(plan, shards=max(plan.shards, 8), stage=3)
     ),
@@ -128,6 +145,8 @@ COSTS = {  # of each change
     "checkpointing": "a third more products",
     "8-bit Adam": "coarser moments",
     "bf16-true": "small updates are rounded away",
+    "LoRA": "only adapters are trained",
+    "QLoRA": "the same, on weights of 4 bits",
     "sharding over 8": "up to seven more cards, and traffic",
     "half the batch": "smaller products, twice the steps",
 }
@@ -141,6 +160,7 @@ def make_facts() -> dict:
         "items": [[name, *words] for name, words in ITEMS.items()],
         "sizes": [[name, label] for name, label in SIZES.items()],
         "choices": {name: [[key, label] for key, label in row.items()] for name, row in choices().items()},
+        "most_rank": MOST_RANK,
         "cards": {name: {"memory": list(card.memory), "device": card.device} for name, card in CARDS.items()},
         "costs": COSTS,
         "left_out": LEFT_OUT,
@@ -155,6 +175,7 @@ def choices() -> dict[str, dict]:
         "recipe": {name: name for name in RECIPES},
         "optimizer": OPTIMIZERS,
         "attention": ATTENTIONS,
+        "method": METHODS,
         "stage": STAGES,
         "card": {name: card.label for name, card in CARDS.items()},
     }

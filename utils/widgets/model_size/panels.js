@@ -1,6 +1,6 @@
 // The parts of ModelSize: its fields, the stacked bar with the card's capacity, the ledger, and what changes save.
 
-import { MS_MOST } from "../shared/cost/training_bytes.js";
+import { isAdapted, MS_MOST } from "../shared/cost/training_bytes.js";
 import { setText } from "../shared/page/elements.js";
 import { bytesText, GIGABYTE, parseMemory, parseWhole, STALE } from "../shared/words/amounts.js";
 import { changeText, largestText, modelText, MS_CHANGES, msFits, partsText, perParameterText } from "./words.js";
@@ -28,7 +28,7 @@ export function sizeFields(h, facts, actions) {
     } } });
     return field(label, input, (plan) => { input.value = show(plan); });
   };
-  const number = (label, name) => text(label, (typed) => whole(typed, label, (count) => actions.set({ [name]: count })), (plan) => plan[name].toLocaleString("en"));
+  const number = (label, name, most = MS_MOST) => text(label, (typed) => whole(typed, label, (count) => actions.set({ [name]: count }), most), (plan) => plan[name].toLocaleString("en"));
   const size = ([name, label]) => text(label, (typed) => whole(typed, label, (count) => {
     const fault = actions.setSize(name, count);
     if (fault) complain(fields.find(({ size: own }) => own === name).input, fault);
@@ -56,23 +56,27 @@ export function sizeFields(h, facts, actions) {
     fields.at(-1).size = row[0];
     return node;
   });
+  const [method, rank] = [named("Trained", "method"), number("Rank of adapters", "rank", facts.most_rank)];
   const group = (label, ...nodes) => h("div", { class: "mp-ms-group", role: "group", "aria-label": label }, nodes);
   const card = h("div", { class: "mp-ms-card" }, named("Card", "card"));
   return {
     node: h("div", { class: "mp-ms-form" },
       group("What is trained", h("div", { class: "mp-ms-model" }, select("Model", [...facts.order.map((name) => [name, name]), ["", OWN_SIZES]], actions.setModel, (plan) => plan.model), count,
         h("button", { class: "mp-button", type: "button", on: { click: actions.reset } }, "Reset")), h("div", { class: "mp-ms-sizes" }, sizes)),
-      group("How", named("Recipe", "recipe"), named("Optimizer", "optimizer"), number("Batch of each card", "batch"), number("Length, tokens", "length"), named("Attention", "attention"),
+      group("How", method, rank, named("Recipe", "recipe"), named("Optimizer", "optimizer"), number("Batch of each card", "batch"), number("Length, tokens", "length"), named("Attention", "attention"),
         number("Parts (accumulation)", "accumulate"), check("checkpointing", "checkpointing"), check("padded texts", "padded"), parts),
       group("On which cards", card, text("Memory (GB)", memory, (plan) => String(actions.room(plan) / GIGABYTE), { inputmode: "decimal" }),
         number("Number of cards", "shards"), named("ZeRO stage", "stage")), wrong),
-    draw(plan, { ledger }) {
+    draw(plan, { ledger, trained }) {
       for (const { input, draw } of fields) {
         draw(plan);
         if (input.type === "text") input.setAttribute("aria-invalid", "false");
       }
       fields.find(({ size: name }) => name === "groups").input.disabled = plan.sizes.family !== "llama"; // others share no keys
-      setText(count, modelText(plan, Number(ledger.parameters)));
+      const adapted = isAdapted(facts, plan);
+      method.lastElementChild.disabled = facts.projections[plan.sizes.family].length === 0; // a classifier is trained as a whole
+      rank.lastElementChild.disabled = !adapted;
+      setText(count, modelText(plan, Number(ledger.parameters), trained));
       count.classList.toggle("mp-ms-over", plan.length > plan.sizes.positions);
       setText(parts, partsText(plan));
       parts.hidden = parts.textContent === "";
@@ -83,8 +87,8 @@ export function sizeFields(h, facts, actions) {
 }
 
 // { take } or { wrong }
-function whole(text, label, take) {
-  const { amount, wrong } = parseWhole(text, label, MS_MOST);
+function whole(text, label, take, most = MS_MOST) {
+  const { amount, wrong } = parseWhole(text, label, most);
   return { wrong, take: () => take(amount) };
 }
 

@@ -1,14 +1,14 @@
 // ModelSize: how many bytes a training step takes on each card. The facts come from facts.py as the trait
 // `facts`; the bytes are computed in shared/cost/training_bytes.js, and a plan is the other traits by their names.
 
-import { MS_MOST, msLedger, sizesFault } from "../shared/cost/training_bytes.js";
+import { adapterTensors, added, isAdapted, MS_MOST, msLedger, sizesFault } from "../shared/cost/training_bytes.js";
 import { elements, setText } from "../shared/page/elements.js";
 import { bindModel, readTraits } from "../shared/page/model.js";
 import { ANSWER, roomOf } from "../shared/words/amounts.js";
 import { savingList, sizeBar, sizeFields, sizeLedger } from "./panels.js";
 import { MS_CHANGES, msFits, msSentence, msVerdict } from "./words.js";
 
-const MS_TRAITS = ["model", "sizes", "recipe", "optimizer", "batch", "length", "attention", "checkpointing", "padded", "accumulate", "shards", "stage", "card", "memory"];
+const MS_TRAITS = ["model", "sizes", "method", "rank", "recipe", "optimizer", "batch", "length", "attention", "checkpointing", "padded", "accumulate", "shards", "stage", "card", "memory"];
 
 /** Everything that is shown of a plan; bytes as numbers, but for those of the ledger. */
 export function sized(facts, plan) {
@@ -20,7 +20,8 @@ export function sized(facts, plan) {
     const then = change && totalOf(msLedger(facts, { ...plan, ...change }));
     return { name, bytes: change && total - then, fits: Boolean(change) && msFits(then, room) === "true" };
   });
-  return { ledger, total, room, shards: plan.shards, savings, largest: largestBatch(facts, plan, room) };
+  const trained = isAdapted(facts, plan) ? Number(added(adapterTensors(facts, plan).map(([values, times]) => values * times))) : Number(ledger.parameters);
+  return { ledger, total, room, trained, shards: plan.shards, savings, largest: largestBatch(facts, plan, room) };
 }
 
 /** The bytes of a ledger together, as a number. */

@@ -3,11 +3,15 @@
 import { MS_MOST } from "../shared/cost/training_bytes.js";
 import { bytesText, countText, fitsIn } from "../shared/words/amounts.js";
 
+const MS_WHOLE = "distilbert"; // the family that has no adapters
+
 /** What each change sets, given the plan; null where it is made already or cannot be. */
 export const MS_CHANGES = {
   checkpointing: ({ checkpointing }) => (checkpointing ? null : { checkpointing: true }),
   "8-bit Adam": ({ optimizer }) => (optimizer === "adamw" ? { optimizer: "adamw-8bit" } : null),
   "bf16-true": ({ recipe }) => (recipe === "bf16-true" ? null : { recipe: "bf16-true" }),
+  LoRA: ({ method, sizes }) => (method === "full" && sizes.family !== MS_WHOLE ? { method: "lora" } : null),
+  QLoRA: ({ method, sizes }) => (method !== "qlora" && sizes.family !== MS_WHOLE ? { method: "qlora" } : null),
   "sharding over 8": ({ shards, stage }) => (stage === 3 && shards >= 8 ? null : { shards: Math.max(shards, 8), stage: 3 }),
   "half the batch": ({ batch }) => (batch < 2 ? null : { batch: Math.floor(batch / 2) }),
 };
@@ -15,6 +19,8 @@ const MS_NOT_OPEN = {
   checkpointing: () => "is on",
   "8-bit Adam": ({ optimizer }) => (optimizer === "adamw-8bit" ? "is on" : "it is not Adam"),
   "bf16-true": () => "is on",
+  LoRA: ({ method, sizes }) => (sizes.family === MS_WHOLE ? "not for a classifier" : method === "lora" ? "is on" : "QLoRA is on"),
+  QLoRA: ({ sizes }) => (sizes.family === MS_WHOLE ? "not for a classifier" : "is on"),
   "sharding over 8": () => "is on",
   "half the batch": () => "it is 1",
 };
@@ -22,10 +28,11 @@ const MS_NOT_OPEN = {
 /** Bytes for each parameter, three digits of them. */
 export const perParameterText = (bytes, parameters) => String(Number((Number(bytes) / parameters).toPrecision(3)));
 
-/** How large the model is, and how long its texts may be. */
-export function modelText({ sizes: { positions }, length }, parameters) {
+/** How large the model is, how much of it is trained, and how long its texts may be. */
+export function modelText({ sizes: { positions }, length }, parameters, trained) {
   const over = length > positions ? ": yours are longer" : "";
-  return `${countText(parameters)} parameters, texts of up to ${positions.toLocaleString("en")} tokens${over}`;
+  const part = trained < parameters ? ` (${countText(trained)} trained)` : "";
+  return `${countText(parameters)} parameters${part}, texts of up to ${positions.toLocaleString("en")} tokens${over}`;
 }
 
 /** "true" where a tenth of the card is left for what is not counted, "close" where less of it is, else "false". */

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from utils.cost.architectures import NAMED
 from utils.cost.cards import CARDS, EMULATED, TYPES, usable
-from utils.cost.decide import TASKS, decide, suited
+from utils.cost.decide import ADAPTERS, RANK, TASKS, decide, suited
 from utils.widgets.shared.cost.decision_facts import decision_facts
 
 MODELS = ("DistilBERT", "GPT-2", "LLaMA 7B", "Llama 2 70B")  # the examples
@@ -36,6 +36,18 @@ REASONS = {
         " price: an update smaller than half the gap to the next bfloat16 number is rounded away. Fine-tuning often"
         " survives that; watch the loss."
     ),
+    "adapters-bf16-mixed": (
+        "It multiplies bfloat16 natively. There is no room to train all weights, not even in bfloat16, so they stay as"
+        " they are. Small matrices beside them are trained, in float32 and without a loss scaler."
+    ),
+    "adapters-16-mixed": (
+        "Its tensor cores multiply float16 and no other 16-bit type. There is no room to train all weights, so they"
+        " stay as they are. Small matrices beside them are trained, in float32; their gradients need a loss scaler."
+    ),
+    "adapters-32-true": (
+        "It multiplies neither 16-bit type natively, so compute in float32. There is no room to train all weights, so"
+        " they stay as they are, and small matrices beside them are trained."
+    ),
     "generate-bf16-true": (
         "One token reads every weight once, so half the bytes is half the reading. There are no gradients to underflow"
         " and no updates to lose, so everything can be bfloat16."
@@ -58,6 +70,13 @@ LEVERS = {
         " more products."
     ),
     "8-bit Adam": "Adam's two moments are kept in 8 bits.",
+    "LoRA": (
+        f"Each linear layer gets two matrices of rank {RANK} (LoRA), and only these have gradients and Adam's moments."
+    ),
+    "QLoRA": (
+        f"Each linear layer gets two matrices of rank {RANK} (LoRA), and its own weights are stored in 4.13 bits (NF4)"
+        " and widened where they are used (QLoRA)."
+    ),
     "8-bit weights": "To fit, each weight is stored in 8 bits and widened where it is used.",
     "4-bit weights": (
         "To fit, each weight is stored in 4 bits, with a scale for every 32 of them, and widened where it is used."
@@ -65,7 +84,7 @@ LEVERS = {
 }
 TOO_BIG = {
     "train": "Not on one of these. Shard the model over several cards, or train a smaller one.",
-    "fine_tune": "Not on one of these. Train adapters on frozen weights, or shard the model over several cards.",
+    "fine_tune": "Not on one of these. Shard the model over several cards, or train a smaller one.",
     "generate": "Not on one of these. Split the model over several cards.",
 }
 
@@ -87,6 +106,18 @@ _STORED = (
     "model = transformers.AutoModelForCausalLM.from_pretrained(name, **places)\n"
     "with torch.inference_mode():\n    text = model.generate(ids)"
 )
+_PEFT = "model = peft.get_peft_model(model, peft.LoraConfig(r={rank}, target_modules='all-linear'))\n"
+_LOADED = {  # what stands in the place of `_KEEP` before adapters are trained
+    "LoRA": "model = model.to(torch.{dtype})  # frozen; the adapters are in float32\n" + _PEFT,
+    "QLoRA": (
+        'how = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}\n'
+        'how["bnb_4bit_compute_dtype"] = torch.{dtype}\n'
+        "stored = transformers.BitsAndBytesConfig(load_in_4bit=True, **how)\n"
+        'places = {"device_map": "{device}", "dtype": torch.{dtype}, "quantization_config": stored}\n'
+        "model = transformers.AutoModelForCausalLM.from_pretrained(name, **places)\n" + _PEFT
+    ),
+}
+_OPTIMIZER = "optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)  # once\n"
 CODE = {  # by task, and by the recipe or the lever that decides about the lines; {once}: the lines of `ONCE`
     "train": {
         "32-true": "{once}" + _PLAIN,
@@ -98,6 +129,15 @@ CODE = {  # by task, and by the recipe or the lever that decides about the lines
         "16-mixed": _KEEP + "{once}" + _SCALED,
         "bf16-mixed": _KEEP + "{once}" + _STEP + "loss.backward()\noptimizer.step()",
         "bf16-true": "model = model.to(torch.bfloat16)  # before the optimizer is made\n{once}" + _PLAIN,
+        **{
+            f"{lever}, {recipe}": loaded.replace("{rank}", str(RANK)) + "{once}" + _OPTIMIZER + step
+            for lever, loaded in _LOADED.items()
+            for recipe, step in (
+                ("32-true", _PLAIN),
+                ("16-mixed", _SCALED),
+                ("bf16-mixed", _STEP + "loss.backward()\noptimizer.step()"),
+            )
+        },
     },
     "generate": {
         "32-true": _GENERATE,
@@ -153,12 +193,15 @@ def advise(card: str, task: str, *, parameters: int, memory: float = 0) -> Advic
     """
     decision = decide(card, task, parameters, memory_gb=memory)
     recipe, levers, device = decision.recipe, decision.levers, CARDS[card]
-    code = next(CODE[task][way] for way in (*levers[::-1], recipe) if way in CODE[task])
+    ways = [way for lever in levers[::-1] for way in (lever, f"{lever}, {recipe}")]
+    code = next(CODE[task][way] for way in (*ways, recipe) if way in CODE[task])
     once = "".join(ONCE.get(lever, "") for lever in levers)
     return Advice(
         recipe=recipe,
         levers=levers,
-        reason=_reason(recipe, task, second=recipe != suited(device, task)[0]),
+        reason=_reason(
+            recipe, task, second=recipe != suited(device, task)[0], adapted=bool(ADAPTERS.keys() & set(levers))
+        ),
         scaler=decision.scaler,
         emulated=device.support[DTYPES[recipe]] == EMULATED,
         items=decision.items,
@@ -171,10 +214,10 @@ def advise(card: str, task: str, *, parameters: int, memory: float = 0) -> Advic
     )
 
 
-def _reason(recipe: str, task: str, *, second: bool) -> str:
+def _reason(recipe: str, task: str, *, second: bool, adapted: bool) -> str:
     if task == "generate":
         return "generate-emulated" if second else f"generate-{recipe}"
-    return recipe
+    return f"adapters-{recipe}" if adapted else recipe
 
 
 def facts() -> dict:

@@ -22,16 +22,19 @@ const inOrder = (facts, table) => facts.order[table].map((name) => [name, facts[
 /** The decision about one text, with its words: `advise` in advice.py. */
 export function advise(facts, { card, task, parameters, memory }) {
   const decision = dtDecide(facts, { card, task, memory, model: parameters, optimizer: "adamw", batch: 1, cards: 1 });
-  const { plan: { recipe, length }, items, total, room, fits, like } = decision;
+  const { plan, items, total, room, fits, like } = decision;
+  const { recipe, length } = plan;
   const levers = dtHeld(facts, decision);
   const second = recipe !== decision.first;
   const { device, support } = facts.cards[card];
-  const code = facts.code[task][[...levers].reverse().find((lever) => lever in facts.code[task]) ?? recipe];
+  const ways = [...levers].reverse().flatMap((lever) => [lever, `${lever}, ${recipe}`]);
+  const code = facts.code[task][ways.find((way) => way in facts.code[task]) ?? recipe];
+  const adapted = plan.method !== "full";
   const words = { once: levers.map((lever) => facts.once[lever] ?? "").join(""), device, dtype: facts.dtypes[recipe] };
   return {
     recipe,
     levers,
-    reason: task !== "generate" ? recipe : second ? "generate-emulated" : `generate-${recipe}`,
+    reason: task !== "generate" ? (adapted ? `adapters-${recipe}` : recipe) : second ? "generate-emulated" : `generate-${recipe}`,
     scaler: recipe === "16-mixed",
     emulated: support[facts.dtypes[recipe]] === "emulated",
     items,

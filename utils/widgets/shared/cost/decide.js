@@ -2,7 +2,7 @@
 
 import { fitsIn, roomOf } from "../words/amounts.js";
 import { waysOf } from "./recipe_ways.js";
-import { added, dividedUp, msLedger, weightTensors } from "./training_bytes.js";
+import { added, dividedUp, isAdapted, msLedger, weightTensors } from "./training_bytes.js";
 
 const dtSum = (items) => Object.values(items).reduce((sum, bytes) => sum + bytes, 0n);
 
@@ -20,9 +20,10 @@ function dtNearest(facts, parameters, task) {
 
 /** The bytes of a training step, by item; for a number of parameters those of the model like it, scaled. */
 function dtTraining(facts, { card, model }, like, plan) {
-  const { parameters, activations, ...ledger } = msLedger(facts, {
-    ...plan, sizes: facts.architectures[like], attention: "sdpa", padded: true, card, stage: plan.shards > 1 ? 3 : 0,
+  const { parameters: _, activations, ...ledger } = msLedger(facts, {
+    ...plan, rank: facts.rank, sizes: facts.architectures[like], attention: "sdpa", padded: true, card, stage: plan.shards > 1 ? 3 : 0,
   });
+  const parameters = dtParameters(facts, like);
   const asked = model === like ? parameters : BigInt(model);
   const scaled = Object.entries(ledger).map(([name, bytes]) => [name, dividedUp(bytes * asked, parameters)]);
   return { ...Object.fromEntries(scaled), activations: activations - ledger.casts };
@@ -40,16 +41,19 @@ function dtGenerating(facts, { model }, like, plan) {
 }
 
 /** The levers in the order in which they are pulled: [name, what it sets or null]. */
-function dtLevers(facts, { task, cards }, ways) {
+function dtLevers(facts, { task, cards, optimizer }, ways, sizes) {
   const mine = [`sharding over ${cards} cards`, () => (cards > 1 ? { shards: cards } : null)];
   const others = ways.slice(1).map((recipe) => [recipe, () => ({ recipe })]);
   if (task === "generate") return [...others, mine, ...facts.bits.filter(([, bits]) => bits < 16).map(([name, bits]) => [name, () => ({ bits })])];
+  const beside = { recipe: ways[0], optimizer };
+  const own = task === "fine_tune" ? facts.adapters.filter(([, method]) => isAdapted(facts, { method, sizes })) : [];
   return [
     ["the batch in parts", ({ batch }) => (batch > 1 ? { accumulate: batch } : null)],
     ["checkpointing", () => ({ checkpointing: true })],
     mine,
-    ["8-bit Adam", ({ optimizer }) => (optimizer === "adamw" ? { optimizer: "adamw-8bit" } : null)],
+    ["8-bit Adam", (plan) => (plan.optimizer === "adamw" ? { optimizer: "adamw-8bit" } : null)],
     ...others,
+    ...own.map(([name, method]) => [name, () => ({ ...beside, method })]),
   ];
 }
 
@@ -59,10 +63,12 @@ const dtBytes = (facts, state, like, plan) => (state.task === "generate" ? dtGen
 /** All bytes of a plan, for the model `like` of a decision. */
 export const dtTotal = (facts, state, like, plan) => dtSum(dtBytes(facts, state, like, plan));
 
-/** The levers that hold in the plan, without the recipe, and of bits the last: `levers` of a decision. */
+/** The levers that hold in the plan, without recipes, and of bits and adapters the last: `levers` of a decision. */
 export function dtHeld(facts, { plan, taken }) {
-  const bitsOf = Object.fromEntries(facts.bits);
-  return taken.map(({ lever }) => lever).filter((lever) => lever !== plan.recipe && (bitsOf[lever] ?? plan.bits) === plan.bits);
+  const held = new Map([["8-bit Adam", plan.optimizer === "adamw-8bit"]]);
+  for (const [name, bits] of facts.bits) held.set(name, bits === plan.bits);
+  for (const [name, method] of facts.adapters) held.set(name, method === plan.method);
+  return taken.map(({ lever }) => lever).filter((lever) => !(lever in facts.recipes) && (held.get(lever) ?? true));
 }
 
 /** The same decision as `decide`, without `outlook.js`; bytes as numbers. The model of the state is a name, or a number of parameters. */
@@ -73,11 +79,11 @@ export function dtDecide(facts, state) {
   const room = BigInt(roomOf(facts, state));
   const ways = waysOf(facts.cards[card], task);
   const count = (plan) => dtBytes(facts, state, like, plan);
-  let plan = { recipe: ways[0], optimizer, batch, length, accumulate: 1, checkpointing: false, shards: 1, bits: 16 };
+  let plan = { recipe: ways[0], optimizer, batch, length, accumulate: 1, checkpointing: false, shards: 1, bits: 16, method: "full" };
   let items = count(plan);
   const bare = dtSum(items);
   const taken = [];
-  for (const [lever, change] of dtLevers(facts, state, ways)) {
+  for (const [lever, change] of dtLevers(facts, state, ways, facts.architectures[like])) {
     if (fitsIn(dtSum(items), room)) break;
     const set = change(plan);
     if (!set) continue;

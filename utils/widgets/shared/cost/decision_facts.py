@@ -2,7 +2,7 @@
 
 from utils.cost.architectures import NAMED
 from utils.cost.cards import CARDS
-from utils.cost.decide import BITS, TOKENS
+from utils.cost.decide import ADAPTERS, BITS, RANK, TOKENS
 from utils.widgets.shared.cost.training_facts import training_facts
 
 UNMET = {"eager", "full"}  # a decision counts SDPA and padded texts: these conditions never hold
@@ -29,6 +29,8 @@ def decision_facts() -> dict:
         },
         "bits": [[name, bits] for name, bits in BITS.items()],
         "tokens": TOKENS,
+        "adapters": [[name, method] for name, method in ADAPTERS.items()],
+        "rank": RANK,
     }
 
 

@@ -9,11 +9,14 @@ export function sizesFault({ width, heads, groups }) {
   return `Width ${width}, ${heads} heads and ${groups} heads of keys do not fit: the heads must divide the width, and the heads of keys the heads.`;
 }
 
-/** The value of each letter that a size may name: `Architecture.dimensions`, with B texts and S tokens in each. */
-function dimensionsOf(sizes, batch, length) {
+/** Whether adapters are trained beside frozen weights: of a classifier all weights are trained whatever is asked for. */
+export const isAdapted = (facts, { method = "full", sizes }) => method !== "full" && facts.projections[sizes.family].length > 0;
+
+/** The value of each letter that a size may name: `Architecture.dimensions`, with B texts, S tokens in each and adapters of rank R. */
+function dimensionsOf(sizes, batch, length, rank = 0) {
   const { width: D, heads: H, groups, hidden: F, vocabulary: V, classes: C, positions: P } = sizes;
   const E = D / H;
-  const values = { V, D, F, H, E, G: groups * E, Q: 3 * D, P, C, B: batch, S: length };
+  const values = { V, D, F, H, E, G: groups * E, Q: 3 * D, P, C, B: batch, S: length, R: rank };
   return Object.fromEntries(Object.entries(values).map(([letter, value]) => [letter, BigInt(value)]));
 }
 
@@ -29,8 +32,36 @@ export function weightTensors(facts, sizes) {
   return [...shapes(once, 1n), ...(sizes.tied ? [] : shapes(head, 1n)), ...shapes(layer, BigInt(sizes.layers))];
 }
 
+/** The matrices that are trained in LoRA, as `weightTensors`: `Adapters.weights` in utils/cost/architectures.py. */
+export function adapterTensors(facts, { sizes, rank }) {
+  const values = dimensionsOf(sizes, 1, 1, rank);
+  return facts.projections[sizes.family].flatMap(([outputs, inputs]) => [`R${inputs}`, `${outputs}R`].map((letters) => [product(letters, values), BigInt(sizes.layers)]));
+}
+
+/** Bytes of a matrix in NF4: `nf4_bytes`. */
+function nf4Bytes({ bits, block, constants }, values) {
+  const blocks = dividedUp(values, BigInt(block));
+  return dividedUp(values * BigInt(bits), 8n) + blocks + 4n * dividedUp(blocks, BigInt(constants));
+}
+
+/** Bytes of the frozen weights, the matrices of the blocks in NF4 if so asked: `Adapters.frozen_bytes`. */
+function frozenBytes(facts, { sizes, method }, itemsize) {
+  const whole = added(weightTensors(facts, sizes).map(([values, times]) => itemsize * values * times));
+  if (method !== "qlora") return whole;
+  const values = dimensionsOf(sizes, 1, 1);
+  const matrices = facts.weights[sizes.family].layer.filter((letters) => letters.length === 2).map((letters) => product(letters, values));
+  return whole + BigInt(sizes.layers) * added(matrices.map((size) => nf4Bytes(facts.nf4, size) - itemsize * size));
+}
+
+/** What recipe and adapters decide of the conditions: `words` in utils/cost/activations.py. */
+function recipeWords({ words, compute }, method, adapted) {
+  const mixed = words.includes("mixed");
+  if (!adapted) return words;
+  return ["true", "frozen", mixed ? "cast" : "uncast", mixed && method === "lora" ? "copied" : "shared", compute === 4 ? "" : "recast"];
+}
+
 /** The words that hold, of those that a row of saved tensors asks for: `utils.cost.activations.conditions`. */
-function conditionsOf({ sizes, attention, checkpointing, padded }, { words }, device, batch) {
+function conditionsOf({ sizes, attention, checkpointing, padded }, words, device, batch) {
   const kernel = sizes.attention_dropout > 0 && device === "cpu" ? "math" : "fused";
   const held = {
     [padded ? "padded" : "full"]: true, [attention === "eager" ? attention : kernel]: true, [device]: true,
@@ -42,9 +73,11 @@ function conditionsOf({ sizes, attention, checkpointing, padded }, { words }, de
 
 /** The bytes that autograd saves in a forward pass, and the part of them that autocast's copies of weights take. */
 function savedBytes(facts, plan, batch) {
-  const recipe = facts.recipes[plan.recipe];
-  const values = dimensionsOf(plan.sizes, batch, plan.length);
-  const held = conditionsOf(plan, recipe, facts.cards[plan.card].device, batch);
+  const adapted = isAdapted(facts, plan);
+  const own = facts.recipes[plan.recipe];
+  const recipe = adapted ? { ...own, weights: own.compute, wide: Math.max(own.compute, 4) } : own; // of frozen weights
+  const values = dimensionsOf(plan.sizes, batch, plan.length, plan.rank ?? 0);
+  const held = conditionsOf(plan, recipeWords(own, plan.method, adapted), facts.cards[plan.card].device, batch);
   const { once, layer, checkpointed, mask } = facts.saved[plan.sizes.family];
   const holds = ([, , when]) => when.split(" ").every((word) => word === "" || word.split("|").some((one) => held.has(one)));
   const sizes = (rows, times) => rows.filter(holds).map(([size, dtype, , isCopy, count]) =>
@@ -65,18 +98,22 @@ function optimizerBytes(tensors, recipe, { moments, bytes_of: wide, counted, blo
 /** The ledger of one card: `utils.cost.memory.predict`. A plan has the widget's traits, and always the sizes of its model. */
 export function msLedger(facts, plan) {
   const recipe = facts.recipes[plan.recipe];
-  const tensors = weightTensors(facts, plan.sizes);
-  const parameters = added(tensors.map(([values, times]) => values * times));
+  const adapted = isAdapted(facts, plan);
+  const counted = (rows) => added(rows.map(([values, times]) => values * times));
+  const whole = weightTensors(facts, plan.sizes);
+  const tensors = adapted ? adapterTensors(facts, plan) : whole;
+  const trained = counted(tensors);
+  const frozen = adapted ? frozenBytes(facts, plan, BigInt(recipe.compute)) : 0n;
   const [saved, copies] = savedBytes(facts, plan, Math.ceil(plan.batch / plan.accumulate));
   const casts = plan.stage === 3 && plan.shards > 1 ? 0n : copies; // a layer's copy goes with its gathered weights
   const sharded = (bytes, stage) => (plan.stage >= stage ? dividedUp(bytes, BigInt(plan.shards)) : bytes);
   return {
-    weights: sharded(BigInt(recipe.weights) * parameters, 3),
-    master: sharded(BigInt(recipe.master) * parameters, 1),
-    gradients: sharded(BigInt(recipe.gradients) * parameters, 2),
+    weights: sharded(frozen + BigInt(recipe.weights) * trained, 3),
+    master: sharded(BigInt(recipe.master) * trained, 1),
+    gradients: sharded(BigInt(recipe.gradients) * trained, 2),
     optimizer: sharded(optimizerBytes(tensors, recipe, facts.optimizers[plan.optimizer]), 1),
     activations: saved - copies + casts,
     casts,
-    parameters,
+    parameters: adapted ? counted(whole) + trained : trained,
   };
 }

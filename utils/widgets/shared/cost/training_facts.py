@@ -11,23 +11,43 @@ OPTIMIZERS = {
 
 
 def training_facts() -> dict:
-    """Return what `utils.cost.memory` knows as JSON: architectures, weights, recipes, optimizers and saved tensors."""
+    """Return what `utils.cost.memory` knows as JSON: architectures, weights, recipes, optimizers and saved tensors.
+
+    The adapters of a page are on all projections of a model: it has their sizes alone, and no names.
+    """
     from utils.cost.memory import widget_data
 
     data = widget_data()
     copies = data["copies"]
     return {
-        **{name: data[name] for name in ("architectures", "weights", "recipes", "optimizers")},
-        "saved": {family: _saved_rows(table, copies=copies) for family, table in data["saved"].items()},
+        **{name: data[name] for name in ("architectures", "weights", "recipes", "optimizers", "nf4")},
+        "projections": {family: list(names.values()) for family, names in data["projections"].items()},
+        "saved": {
+            family: _saved_rows(table, copies=copies, names=set(data["projections"][family]))
+            for family, table in data["saved"].items()
+        },
     }
 
 
-def _saved_rows(table: dict[str, list[dict]], *, copies: str) -> dict[str, list[list]]:
-    """Return what a family saves as [size, dtype, when, whether these are `copies`, count]; equal rows are added up."""
+def _saved_rows(table: dict[str, list[dict]], *, copies: str, names: set[str]) -> dict[str, list[list]]:
+    """Return what a family saves as [size, dtype, when, whether these are `copies`, count]; equal rows are added up.
+
+    `names`: of projections, which all have adapters if any has.
+    """
     parts = {}
     for part, rows in table.items():
         counts = Counter()
         for row in rows:
-            counts[row["size"], row["dtype"], row["when"], row["what"] == copies] += row["count"]
+            when = _without_names(row["when"], names)
+            counts[row["size"], row["dtype"], when, row["what"] == copies] += row["count"]
         parts[part] = [[*row, count] for row, count in counts.items()]
     return parts
+
+
+def _without_names(when: str, names: set[str]) -> str:
+    """Return the conditions of a row with "frozen" for the names of projections, or nothing where that is said."""
+    words = when.split()
+    kept = [word for word in words if not names & set(word.split("|"))]
+    if len(kept) < len(words) and not {"shared", "copied", "cast"} & set(kept):
+        kept.append("frozen")
+    return " ".join(kept)
