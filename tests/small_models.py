@@ -69,7 +69,7 @@ class Adapted(nn.Module):
 def adapted(
     a: Architecture, recipe: Recipe, *, rank: int, names: tuple[str, ...] = (), shared: bool = False
 ) -> nn.Module:
-    """Return a language model with frozen weights in the dtype of the recipe's products, and LoRA on its projections."""
+    """Return a language model whose frozen weights have the dtype of the recipe's products, with LoRA beside them."""
     model = AutoModelForCausalLM.from_config(config(a)).to(recipe.arithmetic).requires_grad_(False).train()
     for name, sizes in PROJECTIONS[a.family].items():
         for path, layer in [*model.named_modules()] if not names or name in names else []:

@@ -39,11 +39,14 @@ class Tiny(torch.nn.Linear):
 
 
 RECIPES = [(task, recipe) for task in CODE for recipe in CODE[task] if recipe in facts.DTYPES]
-ADAPTED = [name for name in CODE["fine_tune"] if name not in facts.DTYPES]
+ADAPTED = [(lever, recipe) for lever in facts.LOADED for recipe in ("32-true", "16-mixed", "bf16-mixed")]
 LINES = [
     (task, recipe, once)
     for task, recipe in RECIPES
-    for once in ("", *(facts.ONCE.values() if "{once}" in CODE[task][recipe] else ()))
+    for once in (
+        "",
+        *((facts.ONCE[name] for name in ("checkpointing", "8-bit Adam")) if "{once}" in CODE[task][recipe] else ()),
+    )
 ]
 STORED = [name for name in CODE["generate"] if name not in facts.DTYPES]
 
@@ -102,10 +105,10 @@ def test_the_lines_for_narrow_weights_load_them_narrow(lever):
     assert names["text"].shape == (2, 4)
 
 
-@pytest.mark.parametrize("lever", ADAPTED)
+@pytest.mark.parametrize(("lever", "recipe"), ADAPTED)
 @pytest.mark.parametrize("once", ["", facts.ONCE["checkpointing"]], ids=["plain", "checkpointing"])
-def test_the_lines_for_adapters_train_these_alone(lever, once):
-    asked, recipe = {}, lever.split(", ")[1]
+def test_the_lines_for_adapters_train_these_alone(lever, recipe, once):
+    asked = {}
 
     def from_pretrained(name, **places):
         asked.update(places)
@@ -127,8 +130,12 @@ def test_the_lines_for_adapters_train_these_alone(lever, once):
         return out.float().square().mean()
 
     names["loss_of"] = loss_of
-    code = CODE["fine_tune"][lever]
-    lines = code.replace("{once}", once).replace("{device}", "cpu").replace("{dtype}", facts.DTYPES[recipe])
+    code = facts.LOADED[lever] + CODE["train"][recipe]
+    lines = (
+        code.replace("{once}", once + facts.ONCE[lever])
+        .replace("{device}", "cpu")
+        .replace("{dtype}", facts.DTYPES[recipe])
+    )
     exec(lines, names)
     trained = [weight for weight in names["model"].parameters() if weight.requires_grad]
     assert trained == names["optimizer"].param_groups[0]["params"] == [names["model"].bias]
@@ -188,7 +195,7 @@ def test_the_answer_for_7b_is_that_of_the_decision():
     advice = advise("RTX 4090", "fine_tune", parameters=6_738_415_616)
     assert (advice.recipe, advice.levers, advice.scaler) == ("bf16-mixed", ("checkpointing", "LoRA"), False)
     assert round(advice.total / 1e9, 1) == 14.9
-    assert "r=16, target_modules='all-linear'" in advice.code
+    assert 'r=16, target_modules="all-linear"' in advice.code
     advice = advise("T4", "fine_tune", parameters=6_738_415_616)
     assert (advice.recipe, advice.levers, advice.scaler) == ("16-mixed", ("checkpointing", "QLoRA"), True)
     assert advice.reason == "adapters-16-mixed"

@@ -6,6 +6,7 @@ Adapters(rank=16).parameters(NAMED["LLaMA 7B"])  # 39976960, of LoRA on all line
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 # The size of each weight tensor as a product of dimensions, see `Architecture.dimensions`: "once", in each "layer", and
@@ -95,7 +96,7 @@ class Architecture:
     @property
     def parameters(self) -> int:
         """The number of parameters, tied ones once."""
-        return sum(self.weights())
+        return _parameters(self)
 
     @property
     def adaptable(self) -> bool:
@@ -106,8 +107,14 @@ class Architecture:
         """Yield the number of values of each weight tensor; a tied head is left out."""
         table, sizes = WEIGHTS[self.family], self.dimensions
         once = table["once"] + (() if self.tied else table["head"])
-        for letters in once + self.layers * table["layer"]:
-            yield prod(sizes[letter] for letter in letters)
+        yield from (prod(sizes[letter] for letter in letters) for letters in once)
+        layer = [prod(sizes[letter] for letter in letters) for letters in table["layer"]]
+        yield from self.layers * layer
+
+
+@cache
+def _parameters(architecture: Architecture) -> int:
+    return sum(architecture.weights())
 
 
 def nf4_bytes(values: int) -> int:

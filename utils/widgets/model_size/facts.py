@@ -29,7 +29,7 @@ SIZES = {
     "vocabulary": "Vocabulary",
 }
 ATTENTIONS = {"eager": "eager", "sdpa": "SDPA, fused"}
-METHODS = {"full": "all weights", "lora": "LoRA adapters", "qlora": "QLoRA adapters"}
+METHODS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 MOST_RANK = 1_024
 STAGES = {0: "0", 1: "1: optimizer", 2: "2: gradients too", 3: "3: weights too"}
 LEFT_OUT = (

@@ -106,8 +106,8 @@ _STORED = (
     "model = transformers.AutoModelForCausalLM.from_pretrained(name, **places)\n"
     "with torch.inference_mode():\n    text = model.generate(ids)"
 )
-_PEFT = "model = peft.get_peft_model(model, peft.LoraConfig(r={rank}, target_modules='all-linear'))\n"
-_LOADED = {  # what stands in the place of `_KEEP` before adapters are trained
+_PEFT = f'model = peft.get_peft_model(model, peft.LoraConfig(r={RANK}, target_modules="all-linear"))\n'
+LOADED = {  # the lines before those of `CODE["train"]` where adapters are trained
     "LoRA": "model = model.to(torch.{dtype})  # frozen; the adapters are in float32\n" + _PEFT,
     "QLoRA": (
         'how = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}\n'
@@ -117,7 +117,7 @@ _LOADED = {  # what stands in the place of `_KEEP` before adapters are trained
         "model = transformers.AutoModelForCausalLM.from_pretrained(name, **places)\n" + _PEFT
     ),
 }
-_OPTIMIZER = "optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)  # once\n"
+_ADAPTERS_ALONE = "optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)  # once\n"
 CODE = {  # by task, and by the recipe or the lever that decides about the lines; {once}: the lines of `ONCE`
     "train": {
         "32-true": "{once}" + _PLAIN,
@@ -129,15 +129,6 @@ CODE = {  # by task, and by the recipe or the lever that decides about the lines
         "16-mixed": _KEEP + "{once}" + _SCALED,
         "bf16-mixed": _KEEP + "{once}" + _STEP + "loss.backward()\noptimizer.step()",
         "bf16-true": "model = model.to(torch.bfloat16)  # before the optimizer is made\n{once}" + _PLAIN,
-        **{
-            f"{lever}, {recipe}": loaded.replace("{rank}", str(RANK)) + "{once}" + _OPTIMIZER + step
-            for lever, loaded in _LOADED.items()
-            for recipe, step in (
-                ("32-true", _PLAIN),
-                ("16-mixed", _SCALED),
-                ("bf16-mixed", _STEP + "loss.backward()\noptimizer.step()"),
-            )
-        },
     },
     "generate": {
         "32-true": _GENERATE,
@@ -149,6 +140,7 @@ CODE = {  # by task, and by the recipe or the lever that decides about the lines
 }
 ONCE = {  # the line of a lever, before the loop
     "checkpointing": "model.activation_checkpointing_enable()  # once, before the loop\n",
+    **dict.fromkeys(ADAPTERS, _ADAPTERS_ALONE),
     "8-bit Adam": "optimizer = bitsandbytes.optim.AdamW8bit(model.parameters(), lr=1e-5)  # once\n",
 }
 DTYPES = {
@@ -193,15 +185,14 @@ def advise(card: str, task: str, *, parameters: int, memory: float = 0) -> Advic
     """
     decision = decide(card, task, parameters, memory_gb=memory)
     recipe, levers, device = decision.recipe, decision.levers, CARDS[card]
-    ways = [way for lever in levers[::-1] for way in (lever, f"{lever}, {recipe}")]
-    code = next(CODE[task][way] for way in (*ways, recipe) if way in CODE[task])
+    adapters = next((lever for lever in levers if lever in ADAPTERS), None)
+    code = next(CODE[task][way] for way in (*levers[::-1], recipe) if way in CODE[task])
+    code = LOADED[adapters] + CODE["train"][recipe] if adapters else code
     once = "".join(ONCE.get(lever, "") for lever in levers)
     return Advice(
         recipe=recipe,
         levers=levers,
-        reason=_reason(
-            recipe, task, second=recipe != suited(device, task)[0], adapted=bool(ADAPTERS.keys() & set(levers))
-        ),
+        reason=_reason(recipe, task, second=recipe != suited(device, task)[0], adapted=adapters is not None),
         scaler=decision.scaler,
         emulated=device.support[DTYPES[recipe]] == EMULATED,
         items=decision.items,
@@ -243,6 +234,7 @@ def facts() -> dict:
         "levers": LEVERS,
         "too_big": TOO_BIG,
         "code": CODE,
+        "loaded": LOADED,
         "once": ONCE,
         "dtypes": DTYPES,
         "examples": [[name, NAMED[name].parameters] for name in MODELS],

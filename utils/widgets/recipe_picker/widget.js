@@ -27,14 +27,14 @@ export function advise(facts, { card, task, parameters, memory }) {
   const levers = dtHeld(facts, decision);
   const second = recipe !== decision.first;
   const { device, support } = facts.cards[card];
-  const ways = [...levers].reverse().flatMap((lever) => [lever, `${lever}, ${recipe}`]);
-  const code = facts.code[task][ways.find((way) => way in facts.code[task]) ?? recipe];
-  const adapted = plan.method !== "full";
+  const adapters = levers.find((lever) => lever in facts.loaded);
+  const own = facts.code[task][[...levers].reverse().find((lever) => lever in facts.code[task]) ?? recipe];
+  const code = adapters ? facts.loaded[adapters] + facts.code.train[recipe] : own;
   const words = { once: levers.map((lever) => facts.once[lever] ?? "").join(""), device, dtype: facts.dtypes[recipe] };
   return {
     recipe,
     levers,
-    reason: task !== "generate" ? (adapted ? `adapters-${recipe}` : recipe) : second ? "generate-emulated" : `generate-${recipe}`,
+    reason: task !== "generate" ? (adapters ? `adapters-${recipe}` : recipe) : second ? "generate-emulated" : `generate-${recipe}`,
     scaler: recipe === "16-mixed",
     emulated: support[facts.dtypes[recipe]] === "emulated",
     items,
