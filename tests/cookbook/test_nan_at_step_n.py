@@ -1,0 +1,232 @@
+"""What the NaN recipe promises: the guilty module, the same NaN in a replay, and nothing named in a healthy run."""
+
+import pytest
+import torch
+from torch import nn
+
+import recipe_scripts
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return recipe_scripts.load("nan_at_step_n")
+
+
+class LogOfZero(nn.Module):
+    def forward(self, x):
+        return x.relu().log()  # finite numbers in, -inf out
+
+
+class Overflow(nn.Module):
+    def forward(self, x):
+        return (x.half() * 60000).float().square()
+
+
+class MaskedSoftmax(nn.Module):
+    def forward(self, x, *, mask):
+        return x.masked_fill(mask, -torch.inf).softmax(-1)  # a row that is all masked: NaN
+
+
+class Masked(nn.Module):
+    """A model whose faulty part is nested, gets a keyword, and hands on a dictionary."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.ModuleDict({"into": nn.Linear(8, 4), "masked": MaskedSoftmax()})
+
+    def forward(self, x):
+        x = self.body["into"](x)
+        return {"share": [self.body["masked"](x, mask=torch.ones_like(x, dtype=torch.bool))]}
+
+
+class OwnForward(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.linear(x) / 0
+
+
+def line_of(*parts):
+    return nn.Sequential(nn.Linear(8, 4), *parts, nn.Linear(4, 4))
+
+
+def named(script, model):
+    hunter = script.Hunter(model)
+    model(torch.randn(16, 8, generator=torch.Generator().manual_seed(0)))
+    return hunter.first
+
+
+@pytest.mark.parametrize(
+    ("model", "guilty"),
+    [
+        (lambda: line_of(LogOfZero()), "module 1 (LogOfZero)"),
+        (lambda: line_of(nn.Identity(), Overflow()), "module 2 (Overflow)"),
+        (lambda: nn.Sequential(Masked()), "module 0.body.masked (MaskedSoftmax)"),
+        (OwnForward, "module itself (OwnForward)"),
+    ],
+    ids=["log of zero", "overflow", "nested, masked", "outside of the inner modules"],
+)
+def test_the_hunter_names_the_planted_module(script, model, guilty):
+    assert named(script, model()) == guilty
+
+
+def test_the_hunter_names_nothing_in_a_healthy_model(script):
+    assert named(script, line_of(nn.GELU(), nn.LayerNorm(4))) is None
+
+
+def test_a_module_with_broken_weights_is_not_accused(script):
+    model = line_of(nn.GELU())
+    with torch.no_grad():
+        model[0].weight[0, 0] = torch.nan
+    assert named(script, model) is None
+
+
+def test_a_compiled_model_is_looked_at_in_eager_mode(script):
+    model = line_of(LogOfZero())
+    hunter = script.Hunter(model)
+    with torch.compiler.set_stance("force_eager"):
+        torch.compile(model)(torch.zeros(2, 8))
+    assert hunter.first == "module 1 (LogOfZero)"
+
+
+def test_it_runs_as_it_stands_and_names_what_was_planted(tmp_path):
+    done = recipe_scripts.run("nan_at_step_n", tmp_path)
+    assert done.returncode == 0, done.stderr
+    *_, last, first_bad, rows = done.stdout.splitlines()
+    assert last.endswith("loss nan, norm nan")
+    assert first_bad.endswith("forward pass, module 1 (LayerNorm)")
+    assert "5000" in rows
+    assert {path.name for path in tmp_path.glob("roll*")} == {"roll0.pt", "roll1.pt"}
+
+
+def watched(script, monkeypatch):
+    """Record the loss and the norm of every step that the script computes."""
+    seen, gradients = {}, script.gradients
+
+    def look(model, data, rows, step):
+        loss, norm = gradients(model, data, rows, step)
+        seen.setdefault(step, []).append((loss.item(), norm.item()))
+        return loss, norm
+
+    monkeypatch.setattr(script, "gradients", look)
+    return seen
+
+
+def test_the_replay_gives_the_losses_of_the_run_and_the_same_nan(script, monkeypatch, capsys):
+    seen = watched(script, monkeypatch)
+    script.train()
+    stopped = max(seen)
+    failing = next(step for step in sorted(seen) if seen[step][0][0] != seen[step][0][0])
+    start = (failing - 1) // script.SAVE_EVERY * script.SAVE_EVERY
+    for step in range(start + 1, failing):
+        assert len(seen[step]) == 2
+        assert len(set(seen[step])) == 1  # bit for bit
+    assert all(loss != loss for loss, _ in seen[failing])
+    assert all(len(seen[step]) == 1 for step in range(failing + 1, stopped + 1))  # the replay stops there
+    printed = capsys.readouterr().out
+    assert f"step {failing}, from step {start}:" in printed
+    script.replay()  # needs the files alone
+    assert capsys.readouterr().out in printed
+
+
+def test_a_broken_newer_checkpoint_is_left_out(script, capsys):
+    script.train()
+    printed = capsys.readouterr().out
+    states = {name: torch.load(name, weights_only=True) for name in ("roll0.pt", "roll1.pt")}
+    newer = max(states, key=lambda name: states[name][2])
+    next(iter(states[newer][0].values())).fill_(torch.nan)
+    torch.save(states[newer], newer)
+    script.replay()
+    again = capsys.readouterr().out
+    older = min(state[2] for state in states.values())
+    assert f"from step {older}: forward pass, module 1 (LayerNorm)" in again
+    assert again.split(",")[0] in printed  # the same step
+
+
+def planted(script, monkeypatch, change, model=None):
+    """Let the script train with another fault, planted from the record 5000 on."""
+    make_run = script.make_run
+
+    def other():
+        torch.manual_seed(0)
+        _, _, (x, y) = make_run()
+        x[5000] = 1.0
+        net = model() if model else nn.Linear(8, 4)
+        change(x, y)
+        torch.manual_seed(0)
+        return net.to(script.device), torch.optim.AdamW(net.parameters(), 1e-2), (x, y)
+
+    monkeypatch.setattr(script, "make_run", other)
+
+
+def test_a_healthy_run_names_nothing(script, monkeypatch, capsys):
+    planted(script, monkeypatch, lambda x, y: None)
+    script.train()
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) == script.STEPS // script.SAVE_EVERY
+    script.replay()
+    assert capsys.readouterr().out == ""
+
+
+class RootOfZero(nn.Module):
+    """Finite forward, infinite slope: the gradient of sqrt(0)."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        return (x * self.scale).abs().sqrt()[:, :4]
+
+
+def set_record(value):
+    def change(x, y):
+        x[5000] = value
+
+    return change
+
+
+def ignore_all(x, y):
+    y[:] = -100
+
+
+@pytest.mark.parametrize(
+    ("change", "model", "finding"),
+    [
+        (set_record(torch.nan), None, "the batch holds NaN or Inf"),
+        (ignore_all, None, "every label is ignored, and the mean of no losses is 0/0"),
+        (set_record(3e38), None, "forward pass, module"),
+        (set_record(0.0), RootOfZero, "backward pass, gradient of scale"),
+    ],
+    ids=["input", "labels", "module", "gradient"],
+)
+def test_every_look_finds_its_fault(script, monkeypatch, capsys, change, model, finding):
+    planted(script, monkeypatch, change, model)
+    script.train()
+    assert finding in capsys.readouterr().out
+
+
+def test_an_update_that_breaks_a_weight_is_named(script, monkeypatch, capsys):
+    planted(script, monkeypatch, lambda x, y: None)
+    make_run = script.make_run
+
+    def other():
+        model, _, data = make_run()
+        optimizer = torch.optim.SGD(model.parameters(), 1e-2)
+        step, taken = optimizer.step, []
+
+        def breaking():
+            step()
+            taken.append(1)
+            if len(taken) == 3:
+                next(model.parameters()).data[0, 0] = torch.inf
+
+        optimizer.step = breaking
+        return model, optimizer, data
+
+    monkeypatch.setattr(script, "make_run", other)
+    script.train()
+    assert "step 3, from step 0: the optimizer's update" in capsys.readouterr().out
