@@ -169,7 +169,7 @@ def test_a_nan_stops_the_run_before_it_is_saved(script, monkeypatch):
     before = weights(script.train(until=10))
     x, y = script.make_data()
     monkeypatch.setattr(script, "make_data", lambda: (x * torch.nan, y))
-    with pytest.raises(SystemExit, match="NaN or Inf before step 20"):
+    with pytest.raises(SystemExit, match="NaN or Inf by step 20"):
         script.train()
     state = torch.load(script.CHECKPOINT, weights_only=True)
     assert torch.equal(torch.cat([weight.flatten() for weight in state["model"].values()]), before)
