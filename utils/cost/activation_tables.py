@@ -266,7 +266,7 @@ LLAMA = FamilyTable(
         *_inputs("the gate and the feed-forward layer beside it", readers=2),
         *_adapters("the gate and the layer beside it", "BSD", _of("llama", "gate_proj", "up_proj")),
         SavedTensor("gate, SiLU and values", "BSF", "compute", count=3),
-        SavedTensor("product of SiLU and values", "BSF", "compute", when="whole"),
+        SavedTensor("gate after SiLU, times the values", "BSF", "compute", when="whole"),
         *_adapters("the last feed-forward layer", "BSF", _of("llama", "down_proj")),
         *_copies("DD", "DD", "DG", "DG", "DF", "DF", "DF"),
     ),

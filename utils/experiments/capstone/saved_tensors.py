@@ -22,7 +22,6 @@ KINDS = {  # the beginning of what a row of `activation_tables` is called: its k
     "log-probabilities": "log-probabilities",
     COPIES: "copies of weights",
     "gate": "feed-forward layers",
-    "product of SiLU": "feed-forward layers",
 }
 REST = "all else"
 
