@@ -27,7 +27,7 @@ THEIRS = ("searchindex.js", "_static/searchtools.js", "_static/language_data.js"
 
 # The weight of a page by the beginning of its name: the first one that fits counts.
 WEIGHTS = {
-    "book/cookbook/": 1.6,
+    "book/cookbook/": 1.3,
     "book/reference/bibliography": 0.25,
     "book/reference/coverage": 0.25,
     "book/reference/errata": 0.4,
@@ -38,7 +38,7 @@ WEIGHTS = {
 }
 LABELS = {"solutions": "Solutions", "reference": "Reference"}  # of the folders that have no page of their own
 LIGHT = 0.5  # of lighter pages the index holds the beginning of each section
-ASIDES = {"Exercises", "Sources", "What you can do now"}  # so it does of these, which repeat a chapter or ask about it
+ASIDES = {"Exercises", "More", "Sources", "What you can do now"}  # so it does of these, which repeat a chapter or ask about it
 BRIEF = 200  # letters of such a beginning
 
 TEXT = (nodes.paragraph, nodes.caption)  # what people wrote, without code and outputs

@@ -6,7 +6,7 @@
   const FIELDS = [6, 1, 0.7]; // a word in the title of a section, in its text, among the names of its code
   const PAGE_TITLE = 3; // in the title of the page around it
   const ASIDE = 0.5; // the factor of sections that repeat a chapter or ask about it
-  const SAME = 1, STEM = 0.9, PART = 0.5, BEGINS = 0.3, TYPING = 0.7, INSIDE = 0.1; // how well a word fits
+  const SAME = 1, STEM = 0.5, PART = 0.5, BEGINS = 0.3, TYPING = 0.7, INSIDE = 0.1; // how well a word fits
   const OTHER_NAME = 0.8; // a synonym counts less than the word itself
   const APART = 0.3; // the words of a name that do not stand side by side
   const RARELY = 0.1; // what an everyday word like "half" counts that usually means something else in a query

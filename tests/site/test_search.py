@@ -112,7 +112,7 @@ def test_the_table_of_other_names_reads_well():
     assert len(book_search.synonyms(SYNONYMS.read_text("utf8"))[0]) > 50
 
 
-@pytest.mark.parametrize(("docname", "weight"), [("book/cookbook/a", 1.6), ("book/a/b", 1.0), ("elsewhere", 1.0)])
+@pytest.mark.parametrize(("docname", "weight"), [("book/cookbook/a", 1.3), ("book/a/b", 1.0), ("elsewhere", 1.0)])
 def test_the_weight_of_a_page_comes_from_its_folder(docname, weight):
     assert book_search.weight_of(docname) == weight
 
