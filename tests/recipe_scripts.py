@@ -1,5 +1,7 @@
 """The scripts of the cookbook, taken from their pages as a reader copies them."""
 
+import ast
+import os
 import subprocess
 import sys
 import types
@@ -8,6 +10,7 @@ from pathlib import Path
 import notebooks
 
 COOKBOOK = Path(__file__).parents[1] / "book" / "cookbook"
+LIBRARIES = os.path.join(sys.prefix, "cookbook")  # torchao, peft and others: book/cookbook/requirements.txt
 PAGES = sorted(COOKBOOK.glob("*.ipynb"))
 
 
@@ -23,6 +26,17 @@ def file_of(name: str) -> str:
     return script_of(name).removeprefix("# ").partition(":")[0]
 
 
+def imports_of(name: str) -> set[str]:
+    """Return the packages that a script imports, without those of the standard library."""
+    found = set()
+    for node in ast.walk(ast.parse(script_of(name))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module.partition(".")[0])
+    return found - set(sys.stdlib_module_names)
+
+
 def load(name: str) -> types.ModuleType:
     """Execute a script as an imported module: its functions are there, its `main` has not run."""
     module = types.ModuleType(file_of(name).removesuffix(".py"))
@@ -35,4 +49,5 @@ def run(name: str, folder: Path, *arguments: str, start=(sys.executable,), timeo
     path = folder / file_of(name)
     path.write_text(script_of(name), "utf8")
     command = [*start, path.name, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout, check=False)
+    options = dict(capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run(command, cwd=folder, env=os.environ | {"PYTHONPATH": LIBRARIES}, **options)

@@ -1,11 +1,11 @@
 """What holds for every recipe: the order of its page, a script that stands alone, and a test that runs it."""
 
-import ast
 import re
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import book_rules as rules
 import recipe_scripts
@@ -13,7 +13,11 @@ from recipe_scripts import PAGES
 
 HEADINGS = ["The script", "Check that it works", "What it costs", "Pitfalls", "More"]
 MOST_WORDS = 450
-LIBRARIES = {"torch", "numpy", "transformers", "torchao", "peft", "bitsandbytes", "safetensors", "transformer_engine"}
+# what a script may import, and the package to install for it
+PACKAGES = {
+    name: name for name in ("torch", "numpy", "transformers", "torchao", "peft", "bitsandbytes", "safetensors", "scipy")
+}
+PACKAGES |= {"transformer_engine": "transformer_engine[pytorch]", "optimum": "optimum-quanto"}
 
 
 def ids(path):
@@ -23,11 +27,6 @@ def ids(path):
 @pytest.fixture(params=PAGES, ids=ids)
 def page(request):
     return rules.read_page(request.param)
-
-
-@pytest.fixture(params=PAGES, ids=ids)
-def tree(request):
-    return ast.parse(recipe_scripts.script_of(request.param.stem))
 
 
 def test_the_title_is_the_question_of_an_engineer(page):
@@ -55,14 +54,42 @@ def test_there_are_three_pitfalls(page):
     assert len(re.findall(r"^\* \*\*", section, re.MULTILINE)) == 3
 
 
-def test_the_script_needs_nothing_of_the_book(tree):
-    imported = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            imported.add(node.module.partition(".")[0])
-    assert imported - set(sys.stdlib_module_names) <= LIBRARIES
+@pytest.mark.parametrize("path", PAGES, ids=ids)
+def test_the_script_needs_nothing_of_the_book(path):
+    assert recipe_scripts.imports_of(path.stem) <= set(PACKAGES)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=ids)
+def test_the_page_says_what_to_install(path):
+    wanted = {PACKAGES[name] for name in recipe_scripts.imports_of(path.stem)}
+    if wanted > {"torch"}:
+        line = re.search(r"pip install ([^`]*)`", rules.markdown(rules.read_page(path)))
+        assert line, "the page does not name the packages"
+        assert wanted <= set(line[1].split())
+
+
+@pytest.mark.parametrize("path", PAGES, ids=ids)
+def test_without_a_library_the_script_says_so_in_one_line(path, tmp_path):
+    """It exits 2 and names the package to install."""
+    for name in sorted(recipe_scripts.imports_of(path.stem) - {"torch", "numpy"}):
+        hidden = f"import runpy, sys; sys.modules[{name!r}] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+        done = recipe_scripts.run(path.stem, tmp_path, start=(sys.executable, "-c", hidden))
+        assert done.returncode == 2, (name, done.stderr)
+        (line,) = done.stderr.splitlines()
+        assert "pip install" in line
+        assert PACKAGES[name] in line.split()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=ids)
+def test_a_script_that_needs_a_gpu_says_so_in_one_line(path, tmp_path):
+    """So does the page, in its first line, and the script exits 2 without one."""
+    needs = "needs a" in rules.markdown(rules.read_page(path)).split("\n\n")[1].split(".")[0]
+    if torch.cuda.is_available() or not needs:
+        return
+    done = recipe_scripts.run(path.stem, tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "GPU" in done.stderr
 
 
 @pytest.mark.parametrize("path", PAGES, ids=ids)

@@ -10,7 +10,7 @@ import notebooks
 
 FOLDERS = ("utils", "tools", "bench", "book/_ext")
 SOURCES = sorted(path for folder in FOLDERS for path in (rules.ROOT / folder).rglob("*.py"))
-LISTS = sorted({*rules.ROOT.glob("requirements*.txt"), *rules.ROOT.glob("*/*requirements.txt")})
+LISTS = sorted({path for depth in ("", "*/", "*/*/") for path in rules.ROOT.glob(f"{depth}*requirements*.txt")})
 RUNS_CODE_WHEN_READ = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 KNOWN = {"utils/diagnostics/fp8_failures.py": ["eval"]}  # of its own lines, so that the line shown is the line run
 PINNED = re.compile(r"^[A-Za-z0-9._-]+==[A-Za-z0-9.!+_-]+( *;.*)?$")

@@ -25,6 +25,8 @@ def checkout(tmp_path, monkeypatch):
     root.mkdir()
     (root / "requirements.txt").write_text("numpy==1\n")
     (root / "pyproject.toml").write_text("[project]\n")
+    (root / set_up.COOKBOOK).parent.mkdir(parents=True)
+    (root / set_up.COOKBOOK).write_text("torchao==1\n")
     calls = []
     monkeypatch.setattr(set_up, "ROOT", root)
     monkeypatch.setattr(set_up, "VENV", root / ".venv")
@@ -60,6 +62,17 @@ def test_changed_requirements_are_installed_into_the_same_environment(checkout):
     set_up.set_up()
     assert "venv" not in calls
     assert ("-r", "requirements.txt") in calls
+
+
+def test_what_only_the_recipes_need_goes_into_a_folder_of_its_own(checkout):
+    root, calls = checkout
+    set_up.set_up()
+    own = ("--target", str(root / ".venv" / "cookbook"), "-r", set_up.COOKBOOK)
+    assert [call for call in calls if call[-4:] == own]
+    calls.clear()
+    (root / set_up.COOKBOOK).write_text("torchao==2\n")
+    set_up.set_up()
+    assert [call for call in calls if call[-4:] == own]
 
 
 def test_an_interrupted_set_up_starts_over(checkout, monkeypatch):
@@ -184,10 +197,15 @@ def test_a_browser_that_cannot_be_installed_is_one_sentence(monkeypatch):
         browsers.set_up()
 
 
+def read_pins(name):
+    lines = (set_up.ROOT / name).read_text("utf8").splitlines()
+    return [line.split("#")[0].strip() for line in lines if line.split("#")[0].strip()]
+
+
 def test_requirements_are_exact_and_portable():
-    lines = (set_up.ROOT / "requirements.txt").read_text("utf8").splitlines()
-    pins = [line.split("#")[0].strip() for line in lines if line.split("#")[0].strip()]
-    assert [pin for pin in pins if "==" not in pin or "+" in pin] == []
+    pins = [*read_pins("requirements.txt")]
+    both = [*pins, *read_pins(set_up.COOKBOOK)]
+    assert [pin for pin in both if "==" not in pin or "+" in pin] == []
     names = {pin.split("==")[0] for pin in pins}
     assert names >= {"jupyter-book", "torch", "matplotlib", "ipywidgets", "transformers", "datasets", "nbval"}
 
