@@ -7,7 +7,7 @@ import sys
 import types
 from pathlib import Path
 
-import notebooks
+import book_scripts
 
 COOKBOOK = Path(__file__).parents[1] / "book" / "cookbook"
 LIBRARIES = os.path.join(sys.prefix, "cookbook")  # torchao, peft and others: book/cookbook/requirements.txt
@@ -16,14 +16,12 @@ PAGES = sorted(COOKBOOK.glob("*.ipynb"))
 
 def script_of(name: str) -> str:
     """Return the source of the one cell of a recipe that is tagged `script`."""
-    cells = notebooks.loads((COOKBOOK / f"{name}.ipynb").read_text("utf8")).cells
-    (cell,) = (cell for cell in cells if "script" in cell.metadata.get("tags", ()))
-    return cell.source
+    return book_scripts.script_of(COOKBOOK / f"{name}.ipynb")[1]
 
 
 def file_of(name: str) -> str:
     """Return the file name that the first line of a script gives: "# train_float16.py: what it does"."""
-    return script_of(name).removeprefix("# ").partition(":")[0]
+    return book_scripts.script_of(COOKBOOK / f"{name}.ipynb")[0]
 
 
 def imports_of(name: str) -> set[str]:

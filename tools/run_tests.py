@@ -24,10 +24,11 @@ CELLS = (*BY_FILE, "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300",
 STAGES = (
     (
         "style",
-        "ruff, Biome, and the layers of utils",
+        "ruff, Biome, actionlint, and the layers of utils",
         ("-m", "ruff", "check", "."),
         ("-m", "ruff", "format", "--check", "--quiet", "."),
         ("tools/lint_scripts.py",),
+        ("tools/lint_workflows.py",),
         ("tools/lint_layers.py",),
     ),
     ("form", "notebooks are in their normal form", ("tools/notebooks.py", "check")),

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import browsers
 import lint_scripts
+import lint_workflows
 import page_assets
 from checkout import PYTHON, ROOT, VENV, SetUpError, run, say
 
@@ -129,6 +130,7 @@ def set_up():
         STAMP.write_text(json.dumps(wanted), "utf8")
     page_assets.set_up()
     lint_scripts.set_up()
+    lint_workflows.set_up()
 
 
 def main(arguments):

@@ -1,23 +1,33 @@
 """Sphinx extension: a downloaded notebook says what it needs, and the site carries that: the book's code in one file.
 
 A page's notebook imports `utils` and reads recorded runs, so it does not run alone. The archive holds both, the pinned
-requirements, and every notebook in its place, without outputs; it stands beside the first page, and each page's menu
-of downloads names it. The committed notebooks do not change.
+requirements, and every notebook in its place, without outputs; a README and a Makefile (book/_ext/archive); the scripts
+of the cookbook; and the tools in one file each. It stands beside the first page, and each page's menu of downloads
+names it. The committed notebooks do not change.
 """
 
 import json
 import zipfile
 from pathlib import Path
 
+import book_scripts
+import single_files
 from book_address import site_of
 
 NAME = "mixed-precision-book"  # the folder in the archive, and the archive without its suffix
 ARCHIVE = f"{NAME}.zip"
 ROOT_FILES = ("LICENSE", "CITATION.cff", "requirements.txt", "pyproject.toml")
 CODE = ("utils/**/*.py", "utils/**/*.js", "utils/**/*.css")
-READ = ("book/results/*.json", "book/reference/*.toml", "book/_static/*.csv", "book/**/*.bib")  # by notebooks
+READ = (
+    "book/cookbook/requirements.txt",
+    "book/results/*.json",
+    "book/reference/*.toml",
+    "book/_static/*.csv",
+    "book/**/*.bib",
+)
 PATTERNS = (*CODE, *READ, "book/**/*.ipynb", "book/**/*.md")
-APART = {"_build", ".ipynb_checkpoints", "__pycache__"}
+OWN = Path(__file__).with_name("archive")  # what stands at the top of the archive, and only there
+APART = {"_ext", "_build", ".ipynb_checkpoints", "__pycache__"}
 DATE = (2026, 1, 1, 0, 0, 0)  # one date for all files: the same code gives the same archive
 NOTE_ID = "how-to-run-this"
 NOTE = f"""*This is the notebook of a page of the book* {{title}}. *It imports the book's code, and does not run alone.
@@ -59,14 +69,24 @@ def sources(root):
     return sorted(path for path in paths if path.is_file() and APART.isdisjoint(path.relative_to(root).parts))
 
 
-def pack(root, archive):
+def contents(root, note):
+    """The files of the archive: {place: bytes}, in order. `note`: where the single files come from."""
+    found = {path.relative_to(root).as_posix(): path.read_bytes() for path in sources(root)}
+    for place, content in found.items():
+        if place.endswith(".ipynb"):
+            lean = without_outputs(json.loads(content))
+            found[place] = json.dumps(lean, indent=1, ensure_ascii=False).encode()
+    found |= {path.name: path.read_bytes() for path in OWN.iterdir()}
+    found |= {f"scripts/{name}": source.encode() for name, source in book_scripts.scripts(root).items()}
+    found |= {f"single_files/{name}": content for name, content in single_files.files(root, note).items()}
+    return dict(sorted(found.items()))
+
+
+def pack(root, archive, note):
     """Write the archive of the code below `root`."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sources(root):
-            content = path.read_bytes()
-            if path.suffix == ".ipynb":
-                content = json.dumps(without_outputs(json.loads(content)), indent=1, ensure_ascii=False).encode()
-            info = zipfile.ZipInfo(f"{NAME}/{path.relative_to(root).as_posix()}", DATE)
+        for place, content in contents(root, note).items():
+            info = zipfile.ZipInfo(f"{NAME}/{place}", DATE)
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             file.writestr(info, content)
 
@@ -100,7 +120,7 @@ def write(app, exception):
         place = path.relative_to(folder).as_posix()
         notebook = with_note(json.loads(path.read_text("utf8")), place, title, site)
         path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf8")
-    pack(Path(utils.__path__[0]).parent, Path(app.outdir, ARCHIVE))
+    pack(Path(utils.__path__[0]).parent, Path(app.outdir, ARCHIVE), single_files.note_of(app.config))
 
 
 def setup(app):

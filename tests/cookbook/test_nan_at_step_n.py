@@ -54,9 +54,9 @@ def line_of(*parts):
 
 
 def named(script, model):
-    hunter = script.Hunter(model)
+    found = script.hunt(model)
     model(torch.randn(16, 8, generator=torch.Generator().manual_seed(0)))
-    return hunter.first
+    return found[0] if found else None
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def test_a_module_with_broken_weights_is_not_accused(script):
 
 def test_a_compiled_model_is_looked_at_in_eager_mode(script):
     model = line_of(LogOfZero())
-    hunter = script.Hunter(model)
+    found = script.hunt(model)
     with torch.compiler.set_stance("force_eager"):
         torch.compile(model)(torch.zeros(2, 8))
-    assert hunter.first == "module 1 (LogOfZero)"
+    assert found[0] == "module 1 (LogOfZero)"
 
 
 def test_it_runs_as_it_stands_and_names_what_was_planted(tmp_path):
@@ -104,14 +104,20 @@ def test_it_runs_as_it_stands_and_names_what_was_planted(tmp_path):
 
 def watched(script, monkeypatch):
     """Record the loss and the norm of every step that the script computes."""
-    seen, gradients = {}, script.gradients
+    seen, backward, clip, losses = {}, script.backward, script.clip, []
 
     def look(model, data, rows, step):
-        loss, norm = gradients(model, data, rows, step)
-        seen.setdefault(step, []).append((loss.item(), norm.item()))
-        return loss, norm
+        losses.append((step, backward(model, data, rows, step)))
+        return losses[-1][1]
 
-    monkeypatch.setattr(script, "gradients", look)
+    def norm_of(model):  # which `cause` does not ask for
+        step, loss = losses[-1]
+        norm = clip(model)
+        seen.setdefault(step, []).append((loss.item(), norm.item()))
+        return norm
+
+    monkeypatch.setattr(script, "backward", look)
+    monkeypatch.setattr(script, "clip", norm_of)
     return seen
 
 
@@ -127,9 +133,15 @@ def test_the_replay_gives_the_losses_of_the_run_and_the_same_nan(script, monkeyp
     assert all(loss != loss for loss, _ in seen[failing])
     assert all(len(seen[step]) == 1 for step in range(failing + 1, stopped + 1))  # the replay stops there
     printed = capsys.readouterr().out
-    assert f"step {failing}, from step {start}:" in printed
+    assert f"step {failing}, from {start}:" in printed
     script.replay()  # needs the files alone
     assert capsys.readouterr().out in printed
+
+
+def test_started_again_in_the_same_folder_it_replays(tmp_path):
+    first, again = (recipe_scripts.run("nan_at_step_n", tmp_path) for _ in range(2))
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines() == first.stdout.splitlines()[-2:]
 
 
 def test_a_broken_newer_checkpoint_is_left_out(script, capsys):
@@ -142,7 +154,7 @@ def test_a_broken_newer_checkpoint_is_left_out(script, capsys):
     script.replay()
     again = capsys.readouterr().out
     older = min(state[2] for state in states.values())
-    assert f"from step {older}: forward pass, module 1 (LayerNorm)" in again
+    assert f"from {older}: forward pass, module 1 (LayerNorm)" in again
     assert again.split(",")[0] in printed  # the same step
 
 
@@ -189,6 +201,19 @@ def set_record(value):
     return change
 
 
+class NanSlope(nn.Module):
+    """All gradients pass through layers that come after the one whose weight alone gets a gradient of NaN."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 4), nn.Linear(4, 4)
+        self.first.weight.register_hook(lambda gradient: gradient * (torch.nan if self.bad else 1.0))
+
+    def forward(self, x):
+        self.bad = bool((x == 0).all(1).any())
+        return self.last(self.first(x))
+
+
 def ignore_all(x, y):
     y[:] = -100
 
@@ -200,8 +225,9 @@ def ignore_all(x, y):
         (ignore_all, None, "every label is ignored, and the mean of no losses is 0/0"),
         (set_record(3e38), None, "forward pass, module"),
         (set_record(0.0), RootOfZero, "backward pass, gradient of scale"),
+        (set_record(0.0), NanSlope, "backward pass, gradient of first.weight"),
     ],
-    ids=["input", "labels", "module", "gradient"],
+    ids=["input", "labels", "module", "gradient", "gradient of one weight"],
 )
 def test_every_look_finds_its_fault(script, monkeypatch, capsys, change, model, finding):
     planted(script, monkeypatch, change, model)
@@ -229,4 +255,4 @@ def test_an_update_that_breaks_a_weight_is_named(script, monkeypatch, capsys):
 
     monkeypatch.setattr(script, "make_run", other)
     script.train()
-    assert "step 3, from step 0: the optimizer's update" in capsys.readouterr().out
+    assert "step 3, from 0: the optimizer's update" in capsys.readouterr().out

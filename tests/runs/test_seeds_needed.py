@@ -54,6 +54,23 @@ def test_the_number_is_the_smallest_with_that_power_and_grows_with_what_is_asked
     assert seeds_needed(100.0, spread=1.0) == 2
 
 
+@pytest.mark.parametrize("pairs", [2, 3, 4, 16, 300])
+@pytest.mark.parametrize("ratio", [0.1, 1.0, 5.0, 8.0, 30.0, 1000.0])
+def test_the_probability_is_a_number_for_every_ratio(pairs, ratio):
+    from scipy.stats import nct
+
+    limit, shift = critical_t(pairs - 1, 0.025), ratio * pairs**0.5
+    above = nct.sf(limit, pairs - 1, shift)
+    below = nct.sf(limit, pairs - 1, -shift)  # the other tail, mirrored
+    wanted = above + (0.0 if math.isnan(below) else below)
+    assert probability_to_see(pairs, ratio, spread=1.0) == pytest.approx(wanted, abs=1e-12)
+    assert probability_to_see(pairs, -ratio, spread=1.0) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_a_difference_of_ten_spreads_takes_three_pairs():
+    assert seeds_needed(1.0, spread=0.1) == 3
+
+
 def test_the_formula_on_paper_is_that_of_the_normal_distribution():
     assert by_normal(1.0, spread=2.0) == pytest.approx(4 * (1.959964 + 0.841621) ** 2, rel=1e-6)
 

@@ -271,10 +271,13 @@ def test_the_menu_of_a_notebook_names_the_code_and_that_of_a_text_does_not(priva
     assert (private / "mixed-precision-book.zip").is_file()
 
 
+NOTE = "One file of a book."
+
+
 def test_the_code_to_download_is_whole_and_the_same_each_time(tmp_path):
     first, second = tmp_path / "first.zip", tmp_path / "second.zip"
-    book_downloads.pack(ROOT, first)
-    book_downloads.pack(ROOT, second)
+    book_downloads.pack(ROOT, first, NOTE)
+    book_downloads.pack(ROOT, second, NOTE)
     assert first.read_bytes() == second.read_bytes()
     with zipfile.ZipFile(first) as archive:
         names = set(archive.namelist())
@@ -282,7 +285,26 @@ def test_the_code_to_download_is_whole_and_the_same_each_time(tmp_path):
         module = archive.read("mixed-precision-book/utils/formats.py")
     assert module == (ROOT / "utils/formats.py").read_bytes()
     assert {cell["execution_count"] for cell in page["cells"] if cell["cell_type"] == "code"} == {None}
-    wanted = ("requirements.txt", "pyproject.toml", "utils/widgets/shared/page/tokens.css")
+    wanted = ["README.md", "Makefile", "requirements.txt", "pyproject.toml", "utils/widgets/shared/page/tokens.css"]
+    wanted += ["scripts/train_float16.py", "single_files/nan_hunter.py", "single_files/microscope.pyz"]
     assert {f"{book_downloads.NAME}/{name}" for name in wanted} <= names
     folders = {part for name in names for part in name.split("/")[:-1]}
-    assert folders.isdisjoint({".ipynb_checkpoints", "__pycache__", "_build", "vendor"})
+    assert folders.isdisjoint({".ipynb_checkpoints", "__pycache__", "_build", "_ext", "vendor"})
+
+
+def test_the_readme_of_the_code_names_only_what_is_there(tmp_path):
+    """Its folders, its files and the commands of its Makefile."""
+    files = book_downloads.contents(ROOT, NOTE)
+    readme, makefile = files["README.md"].decode(), files["Makefile"].decode()
+    folders = re.findall(r"^\| `(\w+/)` \|", readme, re.MULTILINE)
+    assert len(folders) == 4
+    assert all(any(place.startswith(folder) for place in files) for folder in folders)
+    named = re.findall(r"-r (\S+)|(single_files/\w+\.\w+)", readme)
+    assert len(named) == 3
+    assert {first or second for first, second in named} <= set(files)
+    imports = re.findall(r"from (\w+) import (\w+)", readme)
+    assert len(imports) == 3
+    for module, name in imports:
+        assert f"\nclass {name}" in files[f"single_files/{module}.py"].decode()
+    steps = re.findall(r"pip (install .*)", makefile)
+    assert [step.replace("--upgrade ", "") for step in steps] == re.findall(r"pip (install .*)", readme)

@@ -5,7 +5,10 @@ import pytest
 import run_tests
 
 
-@pytest.mark.parametrize("broken", ["check", "format", "tools/lint_scripts.py", "tools/lint_layers.py"])
+LINTERS = ("tools/lint_scripts.py", "tools/lint_workflows.py", "tools/lint_layers.py")
+
+
+@pytest.mark.parametrize("broken", ["check", "format", *LINTERS])
 def test_one_command_that_fails_makes_its_stage_fail(monkeypatch, capsys, broken):
     monkeypatch.setattr(run_tests, "run_stage", lambda arguments, environment: (int(broken in arguments), ""))
     monkeypatch.setattr(run_tests, "untracked", set)

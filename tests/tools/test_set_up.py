@@ -13,6 +13,7 @@ import pytest
 
 import browsers
 import lint_scripts
+import lint_workflows
 import npm_packages
 import page_assets
 import set_up
@@ -35,6 +36,7 @@ def checkout(tmp_path, monkeypatch):
     monkeypatch.setattr(set_up, "pip_install", lambda *arguments: calls.append(arguments))
     monkeypatch.setattr(page_assets, "set_up", lambda: None)
     monkeypatch.setattr(lint_scripts, "set_up", lambda: None)
+    monkeypatch.setattr(lint_workflows, "set_up", lambda: None)
 
     def fake_run(command, failure, **options):
         calls.append("venv")

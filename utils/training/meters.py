@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from utils.training.layer_names import layer_of
-from utils.training.optimizers import NEAREST
 
 
 class LostUpdates:
@@ -41,7 +40,9 @@ class LostUpdates:
             hook.remove()
 
     def _kept(self, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        store = getattr(self.optimizer, "store", NEAREST)
+        store = getattr(self.optimizer, "store", None)  # of utils.training.optimizers; torch's optimizers have none
+        if store is None:
+            return (weight,)
         return store.kept(weight, self.optimizer.state.get(weight) or store.begin(weight))
 
     def _look(self, *_) -> None:

@@ -1,0 +1,87 @@
+"""What the recipe of generation promises: the tokens of both caches, and limits that agree with the book's cards."""
+
+import re
+
+import pytest
+import torch
+from transformers.generation import CompileConfig
+
+import book_rules as rules
+import recipe_scripts
+from utils.cost import token_bytes
+from utils.cost.cards import CARDS
+
+
+@pytest.fixture(scope="module")
+def script():
+    return recipe_scripts.load("fast_generation")
+
+
+@pytest.fixture(scope="module")
+def model(script):
+    return script.make_model()
+
+
+@pytest.fixture(scope="module")
+def page():
+    return rules.markdown(rules.read_page(recipe_scripts.COOKBOOK / "fast_generation.ipynb"))
+
+
+def test_it_runs_as_it_stands(tmp_path):
+    done = recipe_scripts.run("fast_generation", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "equal tokens: 64 of 64" in done.stdout
+
+
+def test_no_two_tokens_are_nearly_tied(script, model):
+    """So the same tokens come out of any order of the sums."""
+    torch.manual_seed(0)
+    prompt = torch.randint(512, (1, 32), device=script.device)
+    text = script.generate(model, prompt, 16)
+    with torch.no_grad():
+        best = model(text).logits[0, 31:-1].float().topk(2).values
+    assert (best[:, 0] - best[:, 1]).min() > 1e-4 * best.abs().max()
+
+
+def test_the_bytes_of_a_token_are_those_of_the_book(script, model):
+    assert script.bytes_per_token(model) + model.get_input_embeddings().weight[0].nbytes == (
+        token_bytes.bytes_per_token(model, context=0).weights - sum(b.nbytes for b in model.buffers())
+    )
+
+
+def test_the_script_knows_the_bandwidths_of_the_book(script):
+    boards = [board for card in CARDS.values() for board in card.boards if board.roof]
+    for part, bandwidth in script.BANDWIDTH.items():
+        (board,) = (board for board in boards if board.device.endswith(part))
+        assert bandwidth == board.roof.bandwidth
+
+
+def test_the_table_is_bandwidth_divided_by_bytes(page):
+    size = token_bytes.predict("LLaMA 7B").weights
+    assert f"{size / 1e9:.1f} GB" in page
+    rows = re.findall(r"^\| ([^|]+), (\d+) GB \| ([\d,]+) \| (\d+) \|$", page, re.MULTILINE)
+    assert len(rows) == 10
+    for name, memory, bandwidth, speed in rows:
+        assert int(bandwidth.replace(",", "")) == CARDS[name].roof(int(memory)).bandwidth
+        assert int(speed) == round(1e9 * CARDS[name].roof(int(memory)).bandwidth / size)
+
+
+@pytest.mark.parametrize(("cache", "compiled"), [("static", True), ("dynamic", False)])
+def test_generate_compiles_with_a_static_cache_alone(script, model, monkeypatch, cache, compiled):
+    """The step is not compiled here: what would compile it is asked for, as on a GPU."""
+    asked = []
+    monkeypatch.setattr(model, "get_compiled_call", lambda config: asked.append(config) or model.__call__)
+    monkeypatch.setattr(CompileConfig, "_compile_all_devices", True)
+    monkeypatch.setattr(model.generation_config, "compile_config", CompileConfig(), raising=False)
+    script.generate(model, torch.ones(1, 4, dtype=torch.long, device=script.device), 3, cache)
+    assert bool(asked) == compiled
+
+
+@pytest.mark.gpu
+def test_a_gpu_is_not_faster_than_its_memory(script, model):
+    name = torch.cuda.get_device_name()
+    limits = [width for part, width in script.BANDWIDTH.items() if name.endswith(part)]
+    if not limits:
+        pytest.skip(f"the script does not know {name}")
+    prompt = torch.randint(512, (1, 32), device=script.device)
+    assert 1 / script.seconds_per_token(model, prompt) < 1e9 * limits[0] / script.bytes_per_token(model)

@@ -1,0 +1,103 @@
+"""What the recipe of the KV cache promises: bytes counted equal to bytes predicted, and a window in full precision."""
+
+import json
+import re
+import sys
+
+import pytest
+
+import book_rules as rules
+import recipe_scripts
+
+BITS = ("16 bits", "8 bits", "4 bits")
+
+# a line of Python stands in for the extension that it would compile
+DRIVER = """
+import json
+from types import SimpleNamespace
+
+import torch
+from optimum.quanto.library.extensions.cpp import ext
+from transformers.cache_utils import Fp8QuantizedLayer
+
+import kv_cache as script
+
+
+def unpack(packed, bits):
+    return torch.cat([(packed >> shift) & (2**bits - 1) for shift in range(0, 8, bits)])
+
+
+ext._lib = SimpleNamespace(unpack=unpack)
+model = script.make_model()
+prompt = torch.randint(512, (2, 192), device=script.device)
+result = {}
+for kind in script.CACHES:
+    cache = script.make_cache(model.config, kind)
+    with torch.no_grad():
+        model(prompt, past_key_values=cache)
+    result[kind] = [script.cache_bytes(cache), script.predicted_bytes(model.config, 192, kind, batch=2)]
+with torch.no_grad():  # the 4-bit cache goes on
+    cache = script.make_cache(model.config, "4 bits")
+    model(prompt, past_key_values=cache)
+    windows = []
+    for token in range(130):
+        model(prompt[:, :1], past_key_values=cache)
+        keys, codes = cache.layers[0].keys, cache.layers[0]._quantized_keys
+        windows.append([keys.shape[-2] if keys.ndim == 4 else 0, str(keys.dtype), codes.shape[2]])
+result["windows"] = windows
+layer = Fp8QuantizedLayer()
+layer.update(torch.ones(1, 1, 4, 8), torch.ones(1, 1, 4, 8))
+keys, _ = layer.update(torch.full((1, 1, 1, 8), 3.0), torch.ones(1, 1, 1, 8))
+result["clipped"] = float(keys[0, 0, -1, 0])
+open("result.json", "w").write(json.dumps(result))
+"""
+
+
+@pytest.fixture(scope="module")
+def page():
+    return rules.markdown(rules.read_page(recipe_scripts.COOKBOOK / "kv_cache.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kv")
+    (folder / "kv_cache.py").write_text(recipe_scripts.script_of("kv_cache"), "utf8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recipe_scripts, "script_of", lambda name: DRIVER)
+        patch.setattr(recipe_scripts, "file_of", lambda name: "driver.py")
+        done = recipe_scripts.run("driver", folder, start=(sys.executable,))
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "result.json").read_text("utf8"))
+
+
+def test_it_runs_as_it_stands(tmp_path):
+    done = recipe_scripts.run("kv_cache", tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"(.* bits): ([\d,]+) bytes for 256 tokens, ([\d,]+) predicted", done.stdout)
+    assert [kind for kind, *_ in found] == list(BITS)
+    assert "32 tokens written" in done.stdout
+
+
+@pytest.mark.parametrize("kind", BITS)
+def test_the_cache_has_the_bytes_of_the_formula(result, kind):
+    counted, predicted = result[kind]
+    scales = 2 * 2 * 4 if kind == "8 bits" else 0  # two layers, keys and values, a float32 each
+    assert counted == predicted + scales
+
+
+def test_the_newest_tokens_stay_in_16_bits_until_there_are_128(result):
+    windows = result["windows"]
+    assert [size for size, *_ in windows] == [*range(1, 128), 0, 1, 2]
+    assert {dtype for _, dtype, _ in windows} == {"torch.bfloat16"}
+    assert [length for *_, length in windows] == 127 * [192] + 3 * [320]
+
+
+def test_fp8_clips_to_the_largest_of_the_prompt(result):
+    assert result["clipped"] == 1.0
+
+
+def test_the_gigabytes_of_the_page(page):
+    layers, heads, width, tokens = 32, 8, 128, 32_768  # Llama 3 8B
+    assert "Llama 3 8B, 32,768 tokens" in page
+    for size in (2, 1, 0.5 + 4 / 64):
+        assert f"| {size} | {2 * layers * heads * width * tokens * size / 1e9:.2f} GB |" in page
