@@ -11,6 +11,8 @@ import book_scripts
 
 COOKBOOK = Path(__file__).parents[1] / "book" / "cookbook"
 LIBRARIES = os.path.join(sys.prefix, "cookbook")  # torchao, peft and others: book/cookbook/requirements.txt
+# a script has the machine to itself at a reader's; here two run at once, on two cores
+ENVIRONMENT = {"PYTHONPATH": LIBRARIES, "OMP_NUM_THREADS": "1"}
 PAGES = sorted(COOKBOOK.glob("*.ipynb"))
 
 
@@ -48,4 +50,4 @@ def run(name: str, folder: Path, *arguments: str, start=(sys.executable,), timeo
     path.write_text(script_of(name), "utf8")
     command = [*start, path.name, *arguments]
     options = dict(capture_output=True, text=True, timeout=timeout, check=False)
-    return subprocess.run(command, cwd=folder, env=os.environ | {"PYTHONPATH": LIBRARIES}, **options)
+    return subprocess.run(command, cwd=folder, env=os.environ | ENVIRONMENT, **options)
