@@ -33,8 +33,15 @@ def parts(toc):
     """The book's parts in order: (caption or None, names of pages), given what _toc.yml holds; the root comes first."""
     groups = [(None, [toc["root"]])]
     for part in toc["parts"]:
-        groups.append((part.get("caption"), [chapter["file"] for chapter in part["chapters"]]))
+        groups.append((part.get("caption"), [name for chapter in part["chapters"] for name in with_sections(chapter)]))
     return groups
+
+
+def with_sections(chapter):
+    """The names of a page in _toc.yml and of the pages below it, in order."""
+    yield chapter["file"]
+    for section in chapter.get("sections", ()):
+        yield from with_sections(section)
 
 
 def name_of(docname):

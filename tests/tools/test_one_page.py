@@ -58,6 +58,12 @@ def test_the_rules_of_two_pages_stay_apart():
     assert chapter().select_one("h2")["class"] == ["numbers-bits-mp-style-1"]
 
 
+def test_the_pages_below_a_page_follow_it():
+    below = [{"file": "c", "sections": [{"file": "d"}]}, {"file": "e"}]
+    toc = {"root": "a", "parts": [{"caption": "Part", "chapters": [{"file": "b", "sections": below}, {"file": "f"}]}]}
+    assert one_page.parts(toc) == [(None, ["a"]), ("Part", ["b", "c", "d", "e", "f"])]
+
+
 def test_the_contents_name_parts_and_pages_with_their_numbers():
     toc = {
         "root": "book/intro",
