@@ -59,7 +59,7 @@ def test_it_runs_as_it_stands(tmp_path):
     for task in TASKS:
         assert re.search(rf"^  {task} +(bfloat16|float16|float32)", done.stdout, re.MULTILINE)
     if not torch.cuda.is_available() and not torch.version.cuda:
-        assert done.stdout.splitlines()[-1] == "This build of PyTorch sees neither NVIDIA nor AMD GPUs."
+        assert done.stdout.splitlines()[-1] == "This build of PyTorch supports neither NVIDIA nor AMD GPUs."
 
 
 @pytest.mark.parametrize("name", CARDS)

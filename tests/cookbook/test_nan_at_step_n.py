@@ -133,7 +133,7 @@ def test_the_replay_gives_the_losses_of_the_run_and_the_same_nan(script, monkeyp
     assert all(loss != loss for loss, _ in seen[failing])
     assert all(len(seen[step]) == 1 for step in range(failing + 1, stopped + 1))  # the replay stops there
     printed = capsys.readouterr().out
-    assert f"step {failing}, from {start}:" in printed
+    assert f"step {failing}, rerun from {start}:" in printed
     script.replay()  # needs the files alone
     assert capsys.readouterr().out in printed
 
@@ -154,7 +154,7 @@ def test_a_broken_newer_checkpoint_is_left_out(script, capsys):
     script.replay()
     again = capsys.readouterr().out
     older = min(state[2] for state in states.values())
-    assert f"from {older}: forward pass, module 1 (LayerNorm)" in again
+    assert f"rerun from {older}: forward pass, module 1 (LayerNorm)" in again
     assert again.split(",")[0] in printed  # the same step
 
 
@@ -255,4 +255,4 @@ def test_an_update_that_breaks_a_weight_is_named(script, monkeypatch, capsys):
 
     monkeypatch.setattr(script, "make_run", other)
     script.train()
-    assert "step 3, from 0: the optimizer's update" in capsys.readouterr().out
+    assert "step 3, rerun from 0: the optimizer's update" in capsys.readouterr().out
