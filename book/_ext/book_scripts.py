@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 FOLDER = "book/cookbook"
-CELL = '<div class="cell tag_script'  # how MyST-NB writes the cell
+CELL = re.compile(r'<div class="cell [^"]*\btag_script\b')  # how MyST-NB writes the cell
 NAME = re.compile(r"# ([a-z0-9_]+\.py): ")
 LINK = '<p class="mp-script-file"><a href="{name}" download>Download <code>{name}</code></a></p>\n'
 
@@ -37,7 +37,7 @@ def add_link(app, pagename, templatename, context, doctree):
     """Put the link above the script of a page."""
     path = Path(app.srcdir, pagename).with_suffix(".ipynb")
     if pagename.startswith(f"{FOLDER}/") and path.exists() and (script := script_of(path)):
-        context["body"] = context["body"].replace(CELL, LINK.format(name=script[0]) + CELL, 1)
+        context["body"] = CELL.sub(lambda cell: LINK.format(name=script[0]) + cell[0], context["body"], count=1)
 
 
 def write(app, exception):

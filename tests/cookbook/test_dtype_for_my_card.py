@@ -124,8 +124,8 @@ def test_each_card_of_the_book_has_one_row_with_its_formats_and_advice(script, p
         ]
         assert names or set(words) <= NOT_IN_THE_BOOK, device
         assert all(word in NOT_IN_THE_BOOK or any(name.startswith(word) for name in names) for word in words)
-        also = ["bfloat16", "float16", "TF32"] if formats.startswith("also ") else []
-        given = {*also, *formats.removeprefix("also ").replace(" (FNUZ)", "").split(", ")}
+        also = ["bfloat16", "float16", "TF32"] if formats.startswith("as A100, and ") else []
+        given = {*also, *formats.removeprefix("as A100, and ").replace(" (FNUZ)", "").split(", ")}
         for name in names:
             support, best = CARDS[name].support, advice_for(script, name)
             own = {

@@ -54,6 +54,22 @@ def test_there_are_three_pitfalls(page):
     assert len(re.findall(r"^\* \*\*", section, re.MULTILINE)) == 3
 
 
+def test_the_index_names_the_versions_that_the_tests_use():
+    root = rules.ROOT
+    lists = (root / "requirements.txt", root / "book/cookbook/requirements.txt")
+    pins = dict(re.findall(r"^([\w-]+)==(\S+)", "\n".join(path.read_text("utf8") for path in lists), re.MULTILINE))
+    text = (root / "book/cookbook/index.md").read_text("utf8")
+    named = dict(re.findall(r"([\w-]+) (\d+\.\d+\.\d+)", text))
+    assert len(named) == 6
+    assert named == {name: pins[name] for name in named}
+
+
+def test_the_index_names_every_recipe_by_its_title():
+    text = (PAGES[0].parent / "index.md").read_text("utf8")
+    links = dict(re.findall(r"^\* \[(.*?)\]\((\w+)\.ipynb\)", text, re.MULTILINE))
+    assert links == {rules.markdown(rules.read_page(path)).splitlines()[0][2:]: path.stem for path in PAGES}
+
+
 @pytest.mark.parametrize("path", PAGES, ids=ids)
 def test_the_script_needs_nothing_of_the_book(path):
     assert recipe_scripts.imports_of(path.stem) <= set(PACKAGES)

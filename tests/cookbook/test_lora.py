@@ -184,6 +184,11 @@ def test_the_table_agrees_with_the_ledger():
     assert row("frozen weights") == [round((ledger.weights - 4 * adapters) / 1e9, 1) for ledger in ledgers]
     assert row("adapters") == [round(16 * adapters / 1e9, 1)] * 2
     assert row("activations") == [round(ledger.activations / 1e9, 1) for ledger in ledgers]
+    logits = 2 * 4 * 2048 * 32_000  # float32, and their log-softmax: the ledger counts what waits for the backward pass
+    assert row("float32 logits") == [round(logits / 1e9, 1)] * 2
+    wide = 2 * LLAMA.parameters  # all weights in 16 bits; the layers in NF4 are freed after the last one is widened
+    narrow = ledgers[1].weights - 4 * adapters - 2 * 2 * 32_000 * 4096
+    assert row("merging") == [round(wide / 1e9, 1), round((wide + narrow) / 1e9, 1)]
     assert f"{4 * adapters / 1e6:.0f} MB" in page()
     assert f"about {16 * LLAMA.parameters / 1e9:.0f} GB" in page()
     widened = 2 * (2 * 32_000 * 4096 + 65 * 4096)

@@ -34,20 +34,21 @@ def test_the_file_holds_the_script_alone(tmp_path):
     assert (tmp_path / "out/book/cookbook/a_b.py").read_text() == "# a_b.py: it does it\nx = 1\n"
 
 
-def test_the_link_stands_above_the_script(tmp_path):
+@pytest.mark.parametrize("cell", ['<div class="cell tag_script', '<div class="cell tag_nbval-ignore-output tag_script'])
+def test_the_link_stands_above_the_script(tmp_path, cell):
     page(tmp_path, ("# a_b.py: it does it", ["script"]))
-    context = {"body": f"<p></p>{book_scripts.CELL} docutils"}
+    context = {"body": f"<p></p>{cell} docutils"}
     book_scripts.add_link(app(tmp_path), "book/cookbook/one", "", context, None)
     assert context["body"].startswith('<p></p><p class="mp-script-file"><a href="a_b.py" download>')
-    assert context["body"].endswith(f"{book_scripts.CELL} docutils")
+    assert context["body"].endswith(f"{cell} docutils")
 
 
 def test_a_page_without_a_script_and_a_page_elsewhere_stay_as_they_are(tmp_path):
     page(tmp_path, ("x = 1", []))
     for name in ("book/cookbook/one", "book/cookbook/index", "book/intro"):
-        context = {"body": book_scripts.CELL}
+        context = {"body": (cell := '<div class="cell tag_script')}
         book_scripts.add_link(app(tmp_path), name, "", context, None)
-        assert context["body"] == book_scripts.CELL
+        assert context["body"] == cell
 
 
 def test_a_script_without_a_name_is_refused(tmp_path):

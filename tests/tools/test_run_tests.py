@@ -4,7 +4,6 @@ import pytest
 
 import run_tests
 
-
 LINTERS = ("tools/lint_scripts.py", "tools/lint_workflows.py", "tools/lint_layers.py")
 
 
