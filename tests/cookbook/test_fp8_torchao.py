@@ -20,7 +20,7 @@ logging.disable(logging.WARNING)
 import torch
 from torch import nn
 import train_float8 as script
-from torchao.float8 import Float8LinearConfig, _auto_filter_for_recipe, convert_to_float8_training
+from torchao.float8 import Float8LinearConfig, convert_to_float8_training
 
 E4M3, E5M2 = (3, -6, 448), (2, -14, 57344)
 
@@ -86,9 +86,6 @@ facts["sent"] = [sent.numel() * sent.element_size(), model.block[0].weight.numel
 script.RECIPE = "rowwise"
 script.convert(script.make_model()[0])  # without the all-gather, which it does not have
 
-kept = _auto_filter_for_recipe("rowwise", filter_fqns=[])
-sizes = [(4096, 2048), (4096, 2064), (1024, 8192), (1040, 8192)]
-facts["filter"] = [kept(nn.Linear(k, n, device="meta"), "") for k, n in sizes]
 facts["pads"] = Float8LinearConfig(pad_inner_dim=True).pad_inner_dim
 
 from torchao.prototype.moe_training.config import MXFP8TrainingOpConfig, MXFP8TrainingRecipe
@@ -172,7 +169,7 @@ def test_emulation_multiplies_operands_rounded_to_e4m3(facts):
 
 
 def test_every_recipe_keeps_the_losses_of_bfloat16(facts, page):
-    assert "within 0.02 of the bfloat16 baseline" in page
+    assert "within 0.02 of bfloat16" in page
     baseline = facts["losses"].pop("bfloat16")
     assert len(facts["losses"]) == 3
     for recipe, losses in facts["losses"].items():
@@ -193,11 +190,6 @@ def test_a_gpu_wants_rows_in_multiples_of_16(facts):
     assert facts["rows"]["16"] == facts["rows"]["32"] == "runs"
     assert "divisible by 16" in facts["rows"]["24"]
     assert facts["pads"]
-
-
-def test_the_filter_of_torchao_has_the_limits_of_the_page(facts, page):
-    assert "at most 2,048 outputs or 1,024 inputs" in page
-    assert facts["filter"] == [False, True, False, True]
 
 
 def test_mxfp8_still_ignores_the_bias(facts):

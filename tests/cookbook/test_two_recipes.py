@@ -155,7 +155,18 @@ def test_a_clear_difference_is_called_one(script, capsys):
     script.compare([90.0, 91.0, 89.0], [91.0, 92.1, 89.9])
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "mean difference +1.00 ± 0.25 points: a difference"
-    assert printed[2] == "pairs to see 1.0 points: 3"  # ten spreads; with two pairs the limit of t is 12.7
+    assert printed[1] == "shown to be within ±0.5 points: False"
+    assert printed[3] == "to detect 1.0 points: 3 pairs"  # ten spreads; with two pairs the limit of t is 12.7
+
+
+def test_two_recipes_are_near_if_the_90_percent_interval_lies_within_the_margin(script, capsys):
+    old, new = [90.0, 91.0, 89.0, 90.5], [90.1, 91.0, 89.2, 90.5]
+    differences = [b - a for a, b in zip(old, new, strict=True)]
+    middle, half = statistics.fmean(differences), t.ppf(0.95, 3) * statistics.stdev(differences) / 2
+    for margin in (abs(middle) + half - 0.01, abs(middle) + half + 0.01):
+        script.MARGIN = margin
+        script.compare(old, new)
+        assert f"points: {margin > abs(middle) + half}" in capsys.readouterr().out.splitlines()[1]
 
 
 def test_a_run_that_broke_gives_no_interval(script):
