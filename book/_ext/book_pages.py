@@ -59,6 +59,22 @@ def mend_body(app, pagename, templatename, context, doctree):
         context["body"] = page_images.mend_tags(plain_code(body))
 
 
+def name_menus(app, pagename, templatename, context, doctree):
+    """Give the arrow beside a page that has pages below it a name: the theme's is an icon alone."""
+    make = context.get("generate_toctree_html")
+    if make is None:
+        return
+
+    def named(*arguments, **options):
+        contents = make(*arguments, **options)
+        for summary in contents.select("li > details > summary") if contents else ():
+            title = summary.find_parent("li").find("a").get_text(strip=True)
+            summary["aria-label"] = f"Pages of {title}"
+        return contents
+
+    context["generate_toctree_html"] = named
+
+
 def write_menus(app):
     """Write the script of menus where Sphinx looks for static files of the output."""
     if app.builder.format == "html":
@@ -75,4 +91,5 @@ def setup(app):
     app.connect("builder-inited", write_menus)
     app.connect("html-page-context", tidy_head, priority=900)
     app.connect("html-page-context", mend_body)
+    app.connect("html-page-context", name_menus, priority=900)  # the theme makes the contents at 500
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}

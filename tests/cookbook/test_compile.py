@@ -210,3 +210,19 @@ def test_a_gpu_gives_eagers_bits_back_to_within_the_last_ones(script):
     found = dict(script.compare(model, ways, batch))
     assert found["compiled"][0] < 1.1 * found["eager"][0]
     assert found["kept"][0] == pytest.approx(found["eager"][0], rel=0.05)
+
+
+def test_token_ids_stay_whole_numbers_in_the_float64_reference(script):
+    model = nn.Sequential(nn.Embedding(16, 4), nn.Flatten(), nn.Linear(8, 4)).double()
+    ids = torch.randint(16, (3, 2), generator=torch.Generator().manual_seed(0))
+    out, _ = script.forward(model, (ids, torch.tensor([0, 1, 2])), torch.float64)
+    assert out.dtype == torch.float64
+
+
+def test_dropout_is_off_in_the_comparison(script, monkeypatch):
+    seen = []
+    monkeypatch.setattr(script, "compare", lambda model, ways, batch: seen.append(model.training) or [])
+    monkeypatch.setattr(script, "train", lambda *arguments: 0.0)
+    with pytest.raises(KeyError):  # nothing was found
+        script.main()
+    assert seen == [False]

@@ -85,3 +85,15 @@ def test_a_gpu_is_not_faster_than_its_memory(script, model):
         pytest.skip(f"the script does not know {name}")
     prompt = torch.randint(512, (1, 32), device=script.device)
     assert 1 / script.seconds_per_token(model, prompt) < 1e9 * limits[0] / script.bytes_per_token(model)
+
+
+def test_a_tensor_of_codes_and_scales_counts_what_it_stores(script):
+    class Quantized:
+        nbytes = 200  # what it would take in 16 bits
+        codes, scales = torch.zeros(100, dtype=torch.int8), torch.zeros(2)
+
+        def __tensor_flatten__(self):
+            return ["codes", "scales"], None
+
+    assert script.stored(Quantized()) == 108
+    assert script.stored(torch.zeros(3)) == 12

@@ -101,3 +101,19 @@ def test_the_gigabytes_of_the_page(page):
     assert "Llama 3 8B, 32,768 tokens" in page
     for size in (2, 1, 0.5 + 4 / 64):
         assert f"| {size} | {2 * layers * heads * width * tokens * size / 1e9:.2f} GB |" in page
+
+
+def test_a_model_without_head_dim_is_predicted_too(tmp_path):
+    """Qwen2's configuration has none."""
+    code = """
+import sys
+sys.argv = sys.argv[1:]
+import runpy
+script = runpy.run_path(sys.argv[0])
+from transformers import Qwen2Config
+config = Qwen2Config(hidden_size=896, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2)
+print(hasattr(config, "head_dim"), script["predicted_bytes"](config, 10, "16 bits"))
+"""
+    done = recipe_scripts.run("kv_cache", tmp_path, start=(sys.executable, "-c", code))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["False", str(2 * 24 * 2 * 64 * 10 * 2)]

@@ -28,6 +28,24 @@ class MaskedSoftmax(nn.Module):
         return x.masked_fill(mask, -torch.inf).softmax(-1)  # a row that is all masked: NaN
 
 
+class Attention(nn.Module):
+    def forward(self, x, mask):
+        return (x + mask).softmax(-1)
+
+
+class AddedMask(nn.Module):
+    """Attention that is given a mask with -inf, as many are: a row that is all masked becomes NaN."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.attention, self.masked = Attention(), rows
+
+    def forward(self, x):
+        mask = torch.zeros_like(x).index_fill(1, torch.tensor([0]), -torch.inf)
+        mask[: self.masked] = -torch.inf
+        return self.attention(x, mask)
+
+
 class Masked(nn.Module):
     """A model whose faulty part is nested, gets a keyword, and hands on a dictionary."""
 
@@ -66,8 +84,9 @@ def named(script, model):
         (lambda: line_of(nn.Identity(), Overflow()), "module 2 (Overflow)"),
         (lambda: nn.Sequential(Masked()), "module 0.body.masked (MaskedSoftmax)"),
         (OwnForward, "module itself (OwnForward)"),
+        (lambda: line_of(AddedMask(1)), "module 1.attention (Attention)"),
     ],
-    ids=["log of zero", "overflow", "nested, masked", "outside of the inner modules"],
+    ids=["log of zero", "overflow", "nested, masked", "outside of the inner modules", "a mask of -inf"],
 )
 def test_the_hunter_names_the_planted_module(script, model, guilty):
     assert named(script, model()) == guilty
@@ -75,6 +94,7 @@ def test_the_hunter_names_the_planted_module(script, model, guilty):
 
 def test_the_hunter_names_nothing_in_a_healthy_model(script):
     assert named(script, line_of(nn.GELU(), nn.LayerNorm(4))) is None
+    assert named(script, line_of(AddedMask(0))) is None  # -inf in a mask is no fault
 
 
 def test_a_module_with_broken_weights_is_not_accused(script):
@@ -156,6 +176,23 @@ def test_a_broken_newer_checkpoint_is_left_out(script, capsys):
     older = min(state[2] for state in states.values())
     assert f"rerun from {older}: forward pass, module 1 (LayerNorm)" in again
     assert again.split(",")[0] in printed  # the same step
+
+
+def test_a_save_that_was_stopped_leaves_both_checkpoints(script, capsys):
+    script.train()
+    printed = capsys.readouterr().out
+    with open("n", "wb") as half:
+        half.write(b"PK")
+    script.replay()
+    assert capsys.readouterr().out in printed
+
+
+def test_a_norm_that_overflows_is_said_where_all_gradients_are_finite(script):
+    model = nn.Linear(4, 4)
+    data = torch.full((4, 4), 3e19), torch.arange(4)
+    with torch.no_grad():
+        model.weight.zero_()
+    assert script.why(model, data, torch.arange(4), 1) == "backward pass, norm overflows"
 
 
 def planted(script, monkeypatch, change, model=None):

@@ -1,5 +1,6 @@
 """What the Transformer Engine recipe promises, on stand-ins with the signatures of version 2.18."""
 
+import math
 import re
 import sys
 import types
@@ -194,7 +195,7 @@ def test_it_learns_and_resumes(script, capsys):
     assert train(script, "current", 40)["step"] == 40
     losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", capsys.readouterr().out)]
     assert len(losses) == 4  # the second run began at step 21
-    assert losses[-1] < 0.75 * losses[0]
+    assert max(losses) < 0.3 * math.log(4)  # four classes
 
 
 def test_a_checkpoint_of_delayed_scaling_loads_only_with_the_switch_of_the_page(script, page, monkeypatch):
@@ -275,4 +276,4 @@ def test_a_gpu_with_transformer_engine_trains(tmp_path, name):
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr
     losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", done.stdout)]
-    assert losses[-1] < 0.75 * losses[0]
+    assert max(losses) < 0.3 * math.log(4)  # four classes

