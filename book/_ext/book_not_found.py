@@ -14,6 +14,7 @@ from pathlib import Path
 from sphinx import addnodes
 
 from book_address import site_of
+from book_progress import in_order
 from lean_text import lean_script, lean_style
 
 NAME = "404"
@@ -32,10 +33,10 @@ def contents(toctrees, titles, uri):
     return "\n".join(lists)
 
 
-def toctrees_of(doctree):
-    """The captions and the pages of the lists on the first page."""
+def toctrees_of(doctree, includes):
+    """The captions of the lists on the first page, and their pages with the pages below them."""
     for tree in doctree.findall(addnodes.toctree):
-        yield tree.get("caption"), [name for _, name in tree["entries"]]
+        yield tree.get("caption"), [page for _, name in tree["entries"] for page in in_order(includes, name)]
 
 
 def style():
@@ -52,7 +53,7 @@ def fill(app, pagename, templatename, context, doctree):
         return
     site, root = site_of(app.config), app.config.root_doc
     titles = {name: title.astext() for name, title in app.env.titles.items()}
-    trees = [(None, [root]), *toctrees_of(app.env.get_doctree(root))]
+    trees = [(None, [root]), *toctrees_of(app.env.get_doctree(root), app.env.toctree_includes)]
     context["mp_contents"] = contents(trees, titles, lambda name: f"{site}{name}.html")
     context["mp_site"], context["mp_style"] = site, style()
     context["mp_script"] = lean_script(SCRIPT.read_text("utf8")).strip()

@@ -17,7 +17,7 @@ def test_a_build_says_that_its_pages_are_old_and_new_ones(monkeypatch, capsys):
 
 
 def test_the_tests_sum_up_the_stages_that_came_to_their_end(monkeypatch, capsys):
-    first = [lambda *_: (0, "")] * 3 + [lambda *_: (0, "3 passed")]  # the commands of the first stage
+    first = [lambda *_: (0, "")] * 4 + [lambda *_: (0, "3 passed")]  # the commands of the first stage
     stages = iter([*first, pressed])
     monkeypatch.setattr(run_tests, "run_stage", lambda *arguments: next(stages)(*arguments))
     monkeypatch.setattr(run_tests, "untracked", set)
