@@ -71,15 +71,15 @@ def sources(root):
 
 def contents(root, note):
     """The files of the archive: {place: bytes}, in order. `note`: where the single files come from."""
-    found = {path.relative_to(root).as_posix(): path.read_bytes() for path in sources(root)}
-    for place, content in found.items():
+    packed = {path.relative_to(root).as_posix(): path.read_bytes() for path in sources(root)}
+    for place, content in packed.items():
         if place.endswith(".ipynb"):
             lean = without_outputs(json.loads(content))
-            found[place] = json.dumps(lean, indent=1, ensure_ascii=False).encode()
-    found |= {path.name: path.read_bytes() for path in OWN.iterdir()}
-    found |= {f"scripts/{name}": source.encode() for name, source in book_scripts.scripts(root).items()}
-    found |= {f"single_files/{name}": content for name, content in single_files.files(root, note).items()}
-    return dict(sorted(found.items()))
+            packed[place] = json.dumps(lean, indent=1, ensure_ascii=False).encode()
+    packed |= {path.name: path.read_bytes() for path in OWN.iterdir()}
+    packed |= {f"scripts/{name}": source.encode() for name, source in book_scripts.scripts(root).items()}
+    packed |= {f"single_files/{name}": content for name, content in single_files.files(root, note).items()}
+    return dict(sorted(packed.items()))
 
 
 def pack(root, archive, note):

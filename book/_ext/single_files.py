@@ -37,8 +37,8 @@ def own_imports(tree, root):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "utils")
         elif isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "utils":
             inner = [f"{node.module}.{alias.name}" for alias in node.names]
-            found = [name for name in inner if path_of(root, name).exists()]
-            yield from found or [node.module]
+            modules = [name for name in inner if path_of(root, name).exists()]
+            yield from modules or [node.module]
 
 
 def needed(root, module):

@@ -111,6 +111,27 @@ def test_the_pages_form_one_chain_with_titles():
     assert sorted(seen) == PAGES
 
 
+def test_every_recipe_offers_its_script_as_a_file():
+    recipes = [page for page in PAGES if page.startswith("book/cookbook/") and not page.endswith("index.html")]
+    assert len(recipes) >= 18
+    for page in recipes:
+        (link,) = parsed(page).select(".mp-script-file a[download]")
+        script = (SITE / page).parent / link["href"]
+        assert script.read_text("utf8").startswith(f"# {link['href']}: ")
+        assert parsed(page).select_one(".tag_script pre").get_text().strip() == script.read_text("utf8").strip()
+
+
+@pytest.mark.parametrize(("touch", "seen"), [(True, "1"), (False, "0")])
+def test_copy_buttons_are_seen_without_a_mouse_and_that_of_a_script_always(touch, seen, page_watch, served):
+    watched = page_watch(viewport={"width": 390, "height": 900}, has_touch=touch, is_mobile=touch)
+    watched.page.goto(f"{served}/book/cookbook/fsdp2.html")
+    watched.page.locator("button.copybtn").nth(1).wait_for(state="attached")
+    opacity = "button => getComputedStyle(button).opacity"
+    assert watched.page.locator(".tag_script button.copybtn").first.evaluate(opacity) == "1"
+    other = watched.page.locator(".highlight:not(.tag_script *) button.copybtn").first
+    assert other.evaluate(opacity) == seen
+
+
 def test_every_notebook_page_offers_its_notebook_and_the_code():
     for page in PAGES:
         source = SITE / "_sources" / Path(page).with_suffix(".ipynb")
