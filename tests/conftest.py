@@ -1,4 +1,7 @@
-"""What all tests share: reproducible Hypothesis examples, and GPU tests that say why they were skipped."""
+"""What all tests share: reproducible Hypothesis examples, and tests that say why they were skipped on a machine."""
+
+import os
+import shutil
 
 import pytest
 from hypothesis import settings
@@ -17,3 +20,14 @@ def pytest_collection_modifyitems(items):
     if not torch.cuda.is_available():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+@pytest.fixture
+def compiler():
+    """Skip, and say why, where torch.compile cannot work on a CPU."""
+    import torch
+
+    if not any(shutil.which(name) for name in (os.environ.get("CXX", "g++"), "g++", "clang++")):
+        pytest.skip("no C++ compiler here, which torch.compile needs on a CPU")
+    if " " in torch.__path__[0]:
+        pytest.skip("torch.compile's linker does not find torch in a folder whose name has a space")

@@ -46,8 +46,22 @@ def load(name: str) -> types.ModuleType:
 
 def run(name: str, folder: Path, *arguments: str, start=(sys.executable,), timeout=300) -> subprocess.CompletedProcess:
     """Save a script in a folder and run it there, as a reader does."""
-    path = folder / file_of(name)
-    path.write_text(script_of(name), "utf8")
-    command = [*start, path.name, *arguments]
+    (folder / file_of(name)).write_text(script_of(name), "utf8")
+    return _start([*start, file_of(name), *arguments], folder, timeout)
+
+
+def drive(name: str, driver: str, folder: Path, *, start=(sys.executable,), timeout=300) -> str:
+    """Save a script, and beside it a driver that imports it, run the driver there and return what it prints.
+
+    So the libraries of a script, which other tests must not find, are imported in a process of their own.
+    """
+    (folder / file_of(name)).write_text(script_of(name), "utf8")
+    (folder / "driver.py").write_text(driver, "utf8")
+    done = _start([*start, "driver.py"], folder, timeout)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _start(command: list[str], folder: Path, timeout: float) -> subprocess.CompletedProcess:
     options = dict(capture_output=True, text=True, timeout=timeout, check=False)
     return subprocess.run(command, cwd=folder, env=os.environ | ENVIRONMENT, **options)

@@ -128,12 +128,7 @@ def test_two_processes_print_the_losses_of_one(tmp_path):
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
     folder = tmp_path_factory.mktemp("worker")
-    (folder / "train_fsdp2.py").write_text(recipe_scripts.script_of("fsdp2"), "utf8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipe_scripts, "script_of", lambda name: WORKER)
-        patch.setattr(recipe_scripts, "file_of", lambda name: "worker.py")
-        done = recipe_scripts.run("worker", folder, start=TORCHRUN)
-    assert done.returncode == 0, done.stderr
+    recipe_scripts.drive("fsdp2", WORKER, folder, start=TORCHRUN)
     return json.loads((folder / "result.json").read_text("utf8"))
 
 

@@ -1,9 +1,6 @@
 """What the recipe for int8 and int4 weights promises: the stored bits, nearby logits, and a head that stays wide."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -56,25 +53,15 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("quantized")
-    (folder / "load_quantized.py").write_text(recipe_scripts.script_of("int8_int4_inference"), "utf8")
-    variables = os.environ | {"PYTHONPATH": recipe_scripts.LIBRARIES, "OMP_NUM_THREADS": "1"}
-    options = dict(capture_output=True, text=True, timeout=300, check=False)
-    done = subprocess.run([sys.executable, "-c", LOOK], cwd=folder, env=variables, **options)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-@pytest.fixture
-def one_thread(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    printed = recipe_scripts.drive("int8_int4_inference", LOOK, tmp_path_factory.mktemp("quantized"))
+    return json.loads(printed.splitlines()[-1])
 
 
 def page():
     return rules.markdown(rules.read_page(recipe_scripts.COOKBOOK / "int8_int4_inference.ipynb"))
 
 
-def test_it_runs_as_it_stands(tmp_path, one_thread):
+def test_it_runs_as_it_stands(tmp_path):
     done = recipe_scripts.run("int8_int4_inference", tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -84,7 +71,7 @@ def test_it_runs_as_it_stands(tmp_path, one_thread):
         assert line.endswith(": True")
 
 
-def test_a_missing_folder_is_named_in_one_line(tmp_path, one_thread):
+def test_a_missing_folder_is_named_in_one_line(tmp_path):
     done = recipe_scripts.run("int8_int4_inference", tmp_path, "nowhere")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == "nowhere is missing: give a model's folder"

@@ -61,12 +61,7 @@ def page():
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kv")
-    (folder / "kv_cache.py").write_text(recipe_scripts.script_of("kv_cache"), "utf8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipe_scripts, "script_of", lambda name: DRIVER)
-        patch.setattr(recipe_scripts, "file_of", lambda name: "driver.py")
-        done = recipe_scripts.run("driver", folder, start=(sys.executable,))
-    assert done.returncode == 0, done.stderr
+    recipe_scripts.drive("kv_cache", DRIVER, folder)
     return json.loads((folder / "result.json").read_text("utf8"))
 
 

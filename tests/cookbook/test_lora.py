@@ -1,9 +1,6 @@
 """What the LoRA recipe promises: only adapters train, they load to the bit, and the bytes are those on the page."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -82,18 +79,8 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("lora")
-    (folder / "train_lora.py").write_text(recipe_scripts.script_of("lora"), "utf8")
-    variables = os.environ | {"PYTHONPATH": recipe_scripts.LIBRARIES, "OMP_NUM_THREADS": "1"}
-    options = dict(capture_output=True, text=True, timeout=300, check=False)
-    done = subprocess.run([sys.executable, "-c", LOOK], cwd=folder, env=variables, **options)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-@pytest.fixture
-def one_thread(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    printed = recipe_scripts.drive("lora", LOOK, tmp_path_factory.mktemp("lora"))
+    return json.loads(printed.splitlines()[-1])
 
 
 def page():
@@ -111,7 +98,7 @@ def tiny():
     return 16 * 2 * (4 * (64 + 64) + 3 * (64 + 128))
 
 
-def test_it_runs_as_it_stands(tmp_path, one_thread):
+def test_it_runs_as_it_stands(tmp_path):
     done = recipe_scripts.run("lora", tmp_path)
     assert done.returncode == 0, done.stderr
     assert f"trainable params: {tiny():,} " in done.stdout
@@ -119,7 +106,7 @@ def test_it_runs_as_it_stands(tmp_path, one_thread):
     assert (tmp_path / "merged" / "model.safetensors").exists()
 
 
-def test_a_missing_folder_is_named_in_one_line(tmp_path, one_thread):
+def test_a_missing_folder_is_named_in_one_line(tmp_path):
     done = recipe_scripts.run("lora", tmp_path, "nowhere")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == "nowhere is missing: give a model's folder"

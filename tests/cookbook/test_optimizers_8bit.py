@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 
 import pytest
 
@@ -76,22 +75,13 @@ found["codes"] = optimizer.state[w]["exp_avg_sq"].qmap.tolist()
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
-
-
 def found_by(bodies, folder):
-    start = (sys.executable, "-c", DRIVER.format(file=recipe_scripts.file_of("optimizers_8bit"), bodies=repr(bodies)))
-    done = recipe_scripts.run("optimizers_8bit", folder, start=start)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    driver = DRIVER.format(file=recipe_scripts.file_of("optimizers_8bit"), bodies=repr(bodies))
+    return json.loads(recipe_scripts.drive("optimizers_8bit", driver, folder))
 
 
 @pytest.fixture(scope="module")
-def facts(tmp_path_factory, one_thread):
+def facts(tmp_path_factory):
     """Run all of FACTS in one process: the libraries take seconds to import."""
     return found_by(FACTS, tmp_path_factory.mktemp("facts"))
 
