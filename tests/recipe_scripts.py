@@ -2,12 +2,14 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import types
 from pathlib import Path
 
 import book_scripts
+import notebooks
 
 COOKBOOK = Path(__file__).parents[1] / "book" / "cookbook"
 LIBRARIES = os.path.join(sys.prefix, "cookbook")  # torchao, peft and others: book/cookbook/requirements.txt
@@ -24,6 +26,18 @@ def script_of(name: str) -> str:
 def file_of(name: str) -> str:
     """Return the file name that the first line of a script gives: "# train_float16.py: what it does"."""
     return book_scripts.script_of(COOKBOOK / f"{name}.ipynb")[0]
+
+
+def shown_by(name: str) -> str:
+    """Return the output of a script that its page shows."""
+    cells = notebooks.loads((COOKBOOK / f"{name}.ipynb").read_text("utf8")).cells
+    (cell,) = (cell for cell in cells if "script" in cell.metadata.get("tags", ()))
+    return "".join(output.get("text", "") for output in cell.outputs)
+
+
+def line_heads(text: str) -> list[str]:
+    """Return each line up to its first digit: what stays the same where the numbers are another machine's."""
+    return [re.split(r"\d", line)[0].rstrip("+- ") for line in text.splitlines()]
 
 
 def imports_of(name: str) -> set[str]:

@@ -54,6 +54,12 @@ def test_there_are_three_pitfalls(page):
     assert len(re.findall(r"^\* \*\*", section, re.MULTILINE)) == 3
 
 
+@pytest.mark.parametrize("path", PAGES, ids=ids)
+def test_an_output_that_nbval_does_not_compare_is_compared_by_the_test_of_the_recipe(path):
+    if any({"script", "nbval-ignore-output"} <= set(cell.tags) for cell in rules.read_page(path)):
+        assert f'recipe_scripts.shown_by("{path.stem}")' in Path(__file__).with_name(f"test_{path.stem}.py").read_text()
+
+
 def test_the_index_names_the_versions_that_the_tests_use():
     root = rules.ROOT
     lists = (root / "requirements.txt", root / "book/cookbook/requirements.txt")
