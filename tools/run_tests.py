@@ -19,7 +19,16 @@ PYTEST = ("-m", "pytest", "-q", "-n", "2", "--durations", "10")
 BY_FILE = ("--dist", "loadfile")  # the cells of one notebook need one kernel
 UNITS = (*BY_FILE, "-m", "not browser and not sweep", "tests")
 SANITIZE = ("--nbval-sanitize-with", "tests/nbval_sanitize.cfg")
-CELLS = (*BY_FILE, "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", *SANITIZE, "book")
+# the scripts of the recipes are run, and their outputs compared, by tests/cookbook
+CELLS = (
+    *BY_FILE,
+    "--nbval",
+    "--nbval-current-env",
+    "--nbval-cell-timeout=300",
+    *SANITIZE,
+    "--ignore=book/cookbook",
+    "book",
+)
 # name, what it is, the arguments of Python, once or several times
 STAGES = (
     (

@@ -92,7 +92,7 @@ def losses(done):
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("alone")
-    return folder, losses(recipe_scripts.run("bfloat16_loop", folder))
+    return folder, losses(recipe_scripts.run_as_shown("bfloat16_loop", folder))
 
 
 def test_it_runs_as_it_stands_and_learns(alone):

@@ -28,8 +28,7 @@ def page():
 
 
 def test_it_runs_as_it_stands(tmp_path):
-    done = recipe_scripts.run("fast_generation", tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = recipe_scripts.run_as_shown("fast_generation", tmp_path)
     assert "equal tokens: 64 of 64" in done.stdout
 
 
@@ -56,14 +55,37 @@ def test_the_script_knows_the_bandwidths_of_the_book(script):
         assert bandwidth == board.roof.bandwidth
 
 
-def test_the_table_is_bandwidth_divided_by_bytes(page):
-    size = token_bytes.predict("LLaMA 7B").weights
-    assert f"{size / 1e9:.1f} GB" in page
-    rows = re.findall(r"^\| ([^|]+), (\d+) GB \| ([\d,]+) \| (\d+) \|$", page, re.MULTILINE)
-    assert len(rows) == 10
-    for name, memory, bandwidth, speed in rows:
+# bits per weight in the columns of the table; int4 in groups of 32 has a scale and a zero point of 16 bits each
+BITS = {"bfloat16": 16, "int8": 8, "int4": 4 + 2 * 16 / 32}
+
+
+@pytest.fixture(scope="module")
+def sizes():
+    return {
+        name: token_bytes.predict("LLaMA 7B", weight_bits=bits, head_bits=bits).weights for name, bits in BITS.items()
+    }
+
+
+def test_the_table_is_bandwidth_divided_by_bytes(page, sizes):
+    columns = " | ".join(f"{name}, {size / 1e9:.1f} GB" for name, size in sizes.items())
+    assert f"| card | GB/s | {columns} |" in page
+    rows = re.findall(r"^\| ([^|]+), (\d+) GB \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    assert len(rows) == 7
+    for name, memory, bandwidth, *speeds in rows:
+        bytes_per_second = 1e9 * CARDS[name].roof(int(memory)).bandwidth
         assert int(bandwidth.replace(",", "")) == CARDS[name].roof(int(memory)).bandwidth
-        assert int(speed) == round(1e9 * CARDS[name].roof(int(memory)).bandwidth / size)
+        assert [int(speed) for speed in speeds] == [round(bytes_per_second / size) for size in sizes.values()]
+
+
+def test_the_estimate_is_the_limit_times_the_published_share(page, sizes):
+    published = re.search(r"([\d.]+) in bfloat16, ([\d.]+) in int8 and ([\d.]+) in int4", page).groups()
+    a100, h100 = CARDS["A100"].roof(80).bandwidth, CARDS["H100"].roof(80).bandwidth
+    shares = [float(rate) * size / (1e9 * a100) for rate, size in zip(published, sizes.values(), strict=True)]
+    assert (
+        "That is {:.0%}, {:.0%} and {:.0%} of the limit".format(*shares).replace("%", "", 2).replace("%", " %") in page
+    )
+    speeds = [share * 1e9 * h100 / size for share, size in zip(shares, sizes.values(), strict=True)]
+    assert "an H100 would generate {:.0f}, {:.0f} and {:.0f} tokens/s: an estimate".format(*speeds) in page
 
 
 @pytest.mark.parametrize(("cache", "compiled"), [("static", True), ("dynamic", False)])

@@ -122,8 +122,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(folder):
-    done = recipe_scripts.run("fp8_torchao", folder)
-    assert done.returncode == 0, done.stderr
+    done = recipe_scripts.run_as_shown("fp8_torchao", folder)
     return done
 
 

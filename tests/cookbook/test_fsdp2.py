@@ -18,6 +18,7 @@ import shutil
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from torch.distributed.fsdp import MixedPrecisionPolicy
 from torch.distributed.fsdp._fully_shard import _fsdp_collectives
 from torch.distributed.tensor import DTensor
@@ -99,6 +100,21 @@ result["resumed"] = torch.equal(weights(script.train()), whole)
 emptied()
 script.train(until=10)
 result["old weights"] = not torch.equal(weights(script.train(until=10)), whole)
+
+# a model without weights, sharded, filled from rank 0: the pitfall's way
+torch.manual_seed(dist.get_rank())
+plain = nn.Sequential(nn.Linear(16, 32), nn.Sequential(nn.Linear(32, 32), nn.ReLU()), nn.Linear(32, 4))
+first = plain.state_dict() if dist.get_rank() == 0 else {}
+with torch.device("meta"):
+    model = script.make_model()
+model.to_empty(device=script.device)
+options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+set_model_state_dict(model, first, options=options)
+torch.manual_seed(0)
+again = nn.Sequential(nn.Linear(16, 32), nn.Sequential(nn.Linear(32, 32), nn.ReLU()), nn.Linear(32, 4))
+result["filled"] = torch.equal(weights(model), torch.cat([weight.flatten() for weight in again.parameters()]))
+result["filled shards"] = sum(p.to_local().numel() for p in model.parameters())
+
 policy = script.POLICY
 result["held"] = held(policy)
 result["held without"] = held(MixedPrecisionPolicy(param_dtype=torch.bfloat16))
@@ -117,7 +133,7 @@ def test_two_processes_print_the_losses_of_one(tmp_path):
     folders = tmp_path / "one", tmp_path / "two"
     for folder in folders:
         folder.mkdir()
-    alone = losses(recipe_scripts.run("fsdp2", folders[0]))
+    alone = losses(recipe_scripts.run_as_shown("fsdp2", folders[0]))
     assert len(alone) == 4
     assert alone[-1] < 0.75 * alone[0]
     together = losses(recipe_scripts.run("fsdp2", folders[1], start=TORCHRUN))
@@ -154,6 +170,11 @@ def test_micro_batches_that_wait_are_held_whole_in_float32(result):
 def test_a_run_in_two_parts_gives_the_bits_of_one(result):
     assert result["resumed"]
     assert result["old weights"]
+
+
+def test_a_model_built_without_weights_is_filled_from_rank_0(result):
+    assert result["filled"]
+    assert result["filled shards"] == result["numel"] / 2
 
 
 def test_the_gigabytes_of_the_page():

@@ -92,7 +92,7 @@ DOCUMENTED: dict[str, dict[str, str]] = {
 
 # What torch 2.13 casts though no list has it: measured on a CPU, and asked of its dispatcher for CUDA.
 UNLISTED: dict[str, dict[str, str]] = {
-    "cpu": {"einsum": NARROW, "tensordot": NARROW, "smooth_l1_loss": WIDE},
+    "cpu": {"einsum": NARROW, "tensordot": NARROW, "multi_dot": NARROW, "RNNCell": NARROW, "smooth_l1_loss": WIDE},
     "cuda": {
         "einsum": NARROW,
         "scaled_dot_product_attention": NARROW,
