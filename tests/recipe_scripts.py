@@ -1,6 +1,10 @@
 """The scripts of the cookbook, taken from their pages as a reader copies them."""
 
 import ast
+import contextlib
+import importlib.abc
+import importlib.machinery
+import io
 import os
 import re
 import subprocess
@@ -12,12 +16,14 @@ import torch
 
 import book_scripts
 import notebooks
+from script_server import ScriptServer
 
 COOKBOOK = Path(__file__).parents[1] / "book" / "cookbook"
 LIBRARIES = os.path.join(sys.prefix, "cookbook")  # torchao, peft and others: book/cookbook/requirements.txt
 # a script has the machine to itself at a reader's; here two run at once, on two cores
 ENVIRONMENT = {"PYTHONPATH": LIBRARIES, "OMP_NUM_THREADS": "1"}
 PAGES = sorted(COOKBOOK.glob("*.ipynb"))
+_SERVER = ScriptServer()
 
 
 def script_of(name: str) -> str:
@@ -37,7 +43,7 @@ def run_as_shown(name: str, folder: Path, *, last_line_only=False) -> subprocess
     page has the numbers of another run: compared is each line up to its first digit, or the last one alone. With a GPU
     the script prints what its tests look at.
     """
-    done = run(name, folder)
+    done = run(name, folder, start=(sys.executable,))  # a process of its own, as a reader's
     assert done.returncode == 0, done.stderr
     if not torch.cuda.is_available():
         tags, shown = _cell_of(name)
@@ -53,6 +59,43 @@ def _cell_of(name: str) -> tuple[set[str], str]:
     cells = notebooks.loads((COOKBOOK / f"{name}.ipynb").read_text("utf8")).cells
     (cell,) = (cell for cell in cells if "script" in cell.metadata.get("tags", ()))
     return set(cell.metadata["tags"]), "".join(output.get("text", "") for output in cell.outputs)
+
+
+def run_without(name: str, library: str) -> tuple[int, str]:
+    """Execute a script where a library is missing, up to its end; return the exit code and what stderr holds.
+
+    Every other library is an empty one, so that nothing is imported: a script has to stop at its imports.
+    """
+    packages = {library, *imports_of(name)} - {"torch", "numpy"}
+    held = {key: sys.modules.pop(key) for key in list(sys.modules) if key.partition(".")[0] in packages}
+    finder, errors = _Empty(packages - {library}), io.StringIO()
+    sys.modules[library] = None  # Python's way to say that it cannot be imported
+    sys.meta_path.insert(0, finder)
+    try:
+        with contextlib.redirect_stderr(errors):
+            exec(compile(script_of(name), file_of(name), "exec"), {"__name__": "__main__"})
+    except SystemExit as end:
+        return end.code, errors.getvalue()
+    finally:
+        sys.meta_path.remove(finder)
+        for key in [key for key in sys.modules if key.partition(".")[0] in packages]:
+            del sys.modules[key]
+        sys.modules.update(held)
+    return 0, errors.getvalue()
+
+
+class _Empty(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds packages that have every name, and nothing behind it."""
+
+    def __init__(self, packages):
+        self.packages = packages
+
+    def find_spec(self, name, path, target=None):
+        known = name.partition(".")[0] in self.packages
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if known else None
+
+    def exec_module(self, module):
+        module.__getattr__ = lambda name: object()
 
 
 def imports_of(name: str) -> set[str]:
@@ -73,20 +116,25 @@ def load(name: str) -> types.ModuleType:
     return module
 
 
-def run(name: str, folder: Path, *arguments: str, start=(sys.executable,), timeout=300) -> subprocess.CompletedProcess:
-    """Save a script in a folder and run it there, as a reader does."""
+def run(name: str, folder: Path, *arguments: str, start=(), timeout=300) -> subprocess.CompletedProcess:
+    """Save a script in a folder and run it there: in a copy of a process that has its libraries, or by `start`."""
     (folder / file_of(name)).write_text(script_of(name), "utf8")
-    return _start([*start, file_of(name), *arguments], folder, timeout)
+    if start:
+        return _start([*start, file_of(name), *arguments], folder, timeout)
+    return _run_in_copy(name, [file_of(name), *arguments], folder, timeout)
 
 
-def drive(name: str, driver: str, folder: Path, *, start=(sys.executable,), timeout=300) -> str:
+def drive(name: str, driver: str, folder: Path, *, start=(), timeout=300) -> str:
     """Save a script, and beside it a driver that imports it, run the driver there and return what it prints.
 
     So the libraries of a script, which other tests must not find, are imported in a process of their own.
     """
     (folder / file_of(name)).write_text(script_of(name), "utf8")
     (folder / "driver.py").write_text(driver, "utf8")
-    done = _start([*start, "driver.py"], folder, timeout)
+    if start:
+        done = _start([*start, "driver.py"], folder, timeout)
+    else:
+        done = _run_in_copy(name, ["driver.py"], folder, timeout)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -94,3 +142,8 @@ def drive(name: str, driver: str, folder: Path, *, start=(sys.executable,), time
 def _start(command: list[str], folder: Path, timeout: float) -> subprocess.CompletedProcess:
     options = dict(capture_output=True, text=True, timeout=timeout, check=False)
     return subprocess.run(command, cwd=folder, env=os.environ | ENVIRONMENT, **options)
+
+
+def _run_in_copy(name: str, arguments: list[str], folder: Path, timeout: float) -> subprocess.CompletedProcess:
+    environment = os.environ | ENVIRONMENT
+    return _SERVER.run(arguments, folder, imports=imports_of(name), environment=environment, timeout=timeout)

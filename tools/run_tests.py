@@ -17,7 +17,7 @@ import browsers
 ROOT = Path(__file__).resolve().parents[1]
 PYTEST = ("-m", "pytest", "-q", "-n", "2", "--durations", "10")
 BY_FILE = ("--dist", "loadfile")  # the cells of one notebook need one kernel
-UNITS = (*BY_FILE, "-m", "not browser and not sweep", "tests")
+UNITS = (*BY_FILE, "-m", "not sweep", "--ignore=tests/browser", "tests")
 SANITIZE = ("--nbval-sanitize-with", "tests/nbval_sanitize.cfg")
 # the scripts of the recipes are run, and their outputs compared, by tests/cookbook
 CELLS = (
@@ -114,6 +114,7 @@ def main(wanted):
         )
         return 2
     environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
+    environment.setdefault("OMP_NUM_THREADS", "1")  # two workers share two cores
     browser = browsers.find()
     if browser:
         environment["CHROME"] = browser

@@ -73,8 +73,13 @@ def line_of(*parts):
 
 def named(script, model):
     found = script.hunt(model)
-    model(torch.randn(16, 8, generator=torch.Generator().manual_seed(0)))
+    model(some_input())
     return found[0] if found else None
+
+
+def some_input():
+    """Enough rows that each output of a new linear layer is negative in one of them."""
+    return torch.randn(16, 8, generator=torch.Generator().manual_seed(0))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +113,7 @@ def test_a_compiled_model_is_looked_at_in_eager_mode(script):
     model = line_of(LogOfZero())
     found = script.hunt(model)
     with torch.compiler.set_stance("force_eager"):
-        torch.compile(model)(torch.zeros(2, 8))
+        torch.compile(model)(some_input())
     assert found[0] == "module 1 (LogOfZero)"
 
 

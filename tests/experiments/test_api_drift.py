@@ -25,14 +25,16 @@ def test_questions_have_names_of_their_own():
     assert {each.package for each in api_drift.QUESTIONS} <= set(api_drift.PACKAGES)
 
 
-def test_two_versions_of_torch_are_recorded_and_differ():
+def test_three_versions_of_torch_are_recorded_and_differ():
     by_version = {run.results["packages"]["torch"]: run.results["answers"] for run in RUNS}
-    assert set(by_version) == {"2.11.0", "2.13.0"}
+    assert set(by_version) == {"2.11.0", "2.13.0", "2.15.0"}
     assert all(answers.keys() == BY_NAME.keys() for answers in by_version.values())
     old, new = by_version["2.11.0"], by_version["2.13.0"]
     assert (old["500 cast to E4M3"], new["500 cast to E4M3"]) == ("nan", "448")
     assert old["F.scaled_mm on a CPU"] == "NotImplementedError"
     assert new["F.scaled_mm on a CPU"] == "works, gives bfloat16"
+    eps = "eps of E5M2FNUZ in torch.finfo"
+    assert (new[eps], by_version["2.15.0"][eps]) == ("0.125", "0.25")
 
 
 def test_this_machine_answers_as_the_record_of_its_versions_does(here):
