@@ -178,3 +178,12 @@ def test_a_nan_stops_the_run_before_it_is_saved(script, monkeypatch):
 @pytest.mark.gpu
 def test_a_gpu_resumes_to_the_bit_too(script, tmp_path):
     test_a_run_in_two_parts_gives_the_bits_of_one(script, tmp_path)
+
+
+@pytest.mark.parametrize("ranks", [2, 16], ids=["another step on another rank", "more ranks than micro-batches"])
+def test_processes_that_cannot_train_together_stop_at_once(script, monkeypatch, ranks):
+    monkeypatch.setattr(script, "ranks", ranks)
+    monkeypatch.setattr(script, "over_ranks", lambda value: ranks * value + (ranks == 2))
+    monkeypatch.setattr(script.nn.parallel, "DistributedDataParallel", lambda net: net)
+    with pytest.raises(SystemExit, match="need one disk"):
+        script.train()

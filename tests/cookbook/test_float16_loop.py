@@ -87,10 +87,13 @@ def test_a_forward_pass_of_nan_stops_the_run_with_good_weights_in_the_checkpoint
     before = weights(script.train(until=10))
     x, y = script.make_data()
     monkeypatch.setattr(script, "make_data", lambda: (x * torch.nan, y))
+    with pytest.raises(SystemExit, match="NaN or Inf in step 20: not saved"):
+        script.train()
+    script.SAVE_EVERY = 100
     with pytest.raises(SystemExit, match="NaN in the forward pass"):
         script.train()
     state = torch.load(script.CHECKPOINT, weights_only=True)
-    assert state["skipped"] == 10
+    assert (state["step"], state["skipped"]) == (10, 0)
     assert torch.equal(torch.cat([weight.flatten() for weight in state["model"].values()]), before)
 
 

@@ -152,8 +152,8 @@ def test_it_runs_as_it_stands_and_names_the_layers_that_are_in_fp8(done):
 def test_the_distances_from_float32_are_those_of_the_page(done, page):
     for name, off in re.findall(r"^(\S+): \w+, (\S+) % from", done.stdout, re.MULTILINE):
         assert off == ("4" if name in WIDE else "0.3")
-    assert "about 4 % from float32" in page
-    assert "0.3 % off" in page
+    assert "differs from float32's by about 4 %" in page
+    assert "differ by 0.3 %" in page
 
 
 def test_layers_that_the_filter_leaves_out_stay_linear(facts):

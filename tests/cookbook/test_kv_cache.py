@@ -91,10 +91,12 @@ def test_fp8_clips_to_the_largest_of_the_prompt(result):
 
 
 def test_the_gigabytes_of_the_page(page):
-    layers, heads, width, tokens = 32, 8, 128, 32_768  # Llama 3 8B
-    assert "Llama 3 8B, 32,768 tokens" in page
+    layers, heads, width = 32, 8, 128
+    assert f"Llama 3.1 8B has {layers} layers and {heads} such heads of dimension {width}:" in page
+    assert "| 32,768 tokens | 131,072 tokens |" in page
     for size in (2, 1, 0.5 + 4 / 64):
-        assert f"| {size} | {2 * layers * heads * width * tokens * size / 1e9:.2f} GB |" in page
+        short, long = (2 * layers * heads * width * tokens * size / 1e9 for tokens in (32_768, 131_072))
+        assert f"| {size} | {short:.2f} GB | {long:.2f} GB |" in page
 
 
 def test_a_model_without_head_dim_is_predicted_too(tmp_path):

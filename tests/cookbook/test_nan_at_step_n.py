@@ -221,7 +221,13 @@ def test_a_healthy_run_names_nothing(script, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert len(printed.splitlines()) == script.STEPS // script.SAVE_EVERY
     script.replay()
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == f"no NaN up to step {script.STEPS}: delete {script.LOG} to train again\n"
+
+
+def test_a_nan_after_the_last_checkpoint_is_found_at_the_end(script, capsys):
+    script.STEPS = 390  # no multiple of 50; the planted row comes in step 366
+    script.train()
+    assert "step 366, rerun from 350: forward pass, module 1 (LayerNorm)" in capsys.readouterr().out
 
 
 class RootOfZero(nn.Module):

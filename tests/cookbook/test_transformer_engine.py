@@ -235,7 +235,7 @@ def test_a_recipe_that_the_gpu_lacks_ends_in_one_line_with_the_reason(script, ca
 
 @pytest.mark.parametrize(("name", "rows"), [("current", 16), ("block", 128), ("mxfp8", 32), ("nvfp4", 32)])
 def test_rows_must_be_multiples_of_the_number_on_the_page(script, page, name, rows):
-    assert "multiples of 16 for FP8, of 128 for `block`, says its documentation, and of 32 for MXFP8 and NVFP4" in page
+    assert "multiples of 16 for FP8, of 32 for MXFP8 and NVFP4, and, according to the documentation, of 128 for" in page
     layer = script.te.Linear(128, 128, device="cpu")
     with script.te.autocast(enabled=True, recipe=script.RECIPES[name][0]()):
         layer(torch.ones(rows, 128))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import chdtri
-from scipy.stats import t, ttest_rel
+from scipy.stats import chi2, t, ttest_rel
 
 import book_rules as rules
 import recipe_scripts
@@ -46,7 +46,7 @@ def test_it_runs_as_it_stands_and_its_lines_agree(tmp_path):
     wanted = measure.mean_interval(differences)
     assert [float(mean), float(half)] == pytest.approx(wanted, abs=0.015)  # of numbers with two decimals
     assert verdict == ("a difference" if abs(wanted[0]) > wanted[1] else "no difference shown")
-    unpaired = float(re.search(r"without pairing it would be ± ([\d.]+)", done.stdout)[1])
+    unpaired = float(re.search(r"without pairing it would be ±([\d.]+)", done.stdout)[1])
     assert unpaired > 1.5 * float(half)  # most of what a seed decides cancels
     one_seed = math.sqrt(2) * statistics.stdev(old)  # of two single runs of one recipe
     assert one_seed > abs(float(mean))
@@ -176,3 +176,12 @@ def test_a_run_that_broke_gives_no_interval(script):
 def test_lists_of_different_lengths_are_refused(script):
     with pytest.raises(ValueError, match="zip"):
         script.compare([90.0, 91.0], [90.5])
+
+
+def test_what_three_pairs_can_tell(script):
+    page = rules.markdown(rules.read_page(recipe_scripts.COOKBOOK / "two_recipes.ipynb"))
+    half = script.interval([-1.0, 0.0, 1.0])[1]  # of differences with s = 1
+    assert f"a mean difference of 0.3 points excludes 0 only if $s$ is below {0.3 / half:.2f}" in page
+    factor = math.sqrt(2 / chi2.ppf(0.025, 2))
+    assert round(factor) == 6
+    assert "uncertain by a factor of six" in page
