@@ -53,7 +53,11 @@ def decided(name, task):
 
 
 def test_it_runs_as_it_stands(tmp_path):
-    done = recipe_scripts.run_as_shown("dtype_for_my_card", tmp_path, last_line_only=True)
+    if torch.version.cuda or torch.version.hip:  # the last line of the page is that of a build without
+        done = recipe_scripts.run("dtype_for_my_card", tmp_path)
+        assert done.returncode == 0, done.stderr
+    else:
+        done = recipe_scripts.run_as_shown("dtype_for_my_card", tmp_path, last_line_only=True)
     assert " (cpu) multiplies natively: " in done.stdout
     for task in TASKS:
         assert re.search(rf"^  {task} +(bfloat16|float16|float32)", done.stdout, re.MULTILINE)

@@ -6,6 +6,8 @@ import shutil
 import sys
 
 import pytest
+import torch
+from packaging.version import Version
 
 import book_rules as rules
 import recipe_scripts
@@ -166,7 +168,8 @@ def test_weights_travel_in_bfloat16_and_gradients_once_per_step_in_float32(resul
 
 def test_micro_batches_that_wait_are_held_whole_in_float32(result):
     assert result["held"] == [["torch.float32"], 4 * result["numel"]]
-    assert result["held without"] == [["torch.bfloat16"], 2 * result["numel"]]
+    left_out = ("torch.bfloat16", 2) if Version(torch.__version__) < Version("2.15") else ("torch.float32", 4)
+    assert result["held without"] == [[left_out[0]], left_out[1] * result["numel"]]
     assert result["early"] < 32 * 2.0**-24  # two orders of the same float32 sums
 
 

@@ -3,6 +3,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
+from packaging.version import Version
 
 from utils.emulation.accumulators import ACCUMULATORS
 from utils.emulation.scaled_matmul import (
@@ -219,7 +220,7 @@ def test_what_a_kernel_gets_passes_torchs_checks_of_cudas_rules(left, right):
         for name in ("values", "inv_scale", "stored"):
             setattr(one, name, getattr(one, name).to("meta"))
     assert _kernel(a, b, torch.bfloat16, False).shape == (256, 384)
-    if left == "row":  # the check is one: a scale too few is found
+    if left == "row" and Version(torch.__version__) < Version("2.15"):  # the check is one: a scale too few is found
         a.inv_scale = a.inv_scale[1:]
         with pytest.raises((RuntimeError, ValueError), match="scale_a"):
             _kernel(a, b, torch.bfloat16, False)
