@@ -12,7 +12,7 @@ import recipe_scripts
 from recipe_scripts import PAGES
 
 HEADINGS = ["The script", "Check that it works", "What it costs", "Pitfalls", "More"]
-MOST_WORDS = 500
+MOST_WORDS = 520
 # what a script may import, and the package to install for it
 PACKAGES = {
     name: name for name in ("torch", "numpy", "transformers", "torchao", "peft", "bitsandbytes", "safetensors", "scipy")

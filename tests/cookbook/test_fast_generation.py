@@ -1,5 +1,6 @@
 """What the recipe of generation promises: the tokens of both caches, and limits that agree with the book's cards."""
 
+import importlib
 import re
 
 import pytest
@@ -119,3 +120,18 @@ def test_a_tensor_of_codes_and_scales_counts_what_it_stores(script):
 
     assert script.stored(Quantized()) == 108
     assert script.stored(torch.zeros(3)) == 12
+
+
+def test_which_quantized_models_are_compiled():
+    def may_compile(name, kind):
+        module = importlib.import_module(f"transformers.quantizers.quantizer_{name}")
+        return "is_compileable" in vars(getattr(module, kind))  # the base class says no
+
+    assert may_compile("torchao", "TorchAoHfQuantizer")
+    for name, kind in (
+        ("bnb_8bit", "Bnb8BitHfQuantizer"),
+        ("bnb_4bit", "Bnb4BitHfQuantizer"),
+        ("gptq", "GptqHfQuantizer"),
+        ("awq", "AwqQuantizer"),
+    ):
+        assert not may_compile(name, kind)

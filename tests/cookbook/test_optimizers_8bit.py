@@ -37,6 +37,10 @@ for name in ("bitsandbytes AdamW8bit", "torchao AdamW8bit"):
     optimizer = script["OPTIMIZERS"][name](tensors)
     step(optimizer, *tensors)
     found[name] = [script["state_bytes"](optimizer.state[w]) / w.numel() < 3 for w in tensors]
+norm = nn.Parameter(torch.ones(4096))
+optimizer = bnb.optim.AdamW8bit([norm], min_8bit_size=4097)
+step(optimizer, norm)
+found["min_8bit_size"] = [script["state_bytes"](optimizer.state[norm]) / norm.numel()]
 """,
     "manager": """
 manager = bnb.optim.GlobalOptimManager.get_instance()
@@ -133,6 +137,7 @@ def test_the_table_follows_from_the_blocks():
 
 def test_both_libraries_leave_small_tensors_and_torchao_those_that_blocks_do_not_divide(facts):
     found = facts["small tensors"]
+    assert found.pop("min_8bit_size") == [WIDE]
     assert found == {"bitsandbytes AdamW8bit": [False, True, True], "torchao AdamW8bit": [False, True, False]}
 
 
