@@ -42,9 +42,12 @@ class ScriptServer:
             if not select.select([self._process.stdout], [], [], timeout)[0]:
                 self._stop()
                 raise subprocess.TimeoutExpired(arguments, timeout)
-            code = int(self._process.stdout.readline())
+            answer = self._process.stdout.readline()
+            if not answer:
+                self._stop()
+                raise RuntimeError(f"the process that imports {', '.join(sorted(imports))} has ended; see above why")
             stdout, stderr = (Path(outputs, name).read_text("utf8") for name in ("stdout", "stderr"))
-        return subprocess.CompletedProcess(arguments, code, stdout, stderr)
+        return subprocess.CompletedProcess(arguments, int(answer), stdout, stderr)
 
     def _stop(self):
         """End the process and the script that it runs; the next script finds a new one."""

@@ -13,6 +13,7 @@ from torch._dynamo.testing import CompileCounter
 
 import book_rules as rules
 import recipe_scripts
+from utils.cost.live_bytes import LiveBytes
 
 PAGE = recipe_scripts.COOKBOOK / "compile.ipynb"
 RESULTS = PAGE.parents[1] / "results"
@@ -215,3 +216,13 @@ def test_dropout_is_off_in_the_comparison(script, monkeypatch):
     with pytest.raises(KeyError):  # nothing was found
         script.main()
     assert seen == [False]
+
+
+def test_the_comparison_holds_the_bytes_of_the_page():
+    script = recipe_scripts.load("compile")
+    model, (x, y) = script.Model().to(script.device).eval(), script.make_batch()
+    parameters = sum(weight.numel() for weight in model.parameters())
+    with LiveBytes(model.parameters()) as live:  # three calls, as in `main`; two samples, so activations hardly count
+        list(script.compare(model, {name: model for name in ("eager", "one way", "another")}, (x[:2], y[:2])))
+    page = rules.markdown(rules.read_page(recipe_scripts.COOKBOOK / "compile.ipynb"))
+    assert f"| {live.peak / parameters:.0f} bytes per parameter at its peak" in page
