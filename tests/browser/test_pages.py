@@ -100,10 +100,11 @@ def test_page_without_javascript_shows_its_text_and_the_static_widgets(page, pag
         assert place.bounding_box()["height"] > 0
 
 
-# After a change of width the theme tells anew which boxes of code scroll, and lets the keyboard reach them.
-REACHED = (
-    "() => ![...document.querySelectorAll('pre')].some((box) => box.scrollWidth > box.clientWidth && box.tabIndex < 0)"
-)
+# After a change of width, and after unfolding, the page tells anew which boxes scroll, and lets the keyboard reach them.
+REACHED = """
+() => ![...document.querySelectorAll("pre, .pst-scrollable-table-container")].some((box) =>
+  box.scrollWidth > box.clientWidth && box.tabIndex < 0)
+"""
 
 
 # The theme's rules that the built sheet lacks and that an element of the page would match.
@@ -161,6 +162,8 @@ def test_page_opens_over_http_keeps_its_rules_and_axe_finds_nothing_serious(page
     axe_page.settle(opened)
     barriers["at 390 pixels, dark"] = axe_page.serious(opened)
     opened.set_viewport_size(DESK)
+    axe_page.settle(opened)  # the list of chapters comes in, and the column narrows
+    opened.wait_for_function(REACHED)
     barriers["at 1280 pixels, dark"] = axe_page.serious(opened)
     assert {where: found for where, found in barriers.items() if found} == {}
     assert watched.problems == []
