@@ -182,6 +182,8 @@ def first_cell(cells):
     first = next((cell for cell in cells if cell.kind == "code"), None)
     if first is None or {"script", "remove-cell"} & set(first.tags):  # of a recipe
         return
+    if "**In short.**" in markdown(cells):  # it is code to paste, and runs alone (lesson_rules.py)
+        return
     lines = [line for line in first.source.splitlines() if line.strip()]
     if len(lines) > MAX_IMPORT_LINES:
         yield f"the first code cell has {len(lines)} lines, at most {MAX_IMPORT_LINES} are allowed"

@@ -20,7 +20,7 @@ ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
 HEADING = re.compile(r"<h1\b.*?</h1>", re.DOTALL)
 APART = (
     "script, style, .headerlink, .copybtn, .mp-solved, .mp-plot-dark, .mp-static-note, .mp-script-file,"
-    " summary .sd-summary-state-marker"
+    " .mp-answer-show, summary .sd-summary-state-marker"
 )
 # Names, punctuation and gaps have the colour of all code: 65,000 spans less, each of which a tagged PDF describes.
 PLAIN = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')

@@ -13,6 +13,11 @@ START, MATHS = FOLDER / "page_start.js", FOLDER / "scrollable_math.js"  # inside
 MENUS = FOLDER / "page_menus.js"  # a file of the site, in the place of Bootstrap's
 CODE = re.compile(r'(<div class="highlight"><pre>)(.*?)(</pre>)', re.DOTALL)
 PLAIN = re.compile(r'<span class="[pw]">([^<]*)</span>')
+PICTURE = re.compile(  # a chapter's drawing: its address, and the end of its caption
+    r'(<div class="cell [^"]*\btag_picture\b.*?<img [^>]*\bsrc=")([^"]+)(".*?<span class="caption-text">.*?)(</span>)',
+    re.DOTALL,
+)
+LINK = ' <a class="mp-picture-link" href="{address}">The picture alone</a>'
 SIGNS = {"design-tabs": "sd-tab-", "katex": 'class="katex'}  # part of a file's name -> what it works on
 
 
@@ -51,12 +56,17 @@ def plain_code(body):
     return CODE.sub(lean, body)
 
 
+def link_pictures(body):
+    """The HTML of a page whose chapter's picture has a link to its file, to be copied into a talk."""
+    return PICTURE.sub(lambda found: "".join(found.groups()[:3]) + LINK.format(address=found[2]) + found[4], body)
+
+
 def mend_body(app, pagename, templatename, context, doctree):
     """Correct the text of a page: docutils' citations are no items of its list, and a picture keeps its shape."""
     if "body" in context:
         citations = 'class="citation-list">'
         body = THEBE.sub("", context["body"]).replace(f'<div role="list" {citations}', f"<div {citations}")
-        context["body"] = page_images.mend_tags(plain_code(body))
+        context["body"] = page_images.mend_tags(link_pictures(plain_code(body)))
 
 
 def name_menus(app, pagename, templatename, context, doctree):

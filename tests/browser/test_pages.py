@@ -100,7 +100,7 @@ def test_page_without_javascript_shows_its_text_and_the_static_widgets(page, pag
         assert place.bounding_box()["height"] > 0
 
 
-# After a change of width, and after unfolding, the page tells anew which boxes scroll, and lets the keyboard reach them.
+# After a change of width, and after unfolding, the page tells anew which boxes scroll and so take the keyboard.
 REACHED = """
 () => ![...document.querySelectorAll("pre, .pst-scrollable-table-container")].some((box) =>
   box.scrollWidth > box.clientWidth && box.tabIndex < 0)

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 import book_rules as rules
+import lesson_rules
 import notebooks
 
 PAGES = rules.pages()
@@ -34,7 +35,12 @@ def test_page_keeps_the_rule(path, rule):
     assert list(rule(rules.read_page(path))) == []
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=name)
+OLDER = [
+    path for path in CHAPTERS if path.relative_to(rules.BOOK).with_suffix("").as_posix() not in lesson_rules.EDITED
+]
+
+
+@pytest.mark.parametrize("path", OLDER, ids=name)
 def test_chapter_follows_the_skeleton(path):
     assert list(rules.skeleton(rules.read_page(path))) == []
 

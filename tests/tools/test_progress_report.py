@@ -14,7 +14,7 @@ import progress_report
 from utils.checks.questions import CORRECT, NOT_ATTEMPTED, NOT_YET
 
 START = "from utils.checks import bits as checks"
-RIGHT = {"largest_e4m3": "448", "flips_of_6": "{15: -6, 14: 6 * 2**-16, 10: 3, 9: 4}"}
+RIGHT = {"largest_e4m3fnuz": "240", "flips_of_6": "{15: -6, 14: 6 * 2**-16, 10: 3, 9: 4}"}
 
 
 def notebook(*cells):
@@ -47,7 +47,7 @@ def test_saved_outputs_are_read_as_the_checks_printed_them(saved):
     cells = [
         (START, []),
         ("checks.check_flip_to_1_5625(...)", said("○ Not attempted. Put your answer where the dots are.")),
-        ("checks.check_largest_e4m3(480)", said("→ Not yet. 480 is NaN. (There is a hint: look at `.hint`.)")),
+        ("checks.check_largest_e4m3fnuz(480)", said("→ Not yet. 480 is NaN. (There is a hint: look at `.hint`.)")),
         ("checks.check_flips_of_6(answer)", said("✓ Correct. A 1 that becomes 0.")),
         (
             "checks.check_decode_float16(f)",
@@ -57,7 +57,7 @@ def test_saved_outputs_are_read_as_the_checks_printed_them(saved):
     rows = progress_report.rows_of(saved(nbformat.writes(notebook(*cells))))
     assert statuses(rows) == {
         "flip_to_1_5625": NOT_ATTEMPTED,
-        "largest_e4m3": NOT_YET,
+        "largest_e4m3fnuz": NOT_YET,
         "smallest_subnormals": NOT_ATTEMPTED,  # its cell was removed
         "flips_of_6": CORRECT,
         "decode_float16": NOT_YET,
@@ -65,7 +65,7 @@ def test_saved_outputs_are_read_as_the_checks_printed_them(saved):
     }
     assert [row.exercise for row in rows][3:] == ["decode_float16", "smallest_subnormals", "encode_0_3_e4m3"]
     says = {row.exercise: row.says for row in rows}
-    assert says["largest_e4m3"] == "480 is NaN."
+    assert says["largest_e4m3fnuz"] == "480 is NaN."
     assert says["decode_float16"] == "NameError: no f"
     assert "no cell" in says["smallest_subnormals"]
     assert {row.source for row in rows} == {progress_report.SAVED}
@@ -74,14 +74,14 @@ def test_saved_outputs_are_read_as_the_checks_printed_them(saved):
 def test_what_every_check_prints_is_understood():
     from utils.checks.numbers import bits
 
-    for outcome in (bits.check_largest_e4m3(), bits.check_largest_e4m3(480), bits.check_largest_e4m3(448)):
+    for outcome in (bits.check_largest_e4m3fnuz(), bits.check_largest_e4m3fnuz(480), bits.check_largest_e4m3fnuz(240)):
         cell = nbformat.v4.new_code_cell("", outputs=said(repr(outcome)))
         assert progress_report.outcome(cell) == (outcome.status, outcome.message)
 
 
 @pytest.mark.slow
 def test_a_notebook_is_run_again_and_an_edited_check_decides_nothing(saved):
-    lie = "print('✓ Correct. I say so.')\nchecks.check_largest_e4m3(480)"
+    lie = "print('✓ Correct. I say so.')\nchecks.check_largest_e4m3fnuz(480)"
     cells = [
         (START, []),
         ("1 / 0", []),
@@ -95,7 +95,7 @@ def test_a_notebook_is_run_again_and_an_edited_check_decides_nothing(saved):
     before = path.read_bytes()
     rows = progress_report.rows_of(path, timeout=60)
     found = statuses(rows)
-    assert (found["largest_e4m3"], found["flips_of_6"], found["encode_0_3_e4m3"]) == (NOT_YET, CORRECT, NOT_YET)
+    assert (found["largest_e4m3fnuz"], found["flips_of_6"], found["encode_0_3_e4m3"]) == (NOT_YET, CORRECT, NOT_YET)
     assert {row.source for row in rows} == {progress_report.RUN}
     assert path.read_bytes() == before
 
@@ -106,7 +106,9 @@ def test_a_notebook_is_run_again_and_an_edited_check_decides_nothing(saved):
 )
 def test_a_notebook_that_stops_is_told_and_what_comes_before_is_reported(saved, tmp_path, capsys, stops, why):
     before = (f"answer = {RIGHT['flips_of_6']}\nchecks.check_flips_of_6(answer)", [])
-    path = saved(nbformat.writes(notebook((START, []), before, (stops, []), ("checks.check_largest_e4m3(448)", []))))
+    path = saved(
+        nbformat.writes(notebook((START, []), before, (stops, []), ("checks.check_largest_e4m3fnuz(240)", [])))
+    )
     out = tmp_path / "report.csv"
     assert progress_report.main(["--run", "--timeout", "10", "--csv", str(out), str(path)]) == 1
     said = capsys.readouterr()
@@ -116,7 +118,7 @@ def test_a_notebook_that_stops_is_told_and_what_comes_before_is_reported(saved, 
     with open(out, encoding="utf8", newline="") as file:
         found = {row["exercise"]: row for row in csv.DictReader(file)}
     assert found["flips_of_6"]["status"] == CORRECT
-    assert (found["largest_e4m3"]["status"], found["largest_e4m3"]["says"]) == (NOT_ATTEMPTED, "The cell was not run.")
+    assert (found["largest_e4m3fnuz"]["status"], found["largest_e4m3fnuz"]["says"]) == (NOT_ATTEMPTED, "The cell was not run.")
 
 
 def test_the_code_before_a_check_is_kept():
@@ -131,11 +133,11 @@ def progress(records, **changes):
 def test_the_file_of_the_progress_page_is_read(saved):
     flips = [f"numbers/bits/flip-{bit}-of-6" for bit in (15, 14, 10, 9)]
     records = {name: {"solved": True, "hints": 1} for name in flips}
-    records |= {"numbers/bits/largest-e4m3": {"solved": False, "hints": 2}, "of/an/older-edition": {"solved": True}}
+    records |= {"numbers/bits/largest-e4m3fnuz": {"solved": False, "hints": 2}, "of/an/older-edition": {"solved": True}}
     rows = progress_report.rows_of(saved(progress(records), "progress.json"))
     assert {row.chapter for row in rows} == set(progress_report.chapters())
     bits = statuses(row for row in rows if row.chapter == "bits")
-    assert (bits["flips_of_6"], bits["largest_e4m3"], bits["encode_0_3_e4m3"]) == (CORRECT, NOT_YET, NOT_ATTEMPTED)
+    assert (bits["flips_of_6"], bits["largest_e4m3fnuz"], bits["encode_0_3_e4m3"]) == (CORRECT, NOT_YET, NOT_ATTEMPTED)
     assert {row.source for row in rows} == {progress_report.PAGE}
     part = progress_report.rows_of(saved(progress(dict([*records.items()][:2])), "progress.json"))
     assert statuses(row for row in part if row.chapter == "bits")["flips_of_6"] == NOT_YET
@@ -162,7 +164,9 @@ def test_book_and_version_are_those_that_the_page_writes():
     ids=str,
 )
 def test_a_bad_file_gets_one_sentence_and_the_others_are_reported(saved, tmp_path, capsys, content, says):
-    good = saved(nbformat.writes(notebook((START, []), ("checks.check_largest_e4m3(448)", said("✓ Correct. Yes.")))))
+    good = saved(
+        nbformat.writes(notebook((START, []), ("checks.check_largest_e4m3fnuz(240)", said("✓ Correct. Yes."))))
+    )
     out = tmp_path / "report.csv"
     assert progress_report.main([str(saved(content, "bad file")), str(good), "--csv", str(out)]) == 1
     printed = capsys.readouterr()
@@ -172,19 +176,19 @@ def test_a_bad_file_gets_one_sentence_and_the_others_are_reported(saved, tmp_pat
     assert "1 correct, 0 not yet, 5 not attempted" in printed.out
     with open(out, encoding="utf8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["exercise"] for row in rows if row["status"] == CORRECT] == ["largest_e4m3"]
+    assert [row["exercise"] for row in rows if row["status"] == CORRECT] == ["largest_e4m3fnuz"]
 
 
 def test_a_file_that_is_not_there_and_one_that_cannot_be_written_are_said(tmp_path, saved, capsys):
     assert progress_report.main([str(tmp_path / "none.ipynb")]) == 1
     assert capsys.readouterr().err.endswith("none.ipynb cannot be read: No such file or directory.\n")
-    good = saved(nbformat.writes(notebook((START, []), ("checks.check_largest_e4m3(448)", []))))
+    good = saved(nbformat.writes(notebook((START, []), ("checks.check_largest_e4m3fnuz(240)", []))))
     assert progress_report.main([str(good), "--csv", str(tmp_path / "no" / "report.csv")]) == 1
     assert "cannot be written" in capsys.readouterr().err
 
 
 def test_ctrl_c_keeps_the_report_on_the_files_before(tmp_path, saved, capsys, monkeypatch):
-    good = saved(nbformat.writes(notebook((START, []), ("checks.check_largest_e4m3(448)", []))))
+    good = saved(nbformat.writes(notebook((START, []), ("checks.check_largest_e4m3fnuz(240)", []))))
     usual = progress_report.rows_of
 
     def pressed(path, timeout=None):
@@ -196,7 +200,7 @@ def test_ctrl_c_keeps_the_report_on_the_files_before(tmp_path, saved, capsys, mo
     out = tmp_path / "report.csv"
     assert progress_report.main([str(good), "second.ipynb", "third.ipynb", "--csv", str(out)]) == 130
     assert capsys.readouterr().err == "\nStopped by hand at second.ipynb: the report ends before it.\n"
-    assert "largest_e4m3" in out.read_text("utf8")
+    assert "largest_e4m3fnuz" in out.read_text("utf8")
 
 
 @pytest.mark.parametrize("given", ["0", "-5", "soon"])

@@ -158,6 +158,23 @@ class Task:
 
 
 Question = Choice | Number | Task
+
+
+def wrong_line(name: str, *, text: str, code: str, line: int, says: str, replies: Mapping[int, str]) -> Choice:
+    """Make the question which line of `code` is wrong: `line`, counted from 1.
+
+    `says` is said to whoever finds it; `replies` says of each other line what it does and why that is right.
+    Raises: ValueError for a line without a reply, or a reply without a line.
+    """
+    lines = code.splitlines()
+    if sorted([line, *replies]) != list(range(1, len(lines) + 1)):
+        raise ValueError(f"question {name!r} needs one reply for each of its {len(lines)} lines")
+    options = tuple(
+        Option(f"```\n{row}\n```", says if n == line else replies[n], right=n == line) for n, row in enumerate(lines, 1)
+    )
+    return Choice(name, text, options)
+
+
 ROUNDED = "Right, but rounded: the exact value can be written down, for example as a power of two or as a fraction."
 
 

@@ -109,7 +109,7 @@ def test_short_answers_stand_side_by_side_and_are_named_in_what_is_said(show):
 
 def test_a_prediction_is_noted_and_compared_later(show):
     page = show(GUESS)
-    assert page.locator("legend").inner_text() == "Commit first. Where will 2049 go?"
+    assert page.locator("legend").inner_text() == "Predict first. Where will 2049 go?"
     button(page, "Compare").click(force=True)  # it is not ready, and says so
     assert live(page) == "Press one of the answers first."
     option(page, 0).click()

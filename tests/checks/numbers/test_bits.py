@@ -9,7 +9,7 @@ from tests.book_questions import right_option
 from utils.checks.numbers import bits
 from utils.checks.numbers import bits_questions as questions
 from utils.checks.outcome import NOT_YET
-from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16, decode
+from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E4M3FNUZ, FLOAT8_E5M2, FLOAT16, decode
 from utils.widgets.bit_flip import BitFlip
 
 FOUR = (FLOAT16, BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2)
@@ -47,20 +47,47 @@ def test_flip_to_1_5625_names_the_misconception(answer, hint):
 @pytest.mark.parametrize(
     ("answer", "hint"),
     [
-        (480, "NaN"),
-        (240, "reserve"),
-        (256, "fraction"),
-        (0x7E, "value"),
-        (57344, "E5M2"),
-        (224, "2**8"),
-        (-448, "sign"),
+        (480, "bias is 8"),
+        (448, "largest E4M3"),
+        (224, "only NaN"),
+        (120, "reserved"),
+        (128, "fraction"),
+        (256, "too far"),
+        (0x7F, "value"),
+        (-240, "sign"),
         (7, "largest code"),
     ],
 )
-def test_largest_e4m3_names_the_misconception(answer, hint):
-    outcome = bits.check_largest_e4m3(answer)
+def test_largest_e4m3fnuz_names_the_misconception(answer, hint):
+    outcome = bits.check_largest_e4m3fnuz(answer)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
+
+
+def test_largest_e4m3fnuz_is_that_of_the_format():
+    assert bits.check_largest_e4m3fnuz(FLOAT8_E4M3FNUZ.max)
+
+
+def decoder(question, line=None, instead=""):
+    """The function of a question about lines, with one line exchanged."""
+    lines = [option.text.removeprefix("```\n").removesuffix("\n```") for option in question.options]
+    if line is not None:
+        lines[line] = instead
+    scope = {"math": math}
+    exec("\n".join(lines), scope)
+    return scope["decode16"]
+
+
+def test_the_wrong_line_is_the_one_that_spoils_the_decoder():
+    question, codes = questions.WRONG_LINE, np.arange(2**16)
+    wanted = decode(codes, FLOAT16)
+    got = np.array([decoder(question)(code) for code in codes.tolist()])
+    agree = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+    assert f"on {np.mean(agree):.0%} of".replace("%", " %") in question.text
+    wrong = right_option(question)
+    place = question.options.index(wrong)
+    mended = decoder(question, place, wrong.text.split("\n")[1].replace("-15", "-14"))
+    assert bits.check_decode_float16(mended)
 
 
 def test_smallest_subnormals_takes_numbers_and_expressions():

@@ -4,7 +4,14 @@ import math
 
 import numpy as np
 
-from utils.checks.numbers.bits_questions import CODE_1_5625, DECODE16, FLIPS_OF_6, LARGEST_E4M3, NEAREST_0_3, SMALLEST
+from utils.checks.numbers.bits_questions import (
+    CODE_1_5625,
+    DECODE16,
+    FLIPS_OF_6,
+    LARGEST_E4M3FNUZ,
+    NEAREST_0_3,
+    SMALLEST,
+)
 from utils.checks.outcome import (
     NOT_ATTEMPTED,
     Outcome,
@@ -42,7 +49,7 @@ def check_flip_to_1_5625(answer) -> Outcome:
     return not_yet(f"That is {value}. First make the exponent field 15 (its value minus 15 is 0), then the fraction.")
 
 
-check_largest_e4m3 = paper(LARGEST_E4M3)
+check_largest_e4m3fnuz = paper(LARGEST_E4M3FNUZ)
 check_smallest_subnormals = paper_table(
     SMALLEST,
     says="All four are 2**(1 - bias) * 2**-mantissa_bits: one step of the finest grid that the format has.",

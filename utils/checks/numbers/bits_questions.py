@@ -1,6 +1,6 @@
 """What `numbers/bits` asks: its predictions, and the answers that people really give to its exercises."""
 
-from utils.checks.questions import Choice, Number, Option, Task
+from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16, FloatFormat
 
 FLIPPED_BIT = Choice(
@@ -72,27 +72,27 @@ CODE_1_5625 = Number(
         "Sign 0, exponent 01111, fraction 1001000000. In groups of four: 0011 1110 0100 0000.",
     ),
 )
-LARGEST_E4M3 = Number(
-    "numbers/bits/largest-e4m3",
-    text="The largest value of E4M3:",
-    answer="448",
-    says="0 1111 110 is 2**8 * 1.75 = 448; only 0 1111 111 is taken, by NaN.",
+LARGEST_E4M3FNUZ = Number(
+    "numbers/bits/largest-e4m3fnuz",
+    text="The largest value of E4M3FNUZ:",
+    answer="240",
+    says="0 1111 111 is a number here: 2**(15 - 8) * 1.875 = 240.",
     wrong={
-        "480": "2**8 * 1.875 would be 0 1111 111, and E4M3 spends that one code on NaN."
-        " What is the code below it worth?",
-        "240": "240 would be it if the whole top exponent were reserved, as in IEEE formats. E4M3 reserves one code.",
-        "256": "That is 2**8 with an empty fraction. How far can the fraction still grow?",
-        "0x7E": "0x7E is the right code. The question asks for its value.",
-        "57344": "That is E5M2's largest value. E4M3 has 4 exponent and 3 fraction bits.",
-        "224": "Check the exponent: the field holds 15, the bias is 7, so the power is 2**8, not 2**7.",
-        "-448": "The largest value is positive: the sign bit is 0.",
+        "480": "Check the exponent: the field holds 15, the bias is 8, so the power is 2**7, not 2**8.",
+        "448": "448 is the largest E4M3. FNUZ has another bias, and it keeps no code for NaN at this end.",
+        "224": "That leaves the last code for NaN. Here 1 0000 000 is the only NaN, so 0 1111 111 is a number.",
+        "120": "120 would be it if the whole top exponent were reserved, as in IEEE formats. Here none of it is.",
+        "128": "That is 2**7 with an empty fraction. How far can the fraction still grow?",
+        "256": "2**8 is one binade too far: the field ends at 15, and 15 - 8 = 7.",
+        "0x7F": "0x7F is the right code. The question asks for its value.",
+        "-240": "The largest value is positive: the sign bit is 0.",
     },
     otherwise="Not that. Write down the largest code that is not NaN, then decode it.",
     hints=(
-        "The code of all ones, 0 1111 111, is NaN. Which code comes before it?",
-        "It is 0 1111 110. The exponent field is 15, the bias 7; the fraction field is 6 of 8.",
+        "The only NaN is 1 0000 000. Which code is the largest with sign 0?",
+        "It is 0 1111 111. The exponent field is 15, the bias 8; the fraction field is 7 of 8.",
     ),
-    near=0.0,  # 450 is another mistake than to have rounded
+    near=0.0,  # 241 is another mistake than to have rounded
 )
 
 
@@ -216,5 +216,29 @@ NEAREST_0_3 = Number(
         "0.3 / 2**-2 = 1.2, and 0.2 is 1.6 eighths. Which whole number is nearest?",
         "Sign 0, exponent field 0101, fraction field 010.",
     ),
+)
+WRONG_LINE = wrong_line(
+    "numbers/bits/wrong-line",
+    text="This decoder agrees with NumPy on 97 % of all codes. Press the wrong line.",
+    code="""\
+def decode16(code):
+    sign = -1 if code >> 15 else 1
+    e, m = code >> 10 & 31, code & 1023
+    if e == 31:
+        return sign * math.inf if m == 0 else math.nan
+    if e == 0:
+        return sign * 2.0**-15 * (m / 1024)
+    return sign * 2.0 ** (e - 15) * (1 + m / 1024)""",
+    line=7,
+    says="Subnormals use the power of exponent field 1, which is 2**-14. As it stands they come out half as large.",
+    replies={
+        1: "The name and the argument are fine.",
+        2: "Bit 15 is the sign, and 1 means minus. It gives -0.0 too, for -1 * 0.0 is -0.0.",
+        3: "31 is 0b11111 and 1023 is 0b1111111111: these are the five and the ten bits of the two fields.",
+        4: "31 is the field of all ones, which infinity and NaN share.",
+        5: "Fraction 0 is infinity, every other fraction NaN: as it should be.",
+        6: "Exponent field 0 does need a rule of its own. Look at what is done with it.",
+        8: "That is the rule for normal numbers, and it is right for all of them.",
+    },
 )
 DECODE16 = Task("numbers/bits/decode16", "My `decode16` is right for all 65,536 codes.")

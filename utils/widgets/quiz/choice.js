@@ -8,6 +8,7 @@ const SHORT_OPTION = 26; // options of at most so many characters stand side by 
 const CHOICE_SAYS = {
   invite: "Press what you expect. You may change it.",
   noted: "Noted. Now look below, then compare.",
+  folded: "Noted. Press Compare to see what happens.", // in a page that folds the answer (answer_folds.js)
   early: "Press one of the answers first.",
   again: "Start anew.",
 };
@@ -17,6 +18,7 @@ export function choiceItem(h, question, { say, lead }) {
   const { options, predict = false } = question;
   const rightOne = options.findIndex(({ right }) => right);
   let state = keptChoice(question);
+  const noted = () => CHOICE_SAYS[document.querySelector(`[data-mp-answer="${question.id}"]`) ? "folded" : "noted"];
 
   const rows = options.map((option, i) => {
     const mark = h("span", { class: "mp-quiz-mark", "aria-hidden": "true" });
@@ -48,7 +50,7 @@ export function choiceItem(h, question, { say, lead }) {
   function press(i) {
     if (predict && !state.solved) {
       save({ chosen: i });
-      return say(CHOICE_SAYS.noted);
+      return say(noted());
     }
     save({ chosen: predict ? state.chosen : i, shown: [...new Set([...state.shown, i])], solved: state.solved || i === rightOne });
     say(rows[i].said.textContent);
@@ -98,7 +100,7 @@ export function choiceItem(h, question, { say, lead }) {
       said.replaceChildren(h("strong", {}, leadOf(i)), ...which, " ", ...textNodes(h, options[i].says));
     });
     const waiting = predict && !state.solved;
-    setText(note, waiting ? (state.chosen < 0 ? CHOICE_SAYS.invite : CHOICE_SAYS.noted) : "");
+    setText(note, waiting ? (state.chosen < 0 ? CHOICE_SAYS.invite : noted()) : "");
     compare.hidden = !waiting;
     compare.setAttribute("aria-disabled", String(state.chosen < 0));
     again.hidden = !state.solved;

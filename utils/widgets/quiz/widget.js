@@ -36,7 +36,7 @@ function render({ model, el }) {
 
   function fill() {
     const items = model.get("questions").map((question) => h("div", { class: "mp-quiz-part" },
-      QUIZ_KINDS[question.kind](h, question, { say, lead: question.predict ? "Commit first." : "" })));
+      QUIZ_KINDS[question.kind](h, question, { say, lead: question.predict ? "Predict first." : "" })));
     // JupyterLab takes arrows and letters for its own commands unless an element says that it needs them.
     el.replaceChildren(h("div", { class: "mp-panel mp-quiz-panel", "data-lm-suppress-shortcuts": "true" }, items, status));
   }

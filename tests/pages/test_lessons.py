@@ -1,0 +1,133 @@
+"""Edited chapters keep their form and budgets, and what they say at once is true and runs alone (lesson_rules.py)."""
+
+import subprocess
+import sys
+
+import pytest
+
+import book_rules as rules
+import lesson_rules as lessons
+from utils import formats
+
+CHAPTERS = [rules.BOOK / f"{name}.ipynb" for name in sorted(lessons.EDITED)]
+
+
+def name(path):
+    return path.relative_to(rules.BOOK).with_suffix("").as_posix()
+
+
+@pytest.mark.parametrize("rule", lessons.RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("path", CHAPTERS, ids=name)
+def test_an_edited_chapter_keeps_the_rule(path, rule):
+    assert list(rule(rules.read_page(path))) == []
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=name)
+def test_the_code_of_in_short_runs_alone_and_prints_what_the_page_shows(path):
+    cell = next(cell for cell in rules.read_page(path) if cell.kind == "code")
+    command = [sys.executable, "-c", cell.source]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=rules.ROOT / "tests")
+    assert done.returncode == 0, done.stderr
+    if "nbval-ignore-output" not in cell.tags:
+        assert done.stdout == "".join(output["text"] for output in cell.outputs if output.output_type == "stream")
+
+
+def rows(text):
+    """The cells of the first table of a Markdown text, without its header."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_the_table_of_formats_in_bits_is_that_of_the_formats():
+    opening = lessons.sections(rules.read_page(rules.BOOK / "numbers/bits.ipynb"))[""]
+    named = {"E5M2": "float8_e5m2", "E4M3": "float8_e4m3fn"}
+    table = rows("\n".join(cell.source for cell in opening if cell.kind == "markdown"))
+    assert len(table) == 5
+    for label, fields, bias, *limits in table:
+        fmt = formats.FORMATS[named.get(label, label)]
+        assert fields == f"1 + {fmt.exponent_bits} + {fmt.mantissa_bits}"
+        assert int(bias) == fmt.bias
+        exact = (fmt.max, fmt.smallest_normal, fmt.eps)
+        for text, value in zip(limits, exact, strict=True):
+            digits = len(text.partition("e")[0].replace(".", "").strip("0"))
+            assert float(text) == float(f"{value:.{digits - 1}e}"), (label, text)
+
+
+A_TABLE = "| a |\n| --- |\n| 1 |"
+SHORT = "# Title\n\n*A sentence.*\n\n**In short.** "
+
+
+def page(*cells):
+    made = {tuple: lambda cell: rules.Cell(*cell), str: lambda text: rules.Cell("markdown", text)}
+    return [made.get(type(cell), lambda cell: cell)(cell) for cell in cells]
+
+
+def code(lines=1, *tags):
+    return "code", "\n".join(["x = 1"] * lines), tags
+
+
+def test_a_chapter_without_in_short_is_found():
+    assert list(lessons.in_short(page("# Title\n\nText.", "## The puzzle"))) == [
+        "the page does not begin with its title, a sentence in italics and **In short.**",
+        "In short has no code to paste behind it",
+        "In short has no table",
+        'In short has no picture (a cell tagged "picture")',
+    ]
+    assert list(lessons.in_short(page(SHORT + "word " * 121, code(), A_TABLE, code(1, "picture")))) == [
+        "In short has 121 words, at most 120 are allowed"
+    ]
+    assert list(lessons.in_short(page(SHORT + "word", code(), A_TABLE, code(1, "picture")))) == []
+
+
+def test_code_that_is_folded_is_not_to_paste():
+    found = list(lessons.in_short(page(SHORT + "word", code(1, "hide-input"), A_TABLE, code(1, "picture"))))
+    assert found == ["In short has no code to paste behind it"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "fault"),
+    [
+        (["word " * 3001], "3001 words, at most 3000 are allowed"),
+        ([code()] * 31, "31 code cells, at most 30 are allowed"),
+        ([code(7)] * 2 + [code()], "the median cell has 7 lines, at most 6 are allowed"),
+        ([code(15)] * 2 + [code()] * 8, "one cell in ten has 15 lines or more, at most 14 are allowed"),
+    ],
+)
+def test_what_is_too_long_is_found(cells, fault):
+    assert list(lessons.budgets(page(*cells))) == [fault]
+
+
+def test_a_chapter_at_its_limits_is_allowed():
+    assert list(lessons.budgets(page("word " * 3000, *[code(6)] * 26, *[code(14)] * 4))) == []
+    assert list(lessons.budgets(page(*[code(25)], *[code()] * 9))) == []  # one in ten may be longer
+
+
+def test_words_are_those_of_the_text():
+    text = (
+        "## A title\n\nTwo words $x = 1$ and `code` {cite}`someone2020`, 3 too.\n\n| a | b |\n| --- | --- |\n| 1 | – |"
+    )
+    assert lessons.words_of(text + "\n\n```python\nx = 1\n```") == 2 + 3 + 2 + 3
+
+
+def test_the_time_is_that_of_the_formula():
+    cells = page("word " * 900, code(30), "## Exercises\n\n" + "word " * 900)
+    assert lessons.reading_minutes(cells) == 10  # 5 of words and 2 of code
+    assert lessons.exercise_minutes(cells) == 0
+    stated = page("**Reading** 10 minutes, **exercises** 0. " + "word " * 896, *cells[1:])
+    assert list(lessons.stated_time(stated)) == []
+    assert list(lessons.stated_time(page("**Reading** 5 minutes, **exercises** 0. word"))) == []
+    assert list(lessons.stated_time(page("word"))) == ["no **Reading** 5 minutes, **exercises** 0."]
+    wrong = page("**Reading** 10 minutes, **exercises** 5. word")
+    assert list(lessons.stated_time(wrong)) == ["it states 10 and 5 minutes, the formula gives 5 and 0"]
+    assert list(lessons.stated_time(page("**Reading** 50 minutes, **exercises** 0. " + "word " * 8400))) == [
+        "50 minutes to read, at most 45 are allowed"
+    ]
+
+
+def test_the_order_of_the_sections_is_kept():
+    assert list(lessons.order(page("# T", "## The puzzle", "## Why", "## Exercises", "## Further", "## Sources"))) == []
+    assert list(lessons.order(page("# T", "## The puzzle", "## Why", "## Exercises", "## Sources"))) == []
+    assert list(lessons.order(page("# T", "## Why", "## Sources", "## Exercises"))) == [
+        "the first section is not The puzzle",
+        "the page does not end with Exercises, Further (if any) and Sources, but with Why, Sources, Exercises",
+    ]
