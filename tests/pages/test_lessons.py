@@ -38,19 +38,37 @@ def rows(text):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
+NAMED = {"E5M2": "float8_e5m2", "E4M3": "float8_e4m3fn"}
+
+
+def section(name, heading):
+    """The Markdown of one section of a chapter."""
+    return rules.markdown(lessons.sections(rules.read_page(rules.BOOK / f"{name}.ipynb"))[heading])
+
+
 def test_the_table_of_formats_in_bits_is_that_of_the_formats():
-    opening = lessons.sections(rules.read_page(rules.BOOK / "numbers/bits.ipynb"))[""]
-    named = {"E5M2": "float8_e5m2", "E4M3": "float8_e4m3fn"}
-    table = rows("\n".join(cell.source for cell in opening if cell.kind == "markdown"))
+    table = rows(section("numbers/bits", ""))
     assert len(table) == 5
     for label, fields, bias, *limits in table:
-        fmt = formats.FORMATS[named.get(label, label)]
+        fmt = formats.FORMATS[NAMED.get(label, label)]
         assert fields == f"1 + {fmt.exponent_bits} + {fmt.mantissa_bits}"
         assert int(bias) == fmt.bias
-        exact = (fmt.max, fmt.smallest_normal, fmt.eps)
+        exact = (fmt.max, fmt.smallest_normal, fmt.eps, fmt.eps / 2)
         for text, value in zip(limits, exact, strict=True):
             digits = len(text.partition("e")[0].replace(".", "").strip("0"))
             assert float(text) == float(f"{value:.{digits - 1}e}"), (label, text)
+
+
+def test_the_table_of_flips_in_bits_is_that_of_the_formats():
+    table = rows(section("numbers/bits", "Flipping a bit"))
+    assert len(table) == 5
+    for label, bit, factor in table:
+        fmt = formats.FORMATS[NAMED.get(label, label)]
+        assert int(bit) == fmt.bits - 2
+        power = 2 ** (fmt.exponent_bits - 1)
+        value, last = 2.0**power, factor.split()[-1]
+        assert factor.startswith(f"2^{power}")
+        assert float(last) == (float(f"{value:.0e}") if "about" in factor else value)
 
 
 A_TABLE = "| a |\n| --- |\n| 1 |"

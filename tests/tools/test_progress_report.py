@@ -118,7 +118,10 @@ def test_a_notebook_that_stops_is_told_and_what_comes_before_is_reported(saved, 
     with open(out, encoding="utf8", newline="") as file:
         found = {row["exercise"]: row for row in csv.DictReader(file)}
     assert found["flips_of_6"]["status"] == CORRECT
-    assert (found["largest_e4m3fnuz"]["status"], found["largest_e4m3fnuz"]["says"]) == (NOT_ATTEMPTED, "The cell was not run.")
+    assert (found["largest_e4m3fnuz"]["status"], found["largest_e4m3fnuz"]["says"]) == (
+        NOT_ATTEMPTED,
+        "The cell was not run.",
+    )
 
 
 def test_the_code_before_a_check_is_kept():

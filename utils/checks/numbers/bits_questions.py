@@ -51,7 +51,7 @@ NAN_CODES = Choice(
 )
 CODE_1_5625 = Number(
     "numbers/bits/code-1-5625",
-    text="The float16 code of 1.5625, such as `0x1234` or `0 01010 0011001100`:",
+    text="The float16 code of 1.5625 (write it like `0x1234` or `0 01010 0011001100`):",
     answer="0x3E40",
     says="0 01111 1001000000: the hidden 1, plus 1/2, plus 1/16.",
     wrong={
@@ -128,9 +128,9 @@ SMALLEST = {
     fmt.name: _smallest(fmt, fields)
     for fmt, fields in (
         (FLOAT16, "5 exponent bits, 10 fraction bits, bias 15"),
-        (BFLOAT16, "8, 7, 127"),
-        (FLOAT8_E4M3FN, "4, 3, 7"),
-        (FLOAT8_E5M2, "5, 2, 15"),
+        (BFLOAT16, "8 exponent bits, 7 fraction bits, bias 127"),
+        (FLOAT8_E4M3FN, "4 exponent bits, 3 fraction bits, bias 7"),
+        (FLOAT8_E5M2, "5 exponent bits, 2 fraction bits, bias 15"),
     )
 }
 READ_AGAIN = "The code of 6 is 0 10001 1000000000: flip that bit in it, then read the code again."
@@ -148,7 +148,7 @@ FLIPS_OF_6 = {
     ),
     14: Number(
         "numbers/bits/flip-14-of-6",
-        text="6 with bit 14 flipped, such as `6*2^-3`:",
+        text="6 with bit 14 flipped (you may write it like `6*2^-3`):",
         answer="6*2^-16",
         says="The exponent field falls from 17 to 1, and the number by a factor of 2**16.",
         wrong={
@@ -196,7 +196,7 @@ FLIPS_OF_6 = {
 }
 NEAREST_0_3 = Number(
     "numbers/bits/code-0-3-e4m3",
-    text="The E4M3 code nearest to 0.3, such as `0x12` or `0 0010 010`:",
+    text="The E4M3 code nearest to 0.3 (write it like `0x12` or `0 0010 010`):",
     answer="0x2A",
     says="0 0101 010 is 2**-2 * 1.25 = 0.3125, 4 % away from 0.3: no E4M3 value is nearer.",
     wrong={
@@ -219,7 +219,7 @@ NEAREST_0_3 = Number(
 )
 WRONG_LINE = wrong_line(
     "numbers/bits/wrong-line",
-    text="This decoder agrees with NumPy on 97 % of all codes. Press the wrong line.",
+    text="This decoder agrees with NumPy on 97 % of all codes. Press the line with the bug.",
     code="""\
 def decode16(code):
     sign = -1 if code >> 15 else 1

@@ -6,7 +6,7 @@ import { textNodes } from "./judge.js";
 
 const SHORT_OPTION = 26; // options of at most so many characters stand side by side
 const CHOICE_SAYS = {
-  invite: "Press what you expect. You may change it.",
+  invite: "Choose what you expect. You can change your choice.",
   noted: "Noted. Now look below, then compare.",
   folded: "Noted. Press Compare to see what happens.", // in a page that folds the answer (answer_folds.js)
   early: "Press one of the answers first.",
