@@ -73,6 +73,7 @@ def test_every_import_comes_from_below_and_none_goes_in_a_circle():
         ("distilbert", "from utils import llama", "utils.distilbert is not allowed to import utils.llama"),
         ("training/layer_names", "from utils.training import watch", "No cycles are allowed in utils.training"),
         ("cost/memory", "from utils import plots", "utils.cost is not allowed to import utils.plots"),
+        ("cost/memory", "from utils import pictures", "utils.cost is not allowed to import utils.pictures"),
         ("nowhere", "", "utils.nowhere"),
     ],
 )

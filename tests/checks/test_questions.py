@@ -17,6 +17,7 @@ from utils.checks.questions import (
     number,
     placeholder,
     to_html,
+    wrong_line,
 )
 
 LARGEST = Number(
@@ -177,6 +178,22 @@ RIGHT, WRONG = Option("a", "Yes.", right=True), Option("b", "No.")
 def test_a_choice_that_would_mislead_is_refused(options, says):
     with pytest.raises(ValueError, match=says):
         Choice("test/c", "Which?", options)
+
+
+CODE = "def f(x):\n    return 2 - x"
+
+
+def test_a_wrong_line_is_a_choice_of_all_lines():
+    question = wrong_line("test/line", text="Which?", code=CODE, line=2, says="It is x - 2.", replies={1: "Fine."})
+    assert [option.text for option in question.options] == ["```\ndef f(x):\n```", "```\n    return 2 - x\n```"]
+    assert judge(question, 1) == (CORRECT, "It is x - 2.")
+    assert judge(question, 0) == (NOT_YET, "Fine.")
+
+
+@pytest.mark.parametrize("replies", [{}, {1: "Fine.", 2: "Fine."}, {1: "Fine.", 3: "Fine."}])
+def test_a_wrong_line_needs_a_reply_for_every_other_line(replies):
+    with pytest.raises(ValueError, match="needs one reply for each of its 2 lines"):
+        wrong_line("test/line", text="Which?", code=CODE, line=2, says="Yes.", replies=replies)
 
 
 def test_a_task_needs_an_id_and_a_text():

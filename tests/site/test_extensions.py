@@ -655,3 +655,14 @@ def test_a_picture_keeps_its_shape_and_waits_for_the_reader():
         '<p><img loading="lazy" decoding="async" alt="A." src="../_images/a.png" width="731" height="141" /></p>'
     )
     assert page_images.mend_tags(mended) == mended
+
+
+def test_a_chapters_picture_has_a_link_to_its_file():
+    cell = (
+        '<div class="cell {tags}docutils"><figure><img alt="a" src="../_images/x.png"/><figcaption>'
+        '<span class="caption-text">It.</span></figcaption></figure></div>'
+    )
+    linked = book_pages.link_pictures(cell.format(tags="tag_picture ") + cell.format(tags=""))
+    link = '<a class="mp-picture-link" href="../_images/x.png">The picture alone</a>'
+    assert linked.count(link) == 1
+    assert linked.startswith(cell.format(tags="tag_picture ").replace("It.", f"It. {link}"))
