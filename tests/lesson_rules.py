@@ -10,7 +10,7 @@ import statistics
 import book_rules as rules
 from book_progress import PLACE, items_of
 
-EDITED = {"numbers/bits"}
+EDITED = {"numbers/bits", "numbers/rounding"}
 MAX_IN_SHORT = 120  # words before the first code
 MAX_WORDS = 3000
 MAX_CELLS = 30

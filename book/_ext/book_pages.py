@@ -58,7 +58,7 @@ def plain_code(body):
 
 def link_pictures(body):
     """The HTML of a page whose chapter's picture has a link to its file, to be copied into a talk."""
-    return PICTURE.sub(lambda found: "".join(found.groups()[:3]) + LINK.format(address=found[2]) + found[4], body)
+    return PICTURE.sub(lambda cell: "".join(cell.groups()[:3]) + LINK.format(address=cell[2]) + cell[4], body)
 
 
 def mend_body(app, pagename, templatename, context, doctree):

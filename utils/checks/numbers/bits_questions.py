@@ -64,7 +64,9 @@ CODE_1_5625 = Number(
         "0xC800": "That is 1.1001 written down as it stands. The leading 1 is hidden; the exponent needs its bias.",
         "0b11001": "Those are the digits of 1.1001. A code has three fields: the exponent needs its bias, 15.",
         "1.5625": "That is the value. The question asks for its sixteen bits.",
+        "0x3C09": "The fraction is counted from its left end: 1001 comes first, then six zeros.",
     },
+    within={"0x3C00 to 0x3FFF": "Sign and exponent are right. The fraction is not: 0.5625 = 1/2 + 1/16."},
     otherwise="That is another code. First make the exponent field 15 (its value minus 15 is 0), then the fraction.",
     hints=(
         "1.5625 lies between 1 and 2, so the power is 2**0. Which exponent field means 0, with a bias of 15?",
@@ -112,6 +114,8 @@ def _smallest(fmt: FloatFormat, fields: str) -> Number:
             f"2^{exponent - 1}": f"That is half of it. Subnormals use the exponent 1 - bias = {fmt.emin},"
             " not 0 - bias.",
             f"2^-{fmt.mantissa_bits}": "That is eps, the gap above 1. The question is about the gap above 0.",
+            f"2^-{fmt.bias}": "That reads exponent field 0 as a power of two. It has a rule of its own: no hidden 1.",
+            f"{2.0**fmt.emin:.2g}": "That is the smallest normal value. With exponent field 0 the fraction goes lower.",
             "0": "The smallest positive value lies above 0.",
             "1": "1 is its code, read as a whole number. The question asks for its value.",
         },
@@ -121,6 +125,7 @@ def _smallest(fmt: FloatFormat, fields: str) -> Number:
             f"The power is 2**(1 - {fmt.bias}), and the last of {fmt.mantissa_bits} fraction bits is worth"
             f" 2**-{fmt.mantissa_bits}.",
         ),
+        near=0.03,  # 0.002 for 2**-9
     )
 
 
@@ -148,7 +153,7 @@ FLIPS_OF_6 = {
     ),
     14: Number(
         "numbers/bits/flip-14-of-6",
-        text="6 with bit 14 flipped (you may write it like `6*2^-3`):",
+        text="6 with bit 14 flipped (you may write it with a power, like `5*2^7`):",
         answer="6*2^-16",
         says="The exponent field falls from 17 to 1, and the number by a factor of 2**16.",
         wrong={
@@ -182,6 +187,7 @@ FLIPS_OF_6 = {
         says="The first fraction bit is worth half of the binade from 4 to 8.",
         wrong={
             "9": "It is worth half of the binade 4 to 8, not of the number. It is 1 now: flipping it takes that away.",
+            "12": "That doubles the number, as an exponent bit can. This is the first fraction bit.",
             "2": "2 is its worth, half of the binade 4 to 8. It is 1 now: flipping it takes that half away from 6.",
             "8": "That adds its worth, half of the binade 4 to 8. It is 1 now: flipping it takes that half away.",
             "3": "Half of 6 is what the last exponent bit would make of it. This is the first fraction bit.",
@@ -219,26 +225,23 @@ NEAREST_0_3 = Number(
 )
 WRONG_LINE = wrong_line(
     "numbers/bits/wrong-line",
-    text="This decoder agrees with NumPy on 97 % of all codes. Press the line with the bug.",
+    text="This encoder gives back the code of every float16 number. Still it is wrong for some of the numbers between"
+    " them. Press the line with the bug.",
     code="""\
-def decode16(code):
-    sign = -1 if code >> 15 else 1
-    e, m = code >> 10 & 31, code & 1023
-    if e == 31:
-        return sign * math.inf if m == 0 else math.nan
-    if e == 0:
-        return sign * 2.0**-15 * (m / 1024)
-    return sign * 2.0 ** (e - 15) * (1 + m / 1024)""",
-    line=7,
-    says="Subnormals use the power of exponent field 1, which is 2**-14. As it stands they come out half as large.",
+def encode16(value):
+    sign = 0x8000 if math.copysign(1, value) < 0 else 0
+    size = abs(value)
+    e = math.frexp(size)[1] - 1 if size >= 2.0**-14 else -14
+    steps = math.floor(size / 2.0 ** (e - 10) + 0.5)
+    return sign + min(((e + 14) << 10) + steps, 0x7C00)""",
+    line=5,
+    says="It sends every tie up. The rule is ties to even, which Python's `round` follows.",
     replies={
         1: "The name and the argument are fine.",
-        2: "Bit 15 is the sign, and 1 means minus. It gives -0.0 too, for -1 * 0.0 is -0.0.",
-        3: "31 is 0b11111 and 1023 is 0b1111111111: these are the five and the ten bits of the two fields.",
-        4: "31 is the field of all ones, which infinity and NaN share.",
-        5: "Fraction 0 is infinity, every other fraction NaN: as it should be.",
-        6: "Exponent field 0 does need a rule of its own. Look at what is done with it.",
-        8: "That is the rule for normal numbers, and it is right for all of them.",
+        2: "Bit 15 is the sign, and 0x8000 is that bit. `copysign` sees the sign of -0.0 too.",
+        3: "The sign is stored by itself, so the rest works with the size.",
+        4: "`frexp` gives the power of two above the size, so minus 1 is right; below 2**-14 all share one exponent.",
+        6: "14 and not 15: the hidden bit is among the steps and adds 1 to the field. Past the end comes infinity.",
     },
 )
 DECODE16 = Task("numbers/bits/decode16", "My `decode16` is right for all 65,536 codes.")

@@ -234,7 +234,7 @@ STOCHASTIC_ROUND = Task(
 )
 TO_E4M3 = Task(
     "numbers/rounding/find-the-bug",
-    text="Find every mistake of `to_e4m3`, and mend it.",
+    text="Find every mistake of `to_e4m3`, and fix it.",
 )
 
 P_COUNTER = Choice(
@@ -253,31 +253,6 @@ P_COUNTER = Choice(
         Option(
             "264",
             "A tie does not always go up: to the even code, here the lower one. And up would mean 258, then 260.",
-        ),
-    ),
-)
-P_PI = Choice(
-    "numbers/rounding/predict-pi",
-    predict=True,
-    text="You make float16 numbers of 3.141, 3.1415 and 3.142. Which of them are equal?",
-    options=(
-        Option(
-            "None: they differ in the third or fourth digit, and float16 keeps four",
-            "float16 keeps 11 bits, not decimal digits. Near 3.14 its numbers are 0.00195 apart, farther than these"
-            " three are from each other.",
-        ),
-        Option(
-            "3.141 and 3.1415",
-            "Both become 3.140625. The numbers here are 0.00195 apart, and the next one is 3.142578125.",
-            right=True,
-        ),
-        Option(
-            "3.1415 and 3.142",
-            "They are as close as 3.141 and 3.1415 are, but between them, at 3.1416, lies the middle of a gap.",
-        ),
-        Option(
-            "All three: float16 cuts after the third digit",
-            "Nothing is cut in decimal. 3.142 is past the middle of the gap, 3.1416, and becomes 3.142578125.",
         ),
     ),
 )
@@ -346,27 +321,6 @@ P_SUM = Choice(
         Option(
             "Each loss is cut to three digits before it is added",
             "The losses are float32. And rounded to bfloat16 each would be off by at most 0.4 %, up as often as down.",
-        ),
-    ),
-)
-P_WEIGHTS = Choice(
-    "numbers/rounding/predict-weights",
-    predict=True,
-    text="How few significant bits can all weights of the story writer have before its perplexity rises by 2 %?",
-    options=(
-        Option(
-            "11, as float16 has",
-            "bfloat16 has 8, and networks run in it. Rounding moves each weight by little, and not all to one side.",
-        ),
-        Option("8, as bfloat16 has", "Less will do: the errors of many weights in one sum go both ways, and cancel."),
-        Option(
-            "2 or 3: the hidden bit and one or two more",
-            "Each output is a sum over many weights, rounded up or down independently: most of the error cancels.",
-            right=True,
-        ),
-        Option(
-            "1: the power of two is enough",
-            "Nearly. But then a weight may be off by a third, which is too much for the errors to cancel.",
         ),
     ),
 )

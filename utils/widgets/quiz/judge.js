@@ -2,7 +2,7 @@
 
 import { encode } from "../shared/numbers/codec.js";
 import { FORMATS } from "../shared/numbers/formats.js";
-import { parseNumber } from "../shared/numbers/number_text.js";
+import { NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
 
 export const QUIZ_ROUNDED =
   "Right, but rounded: the exact value can be written down, for example as a power of two or as a fraction.";
@@ -23,6 +23,12 @@ export function readQuizNumber(typed, question) {
   const trimmed = typed.trim();
   const text = question.unit && trimmed.endsWith(question.unit) ? trimmed.slice(0, -question.unit.length) : typed;
   const bits = text.replace(/\s+/g, "");
+  if (asksForCode(question) && /^(?!0b)[0-9a-f]*[a-f][0-9a-f]*$/i.test(bits)) {
+    throw new NumberTextError(`Write 0x before a hexadecimal code: 0x${bits.toUpperCase()}.`);
+  }
+  if (!asksForCode(question) && /^[01]+(\s+[01]+)+$/.test(trimmed)) {
+    throw new NumberTextError("Those are the bits of a code. The question asks for its value, a number.");
+  }
   const spaced = asksForCode(question) && /^[01]{2,}$/.test(bits);
   return nearestDouble(parseNumber(spaced ? `0b${bits}` : text));
 }
