@@ -17,7 +17,7 @@ PICTURE = re.compile(  # a chapter's drawing: its address, and the end of its ca
     r'(<div class="cell [^"]*\btag_picture\b.*?<img [^>]*\bsrc=")([^"]+)(".*?<span class="caption-text">.*?)(</span>)',
     re.DOTALL,
 )
-LINK = ' <a class="mp-picture-link" href="{address}">The picture alone</a>'
+LINK = ' <a class="mp-picture-link" href="{address}">Open the picture</a>'
 SIGNS = {"design-tabs": "sd-tab-", "katex": 'class="katex'}  # part of a file's name -> what it works on
 
 

@@ -110,5 +110,5 @@ def test_the_picture_of_the_chapter_fits_a_phone(opened):
     picture = page.locator(".tag_picture img:visible")
     picture.scroll_into_view_if_needed()
     assert picture.bounding_box()["x"] + picture.bounding_box()["width"] <= 390
-    link = page.get_by_role("link", name="The picture alone")
+    link = page.get_by_role("link", name="Open the picture")
     assert link.get_attribute("href").endswith(".webp")

@@ -663,6 +663,6 @@ def test_a_chapters_picture_has_a_link_to_its_file():
         '<span class="caption-text">It.</span></figcaption></figure></div>'
     )
     linked = book_pages.link_pictures(cell.format(tags="tag_picture ") + cell.format(tags=""))
-    link = '<a class="mp-picture-link" href="../_images/x.png">The picture alone</a>'
+    link = '<a class="mp-picture-link" href="../_images/x.png">Open the picture</a>'
     assert linked.count(link) == 1
     assert linked.startswith(cell.format(tags="tag_picture ").replace("It.", f"It. {link}"))

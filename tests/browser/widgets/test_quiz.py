@@ -252,6 +252,23 @@ def test_without_hints_the_answer_comes_after_two_tries(show):
     assert said(page) == ["The answer is 0x2A. Yes."]
 
 
+@pytest.mark.parametrize("typed", ["2A", "2a", "aa"])
+def test_a_code_without_its_prefix_is_told_so(show, typed):
+    page = show(CODE)
+    answer(page, typed)
+    assert said(page) == [f"Write 0x before a hexadecimal code: 0x{typed.upper()}."]
+    answer(page, f"0x{typed}")
+    assert said(page)[0].startswith("✓ Correct." if typed != "aa" else "→ Not yet. The sign.")
+
+
+def test_bits_in_the_place_of_a_value_are_told_so(show):
+    page = show(LARGEST)
+    answer(page, "0 1111 110")
+    assert said(page) == ["Those are the bits of a code. The question asks for its value, a number."]
+    answer(page, "110")  # a number
+    assert said(page) == ["→ Not yet. Not that."]
+
+
 def test_a_task_shows_what_python_said_and_keeps_its_tick(show):
     page = show(TASK)
     assert said(page) == ["→ Not yet. Code 0x0000 gives 1."]

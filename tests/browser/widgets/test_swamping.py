@@ -204,7 +204,7 @@ def test_the_bits_of_every_row_are_its_number(call, name):
     [
         ("bfloat16", 256.0, 1.0, "half of the gap 2: a tie. It goes to the neighbour whose last bit is 0, 256."),
         ("bfloat16", 258.0, 1.0, "whose last bit is 0, 260."),
-        ("bfloat16", 254.0, 1.0, "The exact sum has a place of its own: nothing is rounded."),
+        ("bfloat16", 254.0, 1.0, "The exact sum is itself a number of the format: nothing is rounded."),
         (
             "bfloat16",
             512.0,
@@ -260,7 +260,7 @@ def test_adding_one_shows_the_bits_and_the_sums(show):
     press(page, "add 10")
     assert page.locator(".mp-swamp-title").first.inner_text() == "Addition 11"
     assert lanes(page) == {"exactly": ("11", ""), "in bfloat16": ("11", "0 %"), "with Kahan": ("11", "0 %")}
-    assert said(page) == "The exact sum has a place of its own: nothing is rounded."
+    assert said(page) == "The exact sum is itself a number of the format: nothing is rounded."
     assert spoken(page) == "11 additions: bfloat16 11, exact 11."
 
 

@@ -392,7 +392,7 @@ def test_the_function_of_the_chapter_has_each_of_the_bugs():
     wrong = [kind.name for kind in checks._e4m3_kinds() if checks._e4m3_fault(broken, kind)]
     assert wrong[:3] == ["ties", "ties of negative numbers", "subnormals"]
     assert wrong[3:] == ["the number below half of the smallest step", "overflow", "infinities", "the sign of zero"]
-    assert "Besides, 6 of 10 kinds" in outcome.message
+    assert "In all, 7 of 10 kinds" in outcome.message
     assert len(inspect.getsource(broken).splitlines()) <= 14
 
 
@@ -423,8 +423,8 @@ def test_to_e4m3_names_the_first_mistake_and_counts_the_others(wrong, hint, more
     outcome = checks.check_to_e4m3(wrong)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
-    assert (f"Besides, {more} of" in outcome.message) == bool(more)
-    assert ("Besides" in outcome.message) == bool(more)
+    assert (f"In all, {more + 1} of" in outcome.message) == bool(more)
+    assert ("In all" in outcome.message) == bool(more)
 
 
 def test_a_loop_that_ends_for_some_inputs_only_is_stopped_too(monkeypatch):
@@ -438,7 +438,7 @@ def test_a_loop_that_ends_for_some_inputs_only_is_stopped_too(monkeypatch):
 
     outcome = checks.check_to_e4m3(slow)
     assert "never ends" in outcome.message
-    assert "Besides" not in outcome.message
+    assert "In all" not in outcome.message
 
 
 # What is predicted

@@ -225,8 +225,8 @@ NEAREST_0_3 = Number(
 )
 WRONG_LINE = wrong_line(
     "numbers/bits/wrong-line",
-    text="This encoder gives back the code of every float16 number. Still it is wrong for some of the numbers between"
-    " them. Press the line with the bug.",
+    text="This encoder returns the right code for every float16 number, yet it is wrong for some of the numbers in"
+    " between. Press the line with the bug.",
     code="""\
 def encode16(value):
     sign = 0x8000 if math.copysign(1, value) < 0 else 0

@@ -248,7 +248,7 @@ def check_to_e4m3(answer) -> Outcome:
     if not faults:
         count = sum(len(kind.values) for kind in kinds)
         return correct(f"All {count:,} inputs: each value, each tie and both of its neighbours, and both ends.")
-    more = f" Besides, {len(faults) - 1} of {len(kinds)} kinds of inputs come out wrong." if faults[1:] else ""
+    more = f" In all, {len(faults)} of {len(kinds)} kinds of inputs come out wrong." if faults[1:] else ""
     return not_yet(faults[0] + more)  # the first one in words: to find the others is the exercise
 
 
@@ -268,13 +268,11 @@ def _e4m3_kinds() -> list[InputKind]:
     return [
         InputKind("values of E4M3", both(normal), "That is an E4M3 value, so it stays as it is."),
         InputKind("numbers beside a tie", both(between), "Of its two neighbours one is nearer: that one."),
-        InputKind(
-            "ties", tie, "A tie goes to the neighbour with the even code. `math.floor(q + 0.5)` sends each tie up."
-        ),
+        InputKind("ties", tie, "A tie goes to the neighbour with the even code. `floor(... + 0.5)` sends each tie up."),
         InputKind(
             "ties of negative numbers",
             -tie,
-            "Rounding is the same on both sides of zero. `math.floor(q + 0.5)` sends a negative tie toward zero.",
+            "Rounding is the same on both sides of zero. `floor(... + 0.5)` sends a negative tie toward zero.",
         ),
         InputKind(
             "subnormals",

@@ -56,7 +56,7 @@ E3M4 = {
     ),
     "smallest_subnormal": Number(
         "numbers/rounding/e3m4-smallest-subnormal",
-        text="The smallest positive E3M4 number, which `torch.finfo` does not tell",
+        text="The smallest positive E3M4 number, which `torch.finfo` does not report",
         answer="2^-6",
         says="0 000 0001: 2**(1 - 3) * 1/16 = 2**-6. `tiny` is 16 times as large.",
         wrong={
@@ -234,7 +234,7 @@ STOCHASTIC_ROUND = Task(
 )
 TO_E4M3 = Task(
     "numbers/rounding/find-the-bug",
-    text="Find every mistake of `to_e4m3`, and fix it.",
+    text="Find and fix every mistake in `to_e4m3`.",
 )
 
 P_COUNTER = Choice(
@@ -277,11 +277,11 @@ P_EPS = Choice(
 P_SMALL = Choice(
     "numbers/rounding/predict-where-fine",
     predict=True,
-    text="A tutorial says: between −1 and 1, float16 has a precision of 0.0001; digits after it mean nothing. True?",
+    text="A tutorial says: between −1 and 1, float16 has a precision of 0.0001; digits beyond that mean nothing. True?",
     options=(
         Option(
-            "True: four decimal digits behind the point",
-            "Digits behind the point are not what a float keeps. Above 0.5 the gap is 0.00049; above 0.001 it is"
+            "True: four digits after the decimal point",
+            "Digits after the point are not what a float keeps. Above 0.5 the gap is 0.00049; above 0.001 it is"
             " 0.00000095.",
         ),
         Option(
@@ -303,7 +303,7 @@ P_SMALL = Choice(
 P_SUM = Choice(
     "numbers/rounding/predict-perplexity",
     predict=True,
-    text="On a long text a bfloat16 total gives a perplexity that is far too low. Why?",
+    text="On a long text a bfloat16 total gives a perplexity that is too low. Why?",
     options=(
         Option(
             "Thousands of errors, up and down at random, pile up",

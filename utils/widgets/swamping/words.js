@@ -119,7 +119,7 @@ export function explainAddition(a, b, fmt) {
     const largest = briefText(namedCode("largest", fmt), fmt);
     return `${sumText(exact)} is beyond ${largest}, the largest value of ${fmt.label}: the sum overflows to ${value}.`;
   }
-  if (result.exact) return "The exact sum has a place of its own: nothing is rounded.";
+  if (result.exact) return "The exact sum is itself a number of the format: nothing is rounded.";
   const gap = gapText(end);
   const offset = `${ratioText(rest)} of the gap ${gap}`;
   if (result.tie) return `What falls off is half of the gap ${gap}: a tie. It goes to the neighbour whose last bit is 0, ${value}.`;
