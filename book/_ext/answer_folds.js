@@ -21,8 +21,8 @@
     else if (box.dataset.mpOpen !== "shown") close(box);
   });
   const openTarget = () => {
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const box = target && target.closest("[data-mp-answer]");
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const box = target?.closest("[data-mp-answer]");
     if (!box || "mpOpen" in box.dataset) return;
     open(box, "shown");
     target.scrollIntoView();
