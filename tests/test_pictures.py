@@ -6,6 +6,7 @@ import pytest
 
 from utils.formats import BFLOAT16, FLOAT16, encode
 from utils.pictures import numbers
+from utils.rounding import quantize
 
 matplotlib.use("Agg")
 
@@ -44,5 +45,17 @@ def test_the_point_stands_at_its_share_of_the_way():
     assert (dot.get_xdata()[0] - start) / (end - start) == pytest.approx(0.375)
 
 
-def test_a_picture_is_hardly_wider_than_a_phone():
-    assert numbers.code_and_rulers().get_figwidth() <= numbers.WIDTH_INCHES <= 5
+def test_an_addend_moves_the_small_total_and_is_lost_in_the_large_one():
+    upper, lower = numbers.addend_and_gap().axes
+    dots = [next(line for line in ax.lines if line.get_marker() == "o").get_xdata()[0] for ax in (upper, lower)]
+    assert dots == [float(quantize(2.3, BFLOAT16)), 256.0]
+    said = [[text.get_text() for text in ax.texts] for ax in (upper, lower)]
+    assert "+0.3" in said[0]
+    assert "+0.3" in said[1]
+    assert "halfway" not in said[0]
+    assert "halfway" in said[1]
+
+
+@pytest.mark.parametrize("draw", [numbers.code_and_rulers, numbers.addend_and_gap], ids=lambda draw: draw.__name__)
+def test_a_picture_is_hardly_wider_than_a_phone(draw):
+    assert draw().get_figwidth() <= numbers.WIDTH_INCHES <= 5
