@@ -1,19 +1,20 @@
 """axe in a page: what is serious, and a way to judge the colours of a long page in a tenth of the time.
 
-Contrast takes two thirds of axe's time, and a page of code has thousands of texts in a few dozen colours. `MARK` picks
-one text of each kind: of one colour, size, weight and ground. The ground is what the text's ancestors paint; a text
-that is positioned may lie on another one, so each of these is picked.
+Colours take most of axe's time, and a page of code has thousands of texts in a few dozen colours. `MARK` picks one text
+of each kind: of one colour, size, weight and ground. The ground is what the text's ancestors paint; a text that is
+positioned and covers nothing may lie on another one, so each of these is picked. Of links it picks one of each kind in
+a paragraph of each kind: it is compared with the text around it.
 """
 
 from axe_playwright_python.sync_playwright import Axe
 
 # preload: axe would fetch the style sheets again; resultTypes: what it says of kept rules takes as long as the rules
 SERIOUS = """
-(rules) => axe.run(document, { preload: false, resultTypes: ["violations"], rules }).then(({ violations }) =>
+() => axe.run(document, { preload: false, resultTypes: ["violations"] }).then(({ violations }) =>
   violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)}\\n   ${failureSummary}`)))
 """
-MARK = """
+MARK = r"""
 () => {
   const grounds = new Map([[null, ""]]);
   const ground = (element) => {
@@ -28,8 +29,10 @@ MARK = """
   const lifted = new Map([[null, false]]);
   const isLifted = (element) => {
     if (!lifted.has(element)) {
-      const own = ["absolute", "fixed", "sticky"].includes(getComputedStyle(element).position);
-      lifted.set(element, own || isLifted(element.parentElement));
+      const { position, backgroundColor } = getComputedStyle(element);
+      const own = ["absolute", "fixed", "sticky"].includes(position);
+      const covers = /^rgb\(/.test(backgroundColor); // without a fourth number it lets nothing through
+      lifted.set(element, !covers && (own || isLifted(element.parentElement)));
     }
     return lifted.get(element);
   };
@@ -38,13 +41,31 @@ MARK = """
   const seen = new Set();
   for (const element of document.body.querySelectorAll("*")) {
     element.removeAttribute("data-one-of-its-kind");
-    if (!holdsText(element) || !element.checkVisibility({ visibilityProperty: true })) continue;
+    if (!holdsText(element) || element.closest(".katex-mathml")) continue; // what is only read aloud has no colour
+    if (!element.checkVisibility({ visibilityProperty: true })) continue;
     const { color, fontSize, fontWeight, textShadow } = getComputedStyle(element);
     const kind = [color, fontSize, fontWeight, textShadow, ground(element)].join("|");
     if (!seen.has(kind) || isLifted(element)) element.setAttribute("data-one-of-its-kind", "");
     seen.add(kind);
   }
-  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-one-of-its-kind]" }] });
+  const looks = (element) => {
+    const { color, fontWeight, fontStyle, fontSize, textDecoration, borderBottom, backgroundColor, backgroundImage } =
+      getComputedStyle(element);
+    return [element.tagName, color, fontWeight, fontStyle, fontSize, textDecoration, borderBottom, backgroundColor,
+      backgroundImage].join();
+  };
+  const links = new Set();
+  for (const link of document.querySelectorAll("a[href]")) {
+    link.removeAttribute("data-one-link-of-its-kind");
+    if (!link.checkVisibility({ visibilityProperty: true })) continue;
+    const kind = [link, ...link.children, link.parentElement, link.parentElement.parentElement].map(looks).join("|");
+    if (!links.has(kind)) link.setAttribute("data-one-link-of-its-kind", "");
+    links.add(kind);
+  }
+  axe.configure({ rules: [
+    { id: "color-contrast", selector: "[data-one-of-its-kind]" },
+    { id: "link-in-text-block", selector: "a[href][data-one-link-of-its-kind]" },
+  ] });
 }
 """
 UNFOLD = """
@@ -65,14 +86,14 @@ def start(page):
 
 
 def serious(page):
-    """What axe finds serious or critical, the contrast of one text of each kind judged; one text for each element."""
+    """What axe finds serious or critical, colours judged on one text of each kind; one line for each element."""
     page.evaluate(MARK)
-    return page.evaluate(SERIOUS, {})
+    return page.evaluate(SERIOUS)
 
 
 def serious_of_all(page):
     """The same with every text judged by itself, in a page whose texts were not marked before."""
-    return page.evaluate(SERIOUS, {})
+    return page.evaluate(SERIOUS)
 
 
 def unfold(page):
