@@ -1,6 +1,6 @@
 """The form of a chapter that has been edited for three readers: the answer first, and budgets of words, cells and time.
 
-`EDITED` names those chapters; the others still have the skeleton of `book_rules`.
+A chapter that has *In short* is an edited one; the others still have the skeleton of `book_rules`.
 """
 
 import math
@@ -10,7 +10,6 @@ import statistics
 import book_rules as rules
 from book_progress import PLACE, items_of
 
-EDITED = {"numbers/bits", "numbers/rounding"}
 MAX_IN_SHORT = 120  # words before the first code
 MAX_WORDS = 3000
 MAX_CELLS = 30
@@ -22,6 +21,11 @@ PREDICTION_MINUTES, PAPER_MINUTES, CODE_MINUTES = 1, 2, 8
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 TIME = re.compile(r"\*\*Reading\*\* (\d+) minutes, \*\*exercises\*\* (\d+)\. ")
 TABLE = re.compile(r"^\|.*\|\n\| *:?---", re.MULTILINE)
+
+
+def is_edited(path):
+    """Whether a chapter has its new form, as its opening says."""
+    return "**In short.**" in rules.read_page(path)[0].source
 
 
 def words_of(text):

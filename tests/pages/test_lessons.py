@@ -9,7 +9,7 @@ import book_rules as rules
 import lesson_rules as lessons
 from utils import formats
 
-CHAPTERS = [rules.BOOK / f"{name}.ipynb" for name in sorted(lessons.EDITED)]
+CHAPTERS = [path for path in rules.pages() if rules.is_chapter(path) and lessons.is_edited(path)]
 
 
 def name(path):

@@ -1,1 +1,1 @@
-"""One drawing per chapter that carries its idea; `In pictures` shows them all. A module per part of the book."""
+"""One drawing per chapter that carries its idea, in the folders of `book/`; `In pictures` shows them all."""

@@ -1,0 +1,1 @@
+"""The pictures of Part I, a module per chapter."""
