@@ -2,16 +2,16 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import float16
 
 from utils.checks.numbers import limits
+from utils.checks.numbers.limits_questions import PLAY_MASK, PLAY_SMALL
+from utils.checks.numbers.limits_questions import WRONG_LINE as QUESTION
 from utils.checks.outcome import NOT_YET
 from utils.checks.questions import number
-from utils.formats import BFLOAT16, FLOAT8_E5M2, FLOAT16
+from utils.formats import BFLOAT16, FLOAT8_E5M2, FLOAT16, FORMATS
 from utils.rounding import quantize
 
 INF, NAN = math.inf, math.nan
@@ -38,28 +38,21 @@ def test_a_naive_softmax_of_12_11_10_is_nan_0_0():
     assert math.exp(12) == pytest.approx(162755, abs=0.5)
 
 
-def test_a_mask_of_minus_1e9_makes_nan_in_a_fully_masked_row_only():
-    keep = torch.tensor([[1, 1, 1], [1, 1, 0], [0, 0, 0]], dtype=float16)
-    scores = torch.tensor([[1, 2, 3]] * 3, dtype=float16)
-    weights = torch.softmax(scores + (1 - keep) * -1e9, -1)
-    assert weights.isnan().any(-1).tolist() == [False, False, True]
-    assert weights[1, 2] == 0
-    stored = torch.tensor(-1e9, dtype=torch.float32).to(float16)
-    as_product = torch.softmax(scores + (1 - keep) * stored, -1)  # 0 * -inf
-    assert as_product.isnan().any(-1).all()
-
-
-def test_the_variance_of_the_prediction_is_minus_32():
-    x = torch.linspace(198.4, 201.8, 1000).to(float16)
-    assert float((x * x).mean() - x.mean() ** 2) == -32
-    assert float(x.double().var(correction=0)) == pytest.approx(0.97, abs=0.005)
-    near_300 = half(299, 300, 301)
-    assert float((near_300 * near_300).mean()) == float(near_300.mean() ** 2) == INF
-
-
 def test_e4m3_has_no_infinity_and_overflow_in_torch_is_one_of_two():
     assert str(float(torch.tensor(1000.0).to(torch.float8_e4m3fn))) in ("448.0", "nan")
     assert not torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn).float().isinf().any()
+
+
+def test_float16_is_first_off_by_a_hundredth_at_1e_6():
+    off = [abs(float(half(x)) / x - 1) for x in (1e-4, 1e-5, 1e-6)]
+    assert off == pytest.approx([0.0002, 0.0014, 0.0133], abs=1e-4)
+
+
+def test_the_numbers_of_play_are_those_of_the_formats():
+    stored = [float(quantize(-1e9, fmt)) for fmt in FORMATS.values()]
+    assert sum(map(math.isfinite, stored)) == number(PLAY_MASK.answer)
+    kept = [10.0**-k for k in range(1, 12) if float(quantize(10.0**-k, FLOAT8_E5M2)) > 0]
+    assert min(kept) == number(PLAY_SMALL.answer)
 
 
 # --- 1, 2: on paper
@@ -101,7 +94,7 @@ CASTS = {
     "1e-8 to float16": 0,
     "3e-8 to float16": "2**-24",
     "1e39 to bfloat16": INF,
-    "57345 to E5M2": 57344,
+    "61000 to E5M2": 57344,
 }
 
 
@@ -113,7 +106,7 @@ def test_casts_are_what_the_formats_say():
         assert question.text == cast.replace(" to ", " cast to ")
     assert torch.tensor([70000, 65519, 1e-8, 3e-8]).to(float16).tolist() == [INF, 65504, 0, 2**-24]
     assert float(torch.tensor(1e39, dtype=torch.float64).to(torch.bfloat16)) == INF
-    assert float(torch.tensor(57345.0).to(torch.float8_e5m2)) == 57344
+    assert float(torch.tensor(61000.0).to(torch.float8_e5m2)) == 57344
 
 
 def test_casts_takes_words_numbers_and_powers():
@@ -146,13 +139,14 @@ def test_casts_takes_words_numbers_and_powers():
         ("1e39 to bfloat16", 3.4028234663852886e38, "float32's end"),
         ("1e39 to bfloat16", 1e39, "3.4e38"),
         ("1e39 to bfloat16", 65504, "float16's"),
-        ("57345 to E5M2", "inf", "61440"),
-        ("57345 to E5M2", 57345, "8192 apart"),
-        ("57345 to E5M2", 61440, "middle"),
-        ("57345 to E5M2", 448, "E4M3"),
-        ("57345 to E5M2", 65504, "two fraction bits"),
-        ("57345 to E5M2", "nan", "does not overflow yet"),
-        ("57345 to E5M2", 5, "1.75"),
+        ("61000 to E5M2", "inf", "midpoint"),
+        ("61000 to E5M2", 61000, "8192 apart"),
+        ("61000 to E5M2", 61440, "midpoint"),
+        ("61000 to E5M2", 49152, "one more number"),
+        ("61000 to E5M2", 448, "E4M3"),
+        ("61000 to E5M2", 65504, "two fraction bits"),
+        ("61000 to E5M2", "nan", "does 61000 overflow"),
+        ("61000 to E5M2", 5, "four numbers"),
     ],
 )
 def test_casts_names_the_cast_and_the_misconception(cast, answer, hint):
@@ -162,422 +156,104 @@ def test_casts_names_the_cast_and_the_misconception(cast, answer, hint):
     assert hint in outcome.message
 
 
-# --- 3: softmax
+# --- 3: the wrong line
 
 
-def softmax16(x):
-    m = x.amax(-1, keepdim=True)
-    e = torch.exp(x - torch.where(m == -INF, 0, m))
-    s = e.sum(-1, keepdim=True)
-    return e / torch.where(s == 0, 1, s)
+class Silent:
+    """A model of three reviews, of which the first has no answer."""
+
+    def __call__(self):
+        logits = torch.tensor([[NAN, NAN], [0.0, 1.0], [1.0, 0.0]], dtype=float16)
+        return type("Output", (), {"logits": logits})
 
 
-def by_rows(x):
-    out = []
-    for row in x:
-        m = max(row)
-        e = [torch.exp(v - m) if v > -INF else half(0)[0] for v in row]
-        total = half(0)[0]
-        for v in e:
-            total = total + v
-        out.append(torch.stack([v / total if total > 0 else total for v in e]))
-    return torch.stack(out)
+def evaluation(instead=None):
+    lines = [instead if option.right and instead else option.text.strip("`\n") for option in QUESTION.options]
+    scope = {}
+    exec("\n".join(lines), scope)
+    return scope["accuracy"](Silent(), [({}, torch.tensor([0, 1, 1]))])
 
 
-def in_place(x):
-    x -= x.amax(-1, keepdim=True)
-    return torch.softmax(x, -1)
+def test_the_line_with_argmax_takes_a_nan_for_an_answer_and_the_others_do_not():
+    assert evaluation() == 2 / 3
+    honest = "        guesses = logits.argmax(-1).where(~logits.isnan().any(-1), -1)"
+    assert evaluation(honest) == 1 / 3
 
 
-@pytest.mark.parametrize(
-    "right",
-    [softmax16, by_rows, lambda x: softmax16(x.float()).half(), lambda x: torch.softmax(x, -1).nan_to_num(0)],
-    ids=["float16", "row by row", "float32 inside", "torch"],
-)
-def test_softmax16_takes_a_stable_softmax(right):
-    outcome = limits.check_softmax16(right)
+# --- 4: fate
+
+
+def fate(x, fmt):
+    if math.isnan(x):
+        return "nan"
+    size = abs(x)
+    last = 2.0 ** (math.frexp(fmt.max)[1] - 1 - fmt.mantissa_bits)
+    if size >= fmt.max + last / 2:
+        return "infinite"
+    if 0 < size <= fmt.smallest_subnormal / 2:
+        return "zero"
+    gap = 2.0 ** (math.frexp(max(size, fmt.smallest_normal))[1] - 1 - fmt.mantissa_bits)
+    return "exact" if size % gap == 0 else "rounded"
+
+
+def test_fate_takes_a_right_answer():
+    outcome = limits.check_fate(fate)
     assert outcome, outcome.message
 
 
-def naive(x):
-    e = torch.exp(x)
-    return e / e.sum(-1, keepdim=True)
+def past_the_largest(x, fmt):
+    return "infinite" if abs(x) > fmt.max else fate(x, fmt)
 
 
-def no_keepdim(x):
-    e = torch.exp(x - x.amax(-1, keepdim=True))
-    return e / e.sum(-1)
+def strictly_past_the_midpoint(x, fmt):
+    end = fmt.max + 2.0 ** (math.frexp(fmt.max)[1] - 1 - fmt.mantissa_bits) / 2
+    return "rounded" if abs(x) == end else fate(x, fmt)
 
 
-def of_all(x):
-    e = torch.exp(x - x.max())
-    return e / e.sum(-1, keepdim=True)
+def below_the_smallest(x, fmt):
+    return "zero" if 0 < abs(x) < fmt.smallest_subnormal else fate(x, fmt)
 
 
-def with_eps(x):
-    m = x.amax(-1, keepdim=True)
-    e = torch.exp(x - torch.where(m == -INF, 0, m))
-    return e / (e.sum(-1, keepdim=True) + 1e-8)
+def tie_goes_up(x, fmt):
+    return "rounded" if abs(x) == fmt.smallest_subnormal / 2 else fate(x, fmt)
 
 
-def drops_masked(x):
-    return softmax16(torch.where(x == -INF, 0, x))
+def without_subnormals(x, fmt):
+    return "zero" if 0 < abs(x) < fmt.smallest_normal else fate(x, fmt)
 
 
-def in_two_dtypes(x):
-    return softmax16(x).float()
+def gaps_that_shrink(x, fmt):
+    if not 0 < abs(x) < fmt.smallest_normal or abs(x) <= fmt.smallest_subnormal / 2:
+        return fate(x, fmt)
+    return "exact" if abs(x) % 2.0 ** (math.frexp(abs(x))[1] - 1 - fmt.mantissa_bits) == 0 else "rounded"
+
+
+def compares_with_nan(x, fmt):
+    return "nan" if x == NAN else ("exact" if math.isnan(x) else fate(x, fmt))
 
 
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (naive, "softmax16([[12, 11, 10]]): row 0 is [nan, 0, 0], but should be [0.6652, 0.2447, 0.09003]. exp"),
-        (lambda x: naive(x).nan_to_num(1), "above 11.09"),
-        (lambda x: naive(x.float()).half(), "exp(60000) is inf in float64 too"),
-        (lambda x: naive(x.double()).half(), "exp(60000) is inf in float64 too"),
-        (lambda x: naive(x.clamp(max=11)), "above 11.09"),
-        (lambda x: naive(x.clamp(-17, 9)), "above 11.09"),
-        (lambda x: naive(x - 2) if x.max() < 13 else naive(x), "exp(60000)"),
-        (no_keepdim, "keepdim=True"),
-        (lambda x: torch.softmax(x, 0), "column"),
-        (lambda x: torch.softmax(x.flatten(), 0).view_as(x), "whole tensor"),
-        (lambda x: torch.log_softmax(x, -1), "log of the softmax"),
-        (lambda x: torch.exp(x - x.amax(-1, keepdim=True)), "do not sum to 1"),
-        (of_all, "row 1 is [nan, nan]"),
-        (of_all, "maximum of the whole tensor"),
-        (drops_masked, "-inf is a masked one"),
-        (lambda x: torch.softmax(x, -1), "zeros"),
-        (with_eps, "stores 1e-8 as 0"),
-        (lambda x: torch.softmax(x, -1).nan_to_num(0.5), "is to give zeros"),
-        (in_place, "changes its input"),
-        (in_two_dtypes, "torch.float32"),
-        (lambda x: softmax16(x)[0], "shape [3]"),
-        (lambda x: softmax16(x).tolist(), "list"),
-        (lambda x: softmax16(x if x.shape[1] < 64 else x / 2), "row of 64 logits"),
+        (past_the_largest, "nearer to the largest number"),
+        (strictly_past_the_midpoint, "the tie goes to the even neighbour"),
+        (below_the_smallest, "so it rounds up to it"),
+        (tie_goes_up, "half of the smallest number"),
+        (without_subnormals, 'is "zero", but should be "exact"'),
+        (gaps_that_shrink, "does not get narrower"),
+        (compares_with_nan, "math.isnan"),
+        (lambda x, fmt: "zero" if x == 0 else fate(x, fmt), "nothing is lost"),
+        (lambda x, fmt: fate(x, fmt) if x >= 0 or math.isnan(x) else fate(-x, FLOAT16) + "!", "none of"),
+        (lambda x, fmt: "exact" if x < 0 else fate(x, fmt), "abs(x)"),
+        (lambda x, fmt: "infinity" if x == INF else fate(x, fmt), "none of"),
+        (lambda x, fmt: fate(x, FLOAT16), "bfloat16"),
     ],
 )
-def test_softmax16_names_the_mistake(wrong, hint):
-    outcome = limits.check_softmax16(wrong)
+def test_fate_names_the_mistake(wrong, hint):
+    outcome = limits.check_fate(wrong)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
 
 
-def test_the_largest_logit_whose_exponential_is_finite_is_below_11_1():
-    codes = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(float16)
-    finite = codes[codes.isfinite()]
-    assert float(finite[torch.exp(finite).isinf()].min()) == 11.09375
-
-
-# --- 4: mask
-
-
-@pytest.mark.parametrize(
-    "right",
-    [
-        lambda dtype: torch.finfo(dtype).min / 2,
-        lambda dtype: -1e4,
-        lambda dtype: -30000.0,
-        lambda dtype: torch.tensor(-1e4, dtype=dtype),
-        lambda dtype: -60000 if dtype == float16 else -1e9,
-        lambda dtype: "-10**4",
-        lambda dtype: -400,
-    ],
-)
-def test_mask_value_takes_what_is_finite_and_leaves_room(right):
-    outcome = limits.check_mask_value(right)
-    assert outcome, outcome.message
-
-
-@pytest.mark.parametrize(
-    ("value", "dtype", "hint"),
-    [
-        (-1e9, "float16", "beyond its range, which ends at -65504"),
-        (-65520, "float16", "stored, it is -inf"),
-        (-INF, "float16", "-inf - (-inf) is NaN"),
-        (-65504, "float16", "[-100, -100, -100] become [-inf, -inf, -inf]"),
-        (-100, "float16", "gets the weight 1."),
-        (-225, "bfloat16", "gets the weight 1.4e-11"),
-        (-250, "float32", "gets the weight 1.9e-22"),
-        (0, "float16", "negative"),
-        (1e4, "float16", "negative"),
-        (NAN, "float16", "NaN masks nothing"),
-        (-1e39, "float32", "beyond its range"),
-    ],
-)
-def test_mask_value_names_the_dtype_and_the_mistake(value, dtype, hint):
-    fine = -1e4
-    outcome = limits.check_mask_value(lambda d: value if d == getattr(torch, dtype) else fine)
-    assert outcome.status == NOT_YET
-    assert outcome.message.startswith(f"{dtype}:")
-    assert hint in outcome.message
-
-
-def test_finfo_min_alone_fails_in_float16_and_nowhere_else():
-    assert "float16: in a row" in limits.check_mask_value(lambda dtype: torch.finfo(dtype).min).message
-    assert limits.check_mask_value(lambda dtype: -1e4 if dtype == float16 else torch.finfo(dtype).min)
-    lowest = torch.tensor(torch.finfo(float16).min, dtype=float16)
-    assert (lowest + half(-15.99)).tolist() == [-65504]
-    assert (lowest + half(-16)).tolist() == [-INF]  # -65520 is a tie, and the even neighbour is beyond the range
-
-
-def test_exp_reaches_zero_below_minus_17_3_in_float16_and_minus_103_9_in_float32():
-    x = half(-17.3, -17.4)
-    assert torch.exp(x).tolist() == [2**-24, 0]
-    assert torch.exp(torch.tensor([-103.9, -104.0], dtype=torch.float64)).to(torch.float32).tolist() == [2**-149, 0]
-
-
-def test_two_masks_of_finfo_min_overflow_in_every_dtype_and_two_halves_do_not():
-    for dtype in (float16, torch.bfloat16, torch.float32):
-        lowest = torch.tensor(torch.finfo(dtype).min, dtype=dtype)
-        assert (lowest + lowest).isinf()
-        assert lowest / 2 + lowest / 2 == lowest
-
-
-# --- 5: norm
-
-
-def norm16(x):
-    m = x.abs().max()
-    if m == 0 or not m.isfinite():
-        return m
-    return m * ((x / m) ** 2).sum().sqrt()
-
-
-def norm_with_a_power_of_two(x):
-    m = x.abs().max()
-    if m == 0 or not m.isfinite():
-        return m
-    exponent = torch.frexp(m).exponent
-    return float(torch.ldexp((torch.ldexp(x, -exponent) ** 2).sum().sqrt(), exponent))
-
-
-def norm_by_hypot(x):
-    length = x[0].abs()
-    for entry in x[1:]:
-        length = torch.hypot(length, entry)
-    return length
-
-
-@pytest.mark.parametrize("right", [norm16, norm_with_a_power_of_two, norm_by_hypot])
-def test_norm16_takes_a_scaled_norm(right):
-    outcome = limits.check_norm16(right)
-    assert outcome, outcome.message
-
-
-def plain_norm(x):
-    return (x * x).sum().sqrt()
-
-
-def with_reciprocal(x):
-    m = x.abs().max()
-    if m == 0 or not m.isfinite():
-        return m
-    return m * ((x * (1 / m)) ** 2).sum().sqrt()
-
-
-def without_zero(x):
-    m = x.abs().max()
-    return m * ((x / m) ** 2).sum().sqrt()
-
-
-def without_infinity(x):
-    m = x.abs().max()
-    return m if m == 0 else m * ((x / m) ** 2).sum().sqrt()
-
-
-def nan_as_zero(x):
-    m = x.abs().max()
-    return torch.tensor(0.0) if not m > 0 else m if m.isinf() else m * ((x / m) ** 2).sum().sqrt()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (plain_norm, "norm16([300, 400]) is inf, but should be 500. The squares 90,000 and 160,000"),
-        (lambda x: 128 * plain_norm(x / 128), "below 2**-24"),
-        (lambda x: plain_norm(x * 64) / 64 if x.abs().max() < 1 else norm16(x), "vanish unless"),
-        (with_reciprocal, "its reciprocal"),
-        (without_zero, "0/0 is NaN"),
-        (lambda x: norm16(x + 1e-8) if len(x) != 3 else without_zero(x + 1e-8), "0/0 is NaN"),
-        (without_infinity, "treat it apart"),
-        (nan_as_zero, "stay visible"),
-        (lambda x: norm16(x).clamp(max=65504), "in float16 it is inf"),
-        (lambda x: plain_norm(x.float()), "float32"),
-        (lambda x: plain_norm(x.double()), "float64"),
-        (lambda x: x.abs().sum(dtype=torch.float32), "float32"),
-        (lambda x: x.norm(), "torch's own norm"),
-        (lambda x: torch.linalg.vector_norm(x), "torch's own norm"),
-        (lambda x: x.abs().sum(), "norm16([3, 4]) is 7"),
-        (lambda x: norm16(x) if len(x) != 16 else 1.01 * norm16(x), "norm16(16 entries"),
-        (lambda x: norm16(x) if len(x) > 1 else x[0], "norm16([-3]) is -3"),
-    ],
-)
-def test_norm16_names_the_mistake(wrong, hint):
-    outcome = limits.check_norm16(wrong)
-    assert outcome.status == NOT_YET
-    assert hint in outcome.message
-
-
-# --- 6: cross-entropy
-
-
-def bce16(z, y):
-    return z.clamp(min=0) - z * y + torch.log1p(torch.exp(-z.abs()))
-
-
-def circulating(z, y):
-    p = torch.sigmoid(z)
-    return -(y * torch.log(p + 1e-8) + (1 - y) * torch.log(1 - p + 1e-8))
-
-
-def eps_1e_4(z, y):
-    p = torch.sigmoid(z)
-    return -(y * torch.log(p + 1e-4) + (1 - y) * torch.log(1 - p + 1e-4))
-
-
-def clamp_p(z, y):
-    p = torch.sigmoid(z).clamp(1e-4, 1 - 1e-4)
-    return -(y * torch.log(p) + (1 - y) * torch.log(1 - p))
-
-
-def clamp_p_where_it_holds(z, y):
-    p = torch.sigmoid(z).clamp(1e-3, 1 - 1e-3)
-    return -(y * torch.log(p) + (1 - y) * torch.log(1 - p))
-
-
-def log_of_exp(z, y):
-    return torch.log(1 + torch.exp(z)) - z * y
-
-
-@pytest.mark.parametrize(
-    "right",
-    [
-        bce16,
-        lambda z, y: bce16(z.float(), y.float()),
-        lambda z, y: F.softplus(z) - z * y,
-        lambda z, y: -(y * F.logsigmoid(z) + (1 - y) * F.logsigmoid(-z)),
-        lambda z, y: F.binary_cross_entropy_with_logits(z, y, reduction="none"),
-        lambda z, y: z.clamp(min=0) - z * y + torch.log(1 + torch.exp(-z.abs())),
-    ],
-    ids=["by hand", "float32", "softplus", "logsigmoid", "torch", "log of 1 + x"],
-)
-def test_bce16_takes_a_loss_from_the_logits(right):
-    outcome = limits.check_bce16(right)
-    assert outcome, outcome.message
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (circulating, "what each log is given"),
-        (circulating, "For z = 9 and y = 1 the loss is 0.0001234, yours is nan."),
-        (eps_1e_4, "stops growing at 9.21"),
-        (clamp_p, "rounded to 0 or 1"),
-        (clamp_p_where_it_holds, "stops growing at 6.91"),
-        (lambda z, y: circulating(z.float(), y.float()), "stops growing at 18.4"),
-        (lambda z, y: F.binary_cross_entropy(torch.sigmoid(z), y, reduction="none"), "stops growing at 100"),
-        (lambda z, y: circulating(z, y).nan_to_num(0), "log(0)"),
-        (lambda z, y: torch.zeros_like(z), "no exponent is positive"),
-        (log_of_exp, "above 11.09"),
-        (lambda z, y: -bce16(z, y), "sign"),
-        (lambda z, y: bce16(z, 1 - y), "swapped"),
-        (lambda z, y: bce16(z, y).mean(), "not their mean"),
-        (lambda z, y: bce16(z, y)[:3], "shape [3]"),
-        (lambda z, y: bce16(z, y) + 1, "no exponent is positive"),
-        (lambda z, y: 1.05 * bce16(z, y), "For z = 0 and y = 1 the loss is 0.6931"),
-        (lambda z, y: bce16(z, y).tolist(), "list"),
-    ],
-)
-def test_bce16_names_the_mistake(wrong, hint):
-    outcome = limits.check_bce16(wrong)
-    assert outcome.status == NOT_YET
-    assert hint in outcome.message
-
-
-def test_the_sigmoid_is_1_in_float16_from_8_32_on():
-    codes = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(float16)
-    finite = codes[codes.isfinite()]
-    assert float(finite[torch.sigmoid(finite) == 1].min()) == pytest.approx(8.32, abs=0.005)
-    assert float(torch.tensor(1 - 1e-4).to(float16)) == 1  # so clamping p to 1 - 1e-4 does nothing
-
-
-# --- 7: sums
-
-
-def ascending(values, add):
-    total = 0.0
-    for value in sorted(values):
-        total = add(total, value)
-    return total
-
-
-def pairwise(values, add):
-    if len(values) == 1:
-        return values[0]
-    half_way = len(values) // 2
-    return add(pairwise(values[:half_way], add), pairwise(values[half_way:], add))
-
-
-def kahan(values, add):
-    total = lost = 0.0
-    for value in values:
-        term = add(value, -lost)
-        new = add(total, term)
-        lost = add(add(new, -total), -term)
-        total = new
-    return total
-
-
-@pytest.mark.parametrize("right", [ascending, pairwise, kahan, lambda v, add: pairwise(sorted(v), add)])
-def test_careful_sum_takes_every_order_that_loses_little(right):
-    outcome = limits.check_careful_sum(right)
-    assert outcome, outcome.message
-    assert "additions" in outcome.message
-
-
-def left_to_right(values, add):
-    total = 0.0
-    for value in values:
-        total = add(total, value)
-    return total
-
-
-def pairs_without_the_odd_one(values, add):
-    values = list(values)
-    while len(values) > 1:
-        values = [add(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
-    return values[0]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (left_to_right, "1001 numbers from 2048 to 1 is 3048, yours is 2048. 2048 + 1 is 2048"),
-        (lambda v, add: left_to_right(sorted(v, reverse=True), add), "2048 + 1 is 2048"),
-        (
-            lambda v, add: ascending(v, add) if v[0] == 2048 else left_to_right(v, add),
-            "1000 numbers from 1000 to 1 is 7485.39, yours is 7064",
-        ),
-        (lambda v, add: sum(v), "`add` was called 0 times"),
-        (lambda v, add: math.fsum(v), "need 2 additions"),
-        (lambda v, add: math.fsum(v) + 0 * ascending(v, add), "not a float16 number"),
-        (pairs_without_the_odd_one, "odd number"),
-        (lambda v, add: add(0.1, v[0]), "0.1 is none"),
-        (lambda v, add: add(0.0, 0.0), "single number"),
-        (lambda v, add: v, "not a number"),
-    ],
-)
-def test_careful_sum_names_the_mistake(wrong, hint):
-    outcome = limits.check_careful_sum(wrong)
-    assert outcome.status == NOT_YET
-    assert hint in outcome.message
-
-
-def test_the_adder_is_float16_addition():
-    add = limits._Adder()
-    assert [add(2048, 1), add(2048, 3), add(60000, 60000)] == [2048, 2052, INF]
-    assert add.count == 3
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 0x7C00, size=(1000, 2)).astype(np.uint16).view(np.float16)
-    for a, b in codes.astype(float):
-        assert add(a, -b) == float(quantize(a - b, FLOAT16))
+def test_fate_says_not_attempted():
+    assert "returns nothing" in limits.check_fate(lambda x, fmt: None).message

@@ -1,6 +1,6 @@
 """What `numbers/limits` asks: what people expect of overflow, underflow and NaN, and what is said to each."""
 
-from utils.checks.questions import Choice, Number, Option, Task
+from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
@@ -28,25 +28,6 @@ P_SILENT = Choice(
     ),
     predict=True,
 )
-P_UNDER = Choice(
-    "numbers/limits/predict-underflow",
-    "The smallest positive float16 is 2**-24, about 6e-8. What does 1e-10 become in float16?",
-    (
-        Option(
-            "2**-24, the smallest subnormal",
-            "Rounding goes to the nearest number. Above 2**-25 that is the smallest subnormal; 1e-10 is far below.",
-        ),
-        Option(
-            "0", "It lies below half of the smallest subnormal, so 0 is the nearest number. No NaN, no warning.", True
-        ),
-        Option(
-            "2**-14, the smallest normal number",
-            "2**-14 is where the hidden 1 ends. Subnormals fill the gap down to 2**-24, and below its half comes 0.",
-        ),
-        Option("NaN", "Underflow never makes a NaN. A NaN needs an operation without an answer, such as 0/0."),
-    ),
-    predict=True,
-)
 P_SOFTMAX = Choice(
     "numbers/limits/predict-softmax",
     "In float16, `e = exp(x)` and then `e / sum(e)`, for x = 12, 11, 10. What comes out?",
@@ -68,71 +49,69 @@ P_SOFTMAX = Choice(
     ),
     predict=True,
 )
-P_MASK = Choice(
-    "numbers/limits/predict-mask",
-    "The attention of DistilBERT, in float16: -1e9 is added to the score of every padding token. Some rows of the "
-    "batch have padding, and one only fills the batch up: it is all padding. Which rows come out as NaN?",
-    (
-        Option(
-            "None",
-            "-1e9 does not fit: it becomes -inf. That is harmless as long as each row keeps one finite score.",
-        ),
-        Option(
-            "The one that is all padding",
-            "-1e9 becomes -inf. Beside finite scores that gives the weight 0, as it should. "
-            "In a row of nothing else the maximum is -inf too, and -inf - (-inf) is NaN.",
-            True,
-        ),
-        Option(
-            "All that have padding",
-            "Their masked scores are -inf, and exp(-inf) is 0, as the mask wants. NaN needs a row with no score left.",
-        ),
-        Option(
-            "All of them",
-            "Adding -inf harms no other score. All would be NaN if a float16 mask of 0 and 1 were multiplied by it: "
-            "0 * -inf is NaN.",
-        ),
-    ),
-    predict=True,
-)
 P_E4M3 = Choice(
     "numbers/limits/predict-e4m3",
-    "The largest E4M3 number is 448. What does a cast of 1000 to E4M3 give?",
+    "Which numbers does every library store as 448 when it casts to E4M3?",
     (
-        Option("448", "One of the two modes. The other gives NaN, and some libraries do that."),
-        Option("inf", "E4M3 has no infinity. Its codes are numbers, all but one of each sign, and that one is NaN."),
-        Option("NaN", "One of the two modes. The other saturates to 448, and some libraries do that."),
+        Option("448 only", "Rounding comes first: 449 is nearer to 448 than to where the next number would be."),
+        Option("those from 448 up to, but not including, 464", "Nearly. What is a tie, and where does it go here?"),
         Option(
-            "It depends on the library and its version",
-            "The specification knows both: saturate to 448, or overflow to NaN. Libraries differ, and have changed.",
+            "those from 448 to 464",
+            "The next number would be 480. 464 is the midpoint, and the tie goes to 448, the even neighbour.",
             True,
         ),
+        Option("all from 448 on", "Some libraries do that. Others make NaN of what is above 464."),
     ),
     predict=True,
 )
-P_VAR = Choice(
-    "numbers/limits/predict-variance",
-    "1,000 numbers between 198.4 and 201.8; their variance is 0.97. What is `(x * x).mean() - x.mean()**2` in float16?",
+P_UNDER = Choice(
+    "numbers/limits/predict-underflow",
+    "At which of these numbers is float16 first off by more than 1 %?",
     (
-        Option(
-            "0.97", "Both terms are near 40,040, where float16 numbers are 32 apart. 0.97 is lost before the minus."
-        ),
-        Option(
-            "0",
-            "So it would be if only the two terms were rounded. The mean was rounded too, before it was squared.",
-        ),
-        Option(
-            "-32",
-            "The mean is stored as 200.125, a little too large, its square as 40064; the mean of the squares as 40032. "
-            "Near 40,040 float16 numbers are 32 apart. A negative variance has no root: the next line is NaN.",
-            True,
-        ),
-        Option("inf", "40,040 fits below 65504. For numbers near 300 both terms would be inf, and inf - inf is NaN."),
+        Option("1e-4", "That is a normal number, so it is off by at most half of eps: 0.05 %."),
+        Option("1e-5", "It is a subnormal with about eight bits left. It is off by 0.14 %."),
+        Option("1e-6", "It is a subnormal with five bits left: 17 times the smallest number, off by 1.3 %.", True),
+        Option("At none: the next step is 0", "Only below 2**-25, about 3e-8. Until then it loses bit after bit."),
     ),
     predict=True,
 )
 
-# --- Exercises on paper -----------------------------------------------------------------------------------------------
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_MASK = Number(
+    "numbers/limits/play-mask",
+    "Now type -1e9, a common mask value. In how many of the thirteen formats is it stored as a finite number?",
+    answer="7",
+    says="Four reach that far, and three have neither infinity nor NaN, so they store their lowest number.",
+    wrong={
+        "4": "Four formats reach that far. But look at the 6-bit and 4-bit formats too: what do they store?",
+        "3": "Look at TF32 and bfloat16 again: rounded is finite. And at the 6-bit and 4-bit formats.",
+        "6": "Go through the list once more, from float64 to E2M1.",
+        "8": "NaN and infinity are not finite. Go through the list once more.",
+        "9": "NaN and infinity are not finite. Go through the list once more.",
+        "13": "Look at float16: it stores minus infinity.",
+        "2": "float64 and float32 hold it exactly. A rounded number is finite too.",
+    },
+    otherwise="Count the rows whose stored number is neither infinite nor NaN.",
+)
+PLAY_SMALL = Number(
+    "numbers/limits/play-small",
+    "Try powers of ten: 1e-3, 1e-4, ... What is the smallest one that E5M2 still stores as more than 0?",
+    answer="1e-5",
+    says="It becomes 2**-16, about 1.5e-5. 1e-6 is below half of that, and becomes 0.",
+    wrong={
+        "1e-6": "E5M2's smallest number is 2**-16, about 1.5e-5, and 1e-6 is below half of it.",
+        "1e-4": "It goes on below that: a number need not be normal.",
+        "-5": "That is the exponent. Write the number itself, such as 1e-3.",
+        "5": "That is the exponent. Write the number itself, such as 1e-3.",
+        "1e-7": "In E5M2 that is 0. Look at its row, not at float16's.",
+        "2^-16": "That is what is stored. The question is which power of ten you typed.",
+        "1e-8": "In E5M2 that is 0. Only formats with more exponent bits keep it.",
+    },
+    otherwise="Type 1e-3, 1e-4 and so on, and look at the row of E5M2.",
+)
+
+# --- Exercises --------------------------------------------------------------------------------------------------------
 
 LARGEST_ROW = Number(
     "numbers/limits/largest-row",
@@ -228,43 +207,50 @@ CASTS = {
         otherwise="bfloat16 has the exponents of float32. Where do those end?",
         tolerance=0.001,
     ),
-    "57345 to E5M2": Number(
-        "numbers/limits/cast-57345",
-        "57345 cast to E5M2",
+    "61000 to E5M2": Number(
+        "numbers/limits/cast-61000",
+        "61000 cast to E5M2",
         answer="57344",
-        says="57344 is the largest E5M2 number; only from 61440, the middle to 65536, on it would overflow.",
+        says="57344 = 1.75 * 2**15 is the largest E5M2 number. Only from 61440, the midpoint to 65536, on is it inf.",
         wrong={
-            "inf": "57345 is above the largest number, 57344, but nearer to it than to 65536. From 61440 on it is inf.",
-            "57345": "E5M2 has two fraction bits: its numbers are 8192 apart here.",
-            "61440": "61440 is the middle between 57344 and 65536, where overflow begins. It is not an E5M2 number.",
+            "inf": "61000 is above the largest number, but is it beyond the midpoint to where the next one would be?",
+            "61000": "E5M2 has two fraction bits: its numbers are 8192 apart here.",
+            "61440": "That is a midpoint, where overflow begins. It is not an E5M2 number.",
             "65536": "65536 is 2**16, and the largest exponent of E5M2, as of float16, is 15.",
+            "49152": "That is 1.5 * 2**15. With two fraction bits there is one more number in this binade.",
             "448": "That is E4M3's largest number.",
             "65504": "That is float16's largest number. E5M2 has float16's exponents, but two fraction bits.",
-            "nan": "E5M2 has infinities, so it overflows to them. And 57345 does not overflow yet.",
+            "nan": "E5M2 has infinities, so it overflows to them. And does 61000 overflow?",
         },
-        otherwise="The largest E5M2 number is 2**15 * 1.75 = 57344.",
+        otherwise="With two fraction bits there are four numbers from 2**15 up to 2**16. Which is the largest?",
     ),
 }
-
-# --- Exercises in code ------------------------------------------------------------------------------------------------
-
-SOFTMAX = Task(
-    "numbers/limits/stable-softmax",
-    "Write `softmax16`: a softmax along the rows of a float16 tensor, for any logits and for masked rows.",
+WRONG_LINE = wrong_line(
+    "numbers/limits/wrong-line",
+    text="This function evaluates the float16 network of this chapter, and its accuracy counts some reviews as answered"
+    " that are not. Press the line where a missing answer becomes an answer.",
+    code="""\
+def accuracy(model, batches):
+    right = count = 0
+    for words, labels in batches:
+        logits = model(**words).logits.float()
+        guesses = logits.argmax(-1)
+        right += (guesses == labels).sum().item()
+        count += len(labels)
+    return right / count""",
+    line=5,
+    says="The argmax of a row of NaNs is 0 here, which is a class like any other. Check `logits.isnan()` before it.",
+    replies={
+        1: "The name and the arguments are fine.",
+        2: "Both are Python integers, which neither round nor overflow.",
+        3: "Every batch is used once.",
+        4: "A NaN stays NaN when it becomes float32, so it can still be seen.",
+        6: "It compares integers. By now the NaN is gone, so the mistake was made before.",
+        7: "The count includes every review, as it should.",
+        8: "A quotient of two integers. The numerator is wrong, and that happened above.",
+    },
 )
-MASK = Task(
-    "numbers/limits/mask-value",
-    "Write `mask_value`: for each dtype a finite number that masks a score and never makes inf or NaN.",
-)
-NORM = Task(
-    "numbers/limits/safe-norm",
-    "Write `norm16`: the Euclidean norm of a float16 vector, in float16, for entries from 1e-7 to 60000.",
-)
-LOSS = Task(
-    "numbers/limits/cross-entropy",
-    "Find the bug: mend a binary cross-entropy that gives NaN for right and confident answers in float16.",
-)
-SUM = Task(
-    "numbers/limits/careful-sum",
-    "Write `careful_sum`: add 1,000 float16 numbers with float16 additions only, and lose less than 0.2 %.",
+FATE = Task(
+    "numbers/limits/fate",
+    "Write `fate`: what becomes of a number in a format, without casting it.",
 )

@@ -37,6 +37,7 @@ CHAPTERS = {
     HERE: "this chapter",
     "training/master_weights": "Master weights",
     "numbers/limits": "Overflow, underflow, NaN",
+    "numbers/stability": "Stable softmax, loss, norm and mask",
     "training/tensors": "Where real tensors live",
     "training/distilbert": "DistilBERT in nine precisions",
     "training/training_loop": "The loop, done right",

@@ -29,7 +29,7 @@ SYMPTOMS = {
         "NaN after many good steps",
         (
             ("The hunter with hooks in every step; then with operations, from one step before.", HERE),
-            ("Outside the modules: a logarithm, a root or a quotient in the loss.", "numbers/limits"),
+            ("Outside the modules: a logarithm, a root or a quotient in the loss.", "numbers/stability"),
             ("Inside: does the largest activation grow? Then range is what is missing: bfloat16.", "training/tensors"),
             ("The loss rose before: the learning rate, whatever the dtype.", "training/distilbert"),
         ),

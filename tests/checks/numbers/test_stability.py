@@ -1,0 +1,484 @@
+"""The checks of numbers/stability: right answers pass, and each foreseen mistake gets the hint that names it."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import float16
+
+from utils.checks.numbers import stability
+from utils.checks.outcome import NOT_YET
+from utils.formats import FLOAT16
+from utils.rounding import quantize
+
+INF, NAN = math.inf, math.nan
+
+
+def half(*values):
+    return torch.tensor(values, dtype=float16)
+
+
+# --- What the predictions claim
+
+
+def test_a_mask_of_minus_1e9_makes_nan_in_a_fully_masked_row_only():
+    keep = torch.tensor([[1, 1, 1], [1, 1, 0], [0, 0, 0]], dtype=float16)
+    scores = torch.tensor([[1, 2, 3]] * 3, dtype=float16)
+    weights = torch.softmax(scores + (1 - keep) * -1e9, -1)
+    assert weights.isnan().any(-1).tolist() == [False, False, True]
+    assert weights[1, 2] == 0
+    stored = torch.tensor(-1e9, dtype=torch.float32).to(float16)
+    as_product = torch.softmax(scores + (1 - keep) * stored, -1)  # 0 * -inf
+    assert as_product.isnan().any(-1).all()
+
+
+def test_a_row_of_the_lowest_number_gets_equal_weights():
+    lowest = torch.finfo(float16).min
+    assert torch.softmax(half(*[lowest] * 4), -1).tolist() == [0.25] * 4
+
+
+def test_the_variance_of_the_prediction_is_minus_32():
+    x = torch.linspace(198.4, 201.8, 1000).to(float16)
+    assert float((x * x).mean() - x.mean() ** 2) == -32
+    assert float(x.double().var(correction=0)) == pytest.approx(0.97, abs=0.005)
+    near_300 = half(299, 300, 301)
+    assert float((near_300 * near_300).mean()) == float(near_300.mean() ** 2) == INF
+
+
+# --- 3: softmax
+
+
+def softmax16(x):
+    m = x.amax(-1, keepdim=True)
+    e = torch.exp(x - torch.where(m == -INF, 0, m))
+    s = e.sum(-1, keepdim=True, dtype=torch.float32)
+    return (e / torch.where(s == 0, 1, s)).half()
+
+
+def by_rows(x):
+    out = torch.zeros_like(x)
+    for row, weights in zip(x, out, strict=True):
+        if row.max() > -INF:
+            e = (row.float() - row.max().float()).exp()
+            weights.copy_(e / e.sum())
+    return out
+
+
+def with_a_float16_sum(x):
+    m = x.amax(-1, keepdim=True)
+    e = torch.exp(x - torch.where(m == -INF, 0, m))
+    s = e.sum(-1, keepdim=True)
+    return e / torch.where(s == 0, 1, s)
+
+
+def in_place(x):
+    x -= x.amax(-1, keepdim=True)
+    return torch.softmax(x, -1)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [softmax16, by_rows, lambda x: softmax16(x.float()).half(), lambda x: torch.softmax(x, -1).nan_to_num(0)],
+    ids=["float16", "row by row", "float32 inside", "torch"],
+)
+def test_softmax16_takes_a_stable_softmax(right):
+    outcome = stability.check_softmax16(right)
+    assert outcome, outcome.message
+
+
+def naive(x):
+    e = torch.exp(x)
+    return e / e.sum(-1, keepdim=True)
+
+
+def no_keepdim(x):
+    e = torch.exp(x - x.amax(-1, keepdim=True))
+    return e / e.sum(-1)
+
+
+def of_all(x):
+    e = torch.exp(x - x.max())
+    return e / e.sum(-1, keepdim=True)
+
+
+def with_eps(x):
+    m = x.amax(-1, keepdim=True)
+    e = torch.exp(x - torch.where(m == -INF, 0, m))
+    return e / (e.sum(-1, keepdim=True) + 1e-8)
+
+
+def drops_masked(x):
+    return softmax16(torch.where(x == -INF, 0, x))
+
+
+def in_two_dtypes(x):
+    return softmax16(x).float()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (naive, "softmax16([[12, 11, 10]]): row 0 is [nan, 0, 0], but should be [0.6652, 0.2447, 0.09003]. exp"),
+        (lambda x: naive(x).nan_to_num(1), "above 11.09"),
+        (lambda x: naive(x.float()).half(), "exp(60000) is inf in float64 too"),
+        (lambda x: naive(x.double()).half(), "exp(60000) is inf in float64 too"),
+        (lambda x: naive(x.clamp(max=11)), "above 11.09"),
+        (lambda x: naive(x.clamp(-17, 9)), "above 11.09"),
+        (lambda x: naive(x - 2) if x.max() < 13 else naive(x), "exp(60000)"),
+        (no_keepdim, "keepdim=True"),
+        (lambda x: torch.softmax(x, 0), "column"),
+        (lambda x: torch.softmax(x.flatten(), 0).view_as(x), "whole tensor"),
+        (lambda x: torch.log_softmax(x, -1), "log of the softmax"),
+        (lambda x: torch.exp(x - x.amax(-1, keepdim=True)), "do not sum to 1"),
+        (of_all, "row 1 is [nan, nan]"),
+        (of_all, "maximum of the whole tensor"),
+        (drops_masked, "-inf is a masked one"),
+        (lambda x: torch.softmax(x, -1), "zeros"),
+        (with_eps, "stores 1e-8 as 0"),
+        (lambda x: torch.softmax(x, -1).nan_to_num(0.5), "is to give zeros"),
+        (
+            with_a_float16_sum,
+            "In a row of 70000 logits from 0 to 0, weight 0 is 0, but should be 1.429e-05. The exponentials",
+        ),
+        (in_place, "changes its input"),
+        (in_two_dtypes, "torch.float32"),
+        (lambda x: softmax16(x)[0], "shape [3]"),
+        (lambda x: softmax16(x).tolist(), "list"),
+        (lambda x: softmax16(x if x.shape[1] < 64 else x / 2), "row of 64 logits"),
+    ],
+)
+def test_softmax16_names_the_mistake(wrong, hint):
+    outcome = stability.check_softmax16(wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+def test_the_largest_logit_whose_exponential_is_finite_is_below_11_1():
+    codes = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(float16)
+    finite = codes[codes.isfinite()]
+    assert float(finite[torch.exp(finite).isinf()].min()) == 11.09375
+
+
+# --- 4: mask
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        lambda dtype: torch.finfo(dtype).min / 2,
+        lambda dtype: -1e4,
+        lambda dtype: -30000.0,
+        lambda dtype: torch.tensor(-1e4, dtype=dtype),
+        lambda dtype: -60000 if dtype == float16 else -1e9,
+        lambda dtype: "-10**4",
+        lambda dtype: -400,
+    ],
+)
+def test_mask_value_takes_what_is_finite_and_leaves_room(right):
+    outcome = stability.check_mask_value(right)
+    assert outcome, outcome.message
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "hint"),
+    [
+        (-1e9, "float16", "beyond its range, which ends at -65504"),
+        (-65520, "float16", "stored, it is -inf"),
+        (-INF, "float16", "-inf - (-inf) is NaN"),
+        (-65504, "float16", "[-100, -100, -100] become [-inf, -inf, -inf]"),
+        (-100, "float16", "gets the weight 1."),
+        (-225, "bfloat16", "gets the weight 1.4e-11"),
+        (-250, "float32", "gets the weight 1.9e-22"),
+        (0, "float16", "negative"),
+        (1e4, "float16", "negative"),
+        (NAN, "float16", "NaN masks nothing"),
+        (-1e39, "float32", "beyond its range"),
+    ],
+)
+def test_mask_value_names_the_dtype_and_the_mistake(value, dtype, hint):
+    fine = -1e4
+    outcome = stability.check_mask_value(lambda d: value if d == getattr(torch, dtype) else fine)
+    assert outcome.status == NOT_YET
+    assert outcome.message.startswith(f"{dtype}:")
+    assert hint in outcome.message
+
+
+def test_finfo_min_alone_fails_in_float16_and_nowhere_else():
+    assert "float16: in a row" in stability.check_mask_value(lambda dtype: torch.finfo(dtype).min).message
+    assert stability.check_mask_value(lambda dtype: -1e4 if dtype == float16 else torch.finfo(dtype).min)
+    lowest = torch.tensor(torch.finfo(float16).min, dtype=float16)
+    assert (lowest + half(-15.99)).tolist() == [-65504]
+    assert (lowest + half(-16)).tolist() == [-INF]  # -65520 is a tie, and the even neighbour is beyond the range
+
+
+def test_exp_reaches_zero_below_minus_17_3_in_float16_and_minus_103_9_in_float32():
+    x = half(-17.3, -17.4)
+    assert torch.exp(x).tolist() == [2**-24, 0]
+    assert torch.exp(torch.tensor([-103.9, -104.0], dtype=torch.float64)).to(torch.float32).tolist() == [2**-149, 0]
+
+
+def test_two_masks_of_finfo_min_overflow_in_every_dtype_and_two_halves_do_not():
+    for dtype in (float16, torch.bfloat16, torch.float32):
+        lowest = torch.tensor(torch.finfo(dtype).min, dtype=dtype)
+        assert (lowest + lowest).isinf()
+        assert lowest / 2 + lowest / 2 == lowest
+
+
+# --- 5: norm
+
+
+def norm16(x):
+    m = x.abs().max()
+    if m == 0 or not m.isfinite():
+        return m
+    return m * ((x / m) ** 2).sum().sqrt()
+
+
+def norm_with_a_power_of_two(x):
+    m = x.abs().max()
+    if m == 0 or not m.isfinite():
+        return m
+    exponent = torch.frexp(m).exponent
+    return float(torch.ldexp((torch.ldexp(x, -exponent) ** 2).sum().sqrt(), exponent))
+
+
+def norm_by_hypot(x):
+    length = x[0].abs()
+    for entry in x[1:]:
+        length = torch.hypot(length, entry)
+    return length
+
+
+@pytest.mark.parametrize("right", [norm16, norm_with_a_power_of_two, norm_by_hypot])
+def test_norm16_takes_a_scaled_norm(right):
+    outcome = stability.check_norm16(right)
+    assert outcome, outcome.message
+
+
+def plain_norm(x):
+    return (x * x).sum().sqrt()
+
+
+def with_reciprocal(x):
+    m = x.abs().max()
+    if m == 0 or not m.isfinite():
+        return m
+    return m * ((x * (1 / m)) ** 2).sum().sqrt()
+
+
+def without_zero(x):
+    m = x.abs().max()
+    return m * ((x / m) ** 2).sum().sqrt()
+
+
+def without_infinity(x):
+    m = x.abs().max()
+    return m if m == 0 else m * ((x / m) ** 2).sum().sqrt()
+
+
+def nan_as_zero(x):
+    m = x.abs().max()
+    return torch.tensor(0.0) if not m > 0 else m if m.isinf() else m * ((x / m) ** 2).sum().sqrt()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (plain_norm, "norm16([300, 400]) is inf, but should be 500. The squares 90,000 and 160,000"),
+        (lambda x: 128 * plain_norm(x / 128), "below 2**-24"),
+        (lambda x: plain_norm(x * 64) / 64 if x.abs().max() < 1 else norm16(x), "vanish unless"),
+        (with_reciprocal, "its reciprocal"),
+        (without_zero, "0/0 is NaN"),
+        (lambda x: norm16(x + 1e-8) if len(x) != 3 else without_zero(x + 1e-8), "0/0 is NaN"),
+        (without_infinity, "treat it apart"),
+        (nan_as_zero, "stay visible"),
+        (lambda x: norm16(x).clamp(max=65504), "in float16 it is inf"),
+        (lambda x: plain_norm(x.float()), "float32"),
+        (lambda x: plain_norm(x.double()), "float64"),
+        (lambda x: x.abs().sum(dtype=torch.float32), "float32"),
+        (lambda x: x.norm(), "torch's own norm"),
+        (lambda x: torch.linalg.vector_norm(x), "torch's own norm"),
+        (lambda x: x.abs().sum(), "norm16([3, 4]) is 7"),
+        (lambda x: norm16(x) if len(x) != 16 else 1.01 * norm16(x), "norm16(16 entries"),
+        (lambda x: norm16(x) if len(x) > 1 else x[0], "norm16([-3]) is -3"),
+    ],
+)
+def test_norm16_names_the_mistake(wrong, hint):
+    outcome = stability.check_norm16(wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+# --- 6: cross-entropy
+
+
+def bce16(z, y):
+    return z.clamp(min=0) - z * y + torch.log1p(torch.exp(-z.abs()))
+
+
+def circulating(z, y):
+    p = torch.sigmoid(z)
+    return -(y * torch.log(p + 1e-8) + (1 - y) * torch.log(1 - p + 1e-8))
+
+
+def eps_1e_4(z, y):
+    p = torch.sigmoid(z)
+    return -(y * torch.log(p + 1e-4) + (1 - y) * torch.log(1 - p + 1e-4))
+
+
+def clamp_p(z, y):
+    p = torch.sigmoid(z).clamp(1e-4, 1 - 1e-4)
+    return -(y * torch.log(p) + (1 - y) * torch.log(1 - p))
+
+
+def clamp_p_where_it_holds(z, y):
+    p = torch.sigmoid(z).clamp(1e-3, 1 - 1e-3)
+    return -(y * torch.log(p) + (1 - y) * torch.log(1 - p))
+
+
+def log_of_exp(z, y):
+    return torch.log(1 + torch.exp(z)) - z * y
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        bce16,
+        lambda z, y: bce16(z.float(), y.float()),
+        lambda z, y: F.softplus(z) - z * y,
+        lambda z, y: -(y * F.logsigmoid(z) + (1 - y) * F.logsigmoid(-z)),
+        lambda z, y: F.binary_cross_entropy_with_logits(z, y, reduction="none"),
+        lambda z, y: z.clamp(min=0) - z * y + torch.log(1 + torch.exp(-z.abs())),
+    ],
+    ids=["by hand", "float32", "softplus", "logsigmoid", "torch", "log of 1 + x"],
+)
+def test_bce16_takes_a_loss_from_the_logits(right):
+    outcome = stability.check_bce16(right)
+    assert outcome, outcome.message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (circulating, "what each log is given"),
+        (circulating, "For z = 9 and y = 1 the loss is 0.0001234, yours is nan."),
+        (eps_1e_4, "stops growing at 9.21"),
+        (clamp_p, "rounded to 0 or 1"),
+        (clamp_p_where_it_holds, "stops growing at 6.91"),
+        (lambda z, y: circulating(z.float(), y.float()), "stops growing at 18.4"),
+        (lambda z, y: F.binary_cross_entropy(torch.sigmoid(z), y, reduction="none"), "stops growing at 100"),
+        (lambda z, y: circulating(z, y).nan_to_num(0), "log(0)"),
+        (lambda z, y: torch.zeros_like(z), "no exponent is positive"),
+        (log_of_exp, "above 11.09"),
+        (lambda z, y: -bce16(z, y), "sign"),
+        (lambda z, y: bce16(z, 1 - y), "swapped"),
+        (lambda z, y: bce16(z, y).mean(), "not their mean"),
+        (lambda z, y: bce16(z, y)[:3], "shape [3]"),
+        (lambda z, y: bce16(z, y) + 1, "no exponent is positive"),
+        (lambda z, y: 1.05 * bce16(z, y), "For z = 0 and y = 1 the loss is 0.6931"),
+        (lambda z, y: bce16(z, y).tolist(), "list"),
+    ],
+)
+def test_bce16_names_the_mistake(wrong, hint):
+    outcome = stability.check_bce16(wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+def test_the_sigmoid_is_1_in_float16_from_8_32_on():
+    codes = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(float16)
+    finite = codes[codes.isfinite()]
+    assert float(finite[torch.sigmoid(finite) == 1].min()) == pytest.approx(8.32, abs=0.005)
+    assert float(torch.tensor(1 - 1e-4).to(float16)) == 1  # so clamping p to 1 - 1e-4 does nothing
+
+
+# --- 7: sums
+
+
+def ascending(values, add):
+    total = 0.0
+    for value in sorted(values):
+        total = add(total, value)
+    return total
+
+
+def pairwise(values, add):
+    if len(values) == 1:
+        return values[0]
+    half_way = len(values) // 2
+    return add(pairwise(values[:half_way], add), pairwise(values[half_way:], add))
+
+
+def kahan(values, add):
+    total = lost = 0.0
+    for value in values:
+        term = add(value, -lost)
+        new = add(total, term)
+        lost = add(add(new, -total), -term)
+        total = new
+    return total
+
+
+@pytest.mark.parametrize("right", [pairwise, kahan, lambda v, add: pairwise(sorted(v), add)])
+def test_careful_sum_takes_every_order_that_loses_little(right):
+    outcome = stability.check_careful_sum(right)
+    assert outcome, outcome.message
+    assert "additions" in outcome.message
+
+
+def left_to_right(values, add):
+    total = 0.0
+    for value in values:
+        total = add(total, value)
+    return total
+
+
+def pairs_without_the_odd_one(values, add):
+    values = list(values)
+    while len(values) > 1:
+        values = [add(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
+    return values[0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (left_to_right, "1001 numbers from 2048 to 1 is 3048, yours is 2048. 2048 + 1 is 2048"),
+        (lambda v, add: left_to_right(sorted(v, reverse=True), add), "2048 + 1 is 2048"),
+        (
+            lambda v, add: ascending(v, add) if v[0] == 2048 else left_to_right(v, add),
+            "1000 numbers from 1000 to 1 is 7485.39, yours is 7064",
+        ),
+        (ascending, "1001 numbers from 1.25 to 1.25 is 1251.25, yours is 1104. The numbers are equal"),
+        (lambda v, add: sum(v), "`add` was called 0 times"),
+        (lambda v, add: math.fsum(v), "need 2 additions"),
+        (lambda v, add: math.fsum(v) + 0 * ascending(v, add), "not a float16 number"),
+        (pairs_without_the_odd_one, "odd number"),
+        (lambda v, add: add(0.1, v[0]), "0.1 is none"),
+        (lambda v, add: add(0.0, 0.0), "single number"),
+        (lambda v, add: v, "not a number"),
+    ],
+)
+def test_careful_sum_names_the_mistake(wrong, hint):
+    outcome = stability.check_careful_sum(wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
+def test_sorting_loses_a_hundredth_of_random_numbers_too():
+    values = [float(v) for v in np.float16(np.random.default_rng(0).uniform(0, 5, 1001))]
+    exact = math.fsum(values)
+    assert abs(ascending(values, stability._Adder()) / exact - 1) > 0.01
+    assert abs(pairwise(values, stability._Adder()) / exact - 1) < 0.002
+
+
+def test_the_adder_is_float16_addition():
+    add = stability._Adder()
+    assert [add(2048, 1), add(2048, 3), add(60000, 60000)] == [2048, 2052, INF]
+    assert add.count == 3
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 0x7C00, size=(1000, 2)).astype(np.uint16).view(np.float16)
+    for a, b in codes.astype(float):
+        assert add(a, -b) == float(quantize(a - b, FLOAT16))

@@ -1,0 +1,25 @@
+"""The picture of `numbers/limits` says what its numbers say."""
+
+import math
+
+import pytest
+
+from utils.formats import FORMATS
+from utils.pictures.numbers import limits
+
+
+def test_each_bar_reaches_from_the_smallest_to_the_largest_number_of_its_format():
+    (ax,) = limits.two_ends().axes
+    for row, name in enumerate(limits.SHOWN):
+        fmt = FORMATS[name]
+        bars = [bar for bar in ax.patches if bar.get_y() < row < bar.get_y() + bar.get_height()]
+        pale, full = sorted(bars, key=lambda bar: bar.get_x())
+        ends = pale.get_x(), full.get_x(), full.get_x() + full.get_width()
+        assert ends == pytest.approx([math.log2(x) for x in (fmt.smallest_subnormal, fmt.smallest_normal, fmt.max)])
+
+
+def test_every_mark_lies_outside_float16_and_inside_bfloat16():
+    narrow, wide = FORMATS["float16"], FORMATS["bfloat16"]
+    for value, _ in limits.MARKS:
+        assert not narrow.smallest_subnormal / 2 < value <= narrow.max
+        assert wide.smallest_normal < value < wide.max

@@ -1,0 +1,49 @@
+"""The picture of `numbers/limits`: where five formats begin and end, and what ordinary code puts outside."""
+
+import math
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from utils import plots
+from utils.formats import FORMATS
+from utils.pictures.drawing import WIDTH_INCHES
+from utils.widgets.shared.numbers.formats import format_label
+
+SHOWN = ("float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn")
+MARKS = ((1e-12, "ε 1e-12"), (1e-8, "ε 1e-8"), (math.exp(12), "exp(12)"), (1e9, "mask 1e9"))
+LOW, HIGH = -44, 44  # powers of two at the ends of the ruler
+
+
+def two_ends() -> Figure:
+    """Draw the range of each format as a bar, pale where it is subnormal, and four numbers as dotted lines."""
+    fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 3.1))
+    for row, name in enumerate(SHOWN):
+        fmt, color = FORMATS[name], plots.LOOKS[name].color
+        least, normal, high = np.log2([fmt.smallest_subnormal, fmt.smallest_normal, fmt.max])
+        ax.barh(row, normal - least, left=least, height=0.62, color=color, alpha=0.35)
+        ax.barh(row, high - normal, left=normal, height=0.62, color=color)
+        inside = f"{fmt.max:.1e}" if high > HIGH else f"{fmt.max:g}"
+        ax.text(
+            (max(normal, LOW) + min(high, HIGH)) / 2,
+            row,
+            f"{format_label(fmt)}: {inside}",
+            ha="center",
+            va="center",
+            fontsize=10,
+            color="white",
+        )
+        if high < HIGH:
+            past = "∞" if fmt.has_inf else "NaN or largest"
+            ax.text(least - 1.5, row, "0 ←", ha="right", va="center", fontsize=10, color=plots.INK)
+            ax.text(max(high, 18) + 1, row, f"→ {past}", va="center", fontsize=10, color=plots.INK)
+    for value, label in MARKS:
+        ax.vlines(math.log2(value), -0.5, len(SHOWN) - 0.5, color=plots.INK_SOFT, linewidth=1, linestyle=":")
+        ax.text(math.log2(value), -0.6, label, ha="center", va="bottom", fontsize=10, color=plots.INK)
+    ticks = range(-40, 41, 20)
+    ax.set(xlim=(LOW, HIGH), ylim=(len(SHOWN) - 0.4, -1.1), yticks=[], xticks=ticks)
+    ax.set_xticklabels([f"$2^{{{tick}}}$" for tick in ticks])
+    for side in ("left", "top", "right"):
+        ax.spines[side].set_visible(False)
+    return fig
