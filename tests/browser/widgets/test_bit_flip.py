@@ -218,7 +218,10 @@ def test_long_values_are_folded_and_can_be_unfolded(show):
 
 @pytest.fixture(scope="module")
 def words(browser):
-    """Call an exported function of the widget: words("formulaText", "float16", 15360); codes travel as text, if any."""
+    """Call an exported function of the widget: words("formulaText", "float16", 15360); codes travel as text, if any.
+
+    A range of codes gives a list: one call of the browser for all of them.
+    """
     page = browser.new_page()
     page.evaluate(
         """async (source) => {
@@ -227,18 +230,24 @@ def words(browser):
         }""",
         source_of("bit_flip/widget"),
     )
-    call = """([name, format, code, ...more]) =>
-      words[name](...more, ...(code === null ? [] : [BigInt(code)]), words.FORMATS[format])"""
-    yield lambda name, fmt, code, *more: page.evaluate(call, [name, fmt, code if code is None else str(code), *more])
+    call = """([name, format, codes, ...more]) => codes.map((code) =>
+      words[name](...more, ...(code === null ? [] : [BigInt(code)]), words.FORMATS[format]))"""
+
+    def answer(name, fmt, code, *more):
+        several = isinstance(code, range)
+        codes = map(str, code) if several else [code if code is None else str(code)]
+        answers = page.evaluate(call, [name, fmt, list(codes), *more])
+        return answers if several else answers[0]
+
+    yield answer
     page.close()
 
 
 @pytest.mark.parametrize("name", [fmt.name for fmt in FORMATS.values() if fmt.bits <= 8])
 def test_the_formula_of_the_page_is_that_of_python(words, name):
     fmt = FORMATS[name]
-    assert [words("formulaText", name, code) for code in range(0, 2**fmt.bits, 3)] == [
-        formula_text(code, fmt) for code in range(0, 2**fmt.bits, 3)
-    ]
+    codes = range(0, 2**fmt.bits, 3)
+    assert words("formulaText", name, codes) == [formula_text(code, fmt) for code in codes]
 
 
 SOLVED = "✓ Solved. 1.5625 is 0x3E40: sign 0, exponent field 15 for 2⁰, fraction field 576 of 1024."
@@ -308,12 +317,13 @@ def test_every_code_gets_an_answer_that_tells_of_a_wrong_sign(words, name):
         if words("namedCode", name, None, kind) is None:
             continue
         goal = Goal("g", "t", kind=kind).as_json(name)
-        for code in range(0, 2**fmt.bits, 3):
-            if words("isGoalMet", name, code, goal):
+        codes = range(0, 2**fmt.bits, 3)
+        answers = (words(question, name, codes, goal) for question in ("isGoalMet", "diagnose"))
+        for code, met, text, what in zip(codes, *answers, words("classify", name, codes), strict=True):
+            if met:
                 continue
-            text = words("diagnose", name, code, goal)
             assert text.endswith("."), (kind, code, text)
-            negative = fmt.signed and code >= fmt.sign_code and words("classify", name, code) != "nan"
+            negative = fmt.signed and code >= fmt.sign_code and what != "nan"
             if negative and kind not in ("nan", "negative_zero", "negative_infinity"):
                 assert "sign" in text or "−0" in text, (kind, code, text)
 
