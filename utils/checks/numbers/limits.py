@@ -34,7 +34,7 @@ def check_fate(answer) -> Outcome:
                 return not_yet(f"fate({x!r}, {fmt.name}) is {got!r}, which is none of {words}.")
             if got != want:
                 return not_yet(f'fate({x!r}, {fmt.name}) is "{got}", but should be "{want}". {hint}')
-    return correct("Rounding is decided first, at half a step; then comes the question whether the result exists.")
+    return correct("Rounding is decided first, at half a step; only then does it matter whether the result exists.")
 
 
 def _fate(x: float, fmt: FloatFormat) -> str:

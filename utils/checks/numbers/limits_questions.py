@@ -10,35 +10,35 @@ P_SILENT = Choice(
     (
         Option(
             "They are long",
-            "They are, somewhat: a verdict adds words. But long reviews without one were read.",
+            "They are, somewhat: a verdict adds words. But long reviews without a verdict did get an answer.",
         ),
         Option(
             "They are hard to read: irony, negations, rare words",
-            "It is the other way round. Most of them say in so many words what their author thinks.",
+            "It is the other way round. Most of them say plainly what their author thinks.",
         ),
         Option(
             "They end in a verdict, such as \u201ci want my money back\u201d",
-            "Nearly all of them do. Something that the network does with plain words is too large for float16.",
+            "Nearly all of them do. For these plain words the network computes numbers that are too large for float16.",
             True,
         ),
         Option(
             "Nothing: float16 loses digits at random",
-            "Rounding is the same every time, and it makes numbers a little wrong. It does not make NaN.",
+            "Rounding is deterministic: it makes numbers slightly wrong, but not NaN.",
         ),
     ),
     predict=True,
 )
 P_SOFTMAX = Choice(
     "numbers/limits/predict-softmax",
-    "In float16, `e = exp(x)` and then `e / sum(e)`, for x = 12, 11, 10. What comes out?",
+    "In float16 you compute `e = exp(x)` and then `e / sum(e)`, for x = 12, 11, 10. What do you get?",
     (
         Option(
             "0.665, 0.245, 0.090",
-            "The true answer, and float16 holds all three numbers. The way there leads through exp(12) = 162,755.",
+            "That is the true answer, and float16 can hold it. But it cannot hold exp(12) = 162,755.",
         ),
         Option(
             "1, 0, 0",
-            "exp(11) is more than a third of exp(12), so the truth is far from that. And exp(12) is not finite here.",
+            "exp(11) is more than a third of exp(12), so this is far from true. And exp(12) is not finite here.",
         ),
         Option(
             "NaN, 0, 0",
@@ -51,7 +51,7 @@ P_SOFTMAX = Choice(
 )
 P_E4M3 = Choice(
     "numbers/limits/predict-e4m3",
-    "Which numbers does every library store as 448 when it casts to E4M3?",
+    "Of the numbers from 448 up, which does every library store as 448 when it casts to E4M3?",
     (
         Option("448 only", "Rounding comes first: 449 is nearer to 448 than to where the next number would be."),
         Option("those from 448 up to, but not including, 464", "Nearly. What is a tie, and where does it go here?"),
@@ -60,18 +60,21 @@ P_E4M3 = Choice(
             "The next number would be 480. 464 is the midpoint, and the tie goes to 448, the even neighbour.",
             True,
         ),
-        Option("all from 448 on", "Some libraries do that. Others make NaN of what is above 464."),
+        Option("all from 448 on", "Some libraries do that. Others turn anything above 464 into NaN."),
     ),
     predict=True,
 )
 P_UNDER = Choice(
     "numbers/limits/predict-underflow",
-    "At which of these numbers is float16 first off by more than 1 %?",
+    "Going down, which of these numbers is the first that float16 stores with an error of more than 1 %?",
     (
         Option("1e-4", "That is a normal number, so it is off by at most half of eps: 0.05 %."),
         Option("1e-5", "It is a subnormal with about eight bits left. It is off by 0.14 %."),
         Option("1e-6", "It is a subnormal with five bits left: 17 times the smallest number, off by 1.3 %.", True),
-        Option("At none: the next step is 0", "Only below 2**-25, about 3e-8. Until then it loses bit after bit."),
+        Option(
+            "At none: the next step is 0",
+            "A number becomes 0 only from 2**-25 down, about 3e-8. Above that it loses bit after bit.",
+        ),
     ),
     predict=True,
 )
@@ -101,7 +104,7 @@ PLAY_SMALL = Number(
     says="It becomes 2**-16, about 1.5e-5. 1e-6 is below half of that, and becomes 0.",
     wrong={
         "1e-6": "E5M2's smallest number is 2**-16, about 1.5e-5, and 1e-6 is below half of it.",
-        "1e-4": "It goes on below that: a number need not be normal.",
+        "1e-4": "E5M2 goes on below that: a stored number need not be normal.",
         "-5": "That is the exponent. Write the number itself, such as 1e-3.",
         "5": "That is how many zeros it has, roughly. Write the number itself, such as 1e-3.",
         "1e-7": "In E5M2 that is 0. Look at its row, not at float16's.",
@@ -120,7 +123,7 @@ LARGEST_ROW = Number(
     says="22032 + 22032 = 44064; a third makes 66096, beyond 65520, so inf. 22032/inf is 0: every weight is 0.",
     wrong={
         "3": "65504/22032 is 2.97. Three make 66096, above 65520, where float16 begins to round to inf.",
-        "2.97": "The right quotient. A row has a whole number of logits: which side of 2.97 still fits?",
+        "2.97": "The right quotient. A row has a whole number of logits: which whole number still fits?",
         "65504": "That is the largest float16 number. How many times does 22032 fit into it?",
         "6550": "That adds up the logits. A softmax adds up their exponentials, 22032 each.",
         "11": "exp overflows above 11.09. Here every exponential is finite; their sum is what overflows.",
@@ -137,13 +140,13 @@ CASTS = {
         "numbers/limits/cast-70000",
         "70000 cast to float16",
         answer="inf",
-        says="From 65520 on, halfway from 65504 to 65536, a cast to float16 gives inf.",
+        says="From 65520 on, halfway between 65504 and 65536, a cast to float16 gives inf.",
         wrong={
-            "65520": "65520 is the border, not a float16 number. What lies at or beyond it does not go down any more.",
+            "65520": "65520 is the border, not a float16 number. Numbers at or above it no longer round down.",
             "65504": "That would be saturation. A cast to float16 does not saturate: it overflows to inf.",
             "nan": "Overflow gives inf. A NaN comes later, for example from inf - inf.",
             "4464": "That wraps round, as integers do. Floating-point numbers never wrap.",
-            "70016": "The grid of 64 would go on there, with one exponent more. Float16 has no such exponent.",
+            "70016": "One exponent higher, numbers would be 64 apart. Float16 has no such exponent.",
             "65536": "65536 is 2**16, and float16's largest power is 2**15.",
         },
         otherwise="The largest float16 number is 65504. What comes after it?",
@@ -152,7 +155,7 @@ CASTS = {
         "numbers/limits/cast-65519",
         "65519 cast to float16",
         answer="65504",
-        says="65519 is nearer to 65504 than to 65536. From 65520, the middle, on it is inf.",
+        says="65519 is nearer to 65504 than to 65536. From the midpoint, 65520, on, the result is inf.",
         wrong={
             "inf": "Overflow begins at 65520, halfway between 65504 and 65536. 65519 is below it and rounds down.",
             "65519": "Float16 numbers are 32 apart here: 65472, 65504.",
@@ -166,7 +169,7 @@ CASTS = {
         "numbers/limits/cast-1e-8",
         "1e-8 cast to float16",
         answer="0",
-        says="The smallest subnormal is 2**-24 = 5.96e-8, and 1e-8 is below half of it. So an eps of 1e-8 is no eps.",
+        says="The smallest subnormal is 2**-24 = 5.96e-8, and 1e-8 is below half of it. An eps of 1e-8 does nothing.",
         wrong={
             "2^-24": "5.96e-8 is the smallest positive number. 1e-8 is below half of it, so 0 is nearer.",
             "2^-25": "2**-25 is half of the smallest positive number: a border, and not a float16 number.",
@@ -211,12 +214,12 @@ CASTS = {
         "numbers/limits/cast-61000",
         "61000 cast to E5M2",
         answer="57344",
-        says="57344 = 1.75 * 2**15 is the largest E5M2 number. Only from 61440, the midpoint to 65536, on is it inf.",
+        says="57344 = 1.75 * 2**15 is the largest E5M2 number. Overflow begins only at 61440, halfway to 65536.",
         wrong={
-            "inf": "61000 is above the largest number, but is it beyond the midpoint to where the next one would be?",
+            "inf": "61000 is above the largest number, but is it beyond the midpoint between that and the next one?",
             "61000": "E5M2 has two fraction bits: its numbers are 8192 apart here.",
             "61440": "That is a midpoint, where overflow begins. It is not an E5M2 number.",
-            "65536": "65536 is 2**16, and the largest exponent of E5M2, as of float16, is 15.",
+            "65536": "65536 is 2**16, and the largest exponent of E5M2, like that of float16, is 15.",
             "49152": "That is 1.5 * 2**15. With two fraction bits there is one more number in this binade.",
             "448": "That is E4M3's largest number.",
             "65504": "That is float16's largest number. E5M2 has float16's exponents, but two fraction bits.",
@@ -227,8 +230,8 @@ CASTS = {
 }
 WRONG_LINE = wrong_line(
     "numbers/limits/wrong-line",
-    text="This function evaluates the float16 network of this chapter, and its accuracy counts some reviews as answered"
-    " that are not. Press the line where a missing answer becomes an answer.",
+    text="This function evaluates the float16 network of this chapter, and it counts some reviews as answered although"
+    " they are not. Press the line where a missing answer becomes an answer.",
     code="""\
 def accuracy(model, batches):
     right = count = 0
@@ -245,7 +248,7 @@ def accuracy(model, batches):
         2: "Both are Python integers, which neither round nor overflow.",
         3: "Every batch is used once.",
         4: "A NaN stays NaN when it becomes float32, so it can still be seen.",
-        6: "It compares integers. By now the NaN is gone, so the mistake was made before.",
+        6: "It compares integers. By now the NaN is gone, so the mistake was made earlier.",
         7: "The count includes every review, as it should.",
         8: "A quotient of two integers. The numerator is wrong, and that happened above.",
     },

@@ -10,13 +10,13 @@ P_EMPTY = Choice(
     (
         Option(
             "exp(-1e9) underflows, so every weight of the empty row is 0 / 0",
-            "With a naive softmax that would be so. This one subtracts the largest score first, so that one weight is"
+            "With a naive softmax that would be so. This one subtracts the largest score first, so one exponential is"
             " always exp(0) = 1. What is the largest score here?",
         ),
         Option(
             "In the empty row the largest score is minus infinity",
-            "-1e9 is stored as -inf. Beside finite scores that gives the weight 0, as it should. In a row of nothing"
-            " else the largest is -inf too, and -inf - (-inf) is NaN.",
+            "-1e9 is stored as -inf. Among finite scores, that gives the weight 0, as it should. In a row of nothing"
+            " but -inf, the largest is -inf too, and -inf - (-inf) is NaN.",
             True,
         ),
         Option(
@@ -33,12 +33,15 @@ P_EMPTY = Choice(
 )
 P_PADDING = Choice(
     "numbers/stability/predict-padding",
-    "The lowest float16 number takes the place of each score in a row of four that is all padding. Which weights does "
-    "the softmax give?",
+    "In a row of four padding tokens, every score is replaced by the lowest float16 number. What weights does the "
+    "softmax give?",
     (
         Option("0, 0, 0, 0", "The weights of a softmax add up to 1 as long as its scores are finite."),
         Option("0.25 each", "All four scores are equal, and only differences count.", True),
-        Option("those of the scores before", "They were replaced, so nothing of them is left. Adding would keep some."),
+        Option(
+            "the same as for the original scores",
+            "They were replaced, so nothing of them is left. Adding would have kept something.",
+        ),
         Option("NaN", "-65504 is finite, and -65504 - (-65504) is 0."),
     ),
     predict=True,
@@ -48,19 +51,20 @@ P_VAR = Choice(
     "1,000 numbers between 198.4 and 201.8; their variance is 0.97. What is `(x * x).mean() - x.mean()**2` in float16?",
     (
         Option(
-            "0.97", "Both terms are near 40,040, where float16 numbers are 32 apart. 0.97 is lost before the minus."
+            "0.97",
+            "Both terms are near 40,040, where float16 numbers are 32 apart. The 0.97 is lost before the subtraction.",
         ),
         Option(
             "0",
-            "So it would be if only the two terms were rounded. The mean was rounded too, before it was squared.",
+            "It would be, if only the two terms were rounded. The mean was rounded too, before it was squared.",
         ),
         Option(
             "-32",
             "The mean is stored as 200.125, a little too large, its square as 40064; the mean of the squares as 40032. "
-            "Near 40,040 float16 numbers are 32 apart. A negative variance has no root: the next line is NaN.",
+            "Near 40,040 float16 numbers are 32 apart. Its root is NaN.",
             True,
         ),
-        Option("inf", "40,040 fits below 65504. For numbers near 300 both terms would be inf, and inf - inf is NaN."),
+        Option("inf", "40,040 is below 65504. For numbers near 300 both terms would be inf, and inf - inf is NaN."),
     ),
     predict=True,
 )
@@ -81,9 +85,9 @@ NORM = Task(
 )
 LOSS = Task(
     "numbers/stability/cross-entropy",
-    "Find the bug: mend a binary cross-entropy that gives NaN for right and confident answers in float16.",
+    "Fix the loss: a binary cross-entropy that gives NaN for correct, confident predictions in float16.",
 )
 SUM = Task(
     "numbers/stability/careful-sum",
-    "Write `careful_sum`: add 1,000 float16 numbers with float16 additions only, and lose less than 0.2 %.",
+    "Write `careful_sum`: add up to 1,001 float16 numbers with float16 additions only, and lose less than 0.2 %.",
 )

@@ -21,10 +21,10 @@ PRESETS = (
     ("0.1", ""),
     ("1e-8", "Adam’s ε"),
     ("1e-5", "layer norm’s ε"),
-    ("2^-24", "float16’s least"),
+    ("2^-24", "float16’s smallest"),
     ("448", "E4M3’s largest"),
     ("65504", "float16’s largest"),
-    ("65520", "first past it"),
+    ("65520", "first to overflow"),
     ("162754.79", "exp(12)"),
     ("-1e9", "a mask"),
 )

@@ -17,7 +17,7 @@ const EF_RULES = {
 const EF_HINT = "Any number, read exactly: 0.1, 1/3, 2^-24, 1 + 2^-11, 6.02e23, 0x1.8p-3, inf, nan.";
 const EF_ORDERS = { error: "error", width: "width", range: "range" };
 const SATURATE_NOTE =
-  "Saturating, what is too large becomes the largest value. The FP8 standard OFP8 has both modes; the library and its version decide which you get.";
+  "With “saturate”, a number that is too large becomes the largest value. The FP8 standard OFP8 has both modes; the library and its version decide which you get.";
 
 const MOST_IN_FIELD = 24;
 
@@ -40,7 +40,7 @@ function slidePanel(h, actions) {
     on: { input: () => actions.slideTo(Math.round(axisPower(input.value / last))), change: () => actions.settle(), keydown } });
   const ways = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 };
 
-  // A step of the slider's own would be many powers of two where the axis is squeezed; a key is one everywhere.
+  // A step of the slider's own would be many powers of two waxis compressed here; a key is one everywhere.
   function keydown(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in ways)) return;
     event.preventDefault();
@@ -109,9 +109,9 @@ function choicePanel(h, actions) {
 function keyPanel(h) {
   const sample = (name) => h("span", { class: `mp-ef-sample ${name}`, "aria-hidden": "true" });
   return h("p", { class: "mp-ef-key" },
-    h("span", {}, sample("mp-ef-normals"), "what the format reaches, above 0"), h("span", {}, sample("mp-ef-subnormals"), "its subnormals"),
+    h("span", {}, sample("mp-ef-normals"), "positive range of the format"), h("span", {}, sample("mp-ef-subnormals"), "its subnormals"),
     h("span", {}, sample("mp-ef-line"), "your value"), h("span", {}, sample("mp-ef-dot"), "what is stored"),
-    h("span", {}, sample("mp-ef-squeezed"), "here the axis is squeezed"));
+    h("span", {}, sample("mp-ef-squeezed"), "axis compressed here"));
 }
 
 function render({ model, el }) {
