@@ -6,23 +6,23 @@ from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 
 P_SILENT = Choice(
     "numbers/limits/predict-silent",
-    "Some reviews have no answer in float16. What do most of those have in common?",
+    "Which reviews have no answer in float16?",
     (
         Option(
-            "They are long",
-            "They are, somewhat: a verdict adds words. But long reviews without a verdict did get an answer.",
+            "The long ones",
+            "All of them are longer than the median. But most long reviews did get an answer.",
         ),
         Option(
-            "They are hard to read: irony, negations, rare words",
+            "Those that are hard to read: irony, negations, rare words",
             "It is the other way round. Most of them say plainly what their author thinks.",
         ),
         Option(
-            "They end in a verdict, such as \u201ci want my money back\u201d",
+            "Long ones that end in a verdict, such as \u201ci want my money back\u201d",
             "Nearly all of them do. For these plain words the network computes numbers that are too large for float16.",
             True,
         ),
         Option(
-            "Nothing: float16 loses digits at random",
+            "Any: float16 loses digits at random",
             "Rounding is deterministic: it makes numbers slightly wrong, but not NaN.",
         ),
     ),
@@ -83,7 +83,8 @@ P_UNDER = Choice(
 
 PLAY_MASK = Number(
     "numbers/limits/play-mask",
-    "Now type -1e9, a common mask value. In how many of the thirteen formats is it stored as a finite number?",
+    "Type -1e9, a common mask value, without \u201csaturate\u201d. In how many of the thirteen formats is it stored "
+    "as a finite number?",
     answer="7",
     says="Four reach that far, and three have neither infinity nor NaN, so they store their lowest number.",
     wrong={
@@ -94,6 +95,7 @@ PLAY_MASK = Number(
         "9": "NaN is not finite, and infinity is not either. Two of your nine are one of these.",
         "13": "Look at float16: it stores minus infinity.",
         "2": "float64 and float32 hold it exactly. A rounded number is finite too.",
+        "12": "That is the count with \u201csaturate\u201d ticked. Untick it, as a plain cast does.",
     },
     otherwise="Count the rows whose stored number is neither infinite nor NaN.",
 )
@@ -151,64 +153,64 @@ CASTS = {
         },
         otherwise="The largest float16 number is 65504. What comes after it?",
     ),
-    "65519 to float16": Number(
-        "numbers/limits/cast-65519",
-        "65519 cast to float16",
-        answer="65504",
-        says="65519 is nearer to 65504 than to 65536. From the midpoint, 65520, on, the result is inf.",
+    "65525 to float16": Number(
+        "numbers/limits/cast-65525",
+        "65525 cast to float16",
+        answer="inf",
+        says="65525 is nearer to 65536 than to 65504, and 65536 does not exist in float16.",
         wrong={
-            "inf": "Overflow begins at 65520, halfway between 65504 and 65536. 65519 is below it and rounds down.",
-            "65519": "Float16 numbers are 32 apart here: 65472, 65504.",
-            "65520": "Float16 numbers are 32 apart here: 65472, 65504. 65520 is the middle of the last gap.",
-            "65536": "65536 is 2**16, which float16 does not have. And 65519 is nearer to 65504.",
+            "65504": "Numbers up to the midpoint between 65504 and 65536 round down to it. Where is the midpoint?",
+            "65525": "Float16 numbers are 32 apart here: 65472, 65504.",
+            "65520": "65520 is the midpoint of a gap. It is not a float16 number.",
+            "65536": "65536 is 2**16, which float16 does not have. What is stored instead?",
             "nan": "A cast of a number never gives NaN in float16.",
         },
-        otherwise="Float16 numbers are 32 apart here, and the last is 65504.",
+        otherwise="Float16 numbers are 32 apart here, and the last is 65504. To which neighbour is 65525 nearer?",
     ),
-    "1e-8 to float16": Number(
-        "numbers/limits/cast-1e-8",
-        "1e-8 cast to float16",
+    "2e-8 to float16": Number(
+        "numbers/limits/cast-2e-8",
+        "2e-8 cast to float16",
         answer="0",
-        says="The smallest subnormal is 2**-24 = 5.96e-8, and 1e-8 is below half of it. An eps of 1e-8 does nothing.",
+        says="The smallest positive number is 2**-24 = 5.96e-8, and 2e-8 is below half of it.",
         wrong={
-            "2^-24": "5.96e-8 is the smallest positive number. 1e-8 is below half of it, so 0 is nearer.",
+            "2^-24": "5.96e-8 is the smallest positive number. 2e-8 is below half of it, so 0 is nearer.",
             "2^-25": "2**-25 is half of the smallest positive number: a border, and not a float16 number.",
-            "1e-8": "Float16 ends at 2**-24 = 5.96e-8. Nothing smaller is stored, except 0.",
+            "2e-8": "Float16 ends at 2**-24 = 5.96e-8. Nothing smaller is stored, except 0.",
             "2^-14": "That is the smallest normal number. Subnormals go on below it, down to 2**-24.",
             "nan": "Underflow never gives NaN.",
         },
-        otherwise="The smallest positive float16 number is 2**-24 = 5.96e-8. Is 1e-8 nearer to it or to 0?",
+        otherwise="The smallest positive float16 number is 2**-24 = 5.96e-8. Is 2e-8 nearer to it or to 0?",
     ),
-    "3e-8 to float16": Number(
-        "numbers/limits/cast-3e-8",
-        "3e-8 cast to float16",
+    "4e-8 to float16": Number(
+        "numbers/limits/cast-4e-8",
+        "4e-8 cast to float16",
         answer="2^-24",
-        says="3e-8 is a little above 2**-25 = 2.98e-8, the middle, and so it is rounded up: it doubles.",
+        says="4e-8 is above 2**-25 = 2.98e-8, the midpoint, so it is rounded up to 5.96e-8.",
         wrong={
-            "0": "The middle between 0 and 2**-24 is 2**-25 = 2.98e-8. On which side of it is 3e-8?",
-            "3e-8": "Below 2**-24 = 5.96e-8 float16 has nothing but 0.",
+            "0": "The midpoint between 0 and 2**-24 is 2**-25 = 2.98e-8. On which side of it is 4e-8?",
+            "4e-8": "Below 2**-24 = 5.96e-8 float16 has nothing but 0.",
             "6e-8": "That is it, rounded. Write it exactly: 2**-24.",
-            "2^-25": "2**-25 = 2.98e-8 is the middle, and 3e-8 lies above it.",
+            "2^-25": "2**-25 = 2.98e-8 is the midpoint, and 4e-8 lies above it.",
             "2^-14": "That is the smallest normal number. Subnormals go on below it, down to 2**-24.",
             "nan": "Underflow never gives NaN.",
         },
         otherwise="The two nearest float16 numbers are 0 and 2**-24.",
         tolerance=0.005,
     ),
-    "1e39 to bfloat16": Number(
-        "numbers/limits/cast-1e39",
-        "1e39 cast to bfloat16",
+    "3.4e38 to bfloat16": Number(
+        "numbers/limits/cast-34e37",
+        "3.4e38 cast to bfloat16",
         answer="inf",
-        says="bfloat16 has the exponents of float32, so it ends near 3.4e38, as float32 does.",
+        says="bfloat16 ends at 3.3895e38, and from 3.3961e38, half a gap further, it overflows. Float32 holds 3.4e38.",
         wrong={
-            "3.39e38": "That is the largest bfloat16 number. A cast overflows to inf and does not saturate.",
-            "3.4e38": "That is float32's end, nearly. A cast beyond the end overflows to inf and does not saturate.",
-            "1e39": "bfloat16 has as many exponent bits as float32, and float32 ends at 3.4e38.",
+            "3.39e38": "That is the largest bfloat16 number. Where is the midpoint between it and 2**128 = 3.4028e38?",
+            "3.4e38": "bfloat16 has seven fraction bits: its largest number is (2 - 2**-7) * 2**127 = 3.3895e38.",
+            "3.4028e38": "That is 2**128, which does not exist in bfloat16. What is stored instead?",
             "65504": "That is float16's largest number. bfloat16 reaches 3.39e38.",
             "nan": "Overflow gives inf. A NaN comes later, for example from inf - inf.",
         },
-        otherwise="bfloat16 has the exponents of float32. Where do those end?",
-        tolerance=0.001,
+        otherwise="The largest bfloat16 number is (2 - 2**-7) * 2**127. Is 3.4e38 beyond the midpoint above it?",
+        tolerance=0.0001,
     ),
     "61000 to E5M2": Number(
         "numbers/limits/cast-61000",
