@@ -102,11 +102,12 @@ SMALLEST_AT_005 = Number(
         "2^-14": "That is half of what is needed: the middle of the gap is further away.",
         "0.0001": "The widget starts with this one, and says that it is lost.",
         "0.00012": "Close, but this one is still lost. Which power of two comes next on the slider?",
-        "0.000125": "It moves w, and so does a slightly smaller one: the slider of dw stops at each power of two.",
-        "0.00013": "It moves w, and so does a slightly smaller one: the slider of dw stops at each power of two.",
         "-2^-13": "That is the update itself. Its size has no sign.",
         "-13": "That is the exponent. Write 2^-13.",
         "13": "That is the exponent, without its sign. Write 2^-13.",
+    },
+    within={
+        "0.000123 to 0.0002": "It moves w, and so does a smaller one: the slider of dw stops at each power of two."
     },
     otherwise="Choose bfloat16 and ties to even, and write 0.05 as w. Move dw with the arrow keys until the verdict "
     "changes from Lost to Moved.",
@@ -142,9 +143,8 @@ RUNS_AHEAD = Number(
         "1": "0.005 is more than half the gap above 1, 0.0039, so the first step moves the weight.",
         "8.8125": "So it would be with a gap of 0.0078 all the way. Where does the gap double?",
         "1.0078125": "That is the weight after one step. Choose 1000 times.",
-        "3": "Above 2 the gap is 0.0156. Is 0.005 more than half of it?",
-        "4": "Above 2 the gap is 0.0156. Is 0.005 more than half of it?",
     },
+    within={"2.01 to 5.99": "Above 2 the gap is 0.0156. Is 0.005 more than half of it?"},
     otherwise="Write 1 and 0.005, choose bfloat16 and 1000 times, and read the row of ties to even.",
 )
 
@@ -212,7 +212,7 @@ PREDICT_THE_SHARE = Number(
     says="Above 2^-4 half the gap is 0.000244: lost. Below it is 0.000122: stored. The upper binade is twice as wide.",
     wrong={
         "100/3": "That is the share that is stored. Or which of the two binades has the wider gaps?",
-        "33": "That is the share that is stored. Or which of the two binades has the wider gaps?",
+        "33": "That is close to the share that is stored. Or which of the two binades has the wider gaps?",
         "50": "One binade of the two, that is right. But the upper one is twice as wide, and the weights are spread "
         "evenly.",
         "100": "0.0002 is less than the gap in both binades, 2^-12 and 2^-11. But the border lies at half the gap.",
@@ -220,7 +220,7 @@ PREDICT_THE_SHARE = Number(
         "2/3": "Right as a fraction. The answer is asked for in percent.",
         "0.66": "Right as a fraction, if you round it to 0.67. The answer is asked for in percent.",
         "1/3": "That is the share that is stored, as a fraction. Percent of the lost ones are asked for.",
-        "0.33": "That is the share that is stored, as a fraction. Percent of the lost ones are asked for.",
+        "0.33": "That is about the share that is stored, as a fraction. Percent of the lost ones are asked for.",
         "24.1": "2^-9 of the weight: below that everything is lost, but above it some is lost too. Inside a binade the "
         "gap is the same for all weights.",
         "78.7": "2^-8 of the weight: above that everything is stored, but below it some is stored too. Inside a binade "
