@@ -290,9 +290,55 @@ def test_the_same_update_beside_another_weight(show):
     ]
     page.locator(".mp-up-other").nth(2).click()
     assert said(page).startswith("Moved, rounded")
+    assert page.locator(".mp-up-other").nth(2).get_attribute("aria-pressed") == "true"
     assert facts(page)["w as stored"] == "0.00099945068359375 for 0.001"
     page.locator(".mp-up-other").nth(1).click()
     assert said(page).startswith("Lost: dw is 0.819 of half a gap")
+
+
+@pytest.mark.parametrize(
+    ("way", "verdict", "fates"),
+    [
+        ("ties to even", "Lost", ["lost", "lost", "moves"]),
+        ("toward zero", "Lost", ["0.0128 of a gap: lost", "0.41 of a gap: lost", "13.1 of a gap: moves"]),
+        ("stochastic", "Kept on average", ["moves in 1.28 %", "moves in 41 %", "half gaps: moves"]),
+        ("Kahan", "Kept in c", ["kept in c", "kept in c", "moves"]),
+        ("float32 master", "Kept in the master", ["kept in the master", "kept in the master", "moves"]),
+    ],
+)
+def test_other_weights_are_kept_the_same_way(show, way, verdict, fates):
+    page = show(Update("0.05", "1e-4"))
+    press(page, way)
+    assert said(page).startswith(verdict)
+    texts = [text.replace("\xa0", " ") for text in page.locator(".mp-up-other").all_inner_texts()]
+    assert all(text.endswith(fate) for text, fate in zip(texts, fates, strict=True)), texts
+
+
+@pytest.mark.parametrize(
+    ("widget", "labels"),
+    [
+        (Update("0.05", "-1e-4"), ["0.04980", "w = 0.05005", "0.05029"]),
+        (Update(), ["0.99609375", "w = 1", "1.0078125"]),
+        (Update("-0.3", "1e-4", "float16"), ["−0.30029", "w = −0.30005", "−0.29980"]),
+    ],
+)
+def test_a_weight_and_its_neighbours_have_equally_many_decimals(show, widget, labels):
+    assert show(widget).locator(".mp-up-label").all_inner_texts() == labels
+
+
+def test_a_copy_of_the_master_is_all_of_the_way_though_it_is_rounded(show):
+    page = show(Update("0.05", "-1e-4"))
+    assert row(page, "float32 master")[1] == "100 %"
+    assert page.locator("caption").inner_text() == "From 0.050049, 1000 updates of −1e-4"
+
+
+def test_the_examples_are_what_they_say_whatever_was_chosen_before(show):
+    page = show(Update("3", "1", "float16", keeping="master", count=1))
+    press(page, "exactly half a gap")
+    assert page.get_by_label("Format").input_value() == "bfloat16"
+    assert page.get_by_role("button", name="ties to even").get_attribute("aria-pressed") == "true"
+    assert said(page).startswith("Lost: dw is exactly half a gap, a tie")
+    press(show(Update(format="float16", formats=["float16"], keeping="kahan")), "1 + 0.001")
 
 
 def test_the_examples_set_everything(show):
@@ -302,18 +348,32 @@ def test_the_examples_set_everything(show):
     assert facts(page)["w + dw exactly"] == "0.4997"
     assert page.get_by_label("dw, added to it: −lr·g", exact=True).input_value() == "-1e-3*0.3"
     press(page, "exactly half a gap")
-    page.get_by_label("Format").select_option("bfloat16")
     assert said(page).startswith("Lost: dw is exactly half a gap, a tie")
     press(page, "1 + 0.001")
     assert row(page, "ties to even") == ("1", "0 %")
 
 
-def test_sliders_move_by_powers_of_two_and_by_tenths_of_a_decade(show):
+def test_sliders_meet_powers_of_two(show):
+    page = show(Update("0.05", "-1e-4"))
+    weight, update = page.get_by_role("slider").all()
+    weight.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.get_by_label("w, the weight", exact=True).input_value() == "0.0625"
+    page.keyboard.press("ArrowLeft")
+    assert page.get_by_label("w, the weight", exact=True).input_value() == "0.0546875"
+    assert said(page).startswith("Lost")
+    update.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.get_by_label("dw, added to it: −lr·g", exact=True).input_value() == "-2^-13"
+
+
+def test_sliders_move_by_quarters_of_a_binade_and_by_tenths_of_a_decade(show):
     page = show(Update())
     weight, update = page.get_by_role("slider").all()
     weight.focus()
     page.keyboard.press("ArrowLeft")
-    assert page.get_by_label("w, the weight", exact=True).input_value() == "0.5"
+    assert page.get_by_label("w, the weight", exact=True).input_value() == "0.875"
     page.keyboard.press("Home")
     assert page.get_by_label("w, the weight", exact=True).input_value() == "2^-14"
     update.focus()
@@ -333,7 +393,7 @@ def test_the_count_changes_the_table(show):
         press(page, text)
         assert row(page, "exactly")[0] == exact
         assert row(page, "Kahan")[0].split()[0] == kahan
-    assert page.locator("caption").inner_text() == "1 after 100 updates of 2^-9"
+    assert page.locator("caption").inner_text() == "From 1, 100 updates of 2^-9"
 
 
 def test_bad_input_gets_one_sentence_and_loses_nothing(show):
@@ -461,8 +521,10 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
 def test_a_dragged_slider_is_sent_when_it_is_let_go(hosted):
     page = hosted(Update())
     slider = page.get_by_role("slider").nth(1)
-    slider.evaluate("(node) => { node.value = -20; node.dispatchEvent(new Event('input')); }")
+    steps = "Array.from({ length: 16 }, () => node.stepUp())"
+    slider.evaluate(f"(node) => {{ {steps}; node.dispatchEvent(new Event('input')); }}")
     assert page.evaluate("() => model.sent.length") == 0
-    assert facts(page)["w + dw exactly"] == "1.01"
+    update = page.get_by_label("dw, added to it: −lr·g", exact=True).input_value()
+    assert float(facts(page)["w + dw exactly"]) == 1 + float(update) > 1.01
     slider.evaluate("(node) => node.dispatchEvent(new Event('change'))")
-    assert page.evaluate("() => model.sent.map(({ update }) => update)") == ["0.01"]
+    assert page.evaluate("() => model.sent.map(({ update }) => update)") == [update]

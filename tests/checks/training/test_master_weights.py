@@ -3,16 +3,19 @@
 import functools
 import itertools
 import random
+from fractions import Fraction
 
 import pytest
 import torch
 from torch import bfloat16
 
 from utils.checks.outcome import NOT_YET
+from utils.checks.questions import CORRECT, judge, number
 from utils.checks.training import master_weights, master_weights_questions
 from utils.formats import BFLOAT16
-from utils.rounding import ulp
+from utils.rounding import quantize, ulp
 from utils.training import optimizers, recipes
+from utils.widgets.update import updated
 
 LOST = {
     "bfloat16, w = 1, dw = 0.003": True,
@@ -41,6 +44,37 @@ def test_float16_loses_at_an_eighth_of_the_rate_what_bfloat16_loses():
         assert share(torch.float16, rate / 8) == pytest.approx(share(bfloat16, rate), abs=0.005)
     assert share(bfloat16, 1e-5) > 0.9
     assert share(bfloat16, 1e-3) < 0.01
+
+
+# --- Play
+
+
+def first_that_moves(weight):
+    """The smallest size of an update, in either direction, that moves a bfloat16 weight."""
+    w = float(quantize(weight, BFLOAT16))
+    sizes = sorted(float(Fraction(k, 64) * Fraction(2) ** -13) for k in range(1, 4 * 64))
+    return [next(s for s in sizes if float(quantize(w + sign * s, BFLOAT16)) != w) for sign in (1, -1)]
+
+
+@pytest.mark.parametrize(
+    ("question", "weight"),
+    [(master_weights_questions.SMALLEST_AT_005, 0.05), (master_weights_questions.SMALLEST_AT_007, 0.07)],
+)
+def test_the_smallest_update_is_half_a_gap_either_way(question, weight):
+    up, down = first_that_moves(weight)
+    assert up == down == number(question.answer)
+    assert judge(question, up).status == CORRECT
+    assert judge(question, float(f"{up:.3g}")).status == CORRECT  # as many digits as a reader copies
+
+
+def test_at_006_a_tie_stays():
+    up, down = first_that_moves(0.06)
+    assert up == down > 2.0**-13
+
+
+def test_rounding_up_runs_ahead_and_stops_at_two():
+    assert updated(1.0, Fraction("0.005"), BFLOAT16, "ties_to_even", 1000) == 2.0
+    assert judge(master_weights_questions.RUNS_AHEAD, 2).status == CORRECT
 
 
 # --- 1: which are lost
@@ -89,6 +123,9 @@ def test_two_thirds_of_the_updates_are_lost():
     ("answer", "hint"),
     [
         (33.3, "stored"),
+        (33, "stored"),
+        (0.66, "percent"),
+        (0.33, "fraction"),
         (50, "twice as wide"),
         (100, "half the gap"),
         (0, "2^-11"),
@@ -137,18 +174,23 @@ def test_the_gigabytes_are_those_of_the_optimizers():
 @pytest.mark.parametrize(
     ("row", "answer", "hint"),
     [
-        ("SGD with momentum, 32-true", 28, "alone"),
+        ("SGD with momentum, 32-true", 28, "only the weights"),
         ("SGD with momentum, 32-true", 112, "two means"),
         ("SGD with momentum, 32-true", 12, "Right for one weight"),
-        ("SGD with momentum, bf16-true-kahan", 42, "one number more"),
-        ("SGD with momentum, bf16-true-kahan", 84, "No number"),
-        ("SGD without momentum, bf16-true-master", 42, "not in its place"),
+        ("SGD with momentum, bf16-true-kahan", 42, "one more number"),
+        ("SGD with momentum, bf16-true-kahan", 84, "None of these"),
+        ("SGD without momentum, bf16-true-master", 42, "not instead of it"),
         ("SGD without momentum, bf16-true-master", 84, "no mean"),
         ("AdamW, bf16-true-master, bfloat16 moments", 112, "float32 moments"),
         ("AdamW, bf16-true-master, bfloat16 moments", 70, "five numbers"),
         ("AdamW, bf16-mixed, with the copies", 112, "copies are missing"),
         ("AdamW, bf16-mixed, with the copies", 140, "two bytes"),
         ("AdamW, bf16-mixed, with the copies", 7, "Add up"),
+        ("SGD with momentum, 32-true", 84e9, "Right in bytes"),
+        ("SGD with momentum, 32-true", 84_000, "Right in MB"),
+        ("SGD with momentum, 32-true", 78.2, "Right in GiB"),
+        ("SGD with momentum, bf16-true-kahan", 52.2, "Right in GiB"),
+        ("AdamW, bf16-mixed, with the copies", 117.3, "Right in GiB"),
     ],
 )
 def test_seven_billion_names_the_mistake(row, answer, hint):
@@ -173,13 +215,16 @@ def adamw_with(*faults):
             state |= {"t": 0, "w": weight.float(), "m": torch.zeros_like(weight, dtype=kept)}
             state["v"] = torch.zeros_like(state["m"])
         state["t"] = 1 if "t stays" in faults else state["t"] + 1
+        narrow = (weight.grad * weight.grad).float()
         g, w = weight.grad.float(), weight.float() if "re-read" in faults else state["w"]
         if "coupled" in faults:
             g = g + decay * w
         elif not {"decay last", "no decay"} & set(faults):
             w = w * (1 - (1 if "decay without lr" in faults else lr) * decay)
         state["m"] = (betas[0] * state["m"].float() + (1 - betas[0]) * g).to(kept)
-        state["v"] = (betas[1] * state["v"].float() + (1 - betas[1]) * g**2).to(kept)
+        state["v"] = (
+            betas[1] * state["v"].float() + (1 - betas[1]) * (narrow if "narrow square" in faults else g**2)
+        ).to(kept)
         t = state["t"] - ("t from 0" in faults)
         c, d = (1, 1) if "uncorrected" in faults else (1 - betas[0] ** t, 1 - betas[1] ** t)
         m, v = state["m"].float() / c, state["v"].float() / d
@@ -239,6 +284,7 @@ def test_master_adamw_takes_what_is_adamw(right):
         ("no decay", "decay is missing"),
         ("decay without lr", "not decay alone"),
         ("eps inside", "inside the root"),
+        ("narrow square", "Widen the gradient first"),
         ("eps early", "before v is corrected"),
         ("no eps", "0/0 without eps"),
         ("uphill", "uphill"),
@@ -337,6 +383,14 @@ def seeded_inside(w, dw, draw):
     return with_bits()(w, dw, torch.Generator().manual_seed(7))
 
 
+def gap_of_the_weight(w, dw, draw):
+    """Right where the sum lies in the binade of the weight."""
+    _, e = torch.frexp(torch.where(w == 0, dw, w.float()))
+    gap = torch.ldexp(torch.ones(w.shape), e - 8)
+    steps = (w.float() + dw) / gap
+    return ((steps.floor() + (torch.rand(w.shape, generator=draw) < steps - steps.floor())) * gap).bfloat16()
+
+
 def three_neighbours(w, dw, draw):
     """Right on average, and too far now and then."""
     new, far = with_bits()(w, dw, draw), torch.randint(-1, 2, w.shape, generator=draw)
@@ -368,6 +422,7 @@ def in_place(w, dw, draw):
         (lambda w, dw, draw: between_neighbours(w.abs(), dw.abs(), draw), "Mind the sign"),
         (lambda w, dw, draw: nearest(w, dw + 2**-9 * torch.rand(w.shape, generator=draw), draw), "rounds twice"),
         (in_place, "changes its input"),
+        (gap_of_the_weight, "two neighbours"),
         (lambda w, dw, draw: with_bits()(w, dw, draw).float(), "torch.float32"),
         (lambda w, dw, draw: with_bits()(w, dw, draw)[0], "shape [3]"),
         (lambda w, dw, draw: with_bits()(w, dw, draw).tolist(), "list"),
@@ -392,6 +447,22 @@ def test_the_exact_sums_are_bfloat16_numbers_and_the_others_lie_between_two():
 
 
 # --- 6: find the bug
+
+
+def from_lines(drop=False):
+    """The class of the question, with or without its wrong line."""
+    lines = []
+    for option in master_weights_questions.WRONG_LINE.options:
+        if not (drop and option.right):
+            lines.append(option.text.removeprefix("```\n").removesuffix("\n```"))
+    scope = {}
+    exec("\n".join(lines), scope)
+    return scope["MasterSGD"]
+
+
+def test_without_the_wrong_line_the_class_is_right():
+    assert master_weights.check_master_sgd(from_lines(drop=True))
+    assert "made anew" in master_weights.check_master_sgd(from_lines()).hint
 
 
 def sgd_with(fault=""):

@@ -75,6 +75,7 @@ ADAMW_HABITS = {  # a line of `_adamw` that goes wrong, and what is said
     "eps inside": "eps stands inside the root. With small gradients that matters: √v + eps, not √(v + eps).",
     "eps early": "eps is added before v is corrected. Correct v first, take the root, then add eps.",
     "uphill": "The weights move uphill: the step is subtracted.",
+    "narrow square": "g² is computed in bfloat16. Widen the gradient first: g = weight.grad.float().",
     "defaults": "The function does not use all of its arguments: lr, betas, eps and decay are sometimes others.",
 }
 
@@ -143,8 +144,8 @@ def _storage_fault(weight: torch.Tensor, alias: torch.Tensor) -> str:
         )
     if weight.shape != alias.shape or weight.data_ptr() != alias.data_ptr():
         return (
-            "The weight was replaced by a new tensor. Whoever holds the old one does not see it: write the new values "
-            "into it, `weight.copy_(...)`."
+            "The weight was replaced by a new tensor, and the network still has the old one. Write the new values into "
+            "it, `weight.copy_(...)`."
         )
     return ""
 
@@ -206,7 +207,8 @@ def _adamw(size: float, settings: dict, habit: str) -> torch.Tensor:
     w, m, v, path = start.float(), torch.zeros(WEIGHTS), torch.zeros(WEIGHTS), []
     for t, gradient in enumerate(gradients, 1):
         g = gradient.float() + (decay * w if habit == "coupled" else 0)
-        m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
+        square = (gradient * gradient).float() if habit == "narrow square" else g * g
+        m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * square
         t = 1 if habit == "t stays" else t
         of_m, of_v = (1.0, 1.0) if habit == "no correction" else (1 - beta1**t, 1 - beta2**t)
         root = (v / of_v).sqrt() + eps
@@ -254,6 +256,9 @@ BETWEEN = (  # w, dw: where the sum lies from the neighbour nearer to 0 to the o
     (2.0**-5, 3 * 2.0**-15),
     (-0.05, 1e-4),
     (100.0, -0.2),
+    (2.0, -0.003),  # the sum lies in the binade below that of the weight, where the gap is half as wide
+    (255 / 128, 0.02),  # and in the one above it
+    (0.0, 1e-3),
 )
 
 

@@ -1,64 +1,151 @@
 """What `training/master_weights` asks: what people expect of a small update, and what is said to each answer."""
 
-from utils.checks.questions import Choice, Number, Option, Task
+from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
-WHERE_DO_THEY_GO = Choice(
-    "training/master_weights/predict-where-they-go",
-    "In every step the network is told correctly what to do, and it learns next to nothing. Where does it get lost?",
+LOST_SHARE = Choice(
+    "training/master_weights/predict-lost-share",
+    "In the bfloat16 runs, what share of all updates left their weight exactly where it was?",
     (
         Option(
-            "In the backward pass: gradients underflow to 0",
-            "bfloat16 has the exponents of float32: what is not 0 in float32 is not 0 here either.",
+            "A few percent: a rounding error is small",
+            "It is small next to the weight, at most 1/256 of it. Most of these updates are smaller still.",
         ),
         Option(
-            "In the gradients: rounded to 8 bits, they are noise",
-            "Eight bits are two or three digits, and the sign is right. A step in a direction that is right within a "
-            "hundredth still goes downhill.",
+            "About half: rounding goes up as often as down",
+            "It would if the sums fell anywhere in their gaps. These all fall close to the old weight, so they all go "
+            "back to it.",
         ),
         Option(
-            "At the end: the step is right, and storing the new weight rounds it away",
-            "The sum of weight and step is computed, and the nearest bfloat16 number to it is the old weight.",
+            "About nine in ten",
+            "The loss still falls a little, because the smallest weights have gaps narrow enough for such steps.",
             True,
         ),
         Option(
-            "In the products: with 8 bits the network cannot tell a good review from a bad one",
-            "The same products learn as well as float32 once only the keeping of the weights is changed: that comes "
-            "further down.",
+            "All of them",
+            "Then the loss could not change. It falls a little: the smallest weights have gaps narrow enough to move.",
         ),
     ),
     predict=True,
 )
 TEN_TIMES = Choice(
     "training/master_weights/predict-ten-times",
-    "With a learning rate of 0.00001 bfloat16 is going to lose nine updates of ten here. What do the curves of the "
-    "lost share look like as the learning rate grows, in bfloat16 and in float16?",
+    "Let the learning rate grow from 1e-7 to 1e-2. What do the curves of the lost share look like, in bfloat16 and in "
+    "float16?",
     (
         Option(
-            "Ten times the rate, a tenth of the share: both fall slowly, float16 with an eighth of bfloat16's share",
-            "An update is not lost by a part of it. It is lost or it is stored, and the share counts weights: those "
-            "whose half gap is larger than the step.",
+            "Each falls slowly: ten times the rate, a tenth of the share",
+            "A single update is lost or stored, never a part of it. The share counts the weights whose half gap is "
+            "larger than the step.",
         ),
         Option(
-            "Each is a cliff: below one learning rate all is lost, above it nothing; float16's lies further left",
-            "So it would be if all weights lay in one binade. A small weight has small gaps: it stores what a large "
+            "Each is a cliff: below one learning rate all is lost, above it nothing",
+            "It would be if all weights lay in one binade. A small weight has small gaps, so it stores what a large "
             "one loses.",
         ),
         Option(
-            "Each falls from nearly all to nearly nothing within two powers of ten; float16's is the same curve, at "
+            "Each falls from nearly all to nearly nothing within a few powers of ten; float16's is the same curve at "
             "rates an eighth as large",
-            "The weights are spread over a few binades, and each binade drops out at its own rate. Three more bits "
-            "make every gap an eighth as wide.",
+            "The weights are spread over a few binades, and each binade begins to store at its own rate. Three more "
+            "bits make every gap an eighth as wide.",
             True,
         ),
         Option(
             "float16 loses more: its range ends early, so its curve lies further right",
             "Range decides what a very small number becomes. Here the sum is about as large as the weight, in the "
-            "middle of both ranges; what counts is the number of bits.",
+            "middle of both ranges, so the number of significant bits decides.",
         ),
     ),
     predict=True,
+)
+STILL = Choice(
+    "training/master_weights/predict-still",
+    "With stochastic rounding this model learns as well as in float32. What share of its updates leave the weight "
+    "exactly where it was?",
+    (
+        Option(
+            "Almost none, and that is why it learns",
+            "A weight can only move by whole gaps, and most steps are a small part of one. If nearly all of them moved "
+            "their weight, it would move much too far.",
+        ),
+        Option(
+            "About half: it is the toss of a coin",
+            "The coin is fair only for a sum in the middle of the gap. Most steps are a small part of a gap, so "
+            "most draws leave the weight.",
+        ),
+        Option(
+            "About eight in ten",
+            "Most steps are a small part of a gap, so most draws leave the weight. The others move it by a whole gap, "
+            "and the mean is right.",
+            True,
+        ),
+        Option(
+            "The same share as with rounding to nearest",
+            "It is lower: some of the steps that rounding to nearest loses every time now get through.",
+        ),
+    ),
+    predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+SMALLEST_AT_005 = Number(
+    "training/master_weights/smallest-at-005",
+    "bfloat16, ties to even, w = 0.05. Make dw larger, step by step with the arrow keys. What is the smallest size of "
+    "dw that moves w?",
+    answer="2^-13",
+    says="Half the gap: 2^-13 = 0.000122. It is a tie, and the stored weight, 205 times 2^-12, is odd, so the tie goes "
+    "to its neighbour.",
+    wrong={
+        "2^-12": "That is the whole gap to the neighbour. Where is the middle?",
+        "2^-14": "That is half of what is needed: the middle of the gap is further away.",
+        "0.0001": "The widget starts with this one, and says that it is lost.",
+        "0.00012": "Close, but this one is still lost. Which power of two comes next on the slider?",
+        "-2^-13": "That is the update itself. Its size has no sign.",
+        "-13": "That is the exponent. Write 2^-13.",
+        "13": "That is the exponent, without its sign. Write 2^-13.",
+    },
+    within={
+        "0.000123 to 0.0002": "It moves w, and so does a smaller one: the slider of dw stops at each power of two."
+    },
+    otherwise="Choose bfloat16 and ties to even, and write 0.05 as w. Move dw with the arrow keys until the verdict "
+    "changes from Lost to Moved.",
+    tolerance=0.003,
+)
+SMALLEST_AT_007 = Number(
+    "training/master_weights/smallest-at-007",
+    "The same at w = 0.07, and at w = 0.06 for comparison. What is the smallest size of dw that moves 0.07?",
+    answer="2^-12",
+    says="Twice as much as at 0.05. Between the two, at 2^-4 = 0.0625, a binade begins, and there the gap doubles. At "
+    "0.06 it is still the gap of 0.05, but the stored 0.06 is even and keeps the tie, so dw must be a little more "
+    "than 2^-13.",
+    wrong={
+        "2^-13": "That is the answer at 0.05. Is it still enough at 0.07?",
+        "2^-11": "That is the whole gap. Where is the middle?",
+        "0.00024": "Close, but this one is still lost.",
+        "0.00025": "It moves w, and so does a slightly smaller one: the slider of dw stops at each power of two.",
+        "-2^-12": "That is the update itself. Its size has no sign.",
+        "-12": "That is the exponent. Write 2^-12.",
+        "12": "That is the exponent, without its sign. Write 2^-12.",
+    },
+    otherwise="Write 0.07 as w, and move dw with the arrow keys until the verdict changes from Lost to Moved.",
+    tolerance=0.003,
+)
+RUNS_AHEAD = Number(
+    "training/master_weights/runs-ahead",
+    "bfloat16, ties to even, w = 1, dw = 0.005, 1000 times. The exact result is 6. At which weight does bfloat16 stop?",
+    answer="2",
+    says="Up to 2 every step is rounded up to a whole gap, 0.0078, so the weight runs ahead of the exact sum. At 2 the "
+    "gap doubles, 0.005 is less than half of it, and no step counts any more.",
+    wrong={
+        "6": "That is the exact sum. Look at the row of ties to even.",
+        "1": "0.005 is more than half the gap above 1, 0.0039, so the first step moves the weight.",
+        "8.8125": "So it would be with a gap of 0.0078 all the way. Where does the gap double?",
+        "1.0078125": "That is the weight after one step. Choose 1000 times.",
+    },
+    within={"2.01 to 5.99": "Above 2 the gap is 0.0156. Is 0.005 more than half of it?"},
+    otherwise="Write 1 and 0.005, choose bfloat16 and 1000 times, and read the row of ties to even.",
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -125,19 +212,23 @@ PREDICT_THE_SHARE = Number(
     says="Above 2^-4 half the gap is 0.000244: lost. Below it is 0.000122: stored. The upper binade is twice as wide.",
     wrong={
         "100/3": "That is the share that is stored. Or which of the two binades has the wider gaps?",
+        "33": "That is close to the share that is stored. Or which of the two binades has the wider gaps?",
         "50": "One binade of the two, that is right. But the upper one is twice as wide, and the weights are spread "
         "evenly.",
         "100": "0.0002 is less than the gap in both binades, 2^-12 and 2^-11. But the border lies at half the gap.",
         "0": "In the binade from 2^-4 to 2^-3 the gap is 2^-11 = 0.000488. Is 0.0002 more than half of that?",
         "2/3": "Right as a fraction. The answer is asked for in percent.",
+        "0.66": "Right as a fraction, if you round it to 0.67. The answer is asked for in percent.",
         "1/3": "That is the share that is stored, as a fraction. Percent of the lost ones are asked for.",
+        "0.33": "That is about the share that is stored, as a fraction. Percent of the lost ones are asked for.",
         "24.1": "2^-9 of the weight: below that everything is lost, but above it some is lost too. Inside a binade the "
         "gap is the same for all weights.",
         "78.7": "2^-8 of the weight: above that everything is stored, but below it some is stored too. Inside a binade "
         "the gap is the same for all weights.",
         "66": "Two thirds are 66.7 percent.",
     },
-    otherwise="Take the two binades one by one: the gap, half of it, and whether 0.0002 is more. Then their widths.",
+    otherwise="Take the two binades one by one: what is the gap, what is half of it, and is 0.0002 more? Then compare "
+    "the widths of the binades.",
     hints=(
         "Inside a binade all weights have the same gap: 2^-12 from 2^-5 to 2^-4, and 2^-11 from 2^-4 to 2^-3.",
         "An update is lost where it is smaller than half the gap: than 0.000122 in the lower binade, than 0.000244 in "
@@ -151,16 +242,22 @@ PREDICT_THE_SHARE = Number(
 
 
 def _billions(name: str, kept: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
+    gib = answer * 1e9 / 2**30
     return Number(
         f"training/master_weights/seven-billion{name}",
         f"{kept}: how many GB?",
         answer=str(answer),
         says=says,
-        wrong=wrong,
-        otherwise="Add up the bytes of one weight: the weight, its gradient, each mean, and what the store or autocast "
-        "adds. Times seven that is the number of GB.",
+        wrong=wrong
+        | {
+            f"{answer}e9": "Right in bytes. How many GB are that, of 10^9 bytes each?",
+            f"{answer}e3": "Right in MB. A GB has 10^9 bytes.",
+        },
+        within={f"{gib - 0.4:.1f} to {gib + 0.4:.1f}": "Right in GiB, of 2^30 bytes. Here a GB has 10^9 bytes."},
+        otherwise="Add up the bytes per parameter: the weight, its gradient, each mean, and what the master, Kahan's "
+        "number or autocast's copy adds. Times seven that is the number of GB.",
         hints=(
-            "Two bytes for a number of 16 bits, four for a float32. Seven billion of them are 14 GB and 28 GB.",
+            "A 16-bit number takes two bytes, a float32 four. Seven billion of them take 14 GB and 28 GB.",
             "AdamW keeps two means, m and v, SGD with momentum one, SGD without it none.",
         ),
         unit="GB",
@@ -172,9 +269,9 @@ SEVEN_BILLION = {
         "",
         "SGD with momentum, 32-true",
         84,
-        says="Weight, gradient and one mean, 4 + 4 + 4 = 12 bytes: a mean less than AdamW.",
+        says="Weight, gradient and one mean, 4 + 4 + 4 = 12 bytes: one mean less than AdamW.",
         wrong={
-            "28": "That is the weights alone. Their gradients and the mean take room as well.",
+            "28": "Those are only the weights. Their gradients and the mean take memory as well.",
             "56": "That is weights and gradients. Momentum is a mean of the gradients, one for each weight.",
             "112": "That is AdamW, with two means. Momentum is one.",
             "12": "Right for one weight, in bytes. There are seven billion.",
@@ -187,11 +284,11 @@ SEVEN_BILLION = {
         56,
         says="Weight, gradient, mean and what rounding took away, each of two bytes: 8.",
         wrong={
-            "42": "Weight, gradient and mean. Kahan's store keeps one number more, what rounding took away.",
+            "42": "That is weight, gradient and mean. Kahan's method keeps one more number: what rounding took away.",
             "70": "That is AdamW, with two means. Momentum is one.",
             "28": "Two numbers of two bytes. There are weight, gradient, mean, and what rounding took away.",
-            "84": "No number of these is float32, and there is one mean only. Count four numbers of two bytes.",
-            "112": "No number of these is float32. Count four of two bytes.",
+            "84": "None of these numbers is float32, and there is only one mean. Count four numbers of two bytes.",
+            "112": "None of these numbers is float32. Count four of two bytes.",
             "8": "Right for one weight, in bytes. There are seven billion.",
         },
     ),
@@ -202,7 +299,7 @@ SEVEN_BILLION = {
         says="2 + 2 for weight and gradient, 4 for the master, and nothing else: 8 bytes.",
         wrong={
             "28": "That is weights and gradients in bfloat16. The master has four bytes more.",
-            "42": "The master is a float32 copy, of four bytes, beside the weight and not in its place.",
+            "42": "The master is a float32 copy of four bytes. It is kept beside the weight, not instead of it.",
             "70": "The gradient has the dtype of the weight, two bytes.",
             "84": "Without momentum there is no mean to keep.",
             "112": "That is AdamW with a master. Here there are no means.",
@@ -226,7 +323,7 @@ SEVEN_BILLION = {
         "-mixed",
         "AdamW, bf16-mixed, with the copies",
         126,
-        says="4 + 4 for weight and gradient, 8 for the moments, and 2 for the copy: 18 bytes, more than 32-true.",
+        says="4 + 4 for weight and gradient, 8 for the moments, and 2 for the copy: 18 bytes, more than in 32-true.",
         wrong={
             "112": "That is 32-true. Autocast's 16-bit copies are missing.",
             "84": "With autocast the weights are float32, and so are gradients, m and v. Only the copies are narrow.",
@@ -242,7 +339,7 @@ SEVEN_BILLION = {
 
 MASTER_ADAMW = Task(
     "training/master_weights/master-adamw",
-    "Write `master_adamw`: a step of AdamW for a bfloat16 weight, with a float32 master and float32 moments.",
+    "Write `master_adamw`: one step of AdamW for a bfloat16 weight, with a float32 master and float32 moments.",
 )
 STOCHASTIC_ADD = Task(
     "training/master_weights/stochastic-add",
@@ -250,5 +347,31 @@ STOCHASTIC_ADD = Task(
 )
 MASTER_SGD = Task(
     "training/master_weights/master-sgd",
-    "Find the bug: mend an optimizer whose float32 masters do not help the network to learn.",
+    "Fix the optimizer, so that its masters help the network to learn.",
+)
+WRONG_LINE = wrong_line(
+    "training/master_weights/wrong-line",
+    text="Press the line with the bug.",
+    code="""\
+class MasterSGD:
+    def __init__(self, weights, lr):
+        self.weights, self.lr = list(weights), lr
+        self.masters = [w.detach().float() for w in self.weights]
+    def step(self):
+        for weight, master in zip(self.weights, self.masters):
+            master = weight.detach().float()
+            master -= self.lr * weight.grad.float()
+            weight.data.copy_(master)""",
+    line=7,
+    says="It makes the master anew from the rounded weight, so what the last steps added to it is gone.",
+    replies={
+        1: "The name is fine.",
+        2: "These are the arguments that the text asks for.",
+        3: "`weights` may be a generator, which can be read only once, so a list of it is right.",
+        4: "The masters begin as float32 copies of the weights, as they should.",
+        5: "One step of all weights: the name is that of torch's optimizers.",
+        6: "It takes each weight with its own master, in the same order.",
+        8: "The step is subtracted, in float32 and in place. Is `master` the tensor that was kept?",
+        9: "The weight becomes a rounded copy of the master, in place. That is what the network reads.",
+    },
 )

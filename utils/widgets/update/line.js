@@ -4,7 +4,7 @@ import { finite, neighbours, subtract, valueOf } from "../shared/numbers/codec.j
 import { briefText } from "../shared/numbers/number_text.js";
 import { setText } from "../shared/page/elements.js";
 import { isZeroNumber, quotient } from "./steps.js";
-import { named, percentText } from "./words.js";
+import { alikeTexts, named, percentText } from "./words.js";
 
 const MOST_TICKS = 36; // between the edges of the line; beyond that the ticks would be a grey band
 
@@ -83,7 +83,8 @@ export function linePanel(h) {
     draw({ one, code, update, keeping, fmt }) {
       const { ticks, zone, from, to, stored, isFar } = linePlaces(one, code, update, keeping, fmt);
       const kind = `mp-up-zone-${["kahan", "master"].includes(keeping) ? "held" : "dead"}`;
-      const shown = ticks.filter(({ name }) => name === "w" || (name && !isFar));
+      const shown = ticks.filter(({ name }) => name === "w" || (name && !isFar)).sort((a, b) => a.at - b.at);
+      const texts = shown.length > 1 ? alikeTexts(shown.map(({ code: tick }) => valueOf(tick, fmt))) : [briefText(code, fmt, 9)];
       line.replaceChildren(
         ...(zone ? [node(`zone ${kind}`, span(...zone))] : []),
         node("axis", ""),
@@ -91,8 +92,8 @@ export function linePanel(h) {
         node("arrow", span(from, to)),
         node("goal", at(to)),
         node("goal-text", at(inside(to)), "w + dw"),
-        ...shown.map(({ at: x, code: tick, name }) =>
-          node(name === "w" ? "label mp-up-label-w" : "label", at(inside(x)), name === "w" ? named("w", briefText(tick, fmt, 9)) : briefText(tick, fmt, 9))),
+        ...shown.map(({ at: x, name }, i) =>
+          node(name === "w" ? "label mp-up-label-w" : "label", at(inside(x)), name === "w" ? named("w", texts[i]) : texts[i])),
         ...stored.map(({ at: x }) => node("stored", at(x))),
         ...storedTexts(stored).map(({ x, text }) => node("stored-text", at(inside(x)), text)),
       );

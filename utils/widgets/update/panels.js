@@ -7,43 +7,57 @@ import { setText } from "../shared/page/elements.js";
 import { linePanel } from "./line.js";
 import { isZeroNumber, KEEPINGS, manyUpdates, oneUpdate, plusNumber, quotient } from "./steps.js";
 import {
-  isUnmoved, manyText, nearText, readWeight, shareText, storedAfter, typedText, verdict, wayText,
+  fateText, manyText, nearText, readWeight, storedAfter, typedText, verdict, wayText,
 } from "./words.js";
 
-const WEIGHT_POWERS = [-14, 8]; // of the slider for w
 const TENTHS = ["1", "1.3", "1.6", "2", "2.5", "3.2", "4", "5", "6.3", "8"]; // ten steps to a power of ten
-const UPDATE_DECADES = [-8, 1];
 
-/** The text of a slider's place: a power of two for w, a number of two digits for the update. */
-export const sliderTexts = {
-  weight: (place) => (place >= -4 ? String(2 ** place) : `2^${place}`),
-  update(place) {
-    const [decade, tenth] = [Math.floor(place / 10), TENTHS[((place % 10) + 10) % 10]];
-    return decade >= -4 ? String(Number(`${tenth}e${decade}`)) : `${tenth}e${decade}`;
-  },
-};
+const wholeNumbers = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+const place = (text, size) => ({ text, size });
+const bySize = (places) => places.sort((a, b) => a.size - b.size);
 
-/** The place on a slider that is nearest to a number other than 0. */
+// Four places to a binade, with every power of two. Text is decimal where it is short.
+function weightPlaces() {
+  return wholeNumbers(-14, 8).flatMap((e) => [1, 1.25, 1.5, 1.75].map((part) => {
+    const binary = part === 1 ? `2^${e}` : `${part}*2^${e}`;
+    return place(e >= -5 ? String(part * 2 ** e) : binary, part * 2 ** e);
+  }));
+}
+
+// Ten places to a power of ten, and every power of two: halves of gaps are such.
+function updatePlaces() {
+  const tenths = wholeNumbers(-8, 0).flatMap((decade) => TENTHS.map((tenth) => {
+    const text = `${tenth}e${decade}`;
+    return place(decade >= -4 ? String(Number(text)) : text, Number(text));
+  }));
+  const twos = wholeNumbers(-26, -4).map((e) => place(`2^${e}`, 2 ** e)); // from 1/8 on tenths are enough
+  return bySize([...tenths, ...twos, place("10", 10)]);
+}
+
+/** The places of each slider, by size: { text, size }. */
+export const SLIDER_PLACES = { weight: weightPlaces(), update: updatePlaces() };
+
+/** The place on a slider that is nearest to a number, as an index of SLIDER_PLACES. */
 export function sliderPlace(name, number) {
-  if (isZeroNumber(number)) return name === "weight" ? WEIGHT_POWERS[0] : 10 * UPDATE_DECADES[0];
-  const size = Math.abs(quotient(number, finite(0, 1n)));
-  return Math.round(Math.min(Math.max(name === "weight" ? Math.log2(size) : 10 * Math.log10(size), -999), 999));
+  const size = isZeroNumber(number) ? 0 : Math.abs(quotient(number, finite(0, 1n)));
+  const apart = SLIDER_PLACES[name].map((one) => Math.abs(Math.log2(one.size) - Math.log2(size)));
+  return size === 0 ? 0 : apart.indexOf(Math.min(...apart));
 }
 
 export function updateControls(h, actions, names) {
   const format = h("select", { class: "mp-input", on: { change: () => actions.setFormat(format.value) } },
     names.map((name) => h("option", { value: name }, FORMATS[name].label)));
-  const term = (name, label, [least, most]) => {
+  const term = (name, label) => {
     const input = h("input", { class: "mp-input", type: "text", spellcheck: "false", autocomplete: "off", size: "8", on: { change: () => actions.setText(name, input.value) } });
     const slider = h("input", {
-      type: "range", min: least, max: most, step: 1, "aria-label": `${label}, coarsely`,
+      type: "range", min: 0, max: SLIDER_PLACES[name].length - 1, step: 1, "aria-label": `${label}, coarsely`,
       on: { input: () => actions.slide(name, Number(slider.value)), change: () => actions.slideEnd() },
     });
     return { input, slider, node: h("div", { class: "mp-up-term" }, h("label", { class: "mp-field" }, label, input), slider) };
   };
   const terms = {
-    weight: term("weight", "w, the weight", WEIGHT_POWERS),
-    update: term("update", "dw, added to it: −lr·g", UPDATE_DECADES.map((decade) => 10 * decade)),
+    weight: term("weight", "w, the weight"),
+    update: term("update", "dw, added to it: −lr·g"),
   };
   return {
     node: h("div", { class: "mp-up-controls" }, terms.weight.node, terms.update.node,
@@ -114,12 +128,11 @@ export function otherWeightsPanel(h, actions) {
   const title = h("p", { class: "mp-up-title" });
   return {
     node: h("div", { class: "mp-up-others" }, title, h("div", { class: "mp-up-other-row", role: "group", "aria-label": "The same dw, another w" }, buttons.map(({ button }) => button))),
-    draw({ fmt, update, good }) {
-      setText(title, `The same dw = ${typedText(good.update, update)} beside another w`);
+    draw({ fmt, update, good, keeping }) {
+      setText(title, `The same dw = ${typedText(good.update, update)} beside another w, kept the same way`);
       for (const { text, share, button } of buttons) {
         const one = oneUpdate(readWeight(text, fmt).code, update, fmt);
-        const fate = isUnmoved(one, "ties_to_even") ? "lost" : "moves";
-        setText(share, isZeroNumber(update) ? "nothing to add" : `${shareText(one.share)}: ${fate}`);
+        setText(share, fateText(one, update, keeping, fmt));
         button.setAttribute("aria-pressed", String(good.weight.trim() === text));
       }
     },
@@ -149,7 +162,7 @@ export function manyUpdatesPanel(h, actions) {
       counts.draw(count);
       const times = finite(update.sign, update.num * BigInt(count), update.den);
       const [w, whole] = [asDouble(one.w), quotient(times, finite(0, 1n))];
-      setText(caption, `${nearText(one.w, 8, 5)} after ${count === 1 ? "one update" : `${count} updates`} of ${typedText(good.update, update)}`);
+      setText(caption, `From ${nearText(one.w, 8, 5).replace("≈\u00a0", "")}, ${count === 1 ? "one update" : `${count} updates`} of ${typedText(good.update, update)}`);
       setText(exact, nearText(plusNumber(one.w, times), 10, 6));
       const many = manyUpdates({ fmt, w, update, count });
       for (const { key, more: beside = () => 0 } of KEEPINGS) {

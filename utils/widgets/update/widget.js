@@ -4,10 +4,11 @@ import { FORMATS } from "../shared/numbers/formats.js";
 import { NumberTextError } from "../shared/numbers/number_text.js";
 import { elements, setText } from "../shared/page/elements.js";
 import { bindModel } from "../shared/page/model.js";
-import { manyUpdatesPanel, oneUpdatePanel, otherWeightsPanel, sliderTexts, updateControls } from "./panels.js";
+import { manyUpdatesPanel, oneUpdatePanel, otherWeightsPanel, SLIDER_PLACES, updateControls } from "./panels.js";
 import { isZeroNumber, oneUpdate } from "./steps.js";
 import { readUpdate, readWeight, verdict } from "./words.js";
 
+// Each is what it says for bfloat16 and ties to even, so it sets these too.
 const PRESETS = [
   { label: "1 + 0.001, 1000 times", weight: "1", update: "0.001", count: 1000 },
   { label: "w − lr·g", weight: "0.5", update: "-1e-3*0.3", count: 1000, note: "lr = 1e-3, g = 0.3: dw = −lr·g = −0.0003. A positive gradient makes the weight smaller." },
@@ -61,7 +62,7 @@ function render({ model, el }) {
     slide(name, place) {
       const sign = state.numbers[name].sign && !isZeroNumber(state.numbers[name]) ? "-" : "";
       state.note = "";
-      attempt(name, `${sign}${sliderTexts[name](place)}`);
+      attempt(name, `${sign}${SLIDER_PLACES[name][place].text}`);
       draw({ isMoving: true });
     },
     slideEnd: settle,
@@ -90,8 +91,8 @@ function render({ model, el }) {
       draw();
     },
     setPreset({ weight, update, count, note = "" }) {
-      Object.assign(state, { typed: { weight, update }, wrong: "", refused: "", count, note });
-      take(state.typed, state.fmt);
+      Object.assign(state, { typed: { weight, update }, wrong: "", refused: "", count, note, keeping: "ties_to_even" });
+      take(state.typed, names.includes("bfloat16") ? FORMATS.bfloat16 : state.fmt);
       settle();
     },
   };

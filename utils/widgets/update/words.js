@@ -5,7 +5,7 @@ import { exactNumber } from "../shared/numbers/double_rounding.js";
 import {
   aboutText, briefText, decimalDigits, digitsText, numberText, NumberTextError, parseNumber,
 } from "../shared/numbers/number_text.js";
-import { isZeroNumber, sizeOfNumber, spread } from "./steps.js";
+import { isZeroNumber, quotient, sizeOfNumber, spread } from "./steps.js";
 
 /** A number as text: all its digits where there are at most `most`, else `few` after "≈". */
 export const nearText = (number, most = 10, few = 4) => aboutText(number, most, few).replace("about ", "≈\u00a0");
@@ -54,6 +54,35 @@ export function shareText(share) {
   return `${shortText(share)} half gaps`;
 }
 
+/** What became of one update beside another weight, in a few words; it agrees with `verdict`. */
+export function fateText(one, update, key, fmt) {
+  if (isZeroNumber(update)) return "nothing to add";
+  const { stored, other = stored, chance } = one.results[key];
+  if (stored.kind !== "finite") return "out of range";
+  const stays = sameNumber(stored, one.w, { signs: false });
+  const size = key === "toward_zero" ? `${shortText(finite(0, one.share.num, 2n * one.share.den))} of a gap` : shareText(one.share);
+  if (key === "stochastic" && !isZeroNumber(chance)) {
+    const moves = stays ? chance : finite(0, chance.den - chance.num, chance.den);
+    const isSure = !stays && !sameNumber(other, one.w, { signs: false });
+    return `${size}: moves${isSure ? "" : ` in ${percentText(moves)}`}`;
+  }
+  if (!stays) return `${size}: moves`;
+  return `${size}: ${verdict(one, update, key, fmt).kind === "lost" ? "lost" : heldWords[key]}`;
+}
+
+const heldWords = { kahan: "kept in c", master: "kept in the master" };
+
+/** Neighbouring values, by size, with equally many decimals; exactly where none takes more than `most` digits. */
+export function alikeTexts(numbers, most = 9) {
+  const exact = numbers.map((number) => aboutText(number, most, most));
+  if (exact.every((text) => !text.startsWith("about "))) return exact;
+  const gaps = numbers.slice(1).map((number, i) => Math.abs(quotient(subtract(number, numbers[i]), finite(0, 1n))));
+  const places = 1 - Math.floor(Math.log10(Math.min(...gaps)));
+  const size = Math.max(...numbers.map((number) => Math.abs(quotient(number, finite(0, 1n)))));
+  if (places < 0 || places > 12 || size >= 1e6) return numbers.map((number) => nearText(number, most, 6));
+  return numbers.map((number) => quotient(number, finite(0, 1n)).toFixed(places).replace("-", "−"));
+}
+
 /** Whether one update leaves the stored weight as it is; for stochastic rounding, whether it surely does. */
 export const isUnmoved = ({ w, results }, key) =>
   sameNumber(results[key].stored, w, { signs: false }) && (key !== "stochastic" || isZeroNumber(results[key].chance));
@@ -83,7 +112,8 @@ const verdicts = {
   stochastic(one, update, { stored, other, chance }, fmt) {
     if (isZeroNumber(chance)) return movedVerdict(one, update, stored, fmt);
     const rest = finite(0, chance.den - chance.num, chance.den);
-    return { kind: "held", text: `Kept on average: w becomes ${nearText(stored)} with a chance of ${percentText(rest)}, ${nearText(other)} with ${percentText(chance)}.` };
+    const [near, far] = alikeTexts([stored, other]);
+    return { kind: "held", text: `Kept on average: w becomes ${near} with a chance of ${percentText(rest)}, ${far} with ${percentText(chance)}.` };
   },
   kahan(one, update, { stored, c }, fmt) {
     const stays = isUnmoved(one, "kahan");
@@ -110,7 +140,8 @@ function movedVerdict({ w, exact }, update, stored, fmt) {
 /** The stored value after one step, or both that it may be. */
 export function storedAfter({ results }, key) {
   const { stored, other = stored } = results[key];
-  return [...new Set([stored, other].map((number) => nearText(number, 12, 6)))].join(" or ");
+  if (sameNumber(stored, other) || [stored, other].some(({ kind }) => kind !== "finite")) return nearText(stored, 12, 6);
+  return alikeTexts([stored, other], 12).join(" or ");
 }
 
 /** One line of the table of many updates: { stored, more, share }, with the share of the way as a double or NaN. */
@@ -125,9 +156,9 @@ export function manyText(many, key, { w, whole }) {
   return { stored: doubleText(stored), more, share: share(stored) };
 }
 
-/** A share of the way, "0 %", "103 %"; "–" where there is none. */
+/** A share of the way to three digits, "0 %", "103 %"; "–" where there is none. */
 export function wayText(share) {
   if (!Number.isFinite(share)) return "–";
-  const percent = Number((100 * share).toPrecision(Math.abs(share) < 0.9995 ? 3 : 4));
+  const percent = Number((100 * share).toPrecision(3)); // a copy of the master is rounded: 100.1 % says no more than 100 %
   return `${share && Math.abs(percent) < 0.1 ? "< 0.1" : String(percent).replace("-", "−")}\u00a0%`;
 }
