@@ -55,7 +55,12 @@ FLUSHED_CASES = (  # values, format, scale, and what to think of where the share
     ([1e-9, 2e-9], FLOAT16, 1.0, "All of them are lost, so the share is 1."),
     ([0.0, 0.0], FLOAT16, 1.0, "Where no value can be lost, 0/0 is NaN. The share is 0."),
     ([], FLOAT16, 1.0, "An empty tensor has no values to lose. The share is 0."),
-    ([[1.0, 1e-9], [2.0, 3.0]], FLOAT16, 1.0, "This is a matrix of four values. Count all of them, whatever the shape."),
+    (
+        [[1.0, 1e-9], [2.0, 3.0]],
+        FLOAT16,
+        1.0,
+        "A matrix of four values: count all of them, whatever the shape.",
+    ),
     ([1e38, 1e-9], FLOAT16, 2.0**10, "1e38 times 1024 is infinite, but it does not become zero."),
 )
 
@@ -126,8 +131,8 @@ SCALE_CASES = (  # values, how to call them, the scale, and what to think of whe
         [1.0] * 999 + [1e-9],
         "999 ones and a 1e-9",
         1,
-        "One of 1,000 is lost, so exactly 99.9 % are kept, which is enough. Compare counts: as float32, a share of 1 in "
-        "1,000 can come out above 0.001.",
+        "One of 1,000 is lost, so exactly 99.9 % are kept, which is enough. Compare counts: in float32, 1/1000 comes "
+        "out a little above 0.001.",
     ),
     ([1.0] * 997 + [1e-8] * 3, "997 ones and three 1e-8", 4, "Three of 1,000 lost is more than 0.1 %."),
     (

@@ -75,7 +75,9 @@ def _draw_row(ax: Axes, histogram: Histogram, foot: float, kind: str) -> None:
     ax.text(top - 0.5, foot + 0.42, kind.replace(" ", "\n"), ha="right", va="center", fontsize=10, linespacing=0.95)
     lost = histogram.flushed(FLOAT16)
     if lost > 0.01:
-        ax.text(zero - 0.5, foot + 0.85, f"{100 * lost:.0f} % lost", ha="right", va="top", fontsize=10, color=plots.SIGN)
+        ax.text(
+            zero - 0.5, foot + 0.85, f"{100 * lost:.0f} % lost", ha="right", va="top", fontsize=10, color=plots.SIGN
+        )
 
 
 def _draw_window(ax: Axes, fmt: FloatFormat, middle: float) -> None:
