@@ -12,7 +12,7 @@ from utils import records
 from utils.checks.outcome import NOT_YET
 from utils.checks.training import tensors, tensors_questions
 from utils.emulation.exponent_histogram import Histogram
-from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16
+from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16
 from utils.training import watch
 
 RESULTS = Path(__file__).resolve().parents[3] / "book/results"
@@ -32,23 +32,102 @@ def all_groups(histograms, step):
     return sum(parts[1:], parts[0])
 
 
-def test_the_recorded_share_of_logit_gradients_lies_in_the_range_that_is_right():
-    head = watched("watched-llama")["activation gradients"]["head"]
-    first, last = (Histogram.from_json(head[step]).flushed(FLOAT16) for step in (0, -1))
-    assert first < 0.05
-    assert last > 0.8
-    assert right_option(tensors_questions.LOGITS_LOST).text == "More than 80 %"
+def the_histogram(experiment, kind, group=None, step=0):
+    groups = watched(experiment)[kind]
+    return Histogram.from_json(groups[group][step]) if group else all_groups(groups, step)
 
 
-def test_of_the_five_kinds_only_the_activation_gradients_leave_float16_and_at_the_lower_end():
+def test_the_logits_lose_nothing_at_first_and_nearly_all_at_last():
+    first, last = (the_histogram("watched-llama", "activation gradients", "head", step) for step in (0, -1))
+    assert first.flushed(FLOAT16) < 0.001
+    assert last.flushed(FLOAT16) > 0.9
+    assert "probability" in right_option(tensors_questions.WHY_LOST).text
+
+
+def test_the_other_network_loses_less_as_it_learns_because_what_lies_between_grew():
+    def shares(experiment):
+        return [the_histogram(experiment, "activation gradients", step=step).flushed(FLOAT16) for step in (0, -1)]
+
+    def median(group, step):
+        histogram = the_histogram("watched-distilbert", "activation gradients", group, step)
+        sums = np.cumsum(histogram.counts)
+        return histogram.low + int(np.searchsorted(sums, histogram.nonzero / 2))
+
+    assert shares("watched-distilbert")[0] > 2 * shares("watched-distilbert")[1]
+    assert shares("watched-llama")[0] < shares("watched-llama")[1]
+    assert median("head", -1) <= median("head", 0)  # the mistake shrank, "but only a little"
+    assert median("head", -1) >= median("head", 0) - 2
+    assert median("layer 1", -1) > median("layer 1", 0)
+    assert right_option(tensors_questions.OTHER_NETWORK).text == "It falls"
+
+
+def test_the_second_layer_has_the_zeros_of_a_classifier_that_reads_one_position():
+    for step in range(8):
+        first, second = (
+            the_histogram("watched-distilbert", "activation gradients", group, step) for group in ("layer 1", "layer 2")
+        )
+        assert first.zeros / first.total < 0.005
+        assert second.zeros / second.total > 0.75
+    lowest = the_histogram("watched-distilbert", "activation gradients", "layer 2").low
+    assert lowest == -46  # named in a reply
+    width, hidden, length = 64, 256, 128  # keys and values are reached at every position, all others at the first one
+    outputs = 5 * width + hidden
+    reached = 2 * width + (outputs - 2 * width) / length
+    assert second.zeros / second.total == pytest.approx(1 - reached / outputs, abs=0.005)
+    assert "first position" in right_option(tensors_questions.SECOND_LAYER).text
+
+
+# --- The tasks of the widget
+
+
+def lost_at(kind, k, *, fmt=FLOAT16, group=None, step=4):
+    return the_histogram("watched-distilbert", kind, group, step).flushed(fmt, 2.0**k)
+
+
+def test_the_scale_of_float16_in_the_widget_is_the_smallest_that_loses_less_than_one_percent():
+    shares = {k: lost_at("activation gradients", k, group="layer 1", step=0) for k in range(12)}
+    assert min(k for k, share in shares.items() if share < 0.01) == 8
+    assert tensors_questions.PLAY_FLOAT16.is_right(8)
+    said = {8: "0.54", 7: "1.05", 9: "0.28", 6: "2.05"}  # in the replies and hints
+    assert {k: f"{100 * shares[k]:.2f}" for k in said} == said
+    whole = {k: lost_at("activation gradients", k) for k in range(12)}
+    assert min(k for k, share in whole.items() if share < 0.01) == 5
+    first = the_histogram("watched-distilbert", "activation gradients", "layer 1")
+    assert first.largest_scale(FLOAT16) == 2.0**26
+
+
+def test_the_scale_of_e5m2_in_the_widget_suits_all_five_kinds():
     kinds = watched("watched-distilbert")
-    flushed = {kind: all_groups(groups, 4).flushed(FLOAT16) for kind, groups in kinds.items()}
-    assert max(flushed, key=flushed.get) == "activation gradients"
-    assert flushed.pop("activation gradients") > 0.05
-    assert max(flushed.values()) < 0.01
-    assert not any(all_groups(groups, 4).overflowing(FLOAT16) for groups in kinds.values())
-    assert all_groups(kinds["activations"], 4).amax < 10  # "a number of one digit"
-    assert right_option(tensors_questions.WHICH_END).text == "The activation gradients, at the lower end"
+
+    def fits(k):
+        found = [all_groups(groups, 4) for groups in kinds.values()]
+        lost = max(histogram.flushed(FLOAT8_E5M2, 2.0**k) for histogram in found)
+        return lost < 0.01 and not any(histogram.overflowing_at_most(FLOAT8_E5M2, 2.0**k) for histogram in found)
+
+    assert [k for k in range(30) if fits(k)] == [13, 14]
+    assert tensors_questions.PLAY_E5M2.is_right(13)
+    assert f"{100 * lost_at('activation gradients', 12, fmt=FLOAT8_E5M2):.2f}" == "1.05"
+    assert all_groups(kinds["activations"], 4).overflowing_at_most(FLOAT8_E5M2, 2.0**15) > 0
+    assert lost_at("updates", 7, fmt=FLOAT8_E5M2) < 0.01 < lost_at("updates", 6, fmt=FLOAT8_E5M2)
+
+
+def test_the_share_of_e4m3_in_the_widget_is_that_at_the_largest_scale():
+    found = the_histogram("watched-distilbert", "activation gradients", step=4)
+    assert found.largest_scale(FLOAT8_E4M3FN) == 2.0**14
+    lost, subnormal = (100 * share(FLOAT8_E4M3FN, 2.0**14) for share in (found.flushed, found.subnormal))
+    zeros = 100 * found.zeros / found.total
+    for value in (lost, 17, 16.62):
+        assert tensors_questions.PLAY_E4M3.is_right(value)
+    assert [f"{x:.1f}" for x in (subnormal, zeros, lost + subnormal, lost + zeros)] == ["43.3", "38.6", "59.9", "55.2"]
+    assert f"{100 * found.flushed(FLOAT8_E5M2, 2.0**14):.2f}" == "0.32"
+    assert f"{100 * found.flushed(FLOAT8_E4M3FN):.2f}" == "99.98"
+
+
+def test_a_gradient_that_is_still_scaled_hides_what_is_lost():
+    gradient = 2.0**-26 * torch.rand(1000, generator=torch.Generator().manual_seed(0))
+    assert (gradient.half() == 0).float().mean() == 1
+    assert ((gradient * 2.0**16).half() == 0).float().mean() < 0.01
+    assert "scaler" not in right_option(tensors_questions.WRONG_LINE).text
 
 
 # --- 1: the edge
@@ -84,48 +163,7 @@ def test_the_edge_names_the_misconception(answer, hint):
     assert hint in outcome.message
 
 
-# --- 2: read the histogram
-
-LAYERS = {"needs it most": "layer 1", "needs none": "head"}
-
-
-def test_which_layer_is_what_the_record_says():
-    gradients = watched("watched-distilbert")["activation gradients"]
-    found = {group: Histogram.from_json(steps[0]) for group, steps in gradients.items()}
-    lost = {group: histogram.flushed(FLOAT16) for group, histogram in found.items()}
-    assert [max(lost, key=lost.get), min(lost, key=lost.get)] == list(LAYERS.values())
-    assert lost["layer 1"] > 1.5 * lost["layer 2"] > 0.1
-    assert lost["head"] == 0
-    assert found["head"].low == -14  # named in a hint
-    assert round(100 * found["layer 2"].zeros / found["layer 2"].total) == 77  # named in a hint
-    assert found["layer 1"].zeros / found["layer 1"].total < 0.005  # "0 % zero already"
-
-
-@pytest.mark.parametrize("answer", [LAYERS, {"needs it most": " Layer  1", "needs none": "HEAD"}])
-def test_which_layer_takes_names(answer):
-    assert tensors.check_which_layer(answer)
-    assert tensors.check_which_layer(answer | {"needs it most": "layer_1"})
-
-
-@pytest.mark.parametrize(
-    ("key", "name", "hint"),
-    [
-        ("needs it most", "layer 2", "needs it most: 77 % of its values are zero"),
-        ("needs it most", "head", "2^-14"),
-        ("needs none", "layer 1", "needs none: It reaches far below"),
-        ("needs none", "layer 2", "loses many"),
-        ("needs none", "layer 3", "is none of layer 1, layer 2, head"),
-        ("needs it most", 1, "is none of layer 1"),
-        ("needs it most", ..., "No answer yet for needs it most"),
-    ],
-)
-def test_which_layer_names_the_misconception(key, name, hint):
-    outcome = tensors.check_which_layer(LAYERS | {key: name})
-    assert not outcome
-    assert hint in outcome.message
-
-
-# --- 3: the share lost
+# --- 2: the share lost
 
 
 def test_share_lost_is_of_what_could_be_lost():
@@ -157,7 +195,7 @@ def test_share_lost_names_the_misconception(answer, hint):
     assert hint in outcome.message
 
 
-# --- 4: the share that is flushed
+# --- 3: the share that is flushed
 
 
 def flushed_share(x, smallest, scale=1.0):
@@ -177,7 +215,7 @@ def by_rounding(x, smallest, scale=1.0):
 
 
 def by_a_loop(x, smallest, scale=1.0):
-    alive = [abs(v) for v in x.tolist() if v]
+    alive = [abs(v) for v in x.flatten().tolist() if v]
     return sum(v * scale <= smallest / 2 for v in alive) / len(alive) if alive else 0
 
 
@@ -208,6 +246,9 @@ def changes_its_input(x, smallest, scale=1.0):
         (lambda x, s, k=1.0: ((x[x != 0] * k).half() == 0).float().mean(), "E4M3 ends much earlier"),
         (lambda x, s, k=1.0: flushed_share(x, max(s, 2**-126), k), "bfloat16 reaches"),
         (lambda x, s, k=1.0: ((x[x != 0] * k).abs() <= s / 2).float().mean(), "0/0 is NaN"),
+        (lambda x, s, k=1.0: flushed_share(x, s, k) if x.numel() else math.nan, "An empty tensor"),
+        (lambda x, s, k=1.0: flushed_share(x, s, k) * x.numel() / max(1, len(x)), "whatever the shape"),
+        (lambda x, s, k=1.0: flushed_share((x * k).nan_to_num(posinf=0) + (x * k).isinf() * s / 2, s), "is infinite"),
         (lambda x, s, k=1.0: flushed_share(x, s, k) if k >= 1 else 0.0, "random values, times 0.125"),
         (lambda x, s, k=1.0: 1 - flushed_share(x, s, k), "Yours is the share that is kept."),
         (changes_its_input, "changes its input"),
@@ -232,7 +273,7 @@ def test_the_cases_of_flushed_share_are_what_casts_give():
         )
 
 
-# --- 5: the smallest scale
+# --- 4: the smallest scale
 
 
 def smallest_scale(x):
@@ -266,7 +307,7 @@ def test_smallest_scale_takes_every_search(right):
     assert outcome, outcome.message
 
 
-def search(keep=0.999, *, half=lambda y: y.half(), most=128, start=0, of_all=False, overflow=True):
+def search(keep=0.999, *, half=lambda y: y.half(), most=128, start=0, of_all=False, overflow=True, less=float.__le__):
     """`smallest_scale` with one thing changed."""
 
     def function(x):
@@ -276,11 +317,16 @@ def search(keep=0.999, *, half=lambda y: y.half(), most=128, start=0, of_all=Fal
             y = half(alive * 2.0**k)
             if overflow and not y.isfinite().all():
                 return None
-            if (y == 0).sum() <= (1 - keep) * n:
+            if less(float((y == 0).sum()), round((1 - keep) * n, 9)):
                 return 2.0**k
         return None
 
     return function
+
+
+def by_rows(x):
+    found = [scale for row in x if x.ndim > 1 and (scale := smallest_scale(row))]
+    return min(found) if found else smallest_scale(x)
 
 
 def strict_border(x):
@@ -337,6 +383,9 @@ def changes_x(x):
         (search(keep=1), "The last one may go"),
         (search(keep=0.99), "three 1e-8"),
         (search(of_all=True), "not three of 10,000"),
+        (search(less=float.__lt__), "exactly 99.9 %"),
+        (by_rows, "not its rows"),
+        (lambda x: smallest_scale(x) if x.numel() else None, "Without values"),
         (search(overflow=False), "The outlier leaves no room"),
         (search(half=lambda y: y.half().clamp(-65504, 65504)), "The outlier leaves no room"),
         (strict_border, "Overflow begins at 65520"),
@@ -362,7 +411,7 @@ def test_the_scales_of_the_cases_are_what_casts_give():
         assert smallest_scale(torch.tensor(values)) == want, shown
 
 
-# --- 6: exponents
+# --- 5: exponents
 
 
 def exponent_counts(x):

@@ -10,7 +10,6 @@ from utils.checks.outcome import (
     Outcome,
     Unreadable,
     as_number,
-    choice_table,
     correct,
     exercise,
     not_yet,
@@ -22,7 +21,6 @@ from utils.checks.training.tensors_questions import (
     FLUSHED_SHARE,
     SHARE_LOST,
     SMALLEST_SCALE,
-    WHICH_LAYER,
 )
 from utils.emulation.exponent_histogram import histogram
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16
@@ -31,16 +29,6 @@ INF, NAN = math.inf, math.nan
 
 check_the_edge = paper(EDGE)
 check_share_lost = paper(SHARE_LOST)
-
-
-# --- Read the histogram -----------------------------------------------------------------------------------------------
-
-
-check_which_layer = choice_table(
-    WHICH_LAYER,
-    says="What counts is the share of the values that could be lost. What was zero before is not among them.",
-    read=lambda returned: str(returned).replace("_", " "),
-)
 
 
 # --- The share that is flushed ----------------------------------------------------------------------------------------
@@ -66,6 +54,14 @@ FLUSHED_CASES = (  # values, format, scale, and what to think of where the share
     ([1e-40, 1e-41, 1e-9, 1.0], BFLOAT16, 1.0, "bfloat16 reaches down to 2^-133: use `smallest`."),
     ([1e-9, 2e-9], FLOAT16, 1.0, "All of them are lost, so the share is 1."),
     ([0.0, 0.0], FLOAT16, 1.0, "Where no value can be lost, 0/0 is NaN. The share is 0."),
+    ([], FLOAT16, 1.0, "An empty tensor has no values to lose. The share is 0."),
+    (
+        [[1.0, 1e-9], [2.0, 3.0]],
+        FLOAT16,
+        1.0,
+        "A matrix of four values: count all of them, whatever the shape.",
+    ),
+    ([1e38, 1e-9], FLOAT16, 2.0**10, "1e38 times 1024 is infinite, but it does not become zero."),
 )
 
 
@@ -131,6 +127,13 @@ SCALE_CASES = (  # values, how to call them, the scale, and what to think of whe
         1,
         "Float16 keeps 1,000 of 1,001 values as they are, which is more than 99.9 %. The last one may go.",
     ),
+    (
+        [1.0] * 999 + [1e-9],
+        "999 ones and a 1e-9",
+        1,
+        "One of 1,000 is lost, so exactly 99.9 % are kept, which is enough. Compare counts: in float32, 1/1000 comes "
+        "out a little above 0.001.",
+    ),
     ([1.0] * 997 + [1e-8] * 3, "997 ones and three 1e-8", 4, "Three of 1,000 lost is more than 0.1 %."),
     (
         [0.0] * 9000 + [1.0] * 997 + [1e-8] * 3,
@@ -155,6 +158,8 @@ SCALE_CASES = (  # values, how to call them, the scale, and what to think of whe
     ([-65536.0, 1.0], "[-65536, 1]", None, "-65536 becomes -inf. Compare magnitudes."),
     ([2.0**-149, 2.0**-140], "[2^-149, 2^-140]", 2.0**125, "The search has to go on: these are float32's smallest."),
     ([0.0, 0.0], "[0, 0]", 1, "Zeros alone have nothing to lose, so 1 will do."),
+    ([], "an empty tensor", 1, "Without values there is nothing to lose, so 1 will do."),
+    ([[1.0, 1e-8], [2.0, 4.0]], "[[1, 1e-8], [2, 4]]", 4, "Count the values of a matrix, not its rows."),
     ([1.0, INF], "[1, inf]", None, "An infinite value stays infinite at every scale."),
     ([1.0, NAN], "[1, nan]", None, "NaN stays NaN at every scale. It is none of the values that float16 keeps."),
 )

@@ -1,92 +1,159 @@
 """What `training/tensors` asks: where people expect a network's numbers, and what is said to each foreseen answer."""
 
-from utils.checks.questions import Choice, Number, Option, Task
+from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 
-# --- Predict, then run ------------------------------------------------------------------------------------------------
+# --- Predictions ------------------------------------------------------------------------------------------------------
 
-LOGITS_LOST = Choice(
-    "training/tensors/predict-logits-lost",
-    "The gradient of the logits at the last step: of its values that are not zero, which share would float16 make 0?",
+WHY_LOST = Choice(
+    "training/tensors/predict-why-lost",
+    "The tensor has the same shape at both steps. What moved its values so far to the left?",
     (
         Option(
-            "Below 5 %, much as at the first step",
-            "The network has kept its size, and so has the batch. Its mistakes have not: they have become small, and "
-            "this tensor is the mistakes.",
+            "The learning rate had fallen to almost 0, and the gradient with it",
+            "The learning rate multiplies the gradient later, in the optimizer. It makes the updates small, and leaves "
+            "the gradients as they are.",
         ),
         Option(
-            "5 to 40 %",
-            "That would be so if it still doubted more than half of its words at each place. A network that writes "
-            "well doubts a few.",
+            "The gradient faded on its way back through the layers",
+            "The gradient of the logits is the first that the backward pass computes. It has not passed through any "
+            "layer yet.",
         ),
         Option(
-            "40 to 80 %",
-            "The direction is right: better means smaller. But each place has one word that is right and hundreds "
-            "that are not, and by now nearly all of those are ruled out.",
+            "Rounding errors built up over the steps",
+            "The run is in float32, and each step computes this tensor anew. It carries no error from one step to the "
+            "next.",
         ),
         Option(
-            "More than 80 %",
-            "The gradient of a wrong word is its probability, divided by the number of positions. A network that "
-            "writes well gives nearly every word next to nothing.",
+            "The network learned, and now gives nearly every wrong token a tiny probability",
+            "The gradient of a wrong token's logit is the probability of that token, divided by the number of "
+            "positions. The better the network, the smaller that probability.",
             True,
         ),
     ),
     predict=True,
 )
-WHICH_END = Choice(
-    "training/tensors/predict-which-end",
-    "Weights, activations, the gradients of both, and the updates, in the middle of the training. One of the five "
-    "does not fit into float16. Which, and at which end?",
+OTHER_NETWORK = Choice(
+    "training/tensors/predict-other-network",
+    "The DistilBERT starts from random weights as well, and learns to classify film reviews. Does the share of its "
+    "activation gradients that float16 would make 0 rise too?",
     (
         Option(
-            "The activations, at the upper end: some overflow",
-            "Other networks do that. In this one a norm after each block keeps them near 1, and the largest is a "
-            "number of one digit.",
+            "It rises: a better network makes smaller mistakes",
+            "At the outputs of the head that is so, but only a little. What reaches the layers below is also "
+            "multiplied by everything between, and that grew by more.",
         ),
         Option(
-            "The weight gradients, at the upper end: gradients explode",
-            "Where gradients explode, float32 does not help for long. In a training that works they are small.",
-        ),
-        Option(
-            "The updates, at the lower end: the learning rate is tiny",
-            "Adam divides each gradient by its own usual size, so most updates are near the learning rate. While that "
-            "is far above 2^-24, float16 holds them. Whether the weight can take them in is another question.",
-        ),
-        Option(
-            "The activation gradients, at the lower end",
-            "They are the mistake, shared out over all examples and all positions. A weight's gradient adds up many of "
-            "them again, so it lies higher.",
+            "It falls",
+            "What reaches a layer is the mistake at the output, multiplied by the derivatives of everything between. "
+            "In this network the second factor grew by more than the first one shrank.",
             True,
         ),
         Option(
-            "The activation gradients, at the upper end",
-            "The right tensors. But the loss is a mean: each of its N numbers gets the Nth part of the mistake.",
+            "It stays: the batch and the number of classes stay the same",
+            "Those two fix the gradient of the logits before anything is learned. What reaches the layers depends on "
+            "the weights as well, and they change.",
         ),
     ),
     predict=True,
 )
-ALREADY_ZERO = Choice(
-    "training/tensors/predict-already-zero",
-    'Somebody prints "67 % of the gradients are zero in float16", and wants a loss scale. What do you ask first?',
+SECOND_LAYER = Choice(
+    "training/tensors/predict-second-layer",
+    "In the DistilBERT's second layer, more than three quarters of the activation gradients are exactly 0 in float32, "
+    "at every step; in its first layer hardly any. Why?",
     (
         Option(
-            "How many were zero in float32?",
-            "A gradient that is zero in float32 has nothing to lose, and no scale lifts it. Only the others count.",
+            "They underflow in float32",
+            "The smallest positive float32 is 2^-149. The other values of this layer end around 2^-46, a hundred "
+            "binades above it.",
+        ),
+        Option(
+            "Padding: short texts are filled up, and nothing is learned from the filling",
+            "Padding does make exact zeros, but in both layers alike. These reviews are nearly all cut to full length.",
+        ),
+        Option(
+            "The classifier reads only the first position of the last layer",
+            "What the last layer computes at other positions reaches the loss only through the first position's "
+            "attention, by its keys and values. For every other output there the gradient is exactly 0.",
             True,
         ),
         Option(
-            "What was the loss scale?",
-            "A scale lifts what is small. So far nobody has shown that anything was: 0 times any scale is 0.",
-        ),
-        Option(
-            "At which step of the training?",
-            "A good second question, for the share moves as the network learns. First: the share of what?",
-        ),
-        Option(
-            "Is the network any worse for it?",
-            "That decides in the end. But before you look for harm, ask whether float16 has made these zeros at all.",
+            "The activation function is flat for negative inputs",
+            "A ReLU is, and makes such zeros in the head. Both layers use GELU, whose derivative is exactly 0 almost "
+            "nowhere, and they use the same one.",
         ),
     ),
     predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_FLOAT16 = Number(
+    "training/tensors/play-float16",
+    "The activation gradients of layer 1 at step 1, as the widget opens: with which scale does float16 make less than "
+    "1 % of them 0? Give the smallest one, as the k of 2^k.",
+    answer="8",
+    says="With 2^8 = 256 it loses 0.54 %. With 2^7 it is still 1.05 %.",
+    wrong={
+        "256": "That is the scale itself, and it is right. Give its exponent, k.",
+        "7": "Nearly: with 2^7 float16 still loses 1.05 %.",
+        "128": "That is a scale, not its exponent, and it still loses 1.05 %.",
+        "9": "With 2^9 it loses 0.28 %. A smaller scale is enough.",
+        "512": "That is a scale, not its exponent, and a smaller one is enough.",
+        "-8": "The window moves to the left, but that is a larger scale, so k is positive.",
+        "5": "5 is enough for all layers together at step 143. Go back to layer 1 at step 1.",
+        "26": "That is the largest scale without overflow. The smallest one that loses less than 1 % is asked for.",
+    },
+    otherwise="Press × 2 until the sentence below the picture says less than 1 %, and read k at the window.",
+    hints=(
+        "Each press of × 2 moves the window one binade to the left, and takes about half of the loss away.",
+        "With 2^6 float16 loses 2.05 %. Go on from there.",
+    ),
+)
+PLAY_E5M2 = Number(
+    "training/tensors/play-e5m2",
+    "E5M2, all layers, step 143. The five rows show every kind under the same window: what is the smallest k for which "
+    "each of the five loses less than 1 % to 0 and none overflows?",
+    answer="13",
+    says="The activation gradients need 2^13, and the activations overflow from 2^15 on. So 2^13 and 2^14 suit all "
+    "five, as far as the range goes.",
+    wrong={
+        "14": "With 2^14 all five fit. A smaller scale is enough.",
+        "12": "Nearly: with 2^12 the activation gradients still lose 1.05 %.",
+        "15": "With 2^15 some activations overflow. Go back.",
+        "8192": "That is the scale itself, and it is right. Give its exponent, k.",
+        "16384": "That is a scale, not its exponent, and a smaller one is enough.",
+        "7": "7 is what the updates need. Another row loses far more there.",
+        "21": "That is the largest for the activation gradients. The activations are infinite long before.",
+        "-13": "The window moves to the left, but that is a larger scale, so k is positive.",
+    },
+    otherwise="Choose E5M2, all layers and step 143. Move the window until no row says 1 % or more.",
+    hints=(
+        "The activation gradients lie lowest. Move the window until they lose less than 1 %, then look at the others.",
+        "With 2^12 the activation gradients lose 1.05 %, and with 2^15 the activations overflow.",
+    ),
+)
+PLAY_E4M3 = Number(
+    "training/tensors/play-e4m3",
+    "E4M3, the activation gradients of all layers, step 143. Press “largest without overflow”. What share still "
+    "becomes 0?",
+    answer="16.6",
+    unit="%",
+    says="One value in six is lost at the largest scale that E4M3 allows: its window is narrower than this hill.",
+    wrong={
+        "14": "2^14 is the scale that the button finds. Read the share that becomes 0.",
+        "43.3": "That share becomes subnormal. It loses bits, but does not become 0.",
+        "38.6": "That share was zero before, in float32. It is not among the lost ones.",
+        "0.166": "Right as a share. The field is in percent.",
+        "100": "That is without a scale: nearly all of them. Press the button first.",
+        "99.98": "That is without a scale. Press the button first.",
+        "59.9": "That adds the subnormal ones, which are not lost.",
+        "55.2": "That adds those that were zero before, and it adds shares of different wholes.",
+        "0.32": "That is E5M2, which has one exponent bit more. Choose E4M3.",
+        "0": "Look at the sentence below the picture: it names the share that becomes zero.",
+    },
+    otherwise="Choose E4M3, activation gradients, all layers and step 143, press the button, and read the sentence.",
+    hints=("Four choices: format, kind, layers, step. Then press the button.",),
+    tolerance=0.03,  # 17 and 16.62 are read off as well
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -115,32 +182,6 @@ EDGE = Number(
     hints=("256 is 2^8 and 1,024 is 2^10, so N is 2^18.", "p / N = 2^-15 / 2^18. Subtract the exponents."),
     tolerance=0.01,  # for 7.97, which is what 32,000 itself gives
 )
-WHICH_LAYER = {
-    "needs it most": Choice(
-        "training/tensors/which-layer",
-        "The DistilBERT at the first step: which group's activation gradients need a scale most?",
-        (
-            Option("layer 1", "It loses the largest share of the values that could be lost.", True),
-            Option(
-                "layer 2",
-                "77 % of its values are zero, but they were so before: nothing that happens there reaches the loss. No "
-                "scale changes that. Compare what is lost.",
-            ),
-            Option("head", "Its lowest binade is 2^-14, far above 2^-25: nothing of it is lost."),
-        ),
-    ),
-    "needs none": Choice(
-        "training/tensors/which-layer-none",
-        "And which one needs none?",
-        (
-            Option(
-                "layer 1", "It reaches far below 2^-25, where float16 ends. That nothing was zero before is no help."
-            ),
-            Option("layer 2", "Its zeros do no harm, but of the other values float16 loses many."),
-            Option("head", "It lies in the normal range as a whole. Its zeros were zero before.", True),
-        ),
-    ),
-}
 SHARE_LOST = Number(
     "training/tensors/share-lost",
     "A million values: 700,000 are zero in float32, and float16 makes 9,000 more of them zero. Of the values that "
@@ -166,6 +207,29 @@ SHARE_LOST = Number(
     tolerance=0.001,
 )
 
+# --- Find the bug on the page -----------------------------------------------------------------------------------------
+
+WRONG_LINE = wrong_line(
+    "training/tensors/wrong-line",
+    text="These lines run in a float16 training with a loss scale, after the backward pass. Their number is far too "
+    "small. Press the line with the bug.",
+    code="""\
+scaler.scale(loss).backward()
+g = model.head.weight.grad.float()
+g = g[g.isfinite() & (g != 0)]
+lost = (g.half() == 0).float().mean()
+print(f"without a loss scale, float16 would lose {lost:.1%}")""",
+    line=2,
+    says="This gradient is still multiplied by the loss scale, which lifts it into the window. Divide by "
+    "`scaler.get_scale()` in float32 first. (What the float16 backward pass has already lost shows in a float32 run.)",
+    replies={
+        1: "The scaled loss is what a float16 training differentiates. It is the next line that has to know of it.",
+        3: "Zeros have nothing to lose, and infinities and NaN belong to no binade. That is right.",
+        4: "The cast itself decides what becomes 0, ties included. That is right.",
+        5: "It prints a share as percent. The share itself is wrong.",
+    },
+)
+
 # --- Exercises in code ------------------------------------------------------------------------------------------------
 
 FLUSHED_SHARE = Task(
@@ -178,5 +242,5 @@ SMALLEST_SCALE = Task(
 )
 EXPONENT_COUNTS = Task(
     "training/tensors/exponent-counts",
-    "Find the bug: mend a histogram of exponents. It has two mistakes.",
+    "Find the bug: fix a histogram of exponents. It has two mistakes.",
 )
