@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import bfloat16, nn
 
+import book_rules
 from tests.book_questions import right_option
 from utils.checks.outcome import NOT_YET
 from utils.checks.training import autocast, autocast_questions
@@ -71,26 +72,69 @@ def test_in_one_context_the_weights_move_and_the_forward_pass_reads_old_copies()
     assert "no forward pass reads" in right_option(autocast_questions.STALE).text
 
 
-def test_of_the_five_operations_the_cross_entropy_alone_gives_float32():
-    a, right = torch.randn(4, 4).bfloat16(), torch.zeros(4, dtype=torch.long)
-    with under():
-        wide = {
-            name
-            for name, value in {
-                "product": a @ a,
-                "softmax": a.softmax(-1),
-                "layer norm": F.layer_norm(a, (4,)),
-                "sum": a.sum(),
-                "cross-entropy": F.cross_entropy(a, right),
-            }.items()
-            if value.dtype == torch.float32
-        }
-    assert wide == {"cross-entropy"}
-    assert right_option(autocast_questions.FIVE_OPERATIONS).text == "The cross-entropy alone"
-    cuda = {row.name: row.rule for row in autocast_table.ask_without_gpu(torch.bfloat16)}
-    assert [cuda[name] for name in ("softmax", "layer_norm", "sum", "cross_entropy", "matmul")] == ["wide"] * 4 + [
-        "narrow"
+def nine_uses(weight):
+    inputs = [torch.ones(1, 1)] * 8 + [torch.full((1, 1), 256.0)]
+    return sum(F.linear(x, weight).float().sum() for x in inputs)
+
+
+@pytest.mark.parametrize(("cache", "gradient"), [(True, 256), (False, 264)])
+def test_gradients_of_a_shared_copy_are_added_in_bfloat16(cache, gradient):
+    weight = torch.ones(1, 1, requires_grad=True)
+    with torch.autocast("cpu", dtype=bfloat16, cache_enabled=cache):
+        loss = nine_uses(weight)
+    loss.backward()
+    assert weight.grad.dtype == torch.float32
+    assert weight.grad.item() == gradient
+    if cache:
+        assert right_option(autocast_questions.SHARED).text.startswith("256: they are added in bfloat16")
+
+
+def test_the_tasks_under_the_lookup_are_right():
+    rows = {row["name"]: (row["here"], row["there"]) for row in OpLookup().rows}
+    differ = {name for name, (here, there) in rows.items() if here != there}
+    names = [option.text.split("`")[1] for option in autocast_questions.MATRIX_VECTOR.options]
+    assert [name for name in names if name in differ] == ["mv"] == [
+        right_option(autocast_questions.MATRIX_VECTOR).text.split("`")[1]
     ]
+    names = [option.text.strip("`") for option in autocast_questions.SOFTPLUS.options]
+    assert [name for name in names if rows[name][1] == "wide"] == ["softplus"]
+    assert right_option(autocast_questions.SOFTPLUS).text == "`softplus`"
+    a, b, c = (torch.ones(2, 2) for _ in "abc")
+    with under():
+        assert c.addmm_(a, b).dtype == torch.float32
+        assert torch.addmm(c, a, b).dtype == bfloat16
+    assert right_option(autocast_questions.IN_PLACE).text.startswith("float32")
+
+
+def test_the_table_that_opens_the_chapter_says_what_the_lists_say():
+    """Each operation named in it has the rule of its line, on both devices."""
+    rules = {"runs in 16 bits": "narrow", "runs in float32": "wide", "takes the widest input": "promote"}
+    rules |= {"follows its inputs": "follows", "raises an error": "error"}
+    rows = {row["name"]: {"cpu": row["here"], "cuda": row["there"]} for row in OpLookup().rows}
+    text = book_rules.markdown(book_rules.read_page(book_rules.BOOK / "training" / "autocast.ipynb"))
+    seen = 0
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0] not in rules:
+            continue
+        cuda, cpu = cells[1:]
+        cpu = cuda if cpu == "the same" else cpu.replace("those", cuda)
+        for device, cell in (("cuda", cuda), ("cpu", cpu)):
+            for name in re.findall(r"`(\w+)`", cell):
+                if name in rows:
+                    assert rows[name][device] == rules[cells[0]], (name, device)
+                    seen += 1
+    assert seen > 60
+
+
+@pytest.mark.parametrize(
+    ("name", "cuda"),
+    [("scatter_add", True), ("scatter_add_", False), ("index_put", True), ("index_add", False), ("index_add_", False)],
+)
+def test_what_the_lists_say_of_sums_by_an_index(name, cuda):
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    assert has(f"aten::{name}", "AutocastCUDA") == cuda
+    assert not has(f"aten::{name}", "AutocastCPU")
 
 
 def test_the_lookup_counts_what_the_chapter_counts():
@@ -133,35 +177,7 @@ def test_what_comes_out_says_what_it_cannot_read():
     assert "is none of bfloat16, float32" in autocast.check_what_comes_out(DTYPES | {"h @ w": "float16"}).message
 
 
-# --- 2: where the context ends
-
-
-@pytest.mark.parametrize("right", ["a", "A", "(a)", ["a"], {"a"}, " a "])
-def test_the_forward_pass_and_the_loss_belong_inside(right):
-    assert autocast.check_where_it_ends(right)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        ("ab", "forward operation had"),
-        ("a and b", "forward operation had"),
-        ("a, b, c", "clipping"),
-        ("abcd", "as in the puzzle"),
-        ("dcba", "as in the puzzle"),
-        ("bcd", "Without (a)"),
-        ("ad", "Look at each"),
-        ("forward", "letters"),
-        (7, "letters"),
-    ],
-)
-def test_where_it_ends_names_the_mistake(wrong, hint):
-    outcome = autocast.check_where_it_ends(wrong)
-    assert outcome.status == NOT_YET
-    assert hint in outcome.message
-
-
-# --- 3: a rule of your own
+# --- 2: a rule of your own
 
 WIDTH = {torch.float64: 8, torch.float32: 4, bfloat16: 2, torch.float16: 2}
 
@@ -221,7 +237,7 @@ def test_cast_to_names_the_mistake(wrong, hint):
     assert hint in outcome.message
 
 
-# --- 4: the evaluation
+# --- 3: the evaluation
 
 
 def evaluate_with(fault=""):
@@ -371,7 +387,7 @@ def test_a_context_that_was_left_open_before_does_no_harm():
         context.__exit__(None, None, None)
 
 
-# --- 5: the operation that casts twice
+# --- 4: the operation that casts twice
 
 
 class Layer(nn.Module):
@@ -492,7 +508,7 @@ def test_a_second_cast_is_told_in_bytes_and_named_in_the_hint(wrong, seen, hint)
     assert hint in outcome.hint
 
 
-# --- 6: sum the messages
+# --- 5: sum the messages
 
 
 def collect(messages, index, places):

@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import itertools
-import re
 from collections.abc import Callable, Iterator
 
 import torch
@@ -18,7 +17,6 @@ from utils.checks.outcome import (
     choice_table,
     correct,
     exercise,
-    judged,
     not_yet,
 )
 from utils.checks.training.autocast_questions import (
@@ -27,7 +25,6 @@ from utils.checks.training.autocast_questions import (
     EVALUATE,
     NO_SECOND_CAST,
     WHAT_COMES_OUT,
-    WHERE_IT_ENDS,
 )
 from utils.diagnostics.dtype_probe import COMPUTE, DtypeProbe
 
@@ -87,24 +84,6 @@ check_what_comes_out = choice_table(
     "On a CPU.",
     read=_dtype_name,
 )
-
-
-# --- Where the context ends -------------------------------------------------------------------------------------------
-
-
-@exercise(asks=WHERE_IT_ENDS)
-def check_where_it_ends(answer) -> Outcome:
-    """The letters of the parts that belong inside `autocast`, for example "abcd"."""
-    name = "".join(map(str, answer)) if isinstance(answer, list | tuple | set | frozenset) else str(answer)
-    if not re.fullmatch(r"[\s,;()+&abcd]*[abcd][\s,;()+&abcd]*", name.lower().replace("and", "")):
-        return not_yet(f'{answer!r} is not a choice of the letters a, b, c and d; write it like "abcd".')
-    letters = "".join(letter for letter in "abcd" if letter in name.lower().replace("and", ""))
-    options = [option.text for option in WHERE_IT_ENDS.options]
-    if letters in options:
-        return judged(WHERE_IT_ENDS, options.index(letters))
-    if "a" not in letters:
-        return not_yet("Without (a) nothing is cast at all: the products are in the forward pass.")
-    return not_yet("What is there to cast, once the forward pass has chosen the dtypes? Look at each of the others.")
 
 
 # --- A rule of your own -----------------------------------------------------------------------------------------------
