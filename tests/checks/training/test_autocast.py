@@ -93,9 +93,11 @@ def test_the_tasks_under_the_lookup_are_right():
     rows = {row["name"]: (row["here"], row["there"]) for row in OpLookup().rows}
     differ = {name for name, (here, there) in rows.items() if here != there}
     names = [option.text.split("`")[1] for option in autocast_questions.MATRIX_VECTOR.options]
-    assert [name for name in names if name in differ] == ["mv"] == [
-        right_option(autocast_questions.MATRIX_VECTOR).text.split("`")[1]
-    ]
+    assert (
+        [name for name in names if name in differ]
+        == ["mv"]
+        == [right_option(autocast_questions.MATRIX_VECTOR).text.split("`")[1]]
+    )
     names = [option.text.strip("`") for option in autocast_questions.SOFTPLUS.options]
     assert [name for name in names if rows[name][1] == "wide"] == ["softplus"]
     assert right_option(autocast_questions.SOFTPLUS).text == "`softplus`"

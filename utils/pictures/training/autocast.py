@@ -59,7 +59,12 @@ def _label(name: str) -> str:
 def _box(ax: Axes, name: str, dtype: str) -> None:
     x, y, color = PLACES[name], LANES[dtype], plots.LOOKS[dtype].color
     box = FancyBboxPatch(
-        (x - 1.15, y - 0.65), 2.3, 1.3, boxstyle="round,pad=0,rounding_size=0.25", facecolor=plots.PAPER, edgecolor=color
+        (x - 1.15, y - 0.65),
+        2.3,
+        1.3,
+        boxstyle="round,pad=0,rounding_size=0.25",
+        facecolor=plots.PAPER,
+        edgecolor=color,
     )
     box.set_linewidth(1.5)
     ax.add_patch(box)
