@@ -227,6 +227,7 @@ def variant(**rules):
         (variant(narrow=lambda d, low: [low] * len(d)), "never cast down"),
         (variant(wide=lambda d, low: [torch.float32] * len(d)), "float64 to float32 is down"),
         (variant(promote=lambda d, low: [torch.float32 if torch.float32 in d else low] * len(d)), "float64"),
+        (variant(promote=lambda d, low: [torch.float32 if torch.float32 in d else d[0]] * len(d)), "nor to float32"),
         (lambda rule, d, low=bfloat16: cast_to(rule, d, low)[0], "one dtype"),
         (lambda rule, d, low=bfloat16: {"all": low}, "should be a list"),
         (lambda rule, d, low=bfloat16: [str(x) for x in cast_to(rule, d, low)], "'torch.bfloat16'"),
@@ -456,6 +457,10 @@ def named_dtype(self, x):
     return self.down(F.gelu(h * self.scale.to(bfloat16)))
 
 
+def names_the_dtype_of_the_scale(self, x):
+    return self.down(F.gelu(self.up(x) * self.scale.bfloat16()))
+
+
 def there_and_back(self, x):
     h = self.up(x)
     return self.down(F.gelu((h.float() * self.scale).to(h.dtype)))
@@ -478,6 +483,7 @@ def in_place(self, x):
         (layer_with(scale_after), "at its place"),
         (layer_with(by_data), "scale gets no gradient"),
         (layer_with(named_dtype), "Without autocast the layer stops"),
+        (layer_with(names_the_dtype_of_the_scale), "something is rounded to bfloat16 there"),
         (layer_with(casts_the_scale, bfloat16), "small updates of it"),
         (layer_with(casts_the_scale, extra=nn.Parameter(torch.ones(1))), "should keep its parameters"),
         (layer_with(casts_the_scale, scale=nn.Parameter(torch.ones(1))), "its shape, [256]"),
@@ -583,6 +589,12 @@ def mean_of_nothing(messages, index, places):
     return torch.stack(rows).to(messages.dtype)
 
 
+def needs_a_message(messages, index, places):
+    if not len(index):
+        return messages
+    return collect(messages, index, places)
+
+
 def eats_them(messages, index, places):
     out = collect(messages, index, places)
     messages.zero_()
@@ -604,6 +616,7 @@ def eats_them(messages, index, places):
         (lambda m, i, p: collect(m.float(), i, p), "the dtype of the messages"),
         (lambda m, i, p: collect(m.bfloat16(), i, p).to(m.dtype), "single message"),
         (eats_them, "changes its input"),
+        (needs_a_message, "has shape [0, 3]"),
         (lambda m, i, p: collect(m, i, p).tolist(), "gives list"),
     ],
 )
