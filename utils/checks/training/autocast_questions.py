@@ -63,7 +63,7 @@ SHARED = Choice(
 
 MATRIX_VECTOR = Choice(
     "training/autocast/play-matrix-vector",
-    "Press *CPU and CUDA differ* and look at the products. Which of these does CUDA cast down and a CPU not?",
+    "Press “CPU and CUDA differ” and look at the products. Which of these does CUDA cast down and a CPU not?",
     (
         Option("`mm`, matrix times matrix", "Both devices cast it down, so it is not among those that differ."),
         Option(
