@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from utils.diagnostics.dtype_probe import CAST, DtypeProbe
-from utils.pictures.training.autocast import LANES, measured_dtypes, two_lanes
+from utils.pictures.training.autocast import LANES, _measured_dtypes, two_lanes
 
 UPPER = ["input", "loss", "weight", "weight"]
 LOWER = ["GELU", "linear", "linear"]
@@ -19,12 +19,12 @@ def test_each_box_lies_in_the_lane_of_its_dtype():
     boxes = [(text.get_text(), lane(text.get_position()[1])) for text in ax.texts if text.get_text() in UPPER + LOWER]
     assert sorted(name for name, where in boxes if where == "float32") == UPPER
     assert sorted(name for name, where in boxes if where == "bfloat16") == LOWER
-    shown = sorted((name.rstrip(" 12"), dtype) for name, dtype in measured_dtypes().items() if "gradient" not in name)
+    shown = sorted((name.rstrip(" 12"), dtype) for name, dtype in _measured_dtypes().items() if "gradient" not in name)
     assert sorted(boxes) == shown
 
 
 def test_the_gradients_come_back_in_float32():
-    assert {dtype for name, dtype in measured_dtypes().items() if "gradient" in name} == {"float32"}
+    assert {dtype for name, dtype in _measured_dtypes().items() if "gradient" in name} == {"float32"}
 
 
 def test_a_module_of_this_kind_computes_and_casts_as_drawn():

@@ -14,7 +14,7 @@ LANES = {"float32": 6.1, "bfloat16": 2.2}  # the height of the boxes of each
 PLACES = {"input": 1.7, "weight 1": 4.6, "linear 1": 4.6, "GELU": 8.0, "weight 2": 11.4, "linear 2": 11.4, "loss": 14.4}
 
 
-def measured_dtypes() -> dict[str, str]:
+def _measured_dtypes() -> dict[str, str]:
     """Return the dtype in which each box of the picture is stored or computed, and that of the weights' gradients."""
     x = torch.ones(2, 4)
     w1, w2 = (torch.ones(4, 4, requires_grad=True) for _ in "12")
@@ -31,7 +31,7 @@ def measured_dtypes() -> dict[str, str]:
 
 def two_lanes() -> Figure:
     """Draw two linear layers under autocast: what is float32 above, what is bfloat16 below."""
-    dtypes = measured_dtypes()
+    dtypes = _measured_dtypes()
     fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 2.7))
     ax.set(xlim=(0, 16), ylim=(0, 9))
     ax.axis("off")
