@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import bfloat16, nn
 
+import book_rules
 from tests.book_questions import right_option
 from utils.checks.outcome import NOT_YET
 from utils.checks.training import autocast, autocast_questions
@@ -71,26 +72,71 @@ def test_in_one_context_the_weights_move_and_the_forward_pass_reads_old_copies()
     assert "no forward pass reads" in right_option(autocast_questions.STALE).text
 
 
-def test_of_the_five_operations_the_cross_entropy_alone_gives_float32():
-    a, right = torch.randn(4, 4).bfloat16(), torch.zeros(4, dtype=torch.long)
+def nine_uses(weight):
+    inputs = [torch.ones(1, 1)] * 8 + [torch.full((1, 1), 256.0)]
+    return sum(F.linear(x, weight).float().sum() for x in inputs)
+
+
+@pytest.mark.parametrize(("cache", "gradient"), [(True, 256), (False, 264)])
+def test_gradients_of_a_shared_copy_are_added_in_bfloat16(cache, gradient):
+    weight = torch.ones(1, 1, requires_grad=True)
+    with torch.autocast("cpu", dtype=bfloat16, cache_enabled=cache):
+        loss = nine_uses(weight)
+    loss.backward()
+    assert weight.grad.dtype == torch.float32
+    assert weight.grad.item() == gradient
+    if cache:
+        assert right_option(autocast_questions.SHARED).text.startswith("256: they are added in bfloat16")
+
+
+def test_the_tasks_under_the_lookup_are_right():
+    rows = {row["name"]: (row["here"], row["there"]) for row in OpLookup().rows}
+    differ = {name for name, (here, there) in rows.items() if here != there}
+    names = [option.text.split("`")[1] for option in autocast_questions.MATRIX_VECTOR.options]
+    assert (
+        [name for name in names if name in differ]
+        == ["mv"]
+        == [right_option(autocast_questions.MATRIX_VECTOR).text.split("`")[1]]
+    )
+    names = [option.text.strip("`") for option in autocast_questions.SOFTPLUS.options]
+    assert [name for name in names if rows[name][1] == "wide"] == ["softplus"]
+    assert right_option(autocast_questions.SOFTPLUS).text == "`softplus`"
+    a, b, c = (torch.ones(2, 2) for _ in "abc")
     with under():
-        wide = {
-            name
-            for name, value in {
-                "product": a @ a,
-                "softmax": a.softmax(-1),
-                "layer norm": F.layer_norm(a, (4,)),
-                "sum": a.sum(),
-                "cross-entropy": F.cross_entropy(a, right),
-            }.items()
-            if value.dtype == torch.float32
-        }
-    assert wide == {"cross-entropy"}
-    assert right_option(autocast_questions.FIVE_OPERATIONS).text == "The cross-entropy alone"
-    cuda = {row.name: row.rule for row in autocast_table.ask_without_gpu(torch.bfloat16)}
-    assert [cuda[name] for name in ("softmax", "layer_norm", "sum", "cross_entropy", "matmul")] == ["wide"] * 4 + [
-        "narrow"
-    ]
+        assert c.addmm_(a, b).dtype == torch.float32
+        assert torch.addmm(c, a, b).dtype == bfloat16
+    assert right_option(autocast_questions.IN_PLACE).text.startswith("float32")
+
+
+def test_the_table_that_opens_the_chapter_says_what_the_lists_say():
+    """Each operation named in it has the rule of its line, on both devices."""
+    rules = {"runs in 16 bits": "narrow", "runs in float32": "wide", "takes the widest input": "promote"}
+    rules |= {"follows its inputs": "follows", "raises an error": "error"}
+    rows = {row["name"]: {"cpu": row["here"], "cuda": row["there"]} for row in OpLookup().rows}
+    text = book_rules.markdown(book_rules.read_page(book_rules.BOOK / "training" / "autocast.ipynb"))
+    seen = 0
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0] not in rules:
+            continue
+        cuda, cpu = cells[1:]
+        cpu = cuda if cpu == "the same" else cpu.replace("those", cuda)
+        for device, cell in (("cuda", cuda), ("cpu", cpu)):
+            for name in re.findall(r"`(\w+)`", cell):
+                if name in rows:
+                    assert rows[name][device] == rules[cells[0]], (name, device)
+                    seen += 1
+    assert seen > 60
+
+
+@pytest.mark.parametrize(
+    ("name", "cuda"),
+    [("scatter_add", True), ("scatter_add_", False), ("index_put", True), ("index_add", False), ("index_add_", False)],
+)
+def test_what_the_lists_say_of_sums_by_an_index(name, cuda):
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    assert has(f"aten::{name}", "AutocastCUDA") == cuda
+    assert not has(f"aten::{name}", "AutocastCPU")
 
 
 def test_the_lookup_counts_what_the_chapter_counts():
@@ -133,35 +179,7 @@ def test_what_comes_out_says_what_it_cannot_read():
     assert "is none of bfloat16, float32" in autocast.check_what_comes_out(DTYPES | {"h @ w": "float16"}).message
 
 
-# --- 2: where the context ends
-
-
-@pytest.mark.parametrize("right", ["a", "A", "(a)", ["a"], {"a"}, " a "])
-def test_the_forward_pass_and_the_loss_belong_inside(right):
-    assert autocast.check_where_it_ends(right)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        ("ab", "forward operation had"),
-        ("a and b", "forward operation had"),
-        ("a, b, c", "clipping"),
-        ("abcd", "as in the puzzle"),
-        ("dcba", "as in the puzzle"),
-        ("bcd", "Without (a)"),
-        ("ad", "Look at each"),
-        ("forward", "letters"),
-        (7, "letters"),
-    ],
-)
-def test_where_it_ends_names_the_mistake(wrong, hint):
-    outcome = autocast.check_where_it_ends(wrong)
-    assert outcome.status == NOT_YET
-    assert hint in outcome.message
-
-
-# --- 3: a rule of your own
+# --- 2: a rule of your own
 
 WIDTH = {torch.float64: 8, torch.float32: 4, bfloat16: 2, torch.float16: 2}
 
@@ -209,6 +227,7 @@ def variant(**rules):
         (variant(narrow=lambda d, low: [low] * len(d)), "never cast down"),
         (variant(wide=lambda d, low: [torch.float32] * len(d)), "float64 to float32 is down"),
         (variant(promote=lambda d, low: [torch.float32 if torch.float32 in d else low] * len(d)), "float64"),
+        (variant(promote=lambda d, low: [torch.float32 if torch.float32 in d else d[0]] * len(d)), "nor to float32"),
         (lambda rule, d, low=bfloat16: cast_to(rule, d, low)[0], "one dtype"),
         (lambda rule, d, low=bfloat16: {"all": low}, "should be a list"),
         (lambda rule, d, low=bfloat16: [str(x) for x in cast_to(rule, d, low)], "'torch.bfloat16'"),
@@ -221,7 +240,7 @@ def test_cast_to_names_the_mistake(wrong, hint):
     assert hint in outcome.message
 
 
-# --- 4: the evaluation
+# --- 3: the evaluation
 
 
 def evaluate_with(fault=""):
@@ -371,7 +390,7 @@ def test_a_context_that_was_left_open_before_does_no_harm():
         context.__exit__(None, None, None)
 
 
-# --- 5: the operation that casts twice
+# --- 4: the operation that casts twice
 
 
 class Layer(nn.Module):
@@ -438,6 +457,10 @@ def named_dtype(self, x):
     return self.down(F.gelu(h * self.scale.to(bfloat16)))
 
 
+def names_the_dtype_of_the_scale(self, x):
+    return self.down(F.gelu(self.up(x) * self.scale.bfloat16()))
+
+
 def there_and_back(self, x):
     h = self.up(x)
     return self.down(F.gelu((h.float() * self.scale).to(h.dtype)))
@@ -460,6 +483,7 @@ def in_place(self, x):
         (layer_with(scale_after), "at its place"),
         (layer_with(by_data), "scale gets no gradient"),
         (layer_with(named_dtype), "Without autocast the layer stops"),
+        (layer_with(names_the_dtype_of_the_scale), "something is rounded to bfloat16 there"),
         (layer_with(casts_the_scale, bfloat16), "small updates of it"),
         (layer_with(casts_the_scale, extra=nn.Parameter(torch.ones(1))), "should keep its parameters"),
         (layer_with(casts_the_scale, scale=nn.Parameter(torch.ones(1))), "its shape, [256]"),
@@ -492,7 +516,7 @@ def test_a_second_cast_is_told_in_bytes_and_named_in_the_hint(wrong, seen, hint)
     assert hint in outcome.hint
 
 
-# --- 6: sum the messages
+# --- 5: sum the messages
 
 
 def collect(messages, index, places):
@@ -565,6 +589,12 @@ def mean_of_nothing(messages, index, places):
     return torch.stack(rows).to(messages.dtype)
 
 
+def needs_a_message(messages, index, places):
+    if not len(index):
+        return messages
+    return collect(messages, index, places)
+
+
 def eats_them(messages, index, places):
     out = collect(messages, index, places)
     messages.zero_()
@@ -586,6 +616,7 @@ def eats_them(messages, index, places):
         (lambda m, i, p: collect(m.float(), i, p), "the dtype of the messages"),
         (lambda m, i, p: collect(m.bfloat16(), i, p).to(m.dtype), "single message"),
         (eats_them, "changes its input"),
+        (needs_a_message, "has shape [0, 3]"),
         (lambda m, i, p: collect(m, i, p).tolist(), "gives list"),
     ],
 )

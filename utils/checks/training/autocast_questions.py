@@ -19,7 +19,7 @@ STALE = Choice(
         ),
         Option(
             "The right one, but its steps are rounded away when the weights are stored in bfloat16",
-            "That was the last chapter. These weights are float32, and the line of norms shows that the steps arrive.",
+            "Weights in bfloat16 do lose steps. These are float32, and the line of norms shows that the steps arrive.",
         ),
         Option(
             "The right one; only the loss that is printed is an old one",
@@ -28,34 +28,75 @@ STALE = Choice(
     ),
     predict=True,
 )
-FIVE_OPERATIONS = Choice(
-    "training/autocast/predict-five-operations",
-    "Product, softmax, layer norm, sum, cross-entropy: each gets a bfloat16 tensor, on a CPU, under autocast to "
-    "bfloat16. Which of the five give float32?",
+SHARED = Choice(
+    "training/autocast/predict-shared-gradient",
+    "The weight is float32, and so is its `.grad`. The nine uses stand in one region, and `backward()` is called once. "
+    "What is in `.grad`?",
     (
         Option(
-            "None: what comes in as bfloat16 goes out as bfloat16",
-            "For four of the five that is so. Losses are cast to float32, on the CPU too.",
+            "264: the gradients are added in float32, as the weight is",
+            "The nine uses share one bfloat16 copy, and their gradients meet there, before the cast to float32.",
         ),
         Option(
-            "The cross-entropy alone",
-            "Losses are cast to float32. Softmax, norm and sum are on none of the CPU's lists: whatever comes in.",
+            "256: they are added in bfloat16, and the sum is cast to float32",
+            "They meet at the shared copy. There 256 + 1 is a tie, and goes back to 256, eight times.",
             True,
         ),
         Option(
-            "The softmax and the cross-entropy: those with exponentials",
-            "On CUDA both are cast to float32. The CPU's lists are others: of the two, they have the loss alone.",
+            "256: a `.grad` under autocast is bfloat16, and cannot hold more digits",
+            "The number is right, the reason is not: `.grad` is float32, and even bfloat16 can hold 264. "
+            "Where were the nine added?",
         ),
         Option(
-            "All but the product",
-            "You know the lists for CUDA: there it is so. The lists for the CPU are others.",
+            "8, 9 or another small number: 256 is out of range",
+            "bfloat16 reaches 3.4e38. The question is which of its neighbours 256 + 1 goes to.",
         ),
         Option(
-            "All five: autocast keeps results in float32",
-            "Autocast casts the inputs, and the result has the dtype of what was computed. A product gives bfloat16.",
+            "1: each use overwrites the gradient of the last",
+            "autograd adds the gradients of all uses. The question is in which dtype.",
         ),
     ),
     predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+MATRIX_VECTOR = Choice(
+    "training/autocast/play-matrix-vector",
+    "Press “CPU and CUDA differ” and look at the products. Which of these does CUDA cast down and a CPU not?",
+    (
+        Option("`mm`, matrix times matrix", "Both devices cast it down, so it is not among those that differ."),
+        Option(
+            "`mv`, matrix times vector",
+            "On a CPU it is on no list. There a product of float32 inputs stays float32.",
+            True,
+        ),
+        Option("`einsum`", "It is in no list of the documentation, but the products inside it are cast on both."),
+        Option("`conv1d`", "Convolutions are cast down on both devices."),
+    ),
+)
+SOFTPLUS = Choice(
+    "training/autocast/play-softplus",
+    "Look up these activations. Which of them runs in float32 on CUDA?",
+    (
+        Option("`gelu`", "It follows its input on both devices."),
+        Option("`sigmoid`", "It follows its input: its values lie between 0 and 1, whatever comes in."),
+        Option("`softplus`", "It is the logarithm of a sum with an exponential, and those are on CUDA's list.", True),
+        Option("`silu`", "It follows its input on both devices."),
+    ),
+)
+IN_PLACE = Choice(
+    "training/autocast/play-in-place",
+    "Look up addmm. Three float32 matrices a, b and c: what is the dtype of c after `c.addmm_(a, b)` under autocast?",
+    (
+        Option(
+            "float32: the in-place form follows its inputs",
+            "A tensor cannot change its dtype in place, so no list names these forms. The product runs in float32.",
+            True,
+        ),
+        Option("bfloat16: a product is cast down", "`addmm` is, and gives a new tensor. Look for the line below it."),
+        Option("There is an error: a and b are bfloat16 then", "Autocast leaves the in-place form alone: no cast."),
+    ),
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -72,7 +113,7 @@ WHAT_COMES_OUT = {
         "On a CPU under autocast to bfloat16, with h and a square parameter w, both float32: the dtype of `h @ w`",
         "bfloat16",
         says="A product: both inputs are cast down, and the result has their dtype.",
-        wrong="A product is the one thing that autocast is made for: both inputs are cast down first.",
+        wrong="Autocast is made for products: both inputs are cast down first.",
     ),
     "torch.relu(h)": _dtype(
         "-relu",
@@ -110,33 +151,6 @@ WHAT_COMES_OUT = {
         wrong="The gradient of the bfloat16 copy is bfloat16. Then it passes the cast, backwards, and arrives at w.",
     ),
 }
-WHERE_IT_ENDS = Choice(
-    "training/autocast/where-it-ends",
-    "A loop of one step: (a) forward pass and loss, (b) backward, (c) clip, (d) optimizer step. Which of them belong "
-    "inside `autocast`?",
-    (
-        Option(
-            "a",
-            "There the dtypes are chosen. Everything after it follows: backward takes the dtypes of the forward "
-            "operations, and gradients and weights are float32.",
-            True,
-        ),
-        Option(
-            "ab",
-            "It runs. But each operation of the backward pass has the dtype that its forward operation had; the "
-            "context gives it nothing, and torch advises against it.",
-        ),
-        Option(
-            "abc",
-            "Gradients of float32 weights are float32, and clipping is to see them so. What should be cast there?",
-        ),
-        Option(
-            "abcd",
-            "The weights and their gradients are float32 and should be updated so. And a context that stays open "
-            "from one step to the next keeps the old copies, as in the puzzle.",
-        ),
-    ),
-)
 
 # --- Exercises in code ------------------------------------------------------------------------------------------------
 
@@ -146,7 +160,7 @@ CAST_TO = Task(
 )
 EVALUATE = Task(
     "training/autocast/evaluate",
-    "Find the bug: mend an evaluation after which the training stops working.",
+    "Find the bug: fix an evaluation after which the training stops working.",
 )
 NO_SECOND_CAST = Task(
     "training/autocast/no-second-cast",
