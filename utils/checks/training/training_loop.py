@@ -125,17 +125,24 @@ def check_accumulate(answer) -> Outcome:
         ((1.0, 2.0, 3.0), (5.0,), (0.5, 0.5)),
         ((2.0, 4.0),),
         ((2.0, 4.0), (), (1.0,)),
+        ((1.0,), (3.0,) * 12, (2.0, 4.0)),
+        ((), ()),
     )
-    weight = nn.Parameter(torch.zeros(1))
+    weights = [nn.Parameter(torch.zeros(1)) for _ in range(2)]
     for parts in cases:
-        want = sum(map(sum, parts)) / sum(map(len, parts))
+        want = sum(map(sum, parts)) / max(sum(map(len, parts)), 1)
         order: list[bool] = []
-        before = None if weight.grad is None else weight.grad.clone()
-        answer([weight], _parts(weight, parts, order))
-        if weight.grad is None:
+        before = [0.0 if weight.grad is None else weight.grad.item() for weight in weights]
+        answer(weights, _parts(weights, parts, order))
+        if not any(parts):
+            if any(weight.grad is not None and weight.grad.item() != 0 for weight in weights):
+                return not_yet(_without_tokens([weight.grad for weight in weights]))
+            continue
+        if any(weight.grad is None for weight in weights):
             return Outcome(NOT_ATTEMPTED, "There is no gradient in `.grad` yet.")
-        if not _near(weight.grad.item(), want):
-            return not_yet(_tokens(parts, want, weight.grad.item(), 0.0 if before is None else before.item()))
+        for weight, old in zip(weights, before, strict=True):
+            if not _near(weight.grad.item(), want):
+                return not_yet(_tokens(parts, want, weight.grad.item(), old))
         if not all(order):
             return not_yet(
                 "The gradient is right. But all parts were computed before the first backward, so all of them are "
@@ -144,7 +151,16 @@ def check_accumulate(answer) -> Outcome:
     return correct("Divided by the tokens of the whole batch, part by part: the gradient of the big batch.")
 
 
-def _parts(weight: nn.Parameter, parts: tuple, order: list[bool]) -> list:
+def _without_tokens(grads: list) -> str:
+    """Say what a batch that holds padding alone has left in `.grad`."""
+    got = next(grad.item() for grad in grads if grad is not None and grad.item() != 0)
+    start = f"A batch holds padding alone, no token at all, and `.grad` is {got:g} after it. "
+    if math.isnan(got):
+        return start + "0/0 is NaN: which divisor is safe, and changes nothing elsewhere?"
+    return start + "It should be 0 (or None): the gradient of the batch before is still in it."
+
+
+def _parts(weights: list, parts: tuple, order: list[bool]) -> list:
     """The pairs that the learner gets; `order` notes whether the part before was through with its backward pass."""
     arrived = [0]
 
@@ -152,16 +168,16 @@ def _parts(weight: nn.Parameter, parts: tuple, order: list[bool]) -> list:
         arrived[0] += 1
         return grad
 
-    def part(n: int, tokens: tuple):
+    def part(tokens: tuple):
         def loss_sum():
-            order.append(arrived[0] == n)
-            own = weight * 1.0
+            order.append(arrived[0] == len(order))  # a part without tokens may be left out
+            own = sum(weights)  # each weight has the gradient of the sum
             own.register_hook(note)
             return (own * torch.tensor([sum(tokens)])).sum()
 
         return loss_sum, len(tokens)
 
-    return [part(n, tokens) for n, tokens in enumerate(parts)]
+    return [part(tokens) for tokens in parts]
 
 
 def _tokens(parts: tuple, want: float, got: float, before: float) -> str:
