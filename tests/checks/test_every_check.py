@@ -25,9 +25,7 @@ KINDS = {
     "quantization.check_pack": "pair",  # of functions
     "training_loop.check_accumulate": "step",
     "training_loop.check_accumulated_step": "step",
-    "training_loop.check_careful_step": "step",
     "training_loop.check_resume": "pair",  # of functions
-    "training_loop.check_two_optimizers": "step",
     "your_machine.check_gigaflops": "own",  # a dict of numbers
     "your_machine.check_pick_recipes": "own",  # one card more than is asked, and a list
     "your_machine.check_three_cells": "own",  # a dict of words

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import textwrap
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch import nn
 
 from utils.checks.outcome import NOT_YET
 from utils.checks.training import training_loop
+from utils.checks.training import training_loop_questions as questions
 
 INF = math.inf
 
@@ -31,10 +33,10 @@ def folds(outcome, seen, cause):
 
 UNITS = {
     "after backward": 512,
-    "after unscale_": 0.5,
-    "then clipped to 0.25": 0.25,
-    "clipped to 0.25, then unscale_": 0.25 / 1024,
-    "second step without zero_grad": (0.5 + 512) / 1024,
+    "after unscale_": 2,
+    "then clipped to 0.5": 0.5,
+    "clipped to 0.5, then unscale_": 0.5 / 256,
+    "second step without zero_grad": (2 + 512) / 256,
 }
 
 
@@ -42,10 +44,10 @@ def test_units_are_what_torch_leaves_in_grad():
     weight = nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([weight], lr=1.0)
 
-    def after(*calls, limit=0.25):
-        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    def after(*calls, limit=0.5):
+        scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
         actions = {
-            "backward": lambda: scaler.scale((weight * 0.5).sum()).backward(),
+            "backward": lambda: scaler.scale((weight * 2.0).sum()).backward(),
             "unscale": lambda: scaler.unscale_(optimizer),
             "clip": lambda: nn.utils.clip_grad_norm_([weight], limit),
             "update": scaler.update,
@@ -68,175 +70,17 @@ def test_units_are_what_torch_leaves_in_grad():
 @pytest.mark.parametrize(
     ("line", "answer", "hint"),
     [
-        ("after backward", 0.5, "multiplied by S before"),
+        ("after backward", 2, "multiplied by S before"),
         ("after unscale_", 512, "divided it by S"),
-        ("then clipped to 0.25", 0.5, "limit is 0.25"),
-        ("clipped to 0.25, then unscale_", 0.25, "while it was in units of S"),
-        ("second step without zero_grad", 1, "`backward` adds 512"),
-        ("second step without zero_grad", 0.5, "left in it from the first step"),
+        ("then clipped to 0.5", 2, "limit is 0.5"),
+        ("clipped to 0.5, then unscale_", 0.5, "while it was in units of S"),
+        ("second step without zero_grad", 4, "`backward` adds 512"),
+        ("second step without zero_grad", 2, "left in it from the first step"),
+        ("second step without zero_grad", 2.008, "rounded"),
     ],
 )
 def test_units_name_the_mistake(line, answer, hint):
     says(training_loop.check_units(UNITS | {line: answer}), hint)
-
-
-# --- 2: the careful step
-
-
-def careful(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    nn.utils.clip_grad_norm_(weights, 1.0)
-    scaler.step(optimizer)
-    scaler.update()
-
-
-def careful_by_hand(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    if nn.utils.get_total_norm([w.grad for w in weights]).isfinite():
-        nn.utils.clip_grad_norm_(weights, 1.0)
-        scaler.step(optimizer)
-    scaler.update()
-
-
-def careful_with_a_new_scale(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    if not nn.utils.get_total_norm([w.grad for w in weights]).isfinite():
-        scaler.update(scaler.get_scale() / 2)
-        return
-    scaler.unscale_(optimizer)
-    nn.utils.clip_grad_norm_(weights, 1.0)
-    scaler.step(optimizer)
-    scaler.update()
-
-
-@pytest.mark.parametrize("right", [careful, careful_by_hand, careful_with_a_new_scale])
-def test_careful_step_takes_what_comes_down_again(right):
-    outcome = training_loop.check_careful_step(right)
-    assert outcome, outcome.message
-
-
-def puzzle(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    norm = nn.utils.get_total_norm([w.grad for w in weights]) / scaler.get_scale()
-    if not norm.isfinite():
-        return
-    scaler.unscale_(optimizer)
-    nn.utils.clip_grad_norm_(weights, 1.0)
-    scaler.step(optimizer)
-    scaler.update()
-
-
-def unscale_then_return(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    if not nn.utils.clip_grad_norm_(weights, 1.0).isfinite():
-        return
-    scaler.step(optimizer)
-    scaler.update()
-
-
-def no_update_at_all(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    nn.utils.clip_grad_norm_(weights, 1.0)
-    scaler.step(optimizer)
-
-
-def update_then_return(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    if not nn.utils.get_total_norm([w.grad for w in weights]).isfinite():
-        scaler.update()
-        return
-    scaler.unscale_(optimizer)
-    nn.utils.clip_grad_norm_(weights, 1.0)
-    scaler.step(optimizer)
-    scaler.update()
-
-
-def in_place_of_infinities(number):
-    def answer(weights, loss, optimizer, scaler):
-        optimizer.zero_grad()
-        scaler.scale(loss).backward()
-        for w in weights:
-            w.grad.nan_to_num_(0.0, number, -number)
-        scaler.unscale_(optimizer)
-        nn.utils.clip_grad_norm_(weights, 1.0)
-        scaler.step(optimizer)
-        scaler.update()
-
-    return answer
-
-
-def past_the_scaler(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    nn.utils.clip_grad_norm_(weights, 1.0)
-    optimizer.step()
-    scaler.update()
-
-
-def clip_first(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    nn.utils.clip_grad_norm_(weights, 1.0)
-    scaler.step(optimizer)
-    scaler.update()
-
-
-def no_clip(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
-
-
-def no_zero(weights, loss, optimizer, scaler):
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
-
-
-def still_scaled(weights, loss, optimizer, scaler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    optimizer.step()
-
-
-UNMOVED = "did not move. The scale was 1024 before this step, and it is 1024 after it"
-
-
-@pytest.mark.parametrize(
-    ("wrong", "seen", "cause"),
-    [
-        (puzzle, UNMOVED, "Which line does that, and is it reached?"),
-        (unscale_then_return, UNMOVED, "Which line does that, and is it reached?"),
-        (no_update_at_all, "Step 2 raises", "`update` ends an iteration, and it is needed in every step"),
-        (update_then_return, "Step 2 raises", "one of them must come before it"),
-        (in_place_of_infinities(0.0), UNMOVED, "has to come down"),
-        (in_place_of_infinities(1.0), "moved by 0.000976562", "Leave such a step out"),
-        (past_the_scaler, "the weight is nan after it", "The infinity has reached it"),
-        (clip_first, "In step 1 the true gradient is 0.5", "`unscale_` first"),
-        (no_clip, "the limit is 1, and the weight moved by 4", "It was not clipped"),
-        (no_zero, "step 3 is finite, and the scale fell from 512 to 256", "an earlier step is still there"),
-        (still_scaled, "moved by 512", "got gradients in units of S"),
-    ],
-)
-def test_careful_step_folds_the_cause(wrong, seen, cause):
-    folds(training_loop.check_careful_step(wrong), seen, cause)
-
-
-def test_careful_step_that_raises_is_told_so():
-    says(training_loop.check_careful_step(lambda *given: 1 / 0), "ZeroDivisionError")
 
 
 # --- 3: accumulation
@@ -307,97 +151,93 @@ def test_accumulated_step_wants_one_half_for_one_overflow():
     folds(training_loop.check_accumulated_step(halves_for_each_part), "from 1024 to 256", "once for the batch")
 
 
-# --- 4: two optimizers
+# --- Press the line
 
 
-def two(loss, first, second, scaler):
-    for optimizer in (first, second):
-        optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.step(first)
-    scaler.step(second)
-    scaler.update()
+def lines_of(question, instead=None):
+    """The code of a question about lines; `instead` takes the place of its wrong line, and leaves it out if empty."""
+    lines = []
+    for option in question.options:
+        line = option.text.removeprefix("```\n").removesuffix("\n```")
+        lines += [line] if instead is None or not option.right else [instead] * bool(instead)
+    return "\n".join(lines)
 
 
-def two_with_unscale(loss, first, second, scaler):
-    for optimizer in (first, second):
-        optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    for optimizer in (second, first):
-        scaler.unscale_(optimizer)
-        scaler.step(optimizer)
-    scaler.update()
+def scales_of_the_puzzle(instead=None):
+    """The scale after each of four steps, of which the first three overflow as long as it is above 2**10."""
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    scope = {
+        "optimizer": optimizer,
+        "scaler": torch.amp.GradScaler("cpu", init_scale=2.0**12),
+        "weights": [weight],
+        "get_total_norm": nn.utils.get_total_norm,
+        "clip_grad_norm_": nn.utils.clip_grad_norm_,
+        "schedule": torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0),
+    }
+    code = "def step(loss):\n" + textwrap.indent(lines_of(questions.STOPPED, instead), "    ")
+    exec(code, scope)
+    scales = []
+    for _ in range(4):
+        too_large = scope["scaler"].get_scale() > 2.0**10
+        scope["step"]((weight * (INF if too_large else 0.5)).sum())
+        scales.append(math.log2(scope["scaler"].get_scale()))
+    return scales, weight.item()
 
 
-@pytest.mark.parametrize("right", [two, two_with_unscale])
-def test_two_optimizers_takes_one_update(right):
-    outcome = training_loop.check_two_optimizers(right)
-    assert outcome, outcome.message
+def test_the_pressed_line_of_the_puzzle_keeps_the_scale_up_and_without_it_the_scale_comes_down():
+    assert scales_of_the_puzzle() == ([12, 12, 12, 12], 0.0)
+    scales, weight = scales_of_the_puzzle("    pass")
+    assert scales == [11, 10, 10, 10]
+    assert weight == -1.0
 
 
-def update_between(loss, first, second, scaler):
-    for optimizer in (first, second):
-        optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    for optimizer in (first, second):
-        scaler.step(optimizer)
-        scaler.update()
+def second_gradient(instead=None, size=INF):
+    """The gradient that the second optimizer steps with, where that of the first is `size` and its own is 0.25."""
+    a, b = (nn.Parameter(torch.zeros(1)) for _ in range(2))
+    scope = {"first": torch.optim.SGD([a], lr=1.0), "second": torch.optim.SGD([b], lr=1.0)}
+    scope |= {"scaler": torch.amp.GradScaler("cpu", init_scale=1024.0), "loss": (a * size + b * 0.25).sum()}
+    exec(lines_of(questions.TWO_OPTIMIZERS, instead), scope)
+    return -b.item()
 
 
-def two_updates_at_the_end(loss, first, second, scaler):
-    two(loss, first, second, scaler)
-    scaler.update()
+def test_the_pressed_line_of_two_optimizers_doubles_a_gradient_where_the_other_overflows():
+    assert second_gradient() == 0.5
+    assert second_gradient(size=1.0) == 0.25
+    assert second_gradient(instead="") == 0.25
 
 
-def no_update(loss, first, second, scaler):
-    for optimizer in (first, second):
-        optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.step(first)
-    scaler.step(second)
+def accuracy_of_ones(samples, instead=None):
+    """What the code of the question says of a model that is right about everything, in batches of 64."""
+    code = lines_of(questions.NARROW_METRIC, instead).replace('"cuda"', '"cpu"').replace(".cuda()", "")
+    scope = {"torch": torch}
+    exec(code, scope)
+    loader = [(part, torch.ones(len(part), dtype=torch.long)) for part in torch.ones(samples).split(64)]
+    right = torch.tensor([0.0, 1.0])
+    model = type("Model", (nn.Module,), {"forward": lambda self, x: right.expand(len(x), 2)})()
+    return scope["evaluate"](model, loader)
 
 
-def both_or_none(loss, first, second, scaler):
-    for optimizer in (first, second):
-        optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    grads = [p.grad for o in (first, second) for p in o.param_groups[0]["params"]]
-    for optimizer in (first, second):
-        scaler.unscale_(optimizer)
-    if all(g.isfinite().all() for g in grads):
-        scaler.step(first)
-        scaler.step(second)
-    scaler.update()
+def test_the_pressed_line_of_the_metric_is_right_on_few_samples_and_wrong_on_many():
+    assert accuracy_of_ones(100) == 1.0
+    assert accuracy_of_ones(100_000) < 0.3
+    exact = '    seen, right = 0, torch.zeros((), dtype=torch.int64, device="cuda")'
+    assert accuracy_of_ones(100_000, exact) == 1.0
 
 
-def second_past_the_scaler(loss, first, second, scaler):
-    for optimizer in (first, second):
-        optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.step(first)
-    second.step()
-    scaler.update()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "seen", "cause"),
-    [
-        (update_between, "second optimizer should move by 0.25, not by 0.5", "a scale that they never had"),
-        (two_updates_at_the_end, "it raises", "nothing to go by right after another one"),
-        (no_update, "step 2 raises", "After both steps the scaler needs its `update`"),
-        (both_or_none, "should move by 0.25, not by 0.", "One optimizer's overflow is not the other's"),
-        (second_past_the_scaler, "should move by 0.25, not by 256", "in units of S"),
-    ],
-)
-def test_two_optimizers_folds_the_cause(wrong, seen, cause):
-    folds(training_loop.check_two_optimizers(wrong), seen, cause)
+def test_the_narrow_sum_of_the_prediction_is_what_torch_leaves_in_grad():
+    weight = nn.Parameter(torch.zeros(1, dtype=torch.bfloat16))
+    for _ in range(512):
+        weight.sum().backward()
+    (said,) = [option.text for option in questions.NARROW_SUM.options if option.right]
+    assert weight.grad.item() == float(said)
 
 
 # --- 5: accumulate
 
 
 def accumulate(weights, parts):
-    tokens = sum(n for _, n in parts)
+    tokens = max(sum(n for _, n in parts), 1)
     for w in weights:
         w.grad = None
     for loss_sum, _ in parts:
@@ -410,10 +250,19 @@ def divided_in_grad(weights, parts):
     for loss_sum, _ in parts:
         loss_sum().backward()
     for w in weights:
-        w.grad /= sum(n for _, n in parts)
+        w.grad /= max(sum(n for _, n in parts), 1)
 
 
-@pytest.mark.parametrize("right", [accumulate, divided_in_grad])
+def without_empty_parts(weights, parts):
+    tokens = sum(n for _, n in parts)
+    for w in weights:
+        w.grad = None
+    for loss_sum, n in parts:
+        if n:
+            (loss_sum() / tokens).backward()
+
+
+@pytest.mark.parametrize("right", [accumulate, divided_in_grad, without_empty_parts])
 def test_accumulate_takes_the_mean_over_tokens(right):
     outcome = training_loop.check_accumulate(right)
     assert outcome, outcome.message
@@ -428,6 +277,17 @@ def divides(by, skip_empty=False, zero=True):
                 (loss_sum() / by(n, parts)).backward()
 
     return answer
+
+
+def keeps_the_last(weights, parts):
+    if any(n for _, n in parts):
+        accumulate(weights, parts)
+
+
+def only_the_first_weight(weights, parts):
+    weights[0].grad = None
+    for loss_sum, _ in parts:
+        (loss_sum() / max(sum(n for _, n in parts), 1)).backward()
 
 
 def all_at_once(weights, parts):
@@ -446,6 +306,9 @@ def all_at_once(weights, parts):
         (divides(lambda n, parts: sum(m for _, m in parts), zero=False), "batch before is still in it"),
         (divides(lambda n, parts: n / (n / sum(m for _, m in parts)) if n else math.nan), "0/0 is NaN"),
         (all_at_once, "all of them are in memory at once"),
+        (divides(lambda n, parts: sum(m for _, m in parts)), "no token at all"),
+        (keeps_the_last, "It should be 0 (or None)"),
+        (only_the_first_weight, "batch before is still in it"),
     ],
 )
 def test_accumulate_names_the_mistake(wrong, hint):

@@ -1,100 +1,198 @@
-"""What `training/training_loop` asks: units and lives in a training step, and what is said to each foreseen answer."""
+"""What `training/training_loop` asks: units and lifetimes in a training step, and what is said to each answer."""
 
-from utils.checks.questions import Choice, Number, Option, Task
+from dataclasses import replace
 
-# --- Predict, then run ------------------------------------------------------------------------------------------------
+from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 
-STOPPED = Choice(
-    "training/training_loop/predict-stopped",
-    "From one step on the weights never move again. Which line is it?",
-    (
-        Option(
-            "`norm = ... / t.scaler.get_scale()`: the norm is measured before `unscale_`",
-            "The division by S makes it the true norm: finite as long as the gradients are. It is what the loop does "
-            "with the answer.",
-        ),
-        Option(
-            "`return`: the lines below it are left out, and not the optimizer's alone",
-            "Among them is `update`, the only line that lowers the scale. It stays where gradients overflow.",
-            True,
-        ),
-        Option(
-            "`clip_grad_norm_`: the gradients are clipped to nothing",
-            "It stands behind `unscale_`, where the limit of 1.0 means what it says. And it never makes zero of a "
-            "gradient.",
-        ),
-        Option(
-            "`t.schedule.step()`: the learning rate has become zero",
-            "A schedule that moves with each step taken is what we want. Here it stands still with everything else.",
-        ),
-    ),
-    predict=True,
-)
-FIRST_SYMPTOM = Choice(
-    "training/training_loop/predict-first-symptom",
-    "In a float16 loop with a scaler somebody forgets `zero_grad`. When does the run show it?",
-    (
-        Option(
-            "At once: the gradients pile up, and the loss goes off",
-            "Without a scaler they would. With one, `unscale_` divides what is left over from the last step by S.",
-        ),
-        Option(
-            "Slowly: the loss is a little worse than it should be",
-            "What is left over is divided by S, in every step: a part in 260,000. No loss shows that.",
-        ),
-        Option(
-            "At the first overflow, and then in every step",
-            "Until then the rest is divided away. An infinity is not: it stays in `.grad`, and every step is skipped.",
-            True,
-        ),
-        Option(
-            "Never: the scaler repairs it",
-            "It divides the rest by S, as if it did. Which number stays what it is when it is divided?",
-        ),
+# --- Predictions ------------------------------------------------------------------------------------------------------
+
+STOPPED = replace(
+    wrong_line(
+        "training/training_loop/predict-stopped",
+        text="From one step on, the weights never move again. Press the line that is to blame.",
+        code="""\
+optimizer.zero_grad()
+scaler.scale(loss).backward()
+norm = get_total_norm([w.grad for w in weights])
+norm = norm / scaler.get_scale()
+if not norm.isfinite():
+    return
+scaler.unscale_(optimizer)
+clip_grad_norm_(weights, 1.0)
+scaler.step(optimizer)
+scaler.update()
+schedule.step()""",
+        line=6,
+        says="It leaves out every line below it, and one of them is `update`, the only line that lowers S. So S stays "
+        "where gradients overflow, and every later step returns here too.",
+        replies={
+            1: "This line is right, and it is reached in every step: nothing survives from the last one.",
+            2: "This line is right: the loss is scaled, and so is every gradient.",
+            3: "This is the norm of gradients that are S times too large. The next line divides by S.",
+            4: "With this division it is the true norm, so the loop asks the right question. What does it do then?",
+            5: "The question is right: such gradients must not reach the weights. What does the loop do then?",
+            7: "It comes before the clip, as it should. The norm above was divided by S separately.",
+            8: "The limit acts on unscaled gradients here, and clipping never makes a gradient zero.",
+            9: "It would skip a step with an infinity by itself. Is it reached in such a step?",
+            10: "This line is needed in every step, and it is correct. Is it reached in every step?",
+            11: "The schedule moves once for each step taken, as it should. It stops because the steps stop.",
+        },
     ),
     predict=True,
 )
 PAST_THE_SCALER = Choice(
     "training/training_loop/predict-past-the-scaler",
-    "Somebody writes `optimizer.step()` in place of `scaler.step(optimizer)`, so that all gradients are 2^18 times too "
-    "large. With SGD the loss becomes NaN. What does it do with AdamW, in these 80 steps?",
+    "One loop never unscales. It calls `optimizer.step()` instead of `scaler.step(optimizer)`, so all gradients are "
+    "2^18 times too large. With SGD the loss becomes NaN. What happens with AdamW in these 80 steps?",
     (
         Option(
             "It becomes NaN as well, a little later",
-            "NaN comes with the first gradient that overflows, since nobody looks for it. At a scale of 2^18, which "
-            "nobody raises, none does here.",
+            "That takes an overflow, because nothing looks for one. This loop never raises S, and at 2^18 no gradient "
+            "overflows here.",
         ),
         Option(
-            "It falls, but more slowly",
-            "Look at Adam's step, m/√v. What becomes of it when every gradient is multiplied by the same number?",
+            "The loss falls, but more slowly",
+            "Adam's step is m/√v. What happens to it when every gradient is multiplied by the same number?",
         ),
         Option(
-            "It falls as in the right loop",
-            "Adam's step is m/√v: a factor that all gradients share stands above and below, and cancels.",
+            "The loss falls as in the right loop",
+            "Adam's step is m/√v. A factor that all gradients share appears in m and in √v, and cancels as long as √v "
+            "is far above ε.",
             True,
         ),
         Option(
-            "It stays where it is: the clip makes the steps too short",
-            "No clip stands in this loop. And Adam divides by the size of the gradients, long or short.",
+            "The loss stays level, because clipping makes the steps too short",
+            "This loop does not clip. And Adam divides by the size of the gradients, whatever it is.",
+        ),
+    ),
+    predict=True,
+)
+NARROW_SUM = Choice(
+    "training/training_loop/predict-narrow-sum",
+    "A weight is bfloat16. A batch has 512 parts, and each adds a gradient of exactly 1 to `.grad`. What is in `.grad` "
+    "at the end?",
+    (
+        Option(
+            "512",
+            "512 is a bfloat16 number, but it is never reached. `.grad` has the dtype of the weight, and each part is "
+            "rounded when it is added.",
+        ),
+        Option(
+            "256",
+            "`.grad` has the dtype of the weight. From 256 on, bfloat16 numbers are 2 apart, so 256 + 1 is rounded "
+            "back to 256. The second half of the batch is lost.",
+            True,
+        ),
+        Option(
+            "1",
+            "`backward` adds to `.grad`; it does not replace it. What happens to the sum when it grows?",
+        ),
+        Option(
+            "511 or 512, depending on rounding",
+            "511 is not a bfloat16 number. The error is not of one part: once an addition is lost, so are all later "
+            "ones.",
+        ),
+    ),
+    predict=True,
+)
+NO_SCALER = Choice(
+    "training/training_loop/predict-no-scaler",
+    "A float16 run is stopped half way and resumed. Everything is restored except the scaler, which starts again with "
+    "its first S. S is a power of two. Does the run end with the same weights?",
+    (
+        Option(
+            "Yes: S cancels in `unscale_`, and a power of two is divided out exactly",
+            "It does cancel, in every step that is taken. Which steps are taken depends on S.",
+        ),
+        Option(
+            "No: other digits of each gradient are rounded away",
+            "Multiplying by a power of two changes only the exponent, so the digits of a normal float16 number stay. "
+            "In this run the losses after the restart agree to the last bit at first.",
+        ),
+        Option(
+            "No: other steps overflow, so other steps are skipped",
+            "A new S is too large for other batches than the old one was. A step is skipped that was taken before, or "
+            "the other way round.",
+            True,
+        ),
+        Option(
+            "No: the schedule begins again with its warm-up",
+            "The schedule was restored. It counts the steps that were taken.",
         ),
     ),
     predict=True,
 )
 
-# --- Exercises on paper -----------------------------------------------------------------------------------------------
+# --- Tasks under the widget -------------------------------------------------------------------------------------------
+
+CLIPPED_FIRST = Number(
+    "training/training_loop/play-clip-first",
+    "Begin with 16-mixed, no overflow, a norm of 0.5, S = 65536 and a limit of 1. Press `clip before unscale_`. Which "
+    "norm do the gradients have after `unscale_`?",
+    answer="2^-16",
+    says="The clip sees 0.5 * 65536 = 32768 and makes it 1. Divided by S that is 2^-16 instead of 0.5.",
+    wrong={
+        "0.5": "That is the true norm. It would come through if the clip came after `unscale_`.",
+        "1": "That is the norm after the clip. `unscale_` still divides it.",
+        "32768": "That is the norm that the clip sees. Clip it, then divide.",
+        "65536": "That is S. The clipped norm is divided by it.",
+        "-16": "That is the exponent. Give the norm itself.",
+        "2^-17": "That is 0.5 / 65536. The clip has made the norm 1, not 0.5.",
+    },
+    otherwise="Press the block after the clip, and read the norm of the gradients in the table.",
+    hints=(
+        "Which norm does the clip see when it comes first?",
+        "The clip makes it 1. One more block divides it.",
+    ),
+    tolerance=0.004,
+)
+WARM_UP_AHEAD = Number(
+    "training/training_loop/play-warm-up",
+    "Set S to 2^20, let a gradient overflow, and press `always advance the scheduler`. A run begins at this S, which "
+    "must come down to 1024. How many steps ahead is its learning rate when the weights move for the first time?",
+    answer="10",
+    says="Each skipped step halves S, and 2^20 / 2^10 is ten halvings.",
+    wrong={
+        "1024": "That is the factor between the two scales. How many halvings are that?",
+        "20": "S does not fall to 1. It stops at 1024 = 2^10.",
+        "9": "Count the halvings: 2^20, 2^19, ..., 2^10. One skipped step lies between each two.",
+        "11": "There are 11 powers from 2^20 to 2^10, and one halving fewer.",
+        "6": "That is the answer for S = 65536. Set S to 2^20.",
+        "1": "That is one step. S has to be halved again and again until it fits.",
+    },
+    otherwise="Each overflow halves S once. How often until 1024?",
+    hints=("The widget says it in the line below the buttons.", "One skipped step halves S."),
+)
+WITHOUT_SCALER = Number(
+    "training/training_loop/play-bfloat16",
+    "Switch from 16-mixed to bf16-mixed, with `clip` on and nothing broken. How many blocks does the step lose?",
+    answer="4",
+    says="`scale`, `unscale_`, `check` and `update` are gone. The order of the others is the same.",
+    wrong={
+        "5": "The second batch is greyed out too, but 16-mixed does not have it either unless you accumulate.",
+        "3": "Count the check too: nothing looks for infinities any more.",
+        "2": "More than `scale` and `unscale_`: which other blocks belong to the scaler?",
+        "8": "Those are the blocks that 16-mixed has left. Count the greyed ones.",
+    },
+    otherwise="Compare the greyed blocks of both recipes.",
+    hints=("A greyed block is not in this step.", "Switch back to 16-mixed: which block is greyed there as well?"),
+)
+
+# --- Exercises --------------------------------------------------------------------------------------------------------
 
 UNITS = {
     "after backward": Number(
         "training/training_loop/units-backward",
-        "S = 1024, and the true gradient of the only weight is 0.5. What is in `.grad` after "
+        "S = 256, and the true gradient of the only weight is 2 in every step. What is in `.grad` after "
         "`scaler.scale(loss).backward()`?",
         answer="512",
-        says="The loss was multiplied by 1024, and so was every gradient.",
+        says="The loss was multiplied by 256, and so was every gradient.",
         wrong={
-            "0.5": "That is the true gradient. The loss was multiplied by S before the backward pass.",
-            "1024": "That is S. The gradient is 0.5 times that.",
-            "2048": "The gradient is multiplied by S, not S divided by it.",
-            "1/2048": "The scale multiplies here. It divides in `unscale_`.",
+            "2": "That is the true gradient. The loss was multiplied by S before the backward pass.",
+            "256": "That is S. The gradient is 2 times that.",
+            "128": "The gradient is multiplied by S, not S divided by it.",
+            "1/128": "The scale multiplies here. It divides in `unscale_`.",
+            "9": "That is the exponent: give the gradient itself.",
         },
         otherwise="By the chain rule each gradient is S times what it was.",
         hints=(
@@ -106,30 +204,32 @@ UNITS = {
     "after unscale_": Number(
         "training/training_loop/units-unscale",
         "And after `scaler.unscale_(optimizer)`?",
-        answer="0.5",
+        answer="2",
         says="The true gradient again, in units of 1.",
         wrong={
             "512": "`unscale_` has divided it by S.",
-            "1/2048": "It was 512, not 0.5, when it was divided.",
-            "1": "It is not made 1: it is divided by S.",
+            "1/128": "`.grad` was 512, not 2, when it was divided.",
+            "1": "It is divided by S. Dividing it by its own size is what AdamW does.",
+            "256": "That is S. `.grad` is divided by it.",
         },
-        otherwise="512, divided by S.",
+        otherwise="`unscale_` divides what `backward` left in `.grad` by S.",
         hints=(
             "It undoes what `scale` has done.",
             "It works on what `backward` has left in `.grad`.",
             "The result is in units of 1.",
         ),
     ),
-    "then clipped to 0.25": Number(
+    "then clipped to 0.5": Number(
         "training/training_loop/units-clip",
-        "And after `clip_grad_norm_(weights, 0.25)`?",
-        answer="0.25",
-        says="The norm 0.5 is above the limit, so it becomes the limit.",
+        "And after `clip_grad_norm_(weights, 0.5)`?",
+        answer="0.5",
+        says="The norm 2 is above the limit, so it becomes the limit.",
         wrong={
-            "0.5": "The limit is 0.25, and the norm is above it.",
-            "0.125": "The norm becomes the limit. It is not multiplied by it.",
-            "256": "Nothing is in units of S any more.",
-            "1/4096": "Nothing is in units of S any more: `unscale_` has been called once.",
+            "2": "The limit is 0.5, and the norm is above it.",
+            "1": "The norm becomes the limit. It is not multiplied by it.",
+            "128": "That is 0.5 times S. Nothing is in units of S any more.",
+            "1/512": "Nothing is in units of S any more: `unscale_` has been called once.",
+            "4": "The norm becomes the limit. It is not divided by it.",
         },
         otherwise="A norm above the limit becomes the limit.",
         hints=(
@@ -137,64 +237,110 @@ UNITS = {
             "The norm of a single number is its size.",
             "A norm below the limit stays; a norm above it becomes the limit.",
         ),
+        tolerance=1e-5,
         near=0.0,
     ),
-    "clipped to 0.25, then unscale_": Number(
+    "clipped to 0.5, then unscale_": Number(
         "training/training_loop/units-clip-first",
-        "The other way round: `.grad` is clipped to 0.25 right after `backward`, then `unscale_`. What is in it?",
-        answer="2^-12",
-        says="0.25 / 1024 = 2^-12, 2,048 times too small.",
+        "The other way round: `.grad` is clipped to 0.5 right after `backward`, then comes `unscale_`. What is in it?",
+        answer="2^-9",
+        says="0.5 / 256 = 2^-9, a thousandth of the true gradient.",
         wrong={
-            "0.25": "It was clipped to 0.25 while it was in units of S. What does `unscale_` do to it then?",
-            "0.5": "The limit acted on 512, which is well above it.",
-            "256": "`unscale_` divides by S.",
-            "1/2048": "That is 0.5 / 1024. The clip came first and left 0.25.",
+            "0.5": "It was clipped to 0.5 while it was in units of S. What does `unscale_` do to it then?",
+            "2": "The limit acted on 512, which is well above it.",
+            "128": "`unscale_` divides by S.",
+            "1/128": "That is 2 / 256. The clip came first and left 0.5.",
+            "512": "That is what the clip finds. It leaves 0.5 of it, and then `unscale_` divides.",
+            "-9": "That is the exponent. Give the gradient itself.",
         },
-        otherwise="The clip makes 0.25 of 512. Then it is divided by 1024.",
+        otherwise="The clip turns 512 into its limit. Then `unscale_` divides by 256.",
         hints=(
             "The clip does not know in which units a gradient is.",
             "What is in `.grad` after `backward` is far above the limit.",
-            "`unscale_` divides, whatever it finds.",
+            "`unscale_` divides whatever it finds.",
         ),
-        tolerance=1e-6,
+        tolerance=1e-5,
     ),
     "second step without zero_grad": Number(
         "training/training_loop/units-no-zero",
         "Without clipping, and without `zero_grad`: what is in `.grad` after `unscale_` in the second step?",
-        answer="1025/2048",
-        says="(0.5 + 512) / 1024 = 0.50048828125: the rest of the first step, divided by S.",
+        answer="257/128",
+        says="(2 + 512) / 256 = 2.0078125: the rest of the first step is divided by S.",
         wrong={
-            "1": "0.5 is left over, and `backward` adds 512, not 0.5. Then all of it is divided.",
-            "512.5": "That is before `unscale_`.",
-            "0.5": "Almost: 0.5 was left in it from the first step. What has `unscale_` made of that?",
-            "1024": "0.5 was left over from the first step, since `unscale_` has divided it.",
-            "0.50097656": "The rest is 0.5, not 1: (0.5 + 512) / 1024.",
+            "4": "2 is left over, and `backward` adds 512, not 2. Then all of it is divided.",
+            "514": "That is before `unscale_`.",
+            "2": "Nearly: 2 was left in it from the first step. What has `unscale_` made of that?",
+            "1024": "2 was left over from the first step, because `unscale_` has divided it.",
+            "516/256": "The rest is 2, not 4: it was unscaled in the first step.",
+            "258": "Only 512 was divided. `unscale_` divides all of `.grad`, the rest too.",
         },
-        otherwise="0.5 is left from the first step, `backward` adds 512, and `unscale_` divides the sum.",
+        otherwise="2 is left from the first step, `backward` adds 512, and `unscale_` divides the sum.",
         hints=(
             "`backward` adds to `.grad`. It does not replace it.",
-            "What the first step has left is in units of 1, what is added is in units of S.",
+            "What the first step has left is in units of 1; what is added is in units of S.",
             "`unscale_` divides the whole sum.",
         ),
         tolerance=1e-7,
-        near=0.0,
+        near=0.002,
     ),
 }
-
-# --- Exercises in code ------------------------------------------------------------------------------------------------
-
-CAREFUL_STEP = Task(
-    "training/training_loop/careful-step",
-    "Find the bug: mend the careful step of the puzzle, which never comes down from a scale that is too high.",
+TWO_OPTIMIZERS = wrong_line(
+    "training/training_loop/two-optimizers",
+    text="A GAN has two optimizers and one scaler. In some steps the gradients of the second optimizer are twice too "
+    "large, and nothing is raised. Press the line to blame.",
+    code="""\
+first.zero_grad()
+second.zero_grad()
+scaler.scale(loss).backward()
+scaler.step(first)
+scaler.update()
+scaler.step(second)
+scaler.update()""",
+    line=5,
+    says="When `first` overflows, this line halves S, and `second` then divides gradients that carry the old S by the "
+    "new one. `update` ends the step, so it comes once, after both optimizers.",
+    replies={
+        1: "The step starts without old gradients.",
+        2: "The step starts without old gradients.",
+        3: "One backward pass gives the gradients of both, with the same S.",
+        4: "It unscales the gradients of `first`, and skips its step if one of them is infinite.",
+        6: "It divides by the S that it finds. Has S changed since `backward`?",
+        7: "One `update` at the end of the step is right.",
+    },
+)
+NARROW_METRIC = wrong_line(
+    "training/training_loop/narrow-metric",
+    text="In batches of 64, this accuracy is right on 100 samples and far too low on 100,000. Press the line to blame.",
+    code="""\
+def evaluate(model, loader):
+    was_training = model.training
+    model.eval()
+    seen, right = 0, torch.zeros((), dtype=torch.bfloat16, device="cuda")
+    for x, y in loader:
+        with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
+            guess = model(x.cuda()).argmax(-1)
+        right += (guess == y.cuda()).sum()
+        seen += len(y)
+    model.train(was_training)
+    return right.item() / seen""",
+    line=4,
+    says="A bfloat16 total has gaps of 2 from 256 on, and wider ones later, so small counts are lost. Count in int64.",
+    replies={
+        1: "The arguments are fine.",
+        2: "It notes the mode, so that line 10 can restore it.",
+        3: "Evaluation mode turns dropout off. It is right here.",
+        5: "One batch after the other is fine.",
+        6: "The precision of the training, and no graph. The products may be bfloat16.",
+        7: "The largest logit is picked in bfloat16. Ties may change a few guesses, not most of them.",
+        8: "The sum of a batch is an exact integer. What happens to it when it is added to `right`?",
+        9: "A Python integer counts exactly.",
+        10: "It restores the mode that the model had.",
+        11: "`seen` is exact. Is `right`?",
+    },
 )
 ACCUMULATED_STEP = Task(
     "training/training_loop/accumulated-step",
-    "Find the bug: mend a step over several parts of a batch, so that all of them count alike.",
-)
-TWO_OPTIMIZERS = Task(
-    "training/training_loop/two-optimizers",
-    "Find the bug: mend a step with two optimizers and one scaler, whose second gradient is now and then twice too "
-    "large.",
+    "Find the bug: fix a step over several parts of a batch, so that all of them count alike.",
 )
 ACCUMULATE = Task(
     "training/training_loop/accumulate",
