@@ -170,7 +170,8 @@ def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outc
     if number > 3 and not moved.any():
         return not_yet(
             seen,
-            "The infinite gradients of the step before are still there: zero_grad before each backward, or after the whole step.",
+            "The infinite gradients of the step before are still there: zero_grad before each backward, or after the "
+            "whole step.",
         )
     habits = {
         "That is 65536 times too little, with and without clipping: the gradients were divided by the scale twice. "
@@ -269,7 +270,8 @@ def _schedule_fault(moves: list[int]) -> Outcome:
     if moves == [int(kind not in ("skipped", "still")) for kind in KINDS]:
         return not_yet(
             f"Step {still + 1} was taken with a gradient of zero. No weight moved, and neither did the schedule.",
-            "Whether a weight moved does not say whether the step was taken. Compare the scale before and after update.",
+            "Whether a weight moved does not say whether the step was taken. Compare the scale before and after "
+            "update.",
         )
     patterns = {  # (taken, skipped, taken with a growth)
         (0, 1, 0): "The schedule moves only where the step was skipped. `<` asks whether the scale has fallen.",

@@ -34,7 +34,7 @@ SHARE_OF_ZEROS = Choice(
 )
 PLATEAU = Choice(
     "training/loss_scaling/predict-plateau",
-    "How precisely must S be chosen, if this network is to learn as well in float16 as in float32?",
+    "How precisely must S be chosen, if the R² of this network is to come within 0.05 of the best?",
     (
         Option(
             "Within a factor of 2 of the best value",

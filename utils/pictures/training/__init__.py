@@ -1,0 +1,1 @@
+"""The pictures of Part II, a module per chapter."""
