@@ -9,7 +9,6 @@ import socket
 import subprocess
 import tempfile
 
-import nbformat
 import pytest
 
 from utils import records
