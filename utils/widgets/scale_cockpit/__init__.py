@@ -28,7 +28,8 @@ class ScaleCockpit(BookWidget):
     `kind`, `group`: as in FormatWindow. `step`: the step that is looked at, of the trace or the list; the histogram is
     that of the nearest watched one. `log2_scale`: the exponent of the loss scale, or None: the scaler's own at this
     step. `init_scale`, `growth_interval`, `growth_factor`, `backoff_factor`: of the replayed scaler, by default those
-    of the trace, else those of `torch.amp.GradScaler`; scales and factors are powers of two. All are read and set from Python while the page shows it.
+    of the trace, else those of `torch.amp.GradScaler`; scales and factors are powers of two. All are read and set from
+    Python while the page shows it.
 
     Raises: ValueError, in one sentence, for what makes no sense.
     """
