@@ -9,7 +9,6 @@ import socket
 import subprocess
 import tempfile
 
-import nbformat
 import pytest
 
 from utils import records
@@ -265,16 +264,3 @@ def test_the_points_of_a_published_record_are_written_again_as_they_were(module,
         assert written.items() <= record.results.items()
         assert list(written) == list(record.results)[:2]
         assert records.point_samples(points)["points"] == record.samples["points"]
-
-
-def test_the_page_on_loss_scaling_shows_a_gpu_run_without_a_loss_scale(capsys):
-    page = nbformat.read(records.RESULTS.parent / "training" / "loss_scaling.ipynb", as_version=4)
-    (shown,) = (cell.source for cell in page.cells if "a GPU: none recorded" in cell.source)
-    told = {"skipped_steps": 2, "steps": 40}
-    scaled = a_record(recipe="16-mixed", device=GPU, results=told | {"loss_scale": 2.0**15})
-    unscaled = dataclasses.replace(scaled, recipe="16-mixed-unscaled", results=told | {"loss_scale": None})
-    exec(shown, {"usual": [scaled, unscaled]})
-    assert capsys.readouterr().out.splitlines() == [
-        "16-mixed, NVIDIA H200: scale 32768, 2 of 40 steps left out",
-        "16-mixed-unscaled, NVIDIA H200: scale 1, 2 of 40 steps left out",
-    ]

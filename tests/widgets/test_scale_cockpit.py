@@ -161,11 +161,14 @@ def test_a_scale_is_a_power_of_two_where_it_is_one():
         ({"group": "layer 9"}, "group 'layer 9' has no activation gradients"),
         ({"step": 301}, "step 301 is not in 1 to 300, the steps of the run"),
         ({"log2_scale": -1}, "log2_scale -1 is not in 0 to 32"),
-        ({"init_scale": 0.0}, "init_scale 0.0 is not positive and within float32"),
-        ({"init_scale": 1e39}, "init_scale 1e+39 is not positive and within float32"),
+        ({"init_scale": 0.0}, "init_scale 0.0 is not a power of two within float32"),
+        ({"init_scale": 1000.0}, "init_scale 1000.0 is not a power of two within float32"),
+        ({"init_scale": 2.0**128}, "init_scale 3.402823669209385e+38 is not a power of two within float32"),
         ({"growth_interval": 0}, "growth_interval 0 is not 1 or more"),
-        ({"growth_factor": 1.0}, "growth_factor 1.0 is not above 1"),
-        ({"backoff_factor": 1.0}, "backoff_factor 1.0 is not between 0 and 1"),
+        ({"growth_factor": 1.0}, "growth_factor 1.0 is not a power of two above 1"),
+        ({"growth_factor": 1.5}, "growth_factor 1.5 is not a power of two above 1"),
+        ({"backoff_factor": 1.0}, "backoff_factor 1.0 is not a power of two below 1"),
+        ({"backoff_factor": -0.5}, "backoff_factor -0.5 is not a power of two below 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(arguments, says):

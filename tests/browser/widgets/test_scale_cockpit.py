@@ -13,6 +13,11 @@ from utils.widgets.shared.words.sizes import size_text
 
 TRACE, AMAXES = run_of_a_scaler()
 
+NO_SCALE = (
+    "The initial scale must be a power of two that float32 holds, such as 2^16: any other factor rounds every gradient "
+    "once more."
+)
+
 HARNESS = """
 window.calls = {
   replay: (amaxes, settings) => { const { scales, skipped } = words.replayScaler(amaxes, settings); return [scales, skipped]; },
@@ -68,16 +73,18 @@ def test_the_page_reads_a_trace_and_writes_sizes_as_python_does(call):
     [
         ("init_scale", "2^16", 65536),
         ("init_scale", "65536", 65536),
-        ("init_scale", "1/3", 1 / 3),
-        ("init_scale", "0", "The initial scale must be a positive number that float32 holds, such as 2^16."),
-        ("init_scale", "1e39", "The initial scale must be a positive number that float32 holds, such as 2^16."),
-        ("init_scale", "inf", "The initial scale must be a positive number that float32 holds, such as 2^16."),
+        ("init_scale", "1/4", 1 / 4),
+        ("init_scale", "0", NO_SCALE),
+        ("init_scale", "1000", NO_SCALE),
+        ("init_scale", "2^128", NO_SCALE),
+        ("init_scale", "inf", NO_SCALE),
         ("growth_interval", "50", 50),
         ("growth_interval", "2.5", "The growth interval must be a whole number of steps, 1 or more."),
-        ("growth_factor", "1.5", 1.5),
-        ("growth_factor", "1", "The growth factor must be above 1, such as 2."),
+        ("growth_factor", "4", 4),
+        ("growth_factor", "1", "The growth factor must be a power of two above 1, such as 2."),
+        ("growth_factor", "1.5", "The growth factor must be a power of two above 1, such as 2."),
         ("backoff_factor", "1/2", 0.5),
-        ("backoff_factor", "-0.5", "The backoff factor must be between 0 and 1, such as 0.5."),
+        ("backoff_factor", "-0.5", "The backoff factor must be a power of two below 1, such as 0.5."),
     ],
 )
 def test_a_setting_is_read_or_refused_in_one_sentence(call, name, typed, value):
@@ -130,8 +137,8 @@ def test_the_replay_follows_its_settings(show):
     dots = page.locator(".mp-sc-simulated-skips").get_attribute("d")
     assert [float(x) + 0.5 for x in re.findall(r"M([.\d]+) ", dots)] == skipped
     type_into(page, "Initial scale", "1")
-    type_into(page, "Growth factor", "1.5")
-    skipped = torch_replay(AMAXES, **{**SETTINGS, "init_scale": 1.0, "growth_interval": 20, "growth_factor": 1.5})[1]
+    type_into(page, "Growth factor", "4")
+    skipped = torch_replay(AMAXES, **{**SETTINGS, "init_scale": 1.0, "growth_interval": 20, "growth_factor": 4.0})[1]
     assert text(page, "summary").startswith(f"Replayed: {len(skipped) or 'none'} of 300 steps skipped; the scale goes")
     page.get_by_role("button", name="as recorded").click()
     assert page.get_by_label("Initial scale").input_value() == "2^16"
@@ -143,7 +150,7 @@ def test_a_bad_setting_gets_one_sentence_and_nothing_is_lost(show):
     page = show(cockpit())
     before = text(page, "summary")
     type_into(page, "Backoff factor", "2")
-    said = "The backoff factor must be between 0 and 1, such as 0.5. The replay is still that of 0.5."
+    said = "The backoff factor must be a power of two below 1, such as 0.5. The replay is still that of 0.5."
     assert text(page, "message") == page.locator("[role=status]").inner_text() == said
     field = page.get_by_label("Backoff factor")
     assert (field.input_value(), field.get_attribute("aria-invalid")) == ("2", "true")

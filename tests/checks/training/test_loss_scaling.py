@@ -10,7 +10,6 @@ from torch.nn.utils import clip_grad_norm_
 from tests.book_questions import right_option
 from utils.checks.outcome import NOT_YET
 from utils.checks.training import loss_scaling, loss_scaling_questions
-from utils.loss_scaling import next_scale
 
 INF, NAN = math.inf, math.nan
 
@@ -20,8 +19,8 @@ INF, NAN = math.inf, math.nan
 
 def test_a_schedule_with_the_comparison_turned_round_moves_only_on_skipped_steps():
     right = right_option(loss_scaling_questions.INVERTED)
-    assert right.text == "They move the schedule only when the step was left out"
-    assert "moves only where the step was left out" in loss_scaling.check_scheduled_step(scheduled(float.__lt__)).hint
+    assert right.text == "They move the schedule only when the step was skipped"
+    assert "moves only where the step was skipped" in loss_scaling.check_scheduled_step(scheduled(float.__lt__)).hint
 
 
 def test_a_gradient_that_overflows_in_float16_is_infinite_while_the_scaled_loss_is_finite():
@@ -62,7 +61,8 @@ def test_the_gradient_of_a_page_is_what_autograd_gives_and_64_is_the_smallest_sc
         ("gradient", math.log(50_000) / 32_768, "the loss"),
         ("gradient", 2 / 50_000 / 32_768, "square"),
         ("gradient", -PAGE["gradient"], "positive"),
-        ("gradient", 1, "p / N, with p"),
+        ("gradient", 1, "over how many tokens"),
+        ("gradient", 6e-10, "rounded"),
         ("smallest scale", 6, "not its exponent"),
         ("smallest scale", 32, "still 0"),
         ("smallest scale", 128, "half as much does it too"),
@@ -124,9 +124,10 @@ def test_the_trace_takes_a_count_and_a_step():
     [
         (1, "at the start"),
         (2, "How many halvings"),
-        (3, "8192 of 16384"),
+        (3, "16384 become 8192"),
         (5, "how many at the end"),
         (2000, "were taken"),
+        (8, "is 8 times 8192"),
         (7, "count the halvings"),
         ([1, 2, 3, 2004], "not a number"),
     ],
@@ -157,116 +158,7 @@ def test_the_unseen_step_has_hints_of_its_own(unseen, hint):
     assert hint in outcome.message
 
 
-# --- 3: the scaler
-
-
-@pytest.mark.parametrize("which", range(len(loss_scaling.schedules())))
-def test_the_rule_of_the_check_is_that_of_grad_scaler_step_for_step(which):
-    scale, schedule = loss_scaling.schedules()[which]
-    run, good = OneWeight(scale), 0
-    for step, finite in enumerate(schedule[:4500]):
-        scale, good = next_scale(scale, good, not finite)
-        assert (scale, good) == (run.after(finite), run.scaler._get_growth_tracker()), step
-
-
-def test_one_training_skips_the_step_that_would_have_grown_and_the_one_right_behind_a_growth():
-    scale, steps = loss_scaling.schedules()[3]
-    run = OneWeight(scale)
-    scales = [run.after(finite) for finite in steps]
-    assert [n for n, finite in enumerate(steps, 1) if not finite] == [2000, *range(4001, 4021)]
-    assert [scales[n - 1] / scale for n in (1999, 2000, 3999, 4000, 4001)] == [1, 1 / 2, 1 / 2, 1, 1 / 2]
-
-
-def test_the_cases_of_the_scaler_are_what_grad_scaler_does():
-    for (scale, good), finite, *_ in loss_scaling.STATE_CASES:
-        run = OneWeight(scale)
-        run.scaler._growth_tracker.fill_(good)
-        wanted = run.after(finite), run.scaler._get_growth_tracker()
-        assert next_scale(scale, good, not finite) == wanted
-
-
-def state(scale, good, finite, *, interval=2000, after_skip=0, after_growth=0, limit=3.4028234663852886e38):
-    """The rule as a learner may write it, with one thing changed."""
-    if not finite:
-        return scale / 2, after_skip if after_skip is not None else good
-    good += 1
-    if good == interval:
-        return (scale * 2 if scale * 2 <= limit else scale), (after_growth if after_growth is not None else good)
-    return scale, good
-
-
-def changed(**what):
-    return lambda scale, good, finite: state(scale, good, finite, **what)
-
-
-@pytest.mark.parametrize(
-    "right",
-    [
-        state,
-        lambda *given: list(state(*given)),
-        lambda *given: tuple(torch.tensor(part) for part in state(*given)),
-        changed(limit=torch.finfo(torch.float32).max),
-        changed(limit=2.0**128 - 1e25),
-    ],
-)
-def test_next_state_takes_the_rule_in_any_form(right):
-    outcome = loss_scaling.check_next_state(right)
-    assert outcome, outcome.message
-    # 3 * 12,000 mixed steps; 1,999, a skip, 2,000 and 20 skips; 4,001 and a skip
-    assert outcome.message == "The decisions of torch.amp.GradScaler, in 44,022 steps of 5 trainings."
-    assert "torch.amp.GradScaler" in outcome.message
-
-
-def refuses_and_keeps_the_count(scale, good, finite):
-    if finite and good == 1999 and scale * 2 > 3.4e38:
-        return scale, 2000
-    return state(scale, good, finite)
-
-
-def infinite(scale, good, finite):
-    new, good = state(scale, good, finite, limit=INF)
-    return (INF if new >= 2.0**128 else new), good
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (lambda s, g, f: (s * 2, 0) if f else (s / 2, 0), "no reason to grow"),
-        (lambda s, g, f: (s, g), "A good step adds 1"),
-        (changed(after_skip=None), "next_state(65536, 5, False) is (32768, 0), yours is (32768, 5). The count is of"),
-        (lambda s, g, f: (state(s, g, f)[0], g + 1) if not f else state(s, g, f), "in a row"),
-        (lambda s, g, f: (s, 0) if not f else state(s, g, f), "the scale is halved"),
-        (lambda s, g, f: state(s, g, True), "`finite` is False here"),
-        (changed(after_skip=1), "is not a good one"),
-        (lambda s, g, f: (s * 2, 0) if not f else state(s, g, f), "where it should back off"),
-        (lambda s, g, f: (s / 4, 0) if not f else state(s, g, f), "halves the scale and sets"),
-        (changed(interval=2001), "grows now, and not one later"),
-        (changed(after_growth=None), "Else it never reaches"),
-        (changed(after_growth=1), "the old 2,000"),
-        (changed(after_growth=1999), "starts again at 0"),
-        (lambda s, g, f: (s * 4, 0) if f and g == 1999 else state(s, g, f), "1,999 good steps and this one"),
-        (lambda s, g, f: (s * 2, 0) if f and g >= 1998 else state(s, g, f), "not before it"),
-        (lambda s, g, f: (s * 2, 0) if g == 1999 else state(s, g, f), "Look at `finite` before"),
-        (changed(limit=2.0**126), "2^127 is still a float32"),
-        (changed(limit=INF), "Python float goes further"),
-        (infinite, "every gradient infinite"),
-        (refuses_and_keeps_the_count, "starts again all the same"),
-        (lambda s, g, f: (s, 0) if s == 2.0**127 else state(s, g, f), "whatever the scale"),
-        (lambda s, g, f: (s * 2, 0) if s == 1.5 * 2.0**127 and f else state(s, g, f), "Twice that is no float32"),
-        (lambda s, g, f: (max(1.0, state(s, g, f)[0]), state(s, g, f)[1]), "no lower limit"),
-        (lambda s, g, f: state(s, g, f) if s > 100 or f else (s / 2, g), "Half of 1 is 0.5"),
-        (lambda s, g, f: state(s, g, f) if s != 16384 else (s, 0), "leaves torch's at step"),
-        (lambda s, g, f: state(s, g, f)[0], "return two values"),
-        (lambda s, g, f: {"scale": s}, "return two values"),
-    ],
-)
-def test_next_state_names_the_mistake(wrong, hint):
-    outcome = loss_scaling.check_next_state(wrong)
-    assert outcome.status == NOT_YET
-    assert hint in outcome.message
-
-
-# --- 4: the clip
+# --- 3: the clip
 
 
 def order(*actions):
@@ -334,7 +226,7 @@ def test_clipped_step_takes_every_order_that_clips_true_gradients(right):
         (order("zero", "backward", "step", "clip", "update"), "only after the step"),
         (order("zero", "backward", "plain step"), "still the scaled gradients"),
         (order("zero", "backward", "clip", "plain step"), "it was 0.5 and needed no clipping"),
-        (order("zero", "backward", "unscale", "clip", "plain step", "update"), "leaves such a step out"),
+        (order("zero", "backward", "unscale", "clip", "plain step", "update"), "skips such a step"),
         (order("zero", "backward", "unscale", "clip each", "step", "update"), "was clipped on its own"),
         (order("zero", "backward", "unscale", "clip values", "step", "update"), "or each value"),
         (order("backward", "unscale", "clip", "step", "update"), "zero_grad before each backward"),
@@ -366,6 +258,20 @@ def test_what_torch_refuses_is_seen_and_the_reason_folded():
     assert outcome.message == "Step 1 stops with RuntimeError: unscale_() is being called after step()."
 
 
+def test_a_clip_that_raises_on_an_overflow_is_told_that_an_overflow_is_no_error():
+    def strict(model, loss, optimizer, scaler):
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)
+        scaler.step(optimizer)
+        scaler.update()
+
+    outcome = loss_scaling.check_clipped_step(strict)
+    assert outcome.message.startswith("Step 3 stops with RuntimeError")
+    assert "no error" in outcome.hint
+
+
 def test_a_step_with_another_limit_is_refused():
     def half_the_limit(model, loss, optimizer, scaler):
         optimizer.zero_grad()
@@ -378,7 +284,7 @@ def test_a_step_with_another_limit_is_refused():
     assert "The order is: scale, backward" in loss_scaling.check_clipped_step(half_the_limit).hint
 
 
-# --- 5: the schedule
+# --- 4: the schedule
 
 
 def scheduled(test, *, zero=True, step=True, update=True, early=False, times=1):
@@ -424,6 +330,29 @@ def by_looking_at_the_gradients(loss, optimizer, scaler, scheduler):
         scheduler.step()
 
 
+def by_looking_at_the_weights(loss, optimizer, scaler, scheduler):
+    weights = [p for group in optimizer.param_groups for p in group["params"]]
+    before = [p.detach().clone() for p in weights]
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    if any(not torch.equal(old, new) for old, new in zip(before, weights, strict=True)):
+        scheduler.step()
+
+
+def by_a_hook(loss, optimizer, scaler, scheduler):
+    stepped = []
+    hook = optimizer.register_step_post_hook(lambda *_: stepped.append(True))
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    hook.remove()
+    if stepped:
+        scheduler.step()
+
+
 def read_too_late(loss, optimizer, scaler, scheduler):
     optimizer.zero_grad()
     scaler.scale(loss).backward()
@@ -435,7 +364,9 @@ def read_too_late(loss, optimizer, scaler, scheduler):
 
 
 @pytest.mark.parametrize(
-    "right", [scheduled(float.__ge__), with_an_early_return, by_looking_at_the_gradients], ids=lambda f: f.__name__
+    "right",
+    [scheduled(float.__ge__), with_an_early_return, by_looking_at_the_gradients, by_a_hook],
+    ids=lambda f: f.__name__,
 )
 def test_scheduled_step_takes_every_way_to_know_that_the_step_was_taken(right):
     outcome = loss_scaling.check_scheduled_step(right)
@@ -446,7 +377,7 @@ def test_scheduled_step_takes_every_way_to_know_that_the_step_was_taken(right):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (scheduled(float.__lt__), "only where the step was left out"),
+        (scheduled(float.__lt__), "only where the step was skipped"),
         (scheduled(float.__eq__), "it has not fallen"),
         (scheduled(float.__gt__), "only where the scale grew"),
         (scheduled(float.__ne__), "where the scale has changed"),
@@ -455,6 +386,7 @@ def test_scheduled_step_takes_every_way_to_know_that_the_step_was_taken(right):
         (read_too_late, "read the first one before update()"),
         (scheduled(lambda new, old: False), "never moves"),
         (scheduled(float.__ge__, times=2), "Once is enough"),
+        (by_looking_at_the_weights, "does not say whether the step was taken"),
         (scheduled(lambda new, old: new >= old and new < 65536), "if and only if the scale fell"),
         (scheduled(lambda new, old: new >= old or new == 32768), "if and only if the scale fell"),
         (scheduled(None, early=True), "had the learning rate of the next one"),
@@ -485,7 +417,7 @@ def test_a_schedule_that_counts_wrong_is_counted(wrong, seen):
     assert loss_scaling.check_scheduled_step(wrong).message == f"Of 12 steps 9 were taken, and the schedule {seen}"
 
 
-# --- 6: what is lost
+# --- 5: what is lost
 
 
 def lost_share(grads, dtype, scale=1.0):
@@ -520,6 +452,16 @@ def without_positive_only(grads, dtype, scale=1.0):
     return lost_share(grads[grads > 0], dtype, scale)
 
 
+def below_half(grads, dtype, scale=1.0):
+    half = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps / 2
+    alive = grads[grads != 0].double()
+    return (alive.abs() * scale < half).float().mean() if len(alive) else 0.0
+
+
+def first_row(grads, dtype, scale=1.0):
+    return lost_share(grads[0] if grads.ndim > 1 else grads, dtype, scale)
+
+
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
@@ -538,6 +480,9 @@ def without_positive_only(grads, dtype, scale=1.0):
         (lambda g, d, s=1.0: ((g[g != 0] * s).to(d) == 0).float().mean(), "0/0 is NaN"),
         (lambda g, d, s=1.0: lost_share(g, d, s) if len(g) < 9 else 0.5, "Of 20,000 gradients, times 1, float16"),
         (without_positive_only, "One of these four becomes zero"),
+        (below_half, "The tie goes to zero"),
+        (first_row, "count all of its entries"),
+        (lambda g, d, s=1.0: lost_share(g, d, s) if len(g) else math.nan, "no gradient at all"),
         (in_place, "changes its input"),
         (lambda g, d, s=1.0: [1.0], "not a number"),
     ],

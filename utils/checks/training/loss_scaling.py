@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Callable
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -22,142 +21,23 @@ from utils.checks.training.loss_scaling_questions import (
     CLIPPED_STEP,
     LOST_SHARE,
     MEAN_OVER_A_PAGE,
-    NEXT_STATE,
     READ_A_TRACE,
     SCHEDULED_STEP,
 )
 from utils.emulation.exponent_histogram import histogram
 from utils.formats import BFLOAT16, FLOAT16
-from utils.loss_scaling import next_scale
-
-INF = math.inf
 
 check_mean_over_a_page = paper_table(
     MEAN_OVER_A_PAGE,
-    says="6.1e-10 is 49 times below the edge, 64 lifts it over. 65536 does so with ten powers of two to spare.",
+    says="2^-25 is 49 times as large as 6.1e-10, so 64 is enough. 65536 has ten powers of two to spare.",
 )
 
 
 check_read_a_trace = paper_table(
     READ_A_TRACE,
-    says="Three halvings in three steps; 2,000 good steps, 4 to 2,003, for the growth; and a skip right behind it. A "
-    "log of the scale hides a skip behind a growth. Count the skips themselves.",
+    says="Three halvings in three steps, 2,000 good steps before the growth, and a skip right after it. A log of the "
+    "scale can hide a skip, so count the skipped steps.",
 )
-
-
-# --- A dynamic scaler -------------------------------------------------------------------------------------------------
-
-INTERVAL = 2000
-STATE_CASES = (  # state, finite, hints for foreseen results, and the one for all others
-    (
-        (65536.0, 0),
-        True,
-        {(131072.0, 0): "One good step is no reason to grow: it takes 2,000 in a row."},
-        "A good step adds 1 to the count, and the scale stays.",
-    ),
-    (
-        (65536.0, 5),
-        False,
-        {
-            (32768.0, 5): "The count is of good steps in a row: a skipped one sets it to 0.",
-            (32768.0, 6): "The count is of good steps in a row: a skipped one sets it to 0.",
-            (65536.0, 0): "After a step that was not finite the scale is halved.",
-            (65536.0, 6): "`finite` is False here: the step is skipped, the scale halved, the count set to 0.",
-            (32768.0, 1): "A skipped step is not a good one: the count is 0 after it.",
-            (131072.0, 0): "That grows where it should back off.",
-        },
-        "A step that was not finite halves the scale and sets the count to 0.",
-    ),
-    (
-        (65536.0, INTERVAL - 1),
-        True,
-        {
-            (65536.0, INTERVAL): "This is the 2,000th good step in a row, so the scale grows now, and not one later.",
-            (131072.0, INTERVAL): "After a growth the count starts again at 0. Else it never reaches 2,000 again.",
-            (131072.0, 1): "After a growth the count starts again at 0: this step belongs to the old 2,000.",
-            (131072.0, INTERVAL - 1): "After a growth the count starts again at 0.",
-        },
-        "1,999 good steps and this one are 2,000: the scale doubles, and the count starts again at 0.",
-    ),
-    (
-        (65536.0, INTERVAL - 2),
-        True,
-        {(131072.0, 0): "1,998 and this one are 1,999. The scale grows after the 2,000th, and not before it."},
-        "1,998 and this one are 1,999: not yet 2,000.",
-    ),
-    (
-        (65536.0, INTERVAL - 1),
-        False,
-        {(131072.0, 0): "Look at `finite` before the count: this step is skipped."},
-        "The 2,000th step is skipped, so nothing grows: half the scale, and the count at 0.",
-    ),
-    (
-        (2.0**126, INTERVAL - 1),
-        True,
-        {(2.0**126, 0): "2^127 is still a float32: the largest is nearly 2^128."},
-        "2^127 is still a float32.",
-    ),
-    (
-        (2.0**127, INTERVAL - 1),
-        True,
-        {
-            (2.0**128, 0): "2^128 is no float32: they end at 3.4e38. A Python float goes further, so test it yourself.",
-            (INF, 0): "A scale of inf would make every gradient infinite. torch keeps the old scale.",
-            (2.0**127, INTERVAL): "The scale stays, and the count starts again all the same.",
-            (2.0**127, INTERVAL - 1): "The scale stays, and the count starts again all the same.",
-        },
-        "2^128 is no float32, so the scale stays; the count starts again at 0.",
-    ),
-    ((2.0**127, INTERVAL - 1), False, {}, "A skipped step halves the scale, whatever the scale is."),
-    ((1.5 * 2.0**127, INTERVAL - 1), True, {}, "Twice that is no float32: they end at 3.4e38."),
-    ((1.0, 7), False, {(1.0, 0): "torch has no lower limit of 1: the scale goes on falling."}, "Half of 1 is 0.5."),
-)
-
-
-@exercise(asks=NEXT_STATE, takes="next_state")
-def check_next_state(answer) -> Outcome:
-    """A function (scale, good, finite) to the next (scale, good), with the decisions of `torch.amp.GradScaler`."""
-    if (returned := answer(65536.0, 0, True)) is None or returned is ...:
-        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the new scale and the new number.")
-    for (scale, good), finite, expected, hint in STATE_CASES:
-        got, want = _state(answer(scale, good, finite)), next_scale(scale, good, not finite)
-        if got != want:
-            return not_yet(
-                f"next_state({_scale(scale)}, {good}, {finite}) is ({_scale(want[0])}, {want[1]}), yours is "
-                f"({_scale(got[0])}, {got[1]:g}). {expected.get(got, hint)}"
-            )
-    steps = 0
-    for first, schedule in schedules():
-        got = want = (first, 0)
-        for step, finite in enumerate(schedule, 1):
-            got, want = _state(answer(*got, finite)), next_scale(*want, not finite)
-            if got != want:
-                return not_yet(
-                    f"Step by step on {len(schedule):,} steps, your scaler leaves torch's at step {step:,}: "
-                    f"({_scale(want[0])}, {want[1]}) is right, yours is ({_scale(got[0])}, {got[1]:g})."
-                )
-        steps += len(schedule)
-    return correct(f"The decisions of torch.amp.GradScaler, in {steps:,} steps of {len(schedules())} trainings.")
-
-
-def schedules() -> list[tuple[float, list[bool]]]:
-    """First scales, and for each step whether it is finite: mixed ones, a skip at each edge, and growth to the end."""
-    draw = np.random.default_rng(0)
-    mixed = [(65536.0, (draw.random(12_000) > share).tolist()) for share in (1e-4, 5e-4, 3e-3)]
-    edges = [True] * (INTERVAL - 1) + [False] + [True] * INTERVAL + [False] * 20
-    return [*mixed, (65536.0, edges), (2.0**126, [True] * (2 * INTERVAL + 1) + [False])]
-
-
-def _state(returned) -> tuple[float, float]:
-    """Read what a learner's function gives. Raises: Unreadable unless it is a scale and a count."""
-    if not isinstance(returned, tuple | list) or len(returned) != 2:
-        raise Unreadable(f"The function gives {returned!r}; return two values: `return scale, good`.")
-    return as_number(returned[0]), as_number(returned[1])
-
-
-def _scale(scale: float) -> str:
-    significand, exponent = math.frexp(scale)
-    return f"2**{exponent - 1}" if significand == 0.5 and abs(exponent) > 20 else f"{scale:.7g}"
 
 
 # --- Find the bug: the clip -------------------------------------------------------------------------------------------
@@ -257,13 +137,15 @@ def _misuse(error: Exception, number: int, called: list[str]) -> Outcome:
     elif again and called.count("unscale_") > 1:
         why = "unscale_ divides once, so it is called once in each step."
     elif again and number > 1:
-        why = "The scaler still believes in the step before: scaler.update() at the end of each step is missing."
+        why = "The scaler has not closed the step before: scaler.update() at the end of each step is missing."
+    elif "non-finite" in message:
+        why = "A step that overflows is no error: let the norm be infinite, and scaler.step skips the step."
     elif "_scale is None" in message or "scale" not in called:
         why = "The loss has to go through scaler.scale(loss) before backward()."
     elif "prior to update" in message:
         why = "update() goes by what unscale_ and step have seen: let the scaler take the scale out and step."
     elif "No inf checks" in message:
-        why = "No gradients were there to be looked at. zero_grad belongs before backward, or behind the whole step."
+        why = "No gradients were there to be looked at. zero_grad belongs before backward, or after the whole step."
     else:
         why = "Print which methods of the scaler are called, and in which order."
     return not_yet(f"Step {number} stops with {type(error).__name__}: {message}", why)
@@ -277,7 +159,7 @@ def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outc
             return None
         return not_yet(
             f"Step {number} overflows, and should be skipped; yours moves the weights by {_shown(moved)}.",
-            "scaler.step(optimizer) leaves such a step out, optimizer.step() does not.",
+            "scaler.step(optimizer) skips such a step, optimizer.step() does not.",
         )
     norm = float(g.norm())
     want = g / max(norm, 1.0)
@@ -288,7 +170,8 @@ def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outc
     if number > 3 and not moved.any():
         return not_yet(
             seen,
-            "The infinite gradients of the step before are still there: zero_grad before each backward, or behind.",
+            "The infinite gradients of the step before are still there: zero_grad before each backward, or after the "
+            "whole step.",
         )
     habits = {
         "That is 65536 times too little, with and without clipping: the gradients were divided by the scale twice. "
@@ -298,7 +181,7 @@ def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outc
         "These are still the scaled gradients. scaler.unscale_ or scaler.step takes the scale out; optimizer.step does "
         "not.": g * SCALE,
         "The norm is 1, but it was 0.5 and needed no clipping: the scaled gradients were clipped. And optimizer.step "
-        "does not take the scale out; scaler.step does, and leaves out what has overflowed.": g / norm,
+        "does not take the scale out; scaler.step does, and it skips a step that has overflowed.": g / norm,
         "Nothing was clipped, or only after the step: clip between unscale_ and step.": g,
         "Each parameter, or each value, was clipped on its own. The norm is that of all gradients together: one "
         "call of clip_grad_norm_ with model.parameters().": torch.tensor([3 / 3.0, 0.0, -4 / 4.0]),
@@ -319,7 +202,8 @@ def _shown(x: torch.Tensor) -> str:
 # --- Find the bug: the schedule ---------------------------------------------------------------------------------------
 
 GROWTH_INTERVAL = 3
-KINDS = ("good", "skipped", "good", "good", "grown", "good", "skipped", "skipped", "good", "good", "grown", "good")
+KINDS = ("good", "skipped", "good", "still", "grown", "good", "skipped", "skipped", "good", "good", "grown", "good")
+STILL = [0.0, 0.0, 0.0]  # a gradient that is zero: the step is taken, and no weight moves
 
 
 @exercise(asks=SCHEDULED_STEP, takes="scheduled_step")
@@ -338,7 +222,7 @@ def check_scheduled_step(answer) -> Outcome:
         for number, kind in enumerate(KINDS, 1):
             before, count, seen = model.weights(), scheduler.last_epoch, len(scaler.called)
             rate = optimizer.param_groups[0]["lr"]
-            gradient = torch.tensor(OVERFLOW if kind == "skipped" else BELOW)
+            gradient = torch.tensor({"skipped": OVERFLOW, "still": STILL}.get(kind, BELOW))
             try:
                 answer(model.loss(gradient.tolist()), optimizer, scaler, scheduler)
             except (RuntimeError, AssertionError) as error:
@@ -373,7 +257,7 @@ def _step_fault(
     elif not moved.any():
         why = "Are the gradients of the step before still there? zero_grad, scale, backward, step, update."
     else:
-        why = "Only the schedule needs mending: zero_grad, scale, backward, step, update were right."
+        why = "Only the schedule needs fixing: zero_grad, scale, backward, step, update were right."
     return not_yet(seen, why)
 
 
@@ -382,8 +266,15 @@ def _schedule_fault(moves: list[int]) -> Outcome:
     by_kind = {
         kind: {m for k, m in zip(KINDS, moves, strict=True) if k == kind} for kind in ("good", "skipped", "grown")
     }
+    still = KINDS.index("still")
+    if moves == [int(kind not in ("skipped", "still")) for kind in KINDS]:
+        return not_yet(
+            f"Step {still + 1} was taken with a gradient of zero. No weight moved, and neither did the schedule.",
+            "Whether a weight moved does not say whether the step was taken. Compare the scale before and after "
+            "update.",
+        )
     patterns = {  # (taken, skipped, taken with a growth)
-        (0, 1, 0): "The schedule moves only where the step was left out. `<` asks whether the scale has fallen.",
+        (0, 1, 0): "The schedule moves only where the step was skipped. `<` asks whether the scale has fallen.",
         (1, 1, 1): "The schedule moves every time, after a skipped step too. If you compare scales, read the first one "
         "before update().",
         (1, 0, 0): "Where the scale grew, the step was taken as well; there your schedule waits. The scale is then not "
@@ -426,7 +317,10 @@ LOST_CASES = (  # gradients, dtype, scale, and what to think of where the share 
     ),
     ([1e-41, 2e-41, 1.0, 2.0], torch.bfloat16, 2.0**10, "Times 1,024 all of these are far above 2^-133."),
     ([1e5, 1.0], torch.float16, 1.0, "1e5 becomes infinite in float16. That is another loss; it is not zero."),
+    ([2.0**-25, 1.0], torch.float16, 1.0, "2^-25 is exactly half of the smallest float16. The tie goes to zero: cast."),
+    ([[1e-9, 1.0], [0.0, 2.0]], torch.float16, 1.0, "Here the gradients are a matrix; count all of its entries."),
     ([0.0, 0.0], torch.float16, 1.0, "Where no gradient can be lost, 0/0 is NaN. The share is 0."),
+    ([], torch.float16, 1.0, "There is no gradient at all here. The share is 0."),
 )
 
 

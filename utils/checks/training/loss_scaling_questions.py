@@ -6,54 +6,54 @@ from utils.checks.questions import Choice, Number, Option, Task
 
 SHARE_OF_ZEROS = Choice(
     "training/loss_scaling/predict-share-of-zeros",
-    "In the float16 run, after the last step: which share of the weight gradients of the first two layers is exactly "
+    "In the float16 run, after the last step: what share of the weight gradients of the first two layers is exactly "
     "zero?",
     (
         Option(
             "About a tenth",
-            "A tenth would hardly be noticed: the next batch moves other weights. This run learns next to nothing.",
+            "A tenth would hardly be noticed: the next batch moves other weights. These two layers learn nothing.",
         ),
         Option(
             "About a half",
-            "Half of them would still point downhill, and the network would learn, only more slowly.",
+            "The other half would still point downhill, so these layers would learn, only more slowly.",
         ),
         Option(
             "Nearly all; a few large ones survive",
-            "So it is in the last layer. On the way further down a gradient is multiplied by that layer's weights, "
-            "which are about a thousandth here. Nothing is large enough for that.",
+            "That is close. But a gradient that reaches these layers has been multiplied by the last layer's weights, "
+            "and even the largest one falls below 2^-25 there. None survives.",
         ),
         Option(
             "All of them",
-            "At the output some of it survives. Multiplied by the last layer's weights, which are about a thousandth "
-            "here, all of it falls below 2^-25. Once it is 0, every layer further down gets 0.",
+            "Some gradients survive at the output. On the way down they are multiplied by the last layer's weights, "
+            "which are small, and then even the largest falls below 2^-25. Once a gradient is 0, every layer below "
+            "gets 0 as well.",
             True,
         ),
     ),
     predict=True,
 )
-THREE_REGIMES = Choice(
-    "training/loss_scaling/predict-too-large",
-    "What happens when S is far too large?",
+PLATEAU = Choice(
+    "training/loss_scaling/predict-plateau",
+    "How precisely must S be chosen, if the R² of this network is to come within 0.05 of the best?",
     (
         Option(
-            "The weights become NaN",
-            "They would, if infinite gradients reached the optimizer. This loop looks at them first.",
+            "Within a factor of 2 of the best value",
+            "Then every change of the gradients during training would need another S. Float16 has 40 binades, from "
+            "2^-24 to 2^16, and the gradients only have to lie somewhere inside.",
         ),
         Option(
-            "Steps are left out, in the end all of them, and nothing is learned",
-            "Gradients overflow to infinity, the loop sees it and leaves the step out. It is loud, and it has a price: "
-            "a step each time. A scaler that adapts also gives up half of its scale; here nobody lowers S, so every "
-            "step is lost.",
+            "Within a factor of about 100",
+            "The range is wider than that. Float16 has 40 binades, and these gradients do not fill half of them.",
+        ),
+        Option(
+            "Within a factor of about 10,000",
+            "The range is wider still. Float16 has 40 binades, and these gradients do not fill half of them.",
+        ),
+        Option(
+            "Within a factor of a million or more",
+            "Float16 has 40 binades, and the gradients that matter here need fewer than half of them. All the others "
+            "are room for S.",
             True,
-        ),
-        Option(
-            "The gradients get better still: more of their bits survive",
-            "A power of two changes exponents and no fraction. Once no gradient is subnormal, nothing is to be gained.",
-        ),
-        Option(
-            "The scaled loss is infinite, and the run stops with an error",
-            "The loss is a float32 here, with room up to 2^128. It is the gradients in float16 that run out of room. "
-            "And an infinity is a value: no error is raised.",
         ),
     ),
     predict=True,
@@ -64,11 +64,11 @@ INVERTED = Choice(
     (
         Option(
             "They move the schedule after each step that was taken",
-            "So they were meant. But after a step that was taken the scale is the same, or larger: `<` is false.",
+            "That was the intention. But after a step that was taken the scale is the same or larger, so `<` is false.",
         ),
         Option(
-            "They move the schedule only when the step was left out",
-            "The scale falls after an overflow, and then the step was left out. Steps that were taken do not count.",
+            "They move the schedule only when the step was skipped",
+            "The scale falls exactly when a step was skipped. Steps that were taken do not count.",
             True,
         ),
         Option(
@@ -77,10 +77,61 @@ INVERTED = Choice(
         ),
         Option(
             "They move the schedule every time",
-            "In most steps the scale stays what it is, and a number is not smaller than itself.",
+            "In most steps the scale does not change, and a number is not smaller than itself.",
         ),
     ),
     predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+RESCUED = Number(
+    "training/loss_scaling/play-rescued",
+    "1. Stay at step 250, with the activations, and drag the loss scale up from 1. From which scale on does none of "
+    "these gradients become zero?",
+    answer="2^21",
+    says="At 2^21 none is lost, but the box says that the step would be skipped: the largest of all gradients, one of "
+    "the weights', overflows. So do not aim at losing nothing. At 2^20 less than one in ten thousand is lost, and the "
+    "step is taken.",
+    wrong={
+        "21": "21 is the exponent. Give the scale itself, 2^21.",
+        "20": "20 is an exponent, and at 2^20 the line still says that a few become zero: less than 0.01 %.",
+        "2^20": "At 2^20 less than 0.01 % still becomes zero. Which scale is the first at which none does?",
+        "2^22": "None becomes zero at 2^22, and at half of that none does either.",
+        "2^16": "At 2^16 a few still become zero: less than 0.01 %. Go on until the line says none.",
+    },
+    otherwise="Read the line below the picture: which scale is the first at which it says that none becomes zero?",
+    hints=("The box about the step does not matter here; look at the sentence below the bars.", "It is above 2^16."),
+)
+DESCENT = Number(
+    "training/loss_scaling/play-descent",
+    "2. Initial scale 2^30, growth interval 10: how many steps does the scaler skip before it takes the first?",
+    answer="11",
+    says="One step for each halving, from 2^30 down to 2^19.",
+    wrong={
+        "12": "12 is the first step that is taken. How many come before it?",
+        "10": "After ten halvings the scale is 2^20. Move the slider of the step: is the eleventh step taken?",
+        "2000": "2,000 is the growth interval of the defaults.",
+        "19": "2^19 is the scale of the first step that is taken. How many halvings lead there from 2^30?",
+        "30": "Each skipped step halves the scale, and the scale need not fall to 1.",
+    },
+    otherwise="Move the slider of the training step from 1 upward, and read the box: which is the first step taken?",
+    hints=("Each skipped step halves the scale.",),
+    near=0.0,
+)
+OFTEN = Number(
+    "training/loss_scaling/play-often",
+    "3. Initial scale 2^16, growth interval 2: how many of the 250 steps does the scaler skip?",
+    answer="73",
+    says="Nearly a third of the training. With an interval of 2,000, probing costs about one step in 2,000.",
+    wrong={
+        "29": "That is about the share in percent. How many steps is it?",
+        "177": "That is how many are taken. How many are skipped?",
+        "0": "That is the result with PyTorch's interval of 2,000. Type 2 into the growth interval.",
+    },
+    otherwise="The line below the stairs counts the skipped steps. Initial scale 2^16, interval 2, factors 2 and 0.5?",
+    hints=("Press *PyTorch's defaults*, then type 2 into the growth interval.",),
+    near=0.0,
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -106,13 +157,15 @@ MEAN_OVER_A_PAGE = {
             "3.302e-4": "That is the loss, log(50,000), divided by N. The gradient is p / N.",
             "2/50000/32768": "A factor of 2 comes from a square. The cross-entropy has none: p / N.",
         },
-        otherwise="p / N, with p = 1/50,000 and N = 32 × 1,024.",
-        hints=("N = 32 × 1,024 = 32,768.", "1 / 50,000 / 32,768."),
+        otherwise="p / N: what is the probability of one word, and over how many tokens is the mean taken?",
+        hints=("p is 1 / 50,000, the same for every word.", "N = 32 × 1,024 = 32,768."),
         tolerance=0.01,
+        near=0.03,
     ),
     "smallest scale": Number(
         "training/loss_scaling/mean-over-a-page-scale",
-        "The smallest power of two as a loss scale for which float16 does not turn it into zero:",
+        "The smallest loss scale, among the powers of two, with which float16 does not turn it into zero (the scale "
+        "itself, not its exponent):",
         answer="64",
         says="64 × 6.1e-10 = 3.9e-8 lies above 2^-25, so it is rounded up to 2^-24, the smallest float16.",
         wrong={
@@ -143,21 +196,23 @@ READ_A_TRACE = {
         "A scaler with the default settings starts at 65536. Before step 4 its scale is 8192, before step 2,004 it is "
         "16384, and after step 2,004 it is 8192. How many of these 2,004 steps were skipped?",
         answer="4",
-        says="1, 2 and 3 halve it. 4 to 2,003 are 2,000 good steps in a row, so it grows; 2,004 is skipped.",
+        says="Steps 1, 2 and 3 are skipped. Steps 4 to 2,003 are 2,000 good ones in a row, so the scale grows, and "
+        "step 2,004 is skipped.",
         wrong={
             "2": "A skip halves the scale. How many halvings lead from 65536 to 8192?",
-            "3": "Three at the start. And what has made 8192 of 16384 at the end?",
-            "1": "The one at the end. And what has made 8192 of 65536 at the start?",
+            "3": "Those are the three at the start. And how did 16384 become 8192 at the end?",
+            "1": "That is the one at the end. And how did 65536 become 8192 at the start?",
             "5": "A skip halves, 2,000 good steps in a row double. Three halvings at the start: how many at the end?",
             "2000": "2,000 is how many steps in a row were taken.",
+            "8": "65536 is 8 times 8192. How many halvings is that?",
         },
         otherwise="65536, 32768, 16384, 8192 at the start: count the halvings, there and at the end.",
         hints=("65536 / 8192 = 8, three halvings in three steps.", "In step 2,004 it falls once more."),
     ),
     "unseen": Number(
         "training/loss_scaling/read-a-trace-unseen",
-        "All later steps are taken. You write down the scale after every thousandth step only. Which skipped step "
-        "leaves no trace in that log?",
+        "All later steps are taken. Your log holds the scale at the start and after the steps 1,000, 2,000, 3,000 and "
+        "so on. Which skipped step leaves no trace in it?",
         answer="2004",
         says="After the steps 1,000, 2,000 and 3,000 the scale is 8192: the growth in 2,003 hides the skip behind it.",
         wrong={
@@ -176,17 +231,13 @@ READ_A_TRACE = {
 
 # --- Exercises in code ------------------------------------------------------------------------------------------------
 
-NEXT_STATE = Task(
-    "training/loss_scaling/next-state",
-    "Write `next_state`: a dynamic loss scaler as one function, which decides like `torch.amp.GradScaler`.",
-)
 CLIPPED_STEP = Task(
     "training/loss_scaling/clipped-step",
-    "Find the bug: mend a training step that clips its gradients.",
+    "Find the bug: fix a training step that clips its gradients.",
 )
 SCHEDULED_STEP = Task(
     "training/loss_scaling/scheduled-step",
-    "Find the bug: mend a training step that also moves the schedule of the learning rate.",
+    "Find the bug: fix a training step that also moves the schedule of the learning rate.",
 )
 LOST_SHARE = Task(
     "training/loss_scaling/lost-share",

@@ -28,7 +28,8 @@ class ScaleCockpit(BookWidget):
     `kind`, `group`: as in FormatWindow. `step`: the step that is looked at, of the trace or the list; the histogram is
     that of the nearest watched one. `log2_scale`: the exponent of the loss scale, or None: the scaler's own at this
     step. `init_scale`, `growth_interval`, `growth_factor`, `backoff_factor`: of the replayed scaler, by default those
-    of the trace, else those of `torch.amp.GradScaler`. All are read and set from Python while the page shows it.
+    of the trace, else those of `torch.amp.GradScaler`; scales and factors are powers of two. All are read and set from
+    Python while the page shows it.
 
     Raises: ValueError, in one sentence, for what makes no sense.
     """
@@ -163,20 +164,18 @@ class ScaleCockpit(BookWidget):
     @traitlets.validate(*SETTINGS)
     def _valid_setting(self, proposal):
         name, value = proposal["trait"].name, proposal["value"]
+        power = value > 0 and math.frexp(value)[0] == 0.5  # the window moves by whole binades
         with np.errstate(over="ignore", under="ignore"):
-            fits = {
-                "init_scale": np.isfinite(np.float32(value)) and np.float32(value) > 0,
-                "growth_interval": value >= 1,
-                "growth_factor": 1 < value < math.inf,
-                "backoff_factor": 0 < value < 1,
+            fits, needs = {
+                "init_scale": (
+                    power and np.isfinite(np.float32(value)) and np.float32(value) > 0,
+                    "a power of two within float32",
+                ),
+                "growth_interval": (value >= 1, "1 or more"),
+                "growth_factor": (power and 1 < value < math.inf, "a power of two above 1"),
+                "backoff_factor": (power and value < 1, "a power of two below 1"),
             }[name]
         if not fits:
-            needs = {
-                "init_scale": "positive and within float32",
-                "growth_interval": "1 or more",
-                "growth_factor": "above 1",
-                "backoff_factor": "between 0 and 1",
-            }[name]
             raise ValueError(f"{name} {value} is not {needs}")
         return value
 

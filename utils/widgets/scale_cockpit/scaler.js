@@ -40,11 +40,14 @@ export function recordedScaler({ init, steps, changes, skipped }) {
   return { scales, skipped, last: scale };
 }
 
+// The window moves by whole binades, so every scale is a power of two.
+const isPower = (x) => x > 0 && Number.isInteger(Math.log2(x));
+
 export const SCALER_FIELDS = {
-  init_scale: { label: "Initial scale", fault: "The initial scale must be a positive number that float32 holds, such as 2^16.", fits: (x) => Math.fround(x) > 0 && Number.isFinite(Math.fround(x)) },
+  init_scale: { label: "Initial scale", fault: "The initial scale must be a power of two that float32 holds, such as 2^16: any other factor rounds every gradient once more.", fits: (x) => isPower(x) && Math.fround(x) > 0 && Number.isFinite(Math.fround(x)) },
   growth_interval: { label: "Growth interval, steps", fault: "The growth interval must be a whole number of steps, 1 or more.", fits: (x) => Number.isInteger(x) && x >= 1 && x <= 1e9 },
-  growth_factor: { label: "Growth factor", fault: "The growth factor must be above 1, such as 2.", fits: (x) => x > 1 && Number.isFinite(x) },
-  backoff_factor: { label: "Backoff factor", fault: "The backoff factor must be between 0 and 1, such as 0.5.", fits: (x) => x > 0 && x < 1 },
+  growth_factor: { label: "Growth factor", fault: "The growth factor must be a power of two above 1, such as 2.", fits: (x) => isPower(x) && x > 1 && Number.isFinite(x) },
+  backoff_factor: { label: "Backoff factor", fault: "The backoff factor must be a power of two below 1, such as 0.5.", fits: (x) => isPower(x) && x < 1 },
 };
 
 /** What a reader typed, as a number that the field takes; throws NumberTextError with one sentence. */
