@@ -31,11 +31,13 @@ class SoftmaxRow(BookWidget):
     """Mask a row of scores and take its softmax; see each step in the format, and where inf and NaN come from.
 
     `scores`: one to six numbers, or texts that are read exactly: 8, "1/3", "-inf". `masked`: which of them are padding;
-    those that it does not reach are not. `format`: "float16", "bfloat16" or "float32". `softmax`: "naive", or "stable"
-    with the largest score taken out first. `mask`: a key of `facts.MASKS`, from "none" to "put_inf". `copies`: how often
-    the row stands in the row that is computed, 1 to 200,000. All are read and set from Python while the page shows the
-    widget; `steps` has the numbers and `verdict` the sentence. Each operation is rounded to the format, the sum of all
-    exponentials once at its end; `facts` says what is exact.
+    scores beyond its end are not. `format`: "float16", "bfloat16" or "float32". `softmax`: "naive", or "stable", which
+    takes the largest score out first. `mask`: a key of `facts.MASKS`, from "none" to "put_inf". `copies`: how many
+    times the row is repeated, 1 to 200,000. All are read and set from Python while the page shows the widget; `steps`
+    has the numbers and `verdict` the sentence.
+
+    Each operation is rounded to the format. The exponential is float64's, rounded; the sum of all exponentials is exact
+    and rounded once, at the end. It is not a running sum.
 
     Raises: ValueError for what is not one of those.
     """
@@ -106,11 +108,10 @@ class SoftmaxRow(BookWidget):
         steps = self.steps
         copies = f", {self.copies:,} times" if self.copies > 1 else ""
         return (
-            f"<p>A row of scores{copies} in {self.format}; softmax {SOFTMAXES[self.softmax]}; mask:"
+            f"<p>The softmax of a row of scores{copies} in {self.format}, {SOFTMAXES[self.softmax]}. The mask:"
             f" {MASKS[self.mask]}. {html.escape(verdict(steps))}</p>"
             f"{static_table('mp-sr-static', *_step_table(steps))}"
-            "<p>What the weights add up to if every score of this row is padding and the largest is taken out first, by"
-            " the way of masking:</p>"
+            "<p>If every score of this row is padding, and the largest is taken out first, its weights add up to:</p>"
             f"{static_table('mp-sr-static', ('mask', *FORMAT_NAMES), _padding_rows(self.row))}"
             "<p class='mp-static-note'>Here scores, mask and format can be changed; that needs JavaScript.</p>"
         )

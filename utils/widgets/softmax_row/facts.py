@@ -17,13 +17,13 @@ from utils.rounding import quantize
 from utils.widgets.shared.numbers.exact_rounding import quantize_exact
 
 FORMAT_NAMES = ("float16", "bfloat16", "float32")
-SOFTMAXES = {"naive": "as the formula stands", "stable": "the largest taken out first"}
+SOFTMAXES = {"naive": "as the formula stands", "stable": "minus the largest"}
 MASKS = {
     "none": "none",
     "add_1e4": "add −10000",
     "add_1e9": "add −1e9",
     "add_lowest": "add the lowest number",
-    "add_lowest_twice": "add it twice, as two masks do",
+    "add_lowest_twice": "add the lowest twice (two masks)",
     "put_lowest": "put the lowest number in its place",
     "put_inf": "put −inf in its place",
 }
@@ -94,7 +94,7 @@ class Steps:
 START = Row(("8", "-20", "3", "1"), (False, True, False, False))
 _ALL = (True,) * 4
 PRESETS = {
-    "scores 12, 11, 10": Row(("12", "11", "10"), (False,) * 3, softmax="naive", mask="none"),
+    "12, 11, 10": Row(("12", "11", "10"), (False,) * 3, softmax="naive", mask="none"),
     "one masked, −1e9": Row(START.scores, START.masked, mask="add_1e9"),
     "all padding, −1e9": Row(START.scores, _ALL, mask="add_1e9"),
     "two masks, bfloat16": Row(START.scores, _ALL, format="bfloat16", mask="add_lowest_twice"),

@@ -6,6 +6,7 @@ import { withCommas } from "../shared/words/sizes.js";
 import { rowNumber } from "./words.js";
 
 const SR_REACH = 65504; // where the bar of a score ends; to there it grows with the logarithm
+const SR_NARROW = 6; // characters of a number in the table of a phone
 const SR_TRAITS_OF_PRESET = ["scores", "masked", "format", "softmax", "mask", "copies"];
 
 /** Whether a row is that of a preset. */
@@ -35,7 +36,7 @@ export function rowControls(h, actions, facts) {
     node: h("div", { class: "mp-sr-controls" },
       h("div", { class: "mp-field" }, h("span", { "aria-hidden": "true" }, "Rows to try"), h("div", { class: "mp-sr-presets", role: "group", "aria-label": "Rows to try" }, presets.map(({ button }) => button))),
       h("div", { class: "mp-sr-choices" }, format.node, softmax.node,
-        h("label", { class: "mp-field" }, h("span", {}, "Masked scores"), mask),
+        h("label", { class: "mp-field" }, h("span", {}, "How scores are masked"), mask),
         h("div", { class: "mp-field" }, h("span", { "aria-hidden": "true" }, "Copies of the row"),
           h("div", { class: "mp-sr-copies" }, step(-1, "−", "One copy fewer"), h("label", {}, h("span", { class: "mp-unseen" }, "Copies of the row"), copies), step(1, "+", "One copy more"))))),
     describeBy(message) {
@@ -96,6 +97,25 @@ export function barLength(x, whole = null) {
   return Math.sign(x) * Math.min(Math.log1p(Math.abs(x)) / Math.log1p(SR_REACH), 1);
 }
 
+const narrowForms = [(x) => rowNumber(x, 2, 4), (x) => exponential(x, 1), (x) => exponential(x, 0)];
+
+const exponential = (x, places) => x.toExponential(places).replace("e+", "e").replace(/-/g, "−");
+
+/** A number in at most six characters, for a phone. */
+export const narrowNumber = (x) => narrowForms.map((form) => form(x)).find((text) => text.length <= SR_NARROW) ?? exponential(x, 0);
+
+// A number with as many characters as there is room for.
+function numberSpan(h) {
+  const [wide, narrow] = [h("span", { class: "mp-sr-wide" }), h("span", { class: "mp-sr-narrow" })];
+  return {
+    node: h("span", { class: "mp-sr-number" }, wide, narrow),
+    draw(x) {
+      setText(wide, rowNumber(x));
+      setText(narrow, narrowNumber(x));
+    },
+  };
+}
+
 /** The steps of every score, and the sums below. */
 export function stepTable(h, most) {
   const columns = ["stored", "after", "shifted", "exps", "weights"];
@@ -103,32 +123,35 @@ export function stepTable(h, most) {
   const rows = Array.from({ length: most }, (_, i) => {
     const badge = h("span", { class: "mp-sr-badge" }, "masked");
     const cells = columns.map((name) => {
-      const [number, bar] = [h("span", { class: "mp-sr-number" }), h("span", { class: "mp-sr-fill" })];
+      const [number, bar] = [numberSpan(h), h("span", { class: "mp-sr-fill" })];
       const isSigned = !["exps", "weights"].includes(name);
-      return { number, bar, node: h("td", {}, number, h("span", { class: `mp-sr-bar${isSigned ? " mp-sr-signed" : ""}`, "aria-hidden": "true" }, bar)) };
+      return { number, bar, room: isSigned ? 50 : 100, node: h("td", {}, number.node, h("span", { class: `mp-sr-bar${isSigned ? " mp-sr-signed" : ""}`, "aria-hidden": "true" }, bar)) };
     });
     return { badge, cells, node: h("tr", {}, h("th", { scope: "row" }, h("span", { class: "mp-unseen" }, "score "), String(i + 1), badge), cells.map(({ node }) => node)) };
   });
-  const sums = columns.map(() => h("td", {}));
+  const sums = columns.map(() => {
+    const number = numberSpan(h);
+    return { number, node: h("td", {}, number.node) };
+  });
   const caption = h("caption", {});
 
   function show(cell, x, length) {
-    setText(cell.number, rowNumber(x));
+    cell.number.draw(x);
     cell.node.dataset.kind = kindOf(x);
-    cell.bar.style.width = `${(Math.abs(length) * 100).toFixed(1)}%`;
+    cell.bar.style.width = `${(Math.abs(length) * cell.room).toFixed(1)}%`;
     cell.bar.toggleAttribute("data-below", length < 0);
   }
 
   return {
-    node: h("table", { class: "mp-table mp-sr-table" }, caption, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "mp-unseen" }, "which")), heads)),
-      h("tbody", {}, rows.map(({ node }) => node)), h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "sum"), sums))),
+    node: h("table", { class: "mp-table mp-sr-table" }, caption, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "score"), heads)),
+      h("tbody", {}, rows.map(({ node }) => node)), h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "sum"), sums.map(({ node }) => node)))),
     draw({ row, steps }) {
       const isNaive = steps.shifted === null;
-      setText(caption, `The row in ${row.format}, step by step${row.copies > 1 ? `; it stands ${withCommas(String(row.copies))} times` : ""}`);
+      setText(caption, `The row in ${row.format}, ${row.copies > 1 ? `repeated ${withCommas(String(row.copies))} times, ` : ""}step by step`);
       const largestExp = Math.max(0, ...steps.exps.filter(Number.isFinite));
       const lengths = { stored: (x) => barLength(x), after: (x) => barLength(x), shifted: (x) => barLength(x), exps: (x) => barLength(x, largestExp), weights: (x) => Math.min(barLength(x * row.copies, 1), 1) };
       heads[2].hidden = isNaive;
-      sums[2].hidden = isNaive;
+      sums[2].node.hidden = isNaive;
       rows.forEach(({ node, badge, cells }, i) => {
         node.hidden = i >= row.masked.length;
         if (node.hidden) return;
@@ -140,8 +163,8 @@ export function stepTable(h, most) {
         });
       });
       [[3, steps.total], [4, steps.weightSum]].forEach(([k, x]) => {
-        setText(sums[k], rowNumber(x));
-        sums[k].dataset.kind = kindOf(x);
+        sums[k].number.draw(x);
+        sums[k].node.dataset.kind = kindOf(x);
       });
     },
   };

@@ -19,6 +19,12 @@ export function computedRow(row) {
   return { steps, verdict: rowVerdict(row, steps) };
 }
 
+const noteText = (fmt) => [
+  `Every result is rounded to ${fmt.label}, and the sum of the exponentials once, at its end; a library may add in another order, or in float32. The sum of the weights is exact.`,
+  `The lowest number is ${rowNumber(-largestNumber(fmt))}, torch.finfo(dtype).min; masked_fill can put it in the place of a score.`,
+  "The bar of a score grows with its logarithm; that of a weight counts all its copies.",
+].join(" ");
+
 function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
@@ -104,8 +110,7 @@ function render({ model, el }) {
     setText(message, first);
     message.hidden = first === "";
     results.toggleAttribute("data-stale", first !== "");
-    const fmt = FORMATS[row.format];
-    setText(note, `Every number is rounded to ${fmt.label}, the sum once, at its end; a library may add in another order or in float32. The lowest number is ${rowNumber(-largestNumber(fmt))}, torch.finfo(dtype).min; masked_fill puts it in the place of a score. Bars of scores grow with the logarithm, those of weights count all copies.`);
+    setText(note, noteText(FORMATS[row.format]));
   }
 
   function follow() {
