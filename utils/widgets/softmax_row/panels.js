@@ -3,7 +3,7 @@
 import { choiceButtons } from "../shared/page/choice_controls.js";
 import { setText } from "../shared/page/elements.js";
 import { withCommas } from "../shared/words/sizes.js";
-import { rowNumber } from "./words.js";
+import { rowNumber, sumNumber } from "./words.js";
 
 const SR_REACH = 65504; // where the bar of a score ends; to there it grows with the logarithm
 const SR_NARROW = 6; // characters of a number in the table of a phone
@@ -105,12 +105,12 @@ const exponential = (x, places) => x.toExponential(places).replace("e+", "e").re
 export const narrowNumber = (x) => narrowForms.map((form) => form(x)).find((text) => text.length <= SR_NARROW) ?? exponential(x, 0);
 
 // A number with as many characters as there is room for.
-function numberSpan(h) {
+function numberSpan(h, textOf = rowNumber) {
   const [wide, narrow] = [h("span", { class: "mp-sr-wide" }), h("span", { class: "mp-sr-narrow" })];
   return {
     node: h("span", { class: "mp-sr-number" }, wide, narrow),
     draw(x) {
-      setText(wide, rowNumber(x));
+      setText(wide, textOf(x));
       setText(narrow, narrowNumber(x));
     },
   };
@@ -130,7 +130,7 @@ export function stepTable(h, most) {
     return { badge, cells, node: h("tr", {}, h("th", { scope: "row" }, h("span", { class: "mp-unseen" }, "score "), String(i + 1), badge), cells.map(({ node }) => node)) };
   });
   const sums = columns.map(() => {
-    const number = numberSpan(h);
+    const number = numberSpan(h, sumNumber);
     return { number, node: h("td", {}, number.node) };
   });
   const caption = h("caption", {});

@@ -22,6 +22,9 @@ export function rowNumber(x, small = 3, large = 5) {
 /** A number as a sentence has it, with more digits. */
 export const saidNumber = (x) => rowNumber(x, 6, 7);
 
+/** A sum, whose digits show how far it is from 1. */
+export const sumNumber = (x) => rowNumber(x, 5, 5);
+
 const bracketed = (x) => (x < 0 ? `(${saidNumber(x)})` : saidNumber(x));
 const firstInfinite = (values) => values.findIndex((x) => !Number.isFinite(x));
 
@@ -103,7 +106,7 @@ export function weightsSentence({ copies }, { weights, weightSum, maskedWeight }
     const every = count === 2 ? `Both weights${each} are` : `All ${count} weights${each} are`;
     return `${nans === count ? every : some} NaN, and so is their sum.`;
   }
-  const text = `The weights add up to ${rowNumber(weightSum)}`;
+  const text = `The weights add up to ${sumNumber(weightSum)}`;
   if (maskedWeight === 0) return `${text}.`;
   if (maskedWeight === weightSum) return `${text}, all of it on masked scores.`;
   return `${text}, ${rowNumber(maskedWeight)} of it on masked scores.`;

@@ -34,6 +34,11 @@ def said_number(x: float) -> str:
     return row_number(x, 6, 7)
 
 
+def sum_number(x: float) -> str:
+    """Return a sum, whose digits show how far it is from 1."""
+    return row_number(x, 5, 5)
+
+
 def _with_digits(size: float, digits: int) -> Decimal:
     return Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(Decimal(size))
 
@@ -146,7 +151,7 @@ def _weights_sentence(steps: Steps) -> str:
         some = f"{nans} of the {count} weights{each} {'is' if nans == 1 else 'are'}"
         every = f"Both weights{each} are" if count == 2 else f"All {count} weights{each} are"
         return f"{every if nans == count else some} NaN, and so is their sum."
-    text = f"The weights add up to {row_number(steps.weight_sum)}"
+    text = f"The weights add up to {sum_number(steps.weight_sum)}"
     if steps.masked_weight == 0:
         return f"{text}."
     if steps.masked_weight == steps.weight_sum:
