@@ -22,7 +22,7 @@ from utils.widgets.softmax_row.facts import (
     make_facts,
     softmax_steps,
 )
-from utils.widgets.softmax_row.words import row_number, verdict
+from utils.widgets.softmax_row.words import row_number, sum_number, verdict
 
 CHOICES = {"format": FORMAT_NAMES, "softmax": SOFTMAXES, "mask": MASKS}
 
@@ -125,17 +125,15 @@ def _step_table(steps: Steps) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     names = [f"{text} (masked)" if hidden else text for text, hidden in zip(row.scores, row.masked, strict=True)]
     rows = [(name.replace("-", "−"), *map(row_number, numbers)) for name, *numbers in zip(names, *columns, strict=True)]
     blank = [""] * (len(columns) - 2)
-    last = ("sum", *blank, row_number(steps.total), row_number(steps.weight_sum))
+    last = ("sum", *blank, sum_number(steps.total), sum_number(steps.weight_sum))
     less = ("minus the largest",) if shifted else ()
     return ("score", "stored", "after the mask", *less, "exp", "weight"), [*rows, last]
 
 
 def _padding_rows(row: Row) -> list[tuple[str, ...]]:
     padding = replace(row, masked=(True,) * len(row.scores), softmax="stable")
-    return [
-        (
-            label,
-            *(row_number(softmax_steps(replace(padding, mask=mask, format=name)).weight_sum) for name in FORMAT_NAMES),
-        )
-        for mask, label in MASKS.items()
-    ]
+
+    def sum_of(mask: str, name: str) -> str:
+        return row_number(softmax_steps(replace(padding, mask=mask, format=name)).weight_sum)
+
+    return [(label, *(sum_of(mask, name) for name in FORMAT_NAMES)) for mask, label in MASKS.items()]
