@@ -23,7 +23,7 @@ from utils.widgets.softmax_row.facts import (
     PRESETS,
     SOFTMAXES,
     START,
-    Row,
+    ScoreRow,
     exact_sum,
     make_facts,
     softmax_steps,
@@ -42,7 +42,7 @@ def some_rows(count, seed=5):
         scores = [f"{x:.4g}" for x in rng.normal(0, rng.choice([1, 10, 40]), size)]
         if n % 3 == 0:
             scores[int(rng.integers(size))] = str(rng.choice(ODD))
-        yield Row(
+        yield ScoreRow(
             tuple(scores),
             tuple(bool(x) for x in rng.random(size) < rng.choice([0, 0.4, 1])),
             str(rng.choice(FORMAT_NAMES)),
@@ -183,44 +183,44 @@ def test_the_presets_show_what_they_are_called():
             "Every number is finite. The weights add up to 0.99978, 0.00668 of it on masked scores.",
         ),
         (
-            Row(("30", "-20"), (False, True), mask="put_lowest"),
+            ScoreRow(("30", "-20"), (False, True), mask="put_lowest"),
             "−65504 − 30 is −65534, beyond −65504, so float16 stores −inf. exp(−inf) is 0, so no NaN follows. "
             "The weights add up to 1.",
         ),
         (
-            Row(("70000", "1"), (True, False), mask="add_1e9", softmax="naive"),
+            ScoreRow(("70000", "1"), (True, False), mask="add_1e9", softmax="naive"),
             "Score 1 is beyond 65504, so float16 stores it as inf. inf + (−inf) is NaN, and the sum takes it to every "
             "weight. Both weights are NaN, and so is their sum.",
         ),
         (
-            Row(("inf", "1"), (False, False), copies=7),
+            ScoreRow(("inf", "1"), (False, False), copies=7),
             "Score 1 is inf from the start. Now the largest score is inf, and inf − inf is NaN. "
             "Both weights of each copy are NaN, and so is their sum.",
         ),
         (
-            Row(("1", "-∞"), (False, False)),
+            ScoreRow(("1", "-∞"), (False, False)),
             "Score 2 is −inf from the start. exp(−inf) is 0, so no NaN follows. The weights add up to 1.",
         ),
         (
-            Row(("nan",), (False,)),
+            ScoreRow(("nan",), (False,)),
             "Score 1 is NaN from the start. NaN stays NaN, and the sum takes it to every weight. The weight is NaN.",
         ),
         (
-            Row(("nan", "2"), (True, False), mask="put_inf"),
+            ScoreRow(("nan", "2"), (True, False), mask="put_inf"),
             "Score 1 is NaN from the start. The mask puts another number in its place. exp(−inf) is 0, so no NaN "
             "follows. The weights add up to 1.",
         ),
         (
-            Row(("inf", "2"), (True, False), mask="put_lowest"),
+            ScoreRow(("inf", "2"), (True, False), mask="put_lowest"),
             "Score 1 is inf from the start. The mask puts another number in its place. The weights add up to 1.",
         ),
         (
-            Row(("1000", "-20"), (False, True), softmax="naive"),
+            ScoreRow(("1000", "-20"), (False, True), softmax="naive"),
             "−20 + (−65504) is −65524, beyond −65504, so float16 stores −inf. exp(1000) is beyond 65504, so float16 "
             "stores inf. The sum is inf too, and inf / inf is NaN. 1 of the 2 weights is NaN, and so is their sum.",
         ),
         (
-            Row(("88.7228394",), (False,), "float32", "naive"),
+            ScoreRow(("88.7228394",), (False,), "float32", "naive"),
             "exp(88.72284) is 3.40282e38, just beyond 3.40282e38, so float32 stores inf. The sum is inf too, and "
             "inf / inf is NaN. The weight is NaN.",
         ),
@@ -273,7 +273,7 @@ def test_a_number_has_few_digits_in_the_table_and_more_in_a_sentence(x, text, sa
 
 def test_the_largest_score_with_two_decimals_is_that_of_the_task():
     def weight(score):
-        return softmax_steps(Row((score,), (False,), softmax="naive", mask="none")).weights[0]
+        return softmax_steps(ScoreRow((score,), (False,), softmax="naive", mask="none")).weights[0]
 
     best = max(n for n in range(1000, 1200) if weight(f"{n / 100:.2f}") == 1)
     assert number(questions.PLAY_SCORE.answer) == best / 100
@@ -326,7 +326,9 @@ def test_the_place_in_the_page_holds_the_state():
 
 def test_scores_may_be_numbers_and_those_beyond_the_mask_are_not_masked():
     widget = SoftmaxRow([1.5, "1/3", np.float64(-2), 4], [True], mask="put_inf", format="float32")
-    assert widget.row == Row(("1.5", "1/3", "-2.0", "4"), (True, False, False, False), "float32", "stable", "put_inf")
+    assert widget.row == ScoreRow(
+        ("1.5", "1/3", "-2.0", "4"), (True, False, False, False), "float32", "stable", "put_inf"
+    )
     assert widget.steps.after[0] == -math.inf
     widget.scores = ["5"]
     assert widget.row.masked == (True,)

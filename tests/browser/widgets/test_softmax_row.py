@@ -20,7 +20,7 @@ from tests.browser.widget_page import (
 )
 from tests.widgets.test_softmax_row import every_way, some_rows
 from utils.widgets.softmax_row import SoftmaxRow
-from utils.widgets.softmax_row.facts import MASKS, PRESETS, START, Row, softmax_steps
+from utils.widgets.softmax_row.facts import MASKS, PRESETS, START, ScoreRow, softmax_steps
 from utils.widgets.softmax_row.words import row_number, said_number, sum_number, verdict
 
 # JSON has neither inf nor NaN; a text of all digits reads back as the same double
@@ -202,7 +202,7 @@ def test_scores_are_typed_masked_added_and_removed(show):
     button(page, "add a score").click()
     score(page, 5).fill("12")
     score(page, 5).press("Enter")
-    row = Row((*row.scores, "12"), (*row.masked, False))
+    row = ScoreRow((*row.scores, "12"), (*row.masked, False))
     assert said(page) == page.locator("[role=status]").inner_text() == verdict(softmax_steps(row))
     button(page, "add a score").click()
     assert button(page, "add a score").get_attribute("aria-disabled") == "true"
@@ -211,7 +211,7 @@ def test_scores_are_typed_masked_added_and_removed(show):
     for _ in range(7):
         button(page, "remove the last").click(force=True)
     assert button(page, "remove the last").get_attribute("aria-disabled") == "true"
-    assert said(page) == verdict(softmax_steps(Row(("8",), (False,))))
+    assert said(page) == verdict(softmax_steps(ScoreRow(("8",), (False,))))
 
 
 def test_copies_are_typed_and_stepped_over_the_end_of_float16(show):
@@ -386,7 +386,7 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     sent = json.loads(page.evaluate("() => JSON.stringify(model.sent.at(-1))"))
     fresh = SoftmaxRow()
     fresh.set_state({name: sent[name] for name in fresh.book_state()})
-    assert fresh.row == Row(("1/3", "-20", "3", "1"), (False, True, True, False), "bfloat16", copies=12)
+    assert fresh.row == ScoreRow(("1/3", "-20", "3", "1"), (False, True, True, False), "bfloat16", copies=12)
     assert said(page) == fresh.verdict
     page.evaluate("() => { model.state.scores = ['70000']; model.fire('change:scores'); }")
     assert said(page) == "Every number is finite. The weights add up to 1.002."  # 12 copies

@@ -17,8 +17,8 @@ from utils.widgets.softmax_row.facts import (
     MOST_SCORES,
     SOFTMAXES,
     START,
-    Row,
-    Steps,
+    ScoreRow,
+    SoftmaxSteps,
     make_facts,
     softmax_steps,
 )
@@ -65,13 +65,13 @@ class SoftmaxRow(BookWidget):
         return make_facts()
 
     @property
-    def row(self) -> Row:
+    def row(self) -> ScoreRow:
         """The row and how it is computed."""
         masked = (*self.masked, *[False] * len(self.scores))[: len(self.scores)]
-        return Row(tuple(self.scores), masked, self.format, self.softmax, self.mask, self.copies)
+        return ScoreRow(tuple(self.scores), masked, self.format, self.softmax, self.mask, self.copies)
 
     @property
-    def steps(self) -> Steps:
+    def steps(self) -> SoftmaxSteps:
         """All numbers that the page shows."""
         return softmax_steps(self.row)
 
@@ -117,7 +117,7 @@ class SoftmaxRow(BookWidget):
         )
 
 
-def _step_table(steps: Steps) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _step_table(steps: SoftmaxSteps) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the heads and the rows of the static table: a row for each score, and the sum."""
     row = steps.row
     shifted = [] if steps.shifted is None else [steps.shifted]
@@ -130,7 +130,7 @@ def _step_table(steps: Steps) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return ("score", "stored", "after the mask", *less, "exp", "weight"), [*rows, last]
 
 
-def _padding_rows(row: Row) -> list[tuple[str, ...]]:
+def _padding_rows(row: ScoreRow) -> list[tuple[str, ...]]:
     padding = replace(row, masked=(True,) * len(row.scores), softmax="stable")
 
     def sum_of(mask: str, name: str) -> str:

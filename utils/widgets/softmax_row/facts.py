@@ -31,7 +31,7 @@ MOST_SCORES, MOST_COPIES = 6, 200_000
 
 
 @dataclass(frozen=True)
-class Row:
+class ScoreRow:
     """A row of scores as the reader sets it, and how its softmax is computed.
 
     `scores`: numbers as text, read exactly. `masked`: which of them are padding. `format`, `softmax`, `mask`: of
@@ -64,7 +64,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Steps:
+class SoftmaxSteps:
     """What a softmax makes of a row: a list for each step, in the order of the scores.
 
     `stored`: the scores in the format. `after`: what the mask makes of them. `largest` and `shifted`: the largest of
@@ -73,7 +73,7 @@ class Steps:
     the masked scores among them, exact and then rounded to float64.
     """
 
-    row: Row
+    row: ScoreRow
     stored: tuple[float, ...]
     after: tuple[float, ...]
     largest: float | None
@@ -91,18 +91,18 @@ class Steps:
         return self.after if self.shifted is None else self.shifted
 
 
-START = Row(("8", "-20", "3", "1"), (False, True, False, False))
+START = ScoreRow(("8", "-20", "3", "1"), (False, True, False, False))
 _ALL = (True,) * 4
 PRESETS = {
-    "12, 11, 10": Row(("12", "11", "10"), (False,) * 3, softmax="naive", mask="none"),
-    "one masked, −1e9": Row(START.scores, START.masked, mask="add_1e9"),
-    "all padding, −1e9": Row(START.scores, _ALL, mask="add_1e9"),
-    "two masks, bfloat16": Row(START.scores, _ALL, format="bfloat16", mask="add_lowest_twice"),
-    "a long row": Row(("10",), (False,), mask="none", copies=65_520),
+    "12, 11, 10": ScoreRow(("12", "11", "10"), (False,) * 3, softmax="naive", mask="none"),
+    "one masked, −1e9": ScoreRow(START.scores, START.masked, mask="add_1e9"),
+    "all padding, −1e9": ScoreRow(START.scores, _ALL, mask="add_1e9"),
+    "two masks, bfloat16": ScoreRow(START.scores, _ALL, format="bfloat16", mask="add_lowest_twice"),
+    "a long row": ScoreRow(("10",), (False,), mask="none", copies=65_520),
 }
 
 
-def softmax_steps(row: Row) -> Steps:
+def softmax_steps(row: ScoreRow) -> SoftmaxSteps:
     """Compute the softmax of a row in its format, step by step."""
     fmt = row.fmt
     stored = [quantize_exact(read_number(score), fmt) for score in row.scores]
@@ -114,7 +114,7 @@ def softmax_steps(row: Row) -> Steps:
     total = quantize_exact(exact, fmt)
     weights = [rounded(_ratio(x, total), fmt) for x in exps]
     kept = [weight for weight, hidden in zip(weights, row.masked, strict=True) if hidden]
-    return Steps(
+    return SoftmaxSteps(
         row,
         tuple(stored),
         tuple(after),
@@ -141,7 +141,7 @@ def rounded(x: float, fmt: FloatFormat) -> float:
     return float(quantize(x, fmt))
 
 
-def _masked(x: float, row: Row) -> float:
+def _masked(x: float, row: ScoreRow) -> float:
     if row.put is not None:
         return row.put
     for addend in row.addends:

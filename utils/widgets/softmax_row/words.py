@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 from utils.widgets.shared.words.sizes import with_commas
-from utils.widgets.softmax_row.facts import Steps, rounded
+from utils.widgets.softmax_row.facts import SoftmaxSteps, rounded
 
 
 def row_number(x: float, small: int = 3, large: int = 5) -> str:
@@ -51,27 +51,27 @@ def _bracketed(x: float) -> str:
     return f"({said_number(x)})" if x < 0 else said_number(x)
 
 
-def verdict(steps: Steps) -> str:
+def verdict(steps: SoftmaxSteps) -> str:
     """Say where the first number came from that is not finite, where NaN did, and what the weights add up to."""
-    said = [_score_sentence(steps), _overflow_sentence(steps), _nan_sentence(steps)]
-    known = [sentence for sentence in said if sentence]
+    sentences = [_score_sentence(steps), _overflow_sentence(steps), _nan_sentence(steps)]
+    origins = [sentence for sentence in sentences if sentence]
     if -math.inf in steps.exponents and not any(map(math.isnan, steps.weights)):
-        known.insert(1, "exp(−inf) is 0, so no NaN follows.")
-    return " ".join([*(known or ["Every number is finite."]), _weights_sentence(steps)])
+        origins.insert(1, "exp(−inf) is 0, so no NaN follows.")
+    return " ".join([*(origins or ["Every number is finite."]), _weights_sentence(steps)])
 
 
 def _first_infinite(values: Sequence[float]) -> int | None:
     return next((i for i, x in enumerate(values) if not math.isfinite(x)), None)
 
 
-def _beyond(x: float, steps: Steps, stores: str) -> str:
+def _beyond(x: float, steps: SoftmaxSteps, stores: str) -> str:
     """Say that a number is beyond the end of the format, and what is stored in its place."""
     end = said_number(math.copysign(steps.row.fmt.max, x))
     just = "just " if said_number(x) == end else ""
     return f"{just}beyond {end}, so {steps.row.format} stores {stores}{'−inf' if x < 0 else 'inf'}."
 
 
-def _score_sentence(steps: Steps) -> str:
+def _score_sentence(steps: SoftmaxSteps) -> str:
     """Say where the first score came from that is not finite: typed, masked, or less the largest."""
     if (i := _first_infinite(steps.stored)) is not None:
         return _typed_sentence(i, steps)
@@ -84,18 +84,18 @@ def _score_sentence(steps: Steps) -> str:
     return ""
 
 
-def _typed_sentence(i: int, steps: Steps) -> str:
+def _typed_sentence(i: int, steps: SoftmaxSteps) -> str:
     x, text = steps.stored[i], steps.row.scores[i].lower()
-    typed = math.isnan(x) or "inf" in text or "∞" in text
-    said = f"Score {i + 1} is {f'{said_number(x)} from the start.' if typed else _beyond(x, steps, 'it as ')}"
-    return f"{said} The mask puts another number in its place." if _is_replaced(i, steps) else said
+    is_typed = math.isnan(x) or "inf" in text or "∞" in text
+    sentence = f"Score {i + 1} is {f'{said_number(x)} from the start.' if is_typed else _beyond(x, steps, 'it as ')}"
+    return f"{sentence} The mask puts another number in its place." if _is_replaced(i, steps) else sentence
 
 
-def _is_replaced(i: int, steps: Steps) -> bool:
+def _is_replaced(i: int, steps: SoftmaxSteps) -> bool:
     return steps.row.put is not None and steps.row.masked[i]
 
 
-def _mask_sentence(i: int, steps: Steps) -> str:
+def _mask_sentence(i: int, steps: SoftmaxSteps) -> str:
     row, x = steps.row, steps.stored[i]
     for addend in row.addends:
         added = rounded(addend, row.fmt)
@@ -111,7 +111,7 @@ def _mask_sentence(i: int, steps: Steps) -> str:
     return f"The mask puts −inf in the place of {which}, on purpose."
 
 
-def _overflow_sentence(steps: Steps) -> str:
+def _overflow_sentence(steps: SoftmaxSteps) -> str:
     """Say which exponential is too large, or that their sum is, where all before is finite."""
     for x, e in zip(steps.exponents, steps.exps, strict=True):
         if math.isfinite(x) and e == math.inf:
@@ -125,7 +125,7 @@ def _overflow_sentence(steps: Steps) -> str:
     return ""
 
 
-def _nan_sentence(steps: Steps) -> str:
+def _nan_sentence(steps: SoftmaxSteps) -> str:
     """Say where NaN came from first, if not from the score itself."""
     if any(map(math.isnan, steps.after)):
         from_start = any(math.isnan(x) and not _is_replaced(i, steps) for i, x in enumerate(steps.stored))
@@ -142,14 +142,14 @@ def _nan_sentence(steps: Steps) -> str:
     return ""
 
 
-def _weights_sentence(steps: Steps) -> str:
+def _weights_sentence(steps: SoftmaxSteps) -> str:
     count = len(steps.weights)
     if nans := sum(map(math.isnan, steps.weights)):
         if count == 1:
             return "The weight is NaN."
-        each = " of each copy" if steps.row.copies > 1 else ""
-        some = f"{nans} of the {count} weights{each} {'is' if nans == 1 else 'are'}"
-        every = f"Both weights{each} are" if count == 2 else f"All {count} weights{each} are"
+        of_copy = " of each copy" if steps.row.copies > 1 else ""
+        some = f"{nans} of the {count} weights{of_copy} {'is' if nans == 1 else 'are'}"
+        every = f"Both weights{of_copy} are" if count == 2 else f"All {count} weights{of_copy} are"
         return f"{every if nans == count else some} NaN, and so is their sum."
     text = f"The weights add up to {sum_number(steps.weight_sum)}"
     if steps.masked_weight == 0:
