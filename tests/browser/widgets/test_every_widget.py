@@ -36,6 +36,7 @@ from utils.widgets.shape_to_bound import ShapeToBound
 from utils.widgets.shared.book_widget import BookWidget
 from utils.widgets.shared.modules import WIDGETS
 from utils.widgets.shared.words.amounts import bytes_text
+from utils.widgets.softmax_row import SoftmaxRow
 from utils.widgets.step_timeline import StepTimeline
 from utils.widgets.swamping import Swamping
 from utils.widgets.tokens_per_second import TokensPerSecond
@@ -111,6 +112,9 @@ CASES = {
         lambda: ShapeToBound(roofs=[ROOF], recorded=[MEASURED], device=ROOF.name, dtype="float32", m=512),
         answers,
         room=None,
+    ),
+    "softmax_row": Case(
+        SoftmaxRow, lambda w: [w.verdict, "add the lowest twice (two masks) NaN NaN NaN"], sets={"copies": 3}
     ),
     "step_timeline": Case(StepTimeline, lambda w: ["scaler.unscale_(optimizer)"]),
     "swamping": Case(Swamping, lambda w: ["it stops at 256"], starts="run", ends_ms=100),

@@ -1,6 +1,6 @@
 """What `numbers/stability` asks: masks and variances that break, and five formulas to write so that they do not."""
 
-from utils.checks.questions import Choice, Option, Task
+from utils.checks.questions import Choice, Number, Option, Task
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
@@ -67,6 +67,87 @@ P_VAR = Choice(
         Option("inf", "40,040 is below 65504. For numbers near 300 both terms would be inf, and inf - inf is NaN."),
     ),
     predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_SCORE = Number(
+    "numbers/stability/play-score",
+    "One score alone, in float16, softmax as the formula stands. What is the largest score with two decimals whose "
+    "weight is still 1?",
+    answer="11.08",
+    says="exp(11.09) would still fit, but float16 stores 11.09 as 11.09375, and the exponential of that is 65759.",
+    wrong={
+        "11.09": "exp(11.09) is 65513, which would fit. But which number does float16 store for 11.09? Type it above.",
+        "11.0859375": "That is the largest float16 number that works. With two decimals it is 11.09, which is "
+        "stored as the next number up.",
+        "11.090110718526951": "That is the logarithm of 65520. A score must also be stored, and have two decimals.",
+        "65504": "That is the largest float16 number. The score is the one whose exponential comes near to it.",
+        "65520": "From there on float16 rounds to inf. The score is the one whose exponential stays below it.",
+    },
+    within={
+        "-65504 to 11.079": "Its weight is 1, but a larger score works too. Try one above.",
+        "11.081 to 65503": "Its exponential is stored as inf, and inf / inf is NaN. Try a smaller score.",
+    },
+    otherwise="Keep one score in the widget and change it until its weight turns into NaN.",
+    hints=(
+        "The logarithm of 65520, where float16 begins to round to inf, is about 11.09.",
+        "float16 numbers near 11 are 1/128 apart. Look at what is stored.",
+    ),
+    near=0,
+)
+PLAY_COPIES = Number(
+    "numbers/stability/play-copies",
+    "All scores of a float16 row are equal, and the largest is taken out first. How many scores can the row have "
+    "before every weight becomes 0?",
+    answer="65519",
+    says="Each exponential is 1, so the sum is the number of scores. Up to 65519 it is rounded to 65504 or less. 65520 "
+    "is rounded to inf, and 1 / inf is 0.",
+    wrong={
+        "65520": "65520 lies halfway between 65504 and 65536, and that tie is rounded to inf.",
+        "65504": "That is the largest float16 number. A few more ones are still rounded down to it.",
+        "65505": "65505 is rounded down to 65504, and so are a few more.",
+        "65535": "Rounding to inf begins earlier, halfway between 65504 and 65536.",
+        "65536": "65536 is 2**16, which float16 does not have. Rounding to inf begins earlier.",
+        "2048": "There a running sum of ones would stop growing. Here the sum is rounded once, at its end.",
+        "2": "That is for scores of 10 without the largest taken out. With it, each exponential is 1.",
+        "inf": "Each exponential is 1, so the sum grows with the row, and float16 has an end.",
+    },
+    within={
+        "1 to 65518": "With so many the weights are not 0 yet, and there is room for more.",
+        "65521 to 1e9": "With so many the sum is inf. It becomes inf earlier.",
+    },
+    otherwise="Press “a long row” in the widget and change the number of copies.",
+    hints=(
+        "What is exp(0)? And the sum of n of them?",
+        "Which whole numbers does float16 round to 65504, and which to inf?",
+    ),
+    near=0,
+)
+PLAY_MASK = Choice(
+    "numbers/stability/play-mask",
+    "In float16, every score of a row is padding, and two masks hide each of them, one after the other. The softmax "
+    "takes the largest out first. Which way of masking keeps the row free of NaN?",
+    (
+        Option(
+            "Both masks add -1e9",
+            "float16 stores -1e9 as -inf. So the largest score is -inf as well, and -inf - (-inf) is NaN.",
+        ),
+        Option(
+            "Both masks add the lowest number",
+            "One mask may do. The second takes -65504 to -131008, which is stored as -inf, and then the largest score "
+            "is -inf too.",
+        ),
+        Option(
+            "Both masks replace the score by -inf",
+            "That is exact as long as one score is finite. Here the largest is -inf, and -inf - (-inf) is NaN.",
+        ),
+        Option(
+            "Both masks replace the score by the lowest number",
+            "However often it is replaced, the score is -65504. All differences are 0, and all weights are equal.",
+            True,
+        ),
+    ),
 )
 
 # --- Exercises in code ------------------------------------------------------------------------------------------------

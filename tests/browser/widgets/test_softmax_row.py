@@ -1,0 +1,393 @@
+"""SoftmaxRow in a browser: its steps and sentences against Python's bit for bit, and what a reader sees and does."""
+
+import json
+import math
+import re
+from dataclasses import asdict, replace
+
+import pytest
+
+from tests.browser.widget_page import (
+    DESK,
+    PHONE,
+    barriers,
+    calls_of,
+    cut_off,
+    cut_off_choices,
+    heights,
+    small_targets,
+    smallest_text,
+)
+from tests.widgets.test_softmax_row import every_way, some_rows
+from utils.widgets.softmax_row import SoftmaxRow
+from utils.widgets.softmax_row.facts import MASKS, PRESETS, START, ScoreRow, softmax_steps
+from utils.widgets.softmax_row.words import row_number, said_number, sum_number, verdict
+
+# JSON has neither inf nor NaN; a text of all digits reads back as the same double
+HARNESS = """
+const spelled = (value) => JSON.stringify(value, (_, x) => (typeof x === "number" ? (Object.is(x, -0) ? "0" : String(x)) : x));
+window.calls = {
+  computed: (rows) => rows.map((row) => {
+    const { steps, verdict } = words.computedRow(row);
+    return [spelled(steps), verdict];
+  }),
+  texts: (numbers) => numbers.map(Number).map((x) => [words.rowNumber(x), words.saidNumber(x), words.sumNumber(x)]),
+  narrow: (numbers) => numbers.map(Number).map((x) => words.narrowNumber(x)),
+  bars: (pairs) => pairs.map(([x, whole]) => words.barLength(Number(x), whole)),
+};
+"""  # noqa: E501
+
+call = calls_of("softmax_row/widget", HARNESS)
+NAMES = {
+    "stored": "stored",
+    "after": "after",
+    "largest": "largest",
+    "shifted": "shifted",
+    "exps": "exps",
+    "exact_sum": "exactSum",
+    "total": "total",
+    "weights": "weights",
+    "weight_sum": "weightSum",
+    "masked_weight": "maskedWeight",
+}
+
+
+def made(row, **more):
+    given = asdict(row) | more
+    return SoftmaxRow(given.pop("scores"), given.pop("masked"), **given)
+
+
+def spelled(value):
+    """The numbers of Python as the harness spells them: whole ones without a point, in the digits of JavaScript."""
+    if isinstance(value, tuple):
+        return [spelled(x) for x in value]
+    return None if value is None else float(value)
+
+
+def read(value):
+    """What the harness spelled, as floats."""
+    if isinstance(value, list):
+        return [read(x) for x in value]
+    return None if value is None else float(value.replace("Infinity", "inf"))
+
+
+def alike(ours, theirs):
+    if isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(alike, ours, theirs))
+    return ours is theirs or ours == theirs or (ours is not None and math.isnan(ours) and math.isnan(theirs))
+
+
+# Twins: the page's arithmetic and words against Python's
+
+
+@pytest.mark.parametrize("rows", [list(every_way()), list(some_rows(1500, seed=11))], ids=["every way", "random"])
+def test_every_step_and_every_sentence_is_that_of_python(call, rows):
+    found = call("computed", [asdict(row) for row in rows])
+    for row, (text, said) in zip(rows, found, strict=True):
+        ours, theirs = json.loads(text), softmax_steps(row)
+        for name, key in NAMES.items():
+            assert alike(read(ours[key]), spelled(getattr(theirs, name))), (row, name)
+        assert said == verdict(theirs), row
+
+
+def test_numbers_are_written_as_in_python(call):
+    numbers = [0.0, 8.0, -20.0, 11.09375, 0.0067443, 9.12e-4, 0.9996, 0.99974, -65504.0, 162754.79, 1000.5, 999999.5]
+    numbers += [-3.3895313892515355e38, 1.234565e-7, 12.5, 1e6, 1e-3, math.inf, -math.inf, math.nan, 5e-324, 0.0625]
+    texts = [str(x).replace("inf", "Infinity").replace("nan", "NaN") for x in numbers]
+    assert call("texts", texts) == [[row_number(x), said_number(x), sum_number(x)] for x in numbers]
+
+
+def test_a_phone_gets_at_most_six_characters(call):
+    given = ["-65504", "0.006744", "9.12e-4", "-3.39e38", "6.86e-13", "-162816", "11.09375", "-Infinity", "NaN", "-1e9"]
+    said = ["−65504", "0.0067", "9.1e−4", "−3e38", "7e−13", "−1.6e5", "11.09", "−inf", "NaN", "−1e9"]
+    assert call("narrow", given) == said
+    assert (
+        max(
+            map(
+                len,
+                call(
+                    "narrow", [f"{sign}{x}e{n}" for sign in ("-", "") for x in (1.234, 9.876) for n in range(-45, 39)]
+                ),
+            )
+        )
+        <= 6
+    )
+
+
+def test_a_bar_is_a_logarithm_or_a_share(call):
+    scores = ["0", "65504", "-65504", "-1e9", "Infinity", "-Infinity", "NaN"]
+    assert call("bars", [[x, None] for x in scores]) == [0, 1, -1, -1, 1, -1, 0]
+    [one, ten] = call("bars", [["1", None], ["10", None]])
+    assert 0 < one < ten < 0.25
+    assert call("bars", [["0.5", 2], ["0", 0], ["Infinity", 2]]) == [0.25, 0, 1]
+
+
+# What a reader sees and does
+
+
+def said(page):
+    return page.locator(".mp-sr-verdict").inner_text()
+
+
+def button(page, name):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def score(page, n):
+    return page.get_by_role("textbox", name=f"Score {n}", exact=True)
+
+
+def masked(page, n):
+    return page.get_by_role("checkbox", name=f"Score {n} is masked")
+
+
+def copies(page):
+    return page.get_by_role("textbox", name="Copies of the row")
+
+
+def cells(page, n):
+    """The texts of a row of the table, from 1 on; 0 is the last, with the sums."""
+    row = page.locator(".mp-sr-table tfoot tr" if n == 0 else f".mp-sr-table tbody tr:nth-child({n})")
+    return [cell.strip() for cell in row.locator("td:visible").all_inner_texts()]
+
+
+@pytest.mark.parametrize("label", PRESETS)
+def test_a_preset_shows_its_row(show, label):
+    page = show(SoftmaxRow())
+    assert said(page) == verdict(softmax_steps(START))
+    button(page, label).click()
+    row, steps = PRESETS[label], softmax_steps(PRESETS[label])
+    assert button(page, label).get_attribute("aria-pressed") == "true"
+    assert page.locator(".mp-sr-presets [aria-pressed=true]").count() == 1
+    assert said(page) == page.locator("[role=status]").inner_text() == verdict(steps)
+    for i, text in enumerate(row.scores):
+        assert score(page, i + 1).input_value() == text
+        assert masked(page, i + 1).is_checked() == row.masked[i]
+        columns = [steps.stored, steps.after, *([steps.shifted] if steps.shifted else []), steps.exps, steps.weights]
+        assert cells(page, i + 1) == [row_number(column[i]) for column in columns]
+    assert cells(page, 0)[-2:] == [sum_number(steps.total), sum_number(steps.weight_sum)]
+    assert page.locator(".mp-sr-table tbody tr:visible").count() == len(row.scores)
+    assert copies(page).input_value() == f"{row.copies:,}"
+
+
+def test_format_softmax_and_mask_are_chosen(show):
+    page = show(SoftmaxRow())
+    row = START
+    for change, act in [
+        ({"format": "bfloat16"}, lambda: button(page, "bfloat16").click()),
+        ({"softmax": "naive"}, lambda: button(page, "as the formula stands").click()),
+        ({"format": "float32"}, lambda: button(page, "float32").click()),
+        *(
+            ({"mask": mask}, lambda label=label: page.get_by_label("How scores are masked").select_option(label=label))
+            for mask, label in MASKS.items()
+        ),
+        ({"softmax": "stable"}, lambda: button(page, "minus the largest").click()),
+    ]:
+        act()
+        row = replace(row, **change)
+        assert said(page) == page.locator("[role=status]").inner_text() == verdict(softmax_steps(row))
+    assert page.get_by_role("columnheader", name="minus the largest").is_visible()
+    button(page, "as the formula stands").click()
+    assert page.get_by_role("columnheader", name="minus the largest").count() == 0
+
+
+def test_scores_are_typed_masked_added_and_removed(show):
+    page = show(SoftmaxRow())
+    score(page, 2).fill("1/3")
+    assert said(page) == verdict(softmax_steps(replace(START, scores=("8", "1/3", "3", "1"))))
+    masked(page, 2).uncheck()
+    masked(page, 4).press("Space")
+    row = replace(START, scores=("8", "1/3", "3", "1"), masked=(False, False, False, True))
+    assert said(page) == verdict(softmax_steps(row))
+    button(page, "add a score").click()
+    score(page, 5).fill("12")
+    score(page, 5).press("Enter")
+    row = ScoreRow((*row.scores, "12"), (*row.masked, False))
+    assert said(page) == page.locator("[role=status]").inner_text() == verdict(softmax_steps(row))
+    button(page, "add a score").click()
+    assert button(page, "add a score").get_attribute("aria-disabled") == "true"
+    button(page, "add a score").click(force=True)  # which Playwright waits for otherwise
+    assert page.get_by_role("textbox", name=re.compile("Score")).count() == 6
+    for _ in range(7):
+        button(page, "remove the last").click(force=True)
+    assert button(page, "remove the last").get_attribute("aria-disabled") == "true"
+    assert said(page) == verdict(softmax_steps(ScoreRow(("8",), (False,))))
+
+
+def test_copies_are_typed_and_stepped_over_the_end_of_float16(show):
+    page = show(made(PRESETS["a long row"], copies=65_518))
+    assert said(page) == "Every number is finite. The weights add up to 0.99973."
+    button(page, "One copy more").click()
+    assert said(page) == "Every number is finite. The weights add up to 0.99974."
+    copies(page).press("ArrowUp")
+    assert copies(page).input_value() == "65,520"
+    assert said(page) == verdict(softmax_steps(PRESETS["a long row"]))
+    assert (
+        page.locator(".mp-sr-table caption").inner_text() == "The row in float16, repeated 65,520 times, step by step"
+    )
+    copies(page).press("ArrowDown")
+    button(page, "One copy fewer").click()
+    assert copies(page).input_value() == "65,518"
+    copies(page).fill("200000")
+    copies(page).press("Enter")
+    button(page, "One copy more").click()
+    assert copies(page).input_value() == "200,000"
+
+
+@pytest.mark.parametrize("typed", ["0", "200,001", "2.5", "many", ""])
+def test_a_wrong_number_of_copies_gets_one_sentence(show, typed):
+    page = show(SoftmaxRow(copies=7))
+    copies(page).fill(typed)
+    copies(page).press("Tab")
+    message = f"Copies of the row: “{typed}” is not a whole number from 1 to 200,000. Below it is still 7."
+    assert page.locator(".mp-sr-message").inner_text() == page.locator("[role=status]").inner_text() == message
+    assert copies(page).get_attribute("aria-invalid") == "true"
+    assert page.locator("[data-stale]").count() == 1
+    button(page, "One copy more").click()
+    assert copies(page).input_value() == "8"
+    assert page.locator(".mp-sr-message:visible, [data-stale]").count() == 0
+
+
+def test_a_wrong_score_gets_one_sentence_and_the_row_stays(show):
+    page = show(SoftmaxRow())
+    before = said(page)
+    score(page, 2).fill("much")
+    assert page.locator(".mp-sr-message:visible").count() == 0  # it may not be finished
+    score(page, 2).press("Enter")
+    message = page.locator(".mp-sr-message").inner_text()
+    assert message.startswith("Score 2: “much” is not a number that can be read here.")
+    assert message.endswith("Below it is still −20.")
+    assert page.locator("[role=status]").inner_text() == message
+    assert score(page, 2).get_attribute("aria-invalid") == "true"
+    assert score(page, 1).get_attribute("aria-invalid") == "false"
+    assert said(page) == before
+    button(page, "float32").click()
+    assert score(page, 2).input_value() == "much"
+    assert page.locator("[data-stale]").count() == 1
+    score(page, 2).fill("-20")
+    assert page.locator(".mp-sr-message:visible, [data-stale]").count() == 0
+    score(page, 4).fill("")
+    score(page, 4).press("Tab")
+    assert "Score 4: Type a number first." in page.locator(".mp-sr-message").inner_text()
+    button(page, "remove the last").click()
+    assert page.locator(".mp-sr-message:visible, [data-stale]").count() == 0
+
+
+def test_inf_and_nan_are_named_and_coloured_apart(show):
+    page = show(made(PRESETS["all padding, −1e9"]))
+    button(page, "12, 11, 10").click()
+    kinds = page.locator(".mp-sr-table td[data-kind]:visible")
+    named = dict(kinds.evaluate_all("(nodes) => nodes.map((node) => [node.dataset.kind, node.innerText.trim()])"))
+    assert (named["inf"], named["nan"]) == ("inf", "NaN")
+    button(page, "one masked, −1e9").click()
+    named = dict(kinds.evaluate_all("(nodes) => nodes.map((node) => [node.dataset.kind, node.innerText.trim()])"))
+    assert named["minus-inf"] == "−inf"
+    colours = page.evaluate("""() => ["inf", "minus-inf", "nan", "finite"].map((kind) => {
+      const cell = document.querySelector(".mp-sr-table td");
+      cell.dataset.kind = kind;
+      return getComputedStyle(cell).backgroundColor;
+    })""")
+    assert len(set(colours)) == 4
+
+
+def test_the_bars_are_as_long_as_their_numbers(show):
+    page = show(made(PRESETS["12, 11, 10"], softmax="stable"))
+    widths = page.locator(".mp-sr-table tbody tr:nth-child(2) .mp-sr-fill").evaluate_all(
+        "(nodes) => nodes.map((node) => parseFloat(node.style.width))"
+    )
+    steps = softmax_steps(replace(PRESETS["12, 11, 10"], softmax="stable"))
+    whole = math.log1p(65504)
+    assert widths == [
+        pytest.approx(length, abs=0.06)
+        for length in (
+            50 * math.log1p(11) / whole,
+            50 * math.log1p(11) / whole,
+            50 * math.log1p(1) / whole,
+            100 * steps.exps[1],
+            100 * steps.weights[1],
+        )
+    ]
+    below = page.locator(".mp-sr-table tbody tr:nth-child(2) [data-below]")
+    assert below.count() == 1
+
+
+# How it looks
+
+CASES_TO_LOOK_AT = {
+    "start": SoftmaxRow,
+    "six": lambda: SoftmaxRow([-65504, 1e-7, 65504, -1234.5, 0.006744, 162816], [True] * 6, format="bfloat16"),
+    "tiny": lambda: SoftmaxRow(["-1e38", "11.09375", "3e38", "-20", "0", "1"], softmax="naive", format="float32"),
+    "long": lambda: made(PRESETS["a long row"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES_TO_LOOK_AT)
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_nothing_overflows_is_too_small_or_moves(show, viewport, case):
+    page = show(CASES_TO_LOOK_AT[case](), viewport=viewport)
+    top = "() => document.querySelector('.mp-sr-table').getBoundingClientRect().top + scrollY"
+    before = page.evaluate(top)
+    for mask in MASKS:
+        page.get_by_label("How scores are masked").select_option(mask)
+        for name in ("float16", "bfloat16", "as the formula stands", "float32", "minus the largest"):
+            button(page, name).click()
+            assert page.evaluate(top) == before, said(page)
+            assert page.evaluate("() => document.documentElement.scrollWidth") == viewport["width"]
+            assert cut_off(page, ".mp-sr-table, .mp-sr-table :is(td, td > span), .mp-sr-buttons button") == []
+    assert cut_off_choices(page) == []
+    assert small_targets(page) == []
+    assert smallest_text(page) >= 12.4
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_page_keeps_its_height_free(show, viewport):
+    kept, taken = heights(show(SoftmaxRow(), viewport=viewport))
+    assert abs(kept - taken) < 2
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_axe_finds_no_barrier(show, theme, viewport):
+    page = show(SoftmaxRow(), theme=theme, color_scheme=theme, viewport=viewport)
+    for label in ("12, 11, 10", "two masks, bfloat16"):
+        button(page, label).click()
+        assert barriers(page) == []
+    score(page, 1).fill("much")
+    score(page, 1).press("Enter")
+    assert barriers(page) == []
+
+
+def test_on_paper_the_bars_are_there_and_in_forced_colors_too(show):
+    page = show(made(PRESETS["12, 11, 10"]), forced_colors="active")
+    ground = "(node) => getComputedStyle(node).backgroundColor"
+    [bar, fill] = [
+        page.locator(f".mp-sr-table tbody tr:nth-child(2) {name}").first for name in (".mp-sr-bar", ".mp-sr-fill")
+    ]
+    assert bar.evaluate(ground) != fill.evaluate(ground)
+    page.emulate_media(media="print", forced_colors="none")
+    assert bar.evaluate(ground) != fill.evaluate(ground)
+    assert bar.evaluate("(node) => node.offsetHeight") > 4
+
+
+def test_two_widgets_on_one_page_are_independent(show):
+    page = show(SoftmaxRow(), SoftmaxRow(copies=3))
+    first, second = page.locator(".mp-softmax-row").all()
+    first.get_by_role("textbox", name="Score 1", exact=True).fill("5")
+    assert second.get_by_role("textbox", name="Score 1", exact=True).input_value() == "8"
+
+
+def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
+    page = hosted(SoftmaxRow())
+    score(page, 1).fill("1/3")
+    masked(page, 3).check()
+    button(page, "bfloat16").click()
+    copies(page).fill("12")
+    copies(page).press("Enter")
+    sent = json.loads(page.evaluate("() => JSON.stringify(model.sent.at(-1))"))
+    fresh = SoftmaxRow()
+    fresh.set_state({name: sent[name] for name in fresh.book_state()})
+    assert fresh.row == ScoreRow(("1/3", "-20", "3", "1"), (False, True, True, False), "bfloat16", copies=12)
+    assert said(page) == fresh.verdict
+    page.evaluate("() => { model.state.scores = ['70000']; model.fire('change:scores'); }")
+    assert said(page) == "Every number is finite. The weights add up to 1.002."  # 12 copies
+    assert score(page, 1).input_value() == "70000"
