@@ -13,7 +13,7 @@ ZERO_BELOW, INFINITE_FROM = -25, 16  # the binades that float16 rounds to 0 and 
 LEFT, RIGHT = -46, 34
 
 
-def recorded_gradients() -> Histogram:
+def _recorded_gradients() -> Histogram:
     """Return the activation gradients of the first layer of a small DistilBERT, at its last watched step."""
     runs = records.load_all(experiment="watched-distilbert")
     run = next(run for run in runs if run.device["kind"] == "cpu")
@@ -22,7 +22,7 @@ def recorded_gradients() -> Histogram:
 
 def gradients_in_window(powers: tuple[int, ...] = (0, 16, 32)) -> Figure:
     """Draw the recorded gradients times 2**power, a row for each power, above the binades that float16 holds."""
-    found = recorded_gradients()
+    found = _recorded_gradients()
     fig, axes = plt.subplots(len(powers), figsize=(WIDTH_INCHES, 3.7), sharex=True)
     for ax, power in zip(axes, powers, strict=True):
         at = found.low + power + np.arange(len(found.counts))
