@@ -130,7 +130,7 @@ def test_accumulated_step_takes_the_mean_of_all_parts(right):
 @pytest.mark.parametrize(
     ("wrong", "seen", "cause"),
     [
-        (accumulated(divide=False), "should move by 0.3; it moved by 0.6", "That is the sum. Divide each loss"),
+        (accumulated(divide=False), "should move by 0.25; it moved by 0.5", "That is the sum. Divide each loss"),
         (accumulated(unscale="each", updates="each"), "it moved by 0.2", "last part alone"),
         (accumulated(unscale="each"), "With 2 parts it raises", "once, after the last `backward`"),
         (accumulated(clip="each"), "it moved by 0.00", "divided by S twice"),
@@ -140,6 +140,34 @@ def test_accumulated_step_takes_the_mean_of_all_parts(right):
 )
 def test_accumulated_step_folds_the_cause(wrong, seen, cause):
     folds(training_loop.check_accumulated_step(wrong), seen, cause)
+
+
+def test_accumulated_step_wants_the_norm_of_all_gradients():
+    def clips_each_value(weights, losses, optimizer, scaler):
+        optimizer.zero_grad()
+        for loss in losses:
+            scaler.scale(loss() / len(losses)).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_value_(weights, 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+    folds(training_loop.check_accumulated_step(clips_each_value), "the norm is 1.27", "all gradients together")
+
+
+def test_accumulated_step_says_nothing_false_of_a_running_divisor():
+    def divides_by_the_parts_so_far(weights, losses, optimizer, scaler):
+        optimizer.zero_grad()
+        for n, loss in enumerate(losses, 1):
+            scaler.scale(loss() / n).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(weights, 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+    outcome = training_loop.check_accumulated_step(divides_by_the_parts_so_far)
+    says(outcome, "should move by 0.25; it moved by 0.3")
+    assert "last part" not in (outcome.hint or "")
 
 
 def test_accumulated_step_wants_one_half_for_one_overflow():

@@ -50,7 +50,7 @@ def _near(got: float, want: float) -> bool:
 def check_accumulated_step(answer) -> Outcome:
     """A function (weights, losses, optimizer, scaler): one clipped step for the mean of the losses, all functions."""
     cases = (  # the gradients of the parts, and how far the weight should move
-        ((0.2, 0.4), 0.3),
+        ((0.1, 0.4), 0.25),
         ((0.1, 0.2, 0.3, 0.4), 0.25),
         ((3.0, -2.6, 0.4), 0.8 / 3),
         ((INF, 0.5), 0.0),
@@ -87,7 +87,26 @@ def check_accumulated_step(answer) -> Outcome:
                 f"{probe.scaler.get_scale():g}.",
                 "An overflow halves it, once for the batch; nothing else changes it here.",
             )
+    if (fault := _clipped_together(answer)) is not None:
+        return fault
     return correct("All parts count alike, the limit acts on their mean, and an overflow costs one step and one half.")
+
+
+def _clipped_together(answer) -> Outcome | None:
+    """Say what is wrong where two weights with gradients below the limit have a norm above it; None if all is well."""
+    weights = [nn.Parameter(torch.zeros(1)) for _ in range(2)]
+    optimizer = torch.optim.SGD(weights, lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    answer(weights, [lambda: (sum(weights) * 0.9).sum()] * 2, optimizer, scaler)
+    moved = [-weight.item() for weight in weights]
+    want = 0.5**0.5  # 0.9 each: a norm of 1.27, clipped to 1
+    if all(_near(way, want) for way in moved):
+        return None
+    return not_yet(
+        f"Two weights have a gradient of 0.9 each, so the norm is 1.27. Each should move by {want:.3f}; they moved "
+        f"by {moved[0]:g} and {moved[1]:g}.",
+        "The limit is for the norm of all gradients together, not for each gradient.",
+    )
 
 
 def _accumulated(gradients: tuple, moves: float, moved: float, scale: float) -> str:

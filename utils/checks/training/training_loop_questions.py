@@ -300,8 +300,8 @@ scaler.update()""",
     says="When `first` overflows, this line halves S, and `second` then divides gradients that carry the old S by the "
     "new one. `update` ends the step, so it comes once, after both optimizers.",
     replies={
-        1: "The step starts without old gradients.",
-        2: "The step starts without old gradients.",
+        1: "The first optimizer starts without old gradients.",
+        2: "The second optimizer starts without old gradients too.",
         3: "One backward pass gives the gradients of both, with the same S.",
         4: "It unscales the gradients of `first`, and skips its step if one of them is infinite.",
         6: "It divides by the S that it finds. Has S changed since `backward`?",
