@@ -160,10 +160,10 @@ PLAY_E4M3 = Number(
 
 EDGE = Number(
     "training/tensors/the-edge",
-    "32,000 words, all equally probable; the loss is the mean over 256 texts of 1,024 tokens. How many powers of two "
-    "is the gradient of a wrong word's logit below 2^-25? (Take 32,000 for 2^15.)",
+    "32,000 tokens, all equally probable; the loss is the mean over 256 texts of 1,024 tokens. How many powers of two "
+    "is the gradient of a wrong token's logit below 2^-25? (Take 32,000 for 2^15.)",
     answer="8",
-    says="p/N = 2^-15 / 2^18 = 2^-33, eight binades below the edge. And as the network learns, most words get less.",
+    says="p/N = 2^-15 / 2^18 = 2^-33, eight binades below the edge. And as the model learns, most tokens get less.",
     wrong={
         "33": "2^-33 is the gradient. How far below 2^-25 is that?",
         "-33": "That is the exponent of the gradient. How far below -25 is it?",
