@@ -86,7 +86,7 @@ def test_gradients_of_a_shared_copy_are_added_in_bfloat16(cache, gradient):
     assert weight.grad.dtype == torch.float32
     assert weight.grad.item() == gradient
     if cache:
-        assert right_option(autocast_questions.SHARED).text.startswith("256: they are added in bfloat16")
+        assert right_option(autocast_questions.SHARED).text.startswith("256: the gradients are added in bfloat16")
 
 
 def test_the_tasks_under_the_lookup_are_right():
@@ -110,7 +110,7 @@ def test_the_tasks_under_the_lookup_are_right():
 
 def test_the_table_that_opens_the_chapter_says_what_the_lists_say():
     """Each operation named in it has the rule of its line, on both devices."""
-    rules = {"runs in 16 bits": "narrow", "runs in float32": "wide", "takes the widest input": "promote"}
+    rules = {"runs in 16 bits": "narrow", "runs in float32": "wide", "runs in the widest input dtype": "promote"}
     rules |= {"follows its inputs": "follows", "raises an error": "error"}
     rows = {row["name"]: {"cpu": row["here"], "cuda": row["there"]} for row in OpLookup().rows}
     text = book_rules.markdown(book_rules.read_page(book_rules.BOOK / "training" / "autocast.ipynb"))
