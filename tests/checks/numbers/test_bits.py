@@ -48,7 +48,7 @@ def test_flip_to_1_5625_names_the_misconception(answer, hint):
     ("answer", "hint"),
     [
         (480, "bias is 8"),
-        (448, "largest E4M3"),
+        (448, "largest value of E4M3"),
         (224, "only NaN"),
         (120, "reserved"),
         (128, "fraction"),
