@@ -10,12 +10,12 @@ LOST_SHARE = Choice(
     (
         Option(
             "A few percent: a rounding error is small",
-            "It is small next to the weight, at most 1/256 of it. Most of these updates are smaller still.",
+            "The error is at most 1/256 of the weight, which is small, but most of these updates are even smaller.",
         ),
         Option(
             "About half: rounding goes up as often as down",
-            "It would if the sums fell anywhere in their gaps. These all fall close to the old weight, so they all go "
-            "back to it.",
+            "That would need sums spread evenly over their gaps. Nearly all lie close to the old weight, so they are "
+            "rounded back to it.",
         ),
         Option(
             "About nine in ten",
@@ -24,7 +24,7 @@ LOST_SHARE = Choice(
         ),
         Option(
             "All of them",
-            "Then the loss could not change. It falls a little: the smallest weights have gaps narrow enough to move.",
+            "Then the loss could not change. It falls a little: for the smallest weights the gaps are narrow enough.",
         ),
     ),
     predict=True,
@@ -36,19 +36,19 @@ TEN_TIMES = Choice(
     (
         Option(
             "Each falls slowly: ten times the rate, a tenth of the share",
-            "A single update is lost or stored, never a part of it. The share counts the weights whose half gap is "
+            "A single update is lost or stored as a whole. The share counts the weights whose half gap is "
             "larger than the step.",
         ),
         Option(
             "Each is a cliff: below one learning rate all is lost, above it nothing",
-            "It would be if all weights lay in one binade. A small weight has small gaps, so it stores what a large "
-            "one loses.",
+            "It would be if all weights lay in one binade. A small weight has small gaps, so it stores an update that "
+            "a large weight loses.",
         ),
         Option(
             "Each falls from nearly all to nearly nothing within a few powers of ten; float16's is the same curve at "
             "rates an eighth as large",
-            "The weights are spread over a few binades, and each binade begins to store at its own rate. Three more "
-            "bits make every gap an eighth as wide.",
+            "The weights are spread over a few binades, and each binade begins to store at its own rate. Float16's "
+            "three extra bits make every gap an eighth as wide.",
             True,
         ),
         Option(
@@ -66,18 +66,18 @@ STILL = Choice(
     (
         Option(
             "Almost none, and that is why it learns",
-            "A weight can only move by whole gaps, and most steps are a small part of one. If nearly all of them moved "
-            "their weight, it would move much too far.",
+            "A weight can only move by whole gaps, and most steps are a small part of one. If nearly all steps moved "
+            "the weight, it would move much too far.",
         ),
         Option(
-            "About half: it is the toss of a coin",
+            "About half: it is like tossing a coin",
             "The coin is fair only for a sum in the middle of the gap. Most steps are a small part of a gap, so "
-            "most draws leave the weight.",
+            "most draws leave the weight unchanged.",
         ),
         Option(
             "About eight in ten",
-            "Most steps are a small part of a gap, so most draws leave the weight. The others move it by a whole gap, "
-            "and the mean is right.",
+            "Most steps are a small part of a gap, so most draws leave the weight unchanged. The others move it by a "
+            "whole gap, so the mean is right.",
             True,
         ),
         Option(
@@ -92,7 +92,7 @@ STILL = Choice(
 
 SMALLEST_AT_005 = Number(
     "training/master_weights/smallest-at-005",
-    "bfloat16, ties to even, w = 0.05. Make dw larger, step by step with the arrow keys. What is the smallest size of "
+    "bfloat16, ties to even, w = 0.05. Increase dw step by step with the arrow keys. What is the smallest size of "
     "dw that moves w?",
     answer="2^-13",
     says="Half the gap: 2^-13 = 0.000122. It is a tie, and the stored weight, 205 times 2^-12, is odd, so the tie goes "
@@ -100,8 +100,8 @@ SMALLEST_AT_005 = Number(
     wrong={
         "2^-12": "That is the whole gap to the neighbour. Where is the middle?",
         "2^-14": "That is half of what is needed: the middle of the gap is further away.",
-        "0.0001": "The widget starts with this one, and says that it is lost.",
-        "0.00012": "Close, but this one is still lost. Which power of two comes next on the slider?",
+        "0.0001": "The widget starts with this update and shows that it is lost.",
+        "0.00012": "Close, but this update is still lost. Which power of two comes next on the slider?",
         "-2^-13": "That is the update itself. Its size has no sign.",
         "-13": "That is the exponent. Write 2^-13.",
         "13": "That is the exponent, without its sign. Write 2^-13.",
@@ -109,27 +109,26 @@ SMALLEST_AT_005 = Number(
     within={
         "0.000123 to 0.0002": "It moves w, and so does a smaller one: the slider of dw stops at each power of two."
     },
-    otherwise="Choose bfloat16 and ties to even, and write 0.05 as w. Move dw with the arrow keys until the verdict "
+    otherwise="Choose bfloat16 and ties to even, and enter 0.05 as w. Move dw with the arrow keys until the verdict "
     "changes from Lost to Moved.",
     tolerance=0.003,
 )
 SMALLEST_AT_007 = Number(
     "training/master_weights/smallest-at-007",
-    "The same at w = 0.07, and at w = 0.06 for comparison. What is the smallest size of dw that moves 0.07?",
+    "Do the same at w = 0.07, and at w = 0.06 for comparison. What is the smallest size of dw that moves 0.07?",
     answer="2^-12",
-    says="Twice as much as at 0.05. Between the two, at 2^-4 = 0.0625, a binade begins, and there the gap doubles. At "
-    "0.06 it is still the gap of 0.05, but the stored 0.06 is even and keeps the tie, so dw must be a little more "
-    "than 2^-13.",
+    says="Twice as much as at 0.05. Between the two, at 2^-4 = 0.0625, a binade begins, and the gap doubles. At 0.06 "
+    "the gap is still that of 0.05, but the stored 0.06 is even and wins the tie, so dw must exceed 2^-13 a little.",
     wrong={
         "2^-13": "That is the answer at 0.05. Is it still enough at 0.07?",
         "2^-11": "That is the whole gap. Where is the middle?",
-        "0.00024": "Close, but this one is still lost.",
+        "0.00024": "Close, but this update is still lost.",
         "0.00025": "It moves w, and so does a slightly smaller one: the slider of dw stops at each power of two.",
         "-2^-12": "That is the update itself. Its size has no sign.",
         "-12": "That is the exponent. Write 2^-12.",
         "12": "That is the exponent, without its sign. Write 2^-12.",
     },
-    otherwise="Write 0.07 as w, and move dw with the arrow keys until the verdict changes from Lost to Moved.",
+    otherwise="Enter 0.07 as w, and move dw with the arrow keys until the verdict changes from Lost to Moved.",
     tolerance=0.003,
 )
 RUNS_AHEAD = Number(
@@ -137,15 +136,15 @@ RUNS_AHEAD = Number(
     "bfloat16, ties to even, w = 1, dw = 0.005, 1000 times. The exact result is 6. At which weight does bfloat16 stop?",
     answer="2",
     says="Up to 2 every step is rounded up to a whole gap, 0.0078, so the weight runs ahead of the exact sum. At 2 the "
-    "gap doubles, 0.005 is less than half of it, and no step counts any more.",
+    "gap doubles, 0.005 is less than half of it, and every further step is lost.",
     wrong={
         "6": "That is the exact sum. Look at the row of ties to even.",
         "1": "0.005 is more than half the gap above 1, 0.0039, so the first step moves the weight.",
-        "8.8125": "So it would be with a gap of 0.0078 all the way. Where does the gap double?",
+        "8.8125": "That would be right if the gap stayed at 0.0078. Where does the gap double?",
         "1.0078125": "That is the weight after one step. Choose 1000 times.",
     },
     within={"2.01 to 5.99": "Above 2 the gap is 0.0156. Is 0.005 more than half of it?"},
-    otherwise="Write 1 and 0.005, choose bfloat16 and 1000 times, and read the row of ties to even.",
+    otherwise="Enter 1 and 0.005, choose bfloat16 and 1000 times, and read the row of ties to even.",
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -171,14 +170,14 @@ WHICH_ARE_LOST = {
         "-stored",
         "bfloat16, w = 1, dw = 0.005",
         lost=False,
-        right="1.005 is nearer to 1.0078 than to 1: more is stored than was asked for.",
+        right="1.005 is nearer to 1.0078 than to 1: the weight moves by more than dw.",
         wrong="0.005 is less than eps = 2^-7 = 0.0078, the whole gap. The border is half of the gap.",
     ),
     "bfloat16, w = 0.05, dw = -0.0001": _lost(
         "-small",
         "bfloat16, w = 0.05, dw = -0.0001",
         lost=True,
-        right="Between 2^-5 and 2^-4 the gap is 2^-12, and half of it 0.000122.",
+        right="Between 2^-5 and 2^-4 the gap is 2^-12, and half of that is 0.000122.",
         wrong="Both numbers are far inside bfloat16's range. What counts is the gap at 0.05: between 2^-5 and 2^-4 it "
         "is 2^-12.",
     ),
@@ -200,7 +199,7 @@ WHICH_ARE_LOST = {
         "-binade-below",
         "bfloat16, w = 0.03, dw = 0.0001",
         lost=False,
-        right="0.03 is below 2^-5 = 0.03125: the gap is 2^-13 there, and half of it 0.00006.",
+        right="0.03 is below 2^-5 = 0.03125: the gap there is 2^-13, and half of that is 0.00006.",
         wrong="At 0.05 it is lost. But 0.03 lies below 2^-5 = 0.03125, in the next binade, whose gap is half as wide.",
     ),
 }
@@ -209,32 +208,33 @@ PREDICT_THE_SHARE = Number(
     "The weights of a layer are spread evenly between 2^-5 and 2^-3, in size: as many between 0.04 and 0.05 as between "
     "0.11 and 0.12. Every update is 0.0002, up or down. What share of the updates does bfloat16 lose?",
     answer="200/3",
-    says="Above 2^-4 half the gap is 0.000244: lost. Below it is 0.000122: stored. The upper binade is twice as wide.",
+    says="Above 2^-4 half the gap is 0.000244, so updates are lost; below 2^-4 it is 0.000122, so they are stored. The "
+    "upper binade is twice as wide.",
     wrong={
-        "100/3": "That is the share that is stored. Or which of the two binades has the wider gaps?",
-        "33": "That is close to the share that is stored. Or which of the two binades has the wider gaps?",
-        "50": "One binade of the two, that is right. But the upper one is twice as wide, and the weights are spread "
-        "evenly.",
-        "100": "0.0002 is less than the gap in both binades, 2^-12 and 2^-11. But the border lies at half the gap.",
+        "100/3": "That is the share that is stored. To check: which of the two binades has the wider gaps?",
+        "33": "That is close to the share that is stored. To check: which of the two binades has the wider gaps?",
+        "50": "One of the two binades loses its updates, but the upper one is twice as wide, and the weights are "
+        "spread evenly.",
+        "100": "0.0002 is less than the gap in both binades, 2^-12 and 2^-11, but the border is half the gap.",
         "0": "In the binade from 2^-4 to 2^-3 the gap is 2^-11 = 0.000488. Is 0.0002 more than half of that?",
-        "2/3": "Right as a fraction. The answer is asked for in percent.",
-        "0.66": "Right as a fraction, if you round it to 0.67. The answer is asked for in percent.",
-        "1/3": "That is the share that is stored, as a fraction. Percent of the lost ones are asked for.",
-        "0.33": "That is about the share that is stored, as a fraction. Percent of the lost ones are asked for.",
-        "24.1": "2^-9 of the weight: below that everything is lost, but above it some is lost too. Inside a binade the "
+        "2/3": "Right as a fraction. The question asks for percent.",
+        "0.66": "Right as a fraction, if you round it to 0.67. The question asks for percent.",
+        "1/3": "That is the stored share, as a fraction. The question asks for the lost share, in percent.",
+        "0.33": "That is about the stored share, as a fraction. The question asks for the lost share, in percent.",
+        "24.1": "Below 2^-9 of the weight every update is lost, but some above that are lost too. Inside a binade the "
         "gap is the same for all weights.",
-        "78.7": "2^-8 of the weight: above that everything is stored, but below it some is stored too. Inside a binade "
+        "78.7": "Above 2^-8 of the weight every update is stored, but some below that are stored too. Inside a binade "
         "the gap is the same for all weights.",
         "66": "Two thirds are 66.7 percent.",
     },
-    otherwise="Take the two binades one by one: what is the gap, what is half of it, and is 0.0002 more? Then compare "
+    otherwise="Take the two binades one by one: what is half the gap, and is 0.0002 more than that? Then compare "
     "the widths of the binades.",
     hints=(
         "Inside a binade all weights have the same gap: 2^-12 from 2^-5 to 2^-4, and 2^-11 from 2^-4 to 2^-3.",
-        "An update is lost where it is smaller than half the gap: than 0.000122 in the lower binade, than 0.000244 in "
+        "An update is lost if it is smaller than half the gap, which is 0.000122 in the lower binade and 0.000244 in "
         "the upper one. Compare 0.0002 with both.",
-        "So one binade loses all of its updates, the other none. The lower one is 1/32 wide, the upper one 2/32: what "
-        "share of the weights lies in each?",
+        "So one binade loses all of its updates and the other loses none. The lower one is 1/32 wide, the upper one "
+        "2/32: what share of the weights lies in each?",
     ),
     tolerance=0.0055,
     unit="%",
@@ -250,15 +250,15 @@ def _billions(name: str, kept: str, answer: int, *, says: str, wrong: dict[str, 
         says=says,
         wrong=wrong
         | {
-            f"{answer}e9": "Right in bytes. How many GB are that, of 10^9 bytes each?",
+            f"{answer}e9": "Right in bytes. How many GB is that, at 10^9 bytes each?",
             f"{answer}e3": "Right in MB. A GB has 10^9 bytes.",
         },
         within={f"{gib - 0.4:.1f} to {gib + 0.4:.1f}": "Right in GiB, of 2^30 bytes. Here a GB has 10^9 bytes."},
         otherwise="Add up the bytes per parameter: the weight, its gradient, each mean, and what the master, Kahan's "
-        "number or autocast's copy adds. Times seven that is the number of GB.",
+        "number or autocast's copy adds. Multiply the sum by seven for GB.",
         hints=(
-            "A 16-bit number takes two bytes, a float32 four. Seven billion of them take 14 GB and 28 GB.",
-            "AdamW keeps two means, m and v, SGD with momentum one, SGD without it none.",
+            "A 16-bit number takes two bytes and a float32 four, so seven billion take 14 GB or 28 GB.",
+            "AdamW keeps two means, m and v; SGD with momentum keeps one, SGD without momentum none.",
         ),
         unit="GB",
     )
@@ -269,24 +269,24 @@ SEVEN_BILLION = {
         "",
         "SGD with momentum, 32-true",
         84,
-        says="Weight, gradient and one mean, 4 + 4 + 4 = 12 bytes: one mean less than AdamW.",
+        says="Weight, gradient and one mean, 4 + 4 + 4 = 12 bytes: one mean fewer than AdamW.",
         wrong={
             "28": "Those are only the weights. Their gradients and the mean take memory as well.",
-            "56": "That is weights and gradients. Momentum is a mean of the gradients, one for each weight.",
-            "112": "That is AdamW, with two means. Momentum is one.",
+            "56": "That is weights and gradients. Momentum keeps a mean of the gradients for each weight.",
+            "112": "That is AdamW, with two means. SGD with momentum keeps one.",
             "12": "Right for one weight, in bytes. There are seven billion.",
-            "42": "Three numbers of two bytes. In 32-true each has four.",
+            "42": "That is three numbers of two bytes. In 32-true each takes four.",
         },
     ),
     "SGD with momentum, bf16-true-kahan": _billions(
         "-kahan",
         "SGD with momentum, bf16-true-kahan",
         56,
-        says="Weight, gradient, mean and what rounding took away, each of two bytes: 8.",
+        says="Weight, gradient, mean and what rounding took away take two bytes each: 8.",
         wrong={
             "42": "That is weight, gradient and mean. Kahan's method keeps one more number: what rounding took away.",
-            "70": "That is AdamW, with two means. Momentum is one.",
-            "28": "Two numbers of two bytes. There are weight, gradient, mean, and what rounding took away.",
+            "70": "That is AdamW, with two means. SGD with momentum keeps one.",
+            "28": "That is two numbers of two bytes. You need weight, gradient, mean, and what rounding took away.",
             "84": "None of these numbers is float32, and there is only one mean. Count four numbers of two bytes.",
             "112": "None of these numbers is float32. Count four of two bytes.",
             "8": "Right for one weight, in bytes. There are seven billion.",
@@ -298,7 +298,7 @@ SEVEN_BILLION = {
         56,
         says="2 + 2 for weight and gradient, 4 for the master, and nothing else: 8 bytes.",
         wrong={
-            "28": "That is weights and gradients in bfloat16. The master has four bytes more.",
+            "28": "That is weights and gradients in bfloat16. The master adds four bytes.",
             "42": "The master is a float32 copy of four bytes. It is kept beside the weight, not instead of it.",
             "70": "The gradient has the dtype of the weight, two bytes.",
             "84": "Without momentum there is no mean to keep.",
@@ -312,9 +312,9 @@ SEVEN_BILLION = {
         84,
         says="2 + 2 + 4 for weight, gradient and master, 2 + 2 for the moments: 12 bytes.",
         wrong={
-            "112": "That is with float32 moments. Here m and v have two bytes each.",
-            "56": "Are both moments in? Weight, gradient and master alone are 8 bytes.",
-            "70": "Weight, gradient, master, m and v are five numbers, and the master has four bytes.",
+            "112": "That is with float32 moments. Here m and v take two bytes each.",
+            "56": "Did you count both moments? Weight, gradient and master alone are 8 bytes.",
+            "70": "Weight, gradient, master, m and v are five numbers, and the master takes four bytes.",
             "98": "Only one of the five numbers is float32: the master.",
             "12": "Right for one weight, in bytes. There are seven billion.",
         },
@@ -347,7 +347,7 @@ STOCHASTIC_ADD = Task(
 )
 MASTER_SGD = Task(
     "training/master_weights/master-sgd",
-    "Fix the optimizer, so that its masters help the network to learn.",
+    "Fix the optimizer so that its masters help the network to learn.",
 )
 WRONG_LINE = wrong_line(
     "training/master_weights/wrong-line",
@@ -363,14 +363,14 @@ class MasterSGD:
             master -= self.lr * weight.grad.float()
             weight.data.copy_(master)""",
     line=7,
-    says="It makes the master anew from the rounded weight, so what the last steps added to it is gone.",
+    says="It rebuilds the master from the rounded weight, so whatever the last steps added to the master is gone.",
     replies={
         1: "The name is fine.",
-        2: "These are the arguments that the text asks for.",
+        2: "The optimizer needs the weights and a learning rate.",
         3: "`weights` may be a generator, which can be read only once, so a list of it is right.",
         4: "The masters begin as float32 copies of the weights, as they should.",
-        5: "One step of all weights: the name is that of torch's optimizers.",
-        6: "It takes each weight with its own master, in the same order.",
+        5: "One step for all weights, with the name that torch's optimizers use.",
+        6: "Each weight is paired with its own master, in the same order.",
         8: "The step is subtracted, in float32 and in place. Is `master` the tensor that was kept?",
         9: "The weight becomes a rounded copy of the master, in place. That is what the network reads.",
     },
