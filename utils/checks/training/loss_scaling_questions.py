@@ -11,7 +11,7 @@ SHARE_OF_ZEROS = Choice(
     (
         Option(
             "About a tenth",
-            "A tenth would hardly be noticed: the next batch moves other weights. But these two layers learn nothing.",
+            "A tenth would hardly be noticed: most weights would still move. But these two layers learn nothing.",
         ),
         Option(
             "About a half",
