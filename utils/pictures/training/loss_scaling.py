@@ -22,11 +22,11 @@ def _recorded_gradients() -> Histogram:
 
 def gradients_in_window(powers: tuple[int, ...] = (0, 16, 32)) -> Figure:
     """Draw the recorded gradients times 2**power, a row for each power, above the binades that float16 holds."""
-    found = _recorded_gradients()
+    histogram = _recorded_gradients()
     fig, axes = plt.subplots(len(powers), figsize=(WIDTH_INCHES, 3.7), sharex=True)
     for ax, power in zip(axes, powers, strict=True):
-        at = found.low + power + np.arange(len(found.counts))
-        share = np.array(found.counts) / found.nonzero
+        at = histogram.low + power + np.arange(len(histogram.counts))
+        share = np.array(histogram.counts) / histogram.nonzero
         kept = (at >= ZERO_BELOW) & (at < INFINITE_FROM)
         ax.axvspan(ZERO_BELOW, INFINITE_FROM, color=plots.EXPONENT_TINT, zorder=0, linewidth=0)
         style = {"width": 0.86, "align": "edge", "linewidth": 0}

@@ -23,11 +23,11 @@ def exponents_and_windows(histograms: Mapping[str, Histogram] | None = None) -> 
     `histograms`: by the name of the kind; by default those of the recorded DistilBERT in the middle of its training.
     What float16 makes zero is drawn in another colour, and its share stands beside it.
     """
-    found = _recorded() if histograms is None else histograms
-    rows = len(found)
+    shown = _recorded() if histograms is None else histograms
+    rows = len(shown)
     fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 0.5 * rows + 1.7))
     _draw_fates(ax, foot=1 - rows)
-    for row, (kind, histogram) in enumerate(found.items()):
+    for row, (kind, histogram) in enumerate(shown.items()):
         _draw_row(ax, histogram, -row, kind)
     for row, fmt in ((rows - 0.1, FLOAT16), (rows + 0.75, BFLOAT16)):
         _draw_window(ax, fmt, -row)
