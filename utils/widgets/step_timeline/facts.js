@@ -140,7 +140,7 @@ export function blockWords(plan, key) {
     forward: isMixed
       ? [`The weights stay float32. Under autocast, matrix products read them as ${compute}; other operations run in float32. The lists of both differ between CPU and CUDA.`, "backward needs no autocast: each operation goes back in the dtype of its forward."]
       : [`No autocast: every operation runs in ${compute}, the dtype of the weights.`, ""],
-    loss: [`The logits become float32, and the loss is computed from them there.${accumulate ? " Half of it: two batches shall give a mean." : ""}`,
+    loss: [`The logits become float32, and the loss is computed from them there.${accumulate ? " It is halved, because the two batches together should give a mean." : ""}`,
       compute === "float16" ? "In float16 a loss beyond 65504 would be infinite, with its factor S too." : compute === "bfloat16" ? "In bfloat16 the loss would have two or three digits." : ""],
     scale: [`The loss times S = ${S}. By the chain rule every gradient carries the same factor.`, "Without it, small gradients become 0 in float16."],
     backward: [`The gradients go back through the layers in ${compute}${scaled ? ", S times as large" : ""}. In .grad they are ${weights}, as the weights are.`,
