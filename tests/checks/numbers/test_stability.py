@@ -172,13 +172,12 @@ def test_the_largest_logit_whose_exponential_is_finite_is_below_11_1():
 @pytest.mark.parametrize(
     "right",
     [
-        lambda dtype: torch.finfo(dtype).min / 2,
-        lambda dtype: -1e4,
-        lambda dtype: -30000.0,
-        lambda dtype: torch.tensor(-1e4, dtype=dtype),
-        lambda dtype: -60000 if dtype == float16 else -1e9,
-        lambda dtype: "-10**4",
-        lambda dtype: -400,
+        lambda dtype: -43_000,
+        lambda dtype: -42_000.0,
+        lambda dtype: torch.tensor(-43_000, dtype=dtype),
+        lambda dtype: "-43000",
+        lambda dtype: -45_000 if dtype == float16 else torch.finfo(dtype).min / 2,
+        lambda dtype: -43_000 if dtype == float16 else -1e9,
     ],
 )
 def test_mask_value_takes_what_is_finite_and_leaves_room(right):
@@ -192,10 +191,13 @@ def test_mask_value_takes_what_is_finite_and_leaves_room(right):
         (-1e9, "float16", "beyond its range, which ends at -65504"),
         (-65520, "float16", "stored, it is -inf"),
         (-INF, "float16", "-inf - (-inf) is NaN"),
-        (-65504, "float16", "[-100, -100, -100] become [-inf, -inf, -inf]"),
-        (-100, "float16", "gets the weight 1."),
-        (-225, "bfloat16", "gets the weight 1.4e-11"),
-        (-250, "float32", "gets the weight 1.9e-22"),
+        (-65504, "float16", "[-20000, -20000, -20000] become [-inf, -inf, -inf]"),
+        (-46_000, "float16", "leaves no room"),
+        (-65504 / 2, "float16", "still gets the weight 1."),
+        (-1e4, "float16", "still gets the weight 1."),
+        (-40_000, "float16", "still gets the weight 0.5."),
+        (-100, "bfloat16", "still gets the weight 1."),
+        (-40_050, "float32", "still gets the weight 1.9e-22."),
         (0, "float16", "negative"),
         (1e4, "float16", "negative"),
         (NAN, "float16", "NaN masks nothing"),
@@ -203,8 +205,7 @@ def test_mask_value_takes_what_is_finite_and_leaves_room(right):
     ],
 )
 def test_mask_value_names_the_dtype_and_the_mistake(value, dtype, hint):
-    fine = -1e4
-    outcome = stability.check_mask_value(lambda d: value if d == getattr(torch, dtype) else fine)
+    outcome = stability.check_mask_value(lambda d: value if d == getattr(torch, dtype) else -43_000)
     assert outcome.status == NOT_YET
     assert outcome.message.startswith(f"{dtype}:")
     assert hint in outcome.message
@@ -212,7 +213,7 @@ def test_mask_value_names_the_dtype_and_the_mistake(value, dtype, hint):
 
 def test_finfo_min_alone_fails_in_float16_and_nowhere_else():
     assert "float16: in a row" in stability.check_mask_value(lambda dtype: torch.finfo(dtype).min).message
-    assert stability.check_mask_value(lambda dtype: -1e4 if dtype == float16 else torch.finfo(dtype).min)
+    assert stability.check_mask_value(lambda dtype: -43_000 if dtype == float16 else torch.finfo(dtype).min)
     lowest = torch.tensor(torch.finfo(float16).min, dtype=float16)
     assert (lowest + half(-15.99)).tolist() == [-65504]
     assert (lowest + half(-16)).tolist() == [-INF]  # -65520 is a tie, and the even neighbour is beyond the range

@@ -142,7 +142,7 @@ def _shown(x: torch.Tensor) -> str:
 
 @exercise(asks=MASK, takes="mask_value", seconds=5)
 def check_mask_value(answer) -> Outcome:
-    """A function from a torch dtype to the number that, added to scores from -100 to 100, masks them.
+    """A function from a torch dtype to the number that, added to scores from -20000 to 20000, masks them.
 
     In float16, bfloat16 and float32: finite, masked weights of exactly 0, and no NaN where a whole row is masked.
     """
@@ -167,14 +167,14 @@ def _mask_fault(value: float, dtype: torch.dtype) -> str:
         return f"{name}: -inf masks well until a row has no score left. Then -inf - (-inf) is NaN. Stay finite."
     if stored.isinf():
         return f"{name}: {value:g} is beyond its range, which ends at {-largest:.6g}; stored, it is -inf. Stay finite."
-    kept, masked = torch.tensor([-100, 100], dtype=dtype)  # the lowest score is kept, the highest is masked
+    kept, masked = torch.tensor([-20000, 20000], dtype=dtype)  # the lowest score is kept, the highest is masked
     weight = float(torch.softmax(torch.stack([kept, masked + stored]), -1)[1])
     if weight > 0:
         return (
-            f"{name}: {value:g} is not enough. Where the score -100 is kept and 100 is masked, the masked one still "
-            f"gets the weight {weight:.2g}. exp reaches 0 below -17.3 in float16, in float32 only below -103.9."
+            f"{name}: {value:g} is not enough. Where the score -20000 is kept and 20000 is masked, the masked one "
+            f"still gets the weight {weight:.2g}. After the mask it must be lower than the kept one."
         )
-    for scores in ([-100, -100, -100], [-100, 0, 100], [100, 100, 100]):
+    for scores in ([-20000] * 3, [-20000, 0, 20000], [20000] * 3):
         masked = torch.tensor(scores, dtype=dtype) + stored
         if torch.softmax(masked, -1).isnan().any():
             return (
