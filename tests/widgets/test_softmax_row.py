@@ -297,8 +297,8 @@ def test_only_one_of_the_ways_in_the_task_is_free_of_nan():
     ways = {
         "Both masks add -1e9": "add_1e9",
         "Both masks add the lowest number": "add_lowest_twice",
-        "Both masks put -inf in the place of the score": "put_inf",  # to put it twice changes nothing
-        "Both masks put the lowest number in the place of the score": "put_lowest",
+        "Both masks replace the score by -inf": "put_inf",  # to replace it twice changes nothing
+        "Both masks replace the score by the lowest number": "put_lowest",
     }
     assert [option.text for option in questions.PLAY_MASK.options] == list(ways)
     free = [
