@@ -375,7 +375,7 @@ def test_a_page_without_javascript_gets_the_steps_and_the_ways():
     ]
     naive = SoftmaxRow([1], softmax="naive", copies=65_520).static_html()
     assert "minus the largest</th>" not in naive
-    assert "a row of scores, 65,520 times in float16, as the formula stands" in naive
+    assert "a row of scores, 65,520 times in float16, as written" in naive
 
 
 def test_the_repr_says_how_it_is_computed():

@@ -175,7 +175,7 @@ def test_format_softmax_and_mask_are_chosen(show):
     row = START
     for change, act in [
         ({"format": "bfloat16"}, lambda: button(page, "bfloat16").click()),
-        ({"softmax": "naive"}, lambda: button(page, "as the formula stands").click()),
+        ({"softmax": "naive"}, lambda: button(page, "as written").click()),
         ({"format": "float32"}, lambda: button(page, "float32").click()),
         *(
             ({"mask": mask}, lambda label=label: page.get_by_label("How scores are masked").select_option(label=label))
@@ -187,7 +187,7 @@ def test_format_softmax_and_mask_are_chosen(show):
         row = replace(row, **change)
         assert said(page) == page.locator("[role=status]").inner_text() == verdict(softmax_steps(row))
     assert page.get_by_role("columnheader", name="minus the largest").is_visible()
-    button(page, "as the formula stands").click()
+    button(page, "as written").click()
     assert page.get_by_role("columnheader", name="minus the largest").count() == 0
 
 
@@ -329,7 +329,7 @@ def test_nothing_overflows_is_too_small_or_moves(show, viewport, case):
     before = page.evaluate(top)
     for mask in MASKS:
         page.get_by_label("How scores are masked").select_option(mask)
-        for name in ("float16", "bfloat16", "as the formula stands", "float32", "minus the largest"):
+        for name in ("float16", "bfloat16", "as written", "float32", "minus the largest"):
             button(page, name).click()
             assert page.evaluate(top) == before, said(page)
             assert page.evaluate("() => document.documentElement.scrollWidth") == viewport["width"]

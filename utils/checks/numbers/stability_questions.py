@@ -73,8 +73,8 @@ P_VAR = Choice(
 
 PLAY_SCORE = Number(
     "numbers/stability/play-score",
-    "One score alone, in float16, softmax as the formula stands. What is the largest score with two decimals whose "
-    "weight is still 1?",
+    "One score alone, in float16, softmax as written: exp, then divide. What is the largest score with two decimals "
+    "whose weight is still 1?",
     answer="11.08",
     says="exp(11.09) would still fit, but float16 stores 11.09 as 11.09375, and the exponential of that is 65759.",
     wrong={

@@ -17,15 +17,15 @@ from utils.rounding import quantize
 from utils.widgets.shared.numbers.exact_rounding import quantize_exact
 
 FORMAT_NAMES = ("float16", "bfloat16", "float32")
-SOFTMAXES = {"naive": "as the formula stands", "stable": "minus the largest"}
+SOFTMAXES = {"naive": "as written", "stable": "minus the largest"}
 MASKS = {
     "none": "none",
     "add_1e4": "add −10000",
     "add_1e9": "add −1e9",
     "add_lowest": "add the lowest number",
     "add_lowest_twice": "add the lowest twice (two masks)",
-    "put_lowest": "put the lowest number in its place",
-    "put_inf": "put −inf in its place",
+    "put_lowest": "replace by the lowest number",
+    "put_inf": "replace by −inf",
 }
 MOST_SCORES, MOST_COPIES = 6, 200_000
 
