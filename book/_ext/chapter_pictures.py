@@ -41,7 +41,8 @@ def picture_of(doctree):
 
 def sentence_of(doctree):
     """The sentence in italics below a chapter's title."""
-    return next(doctree.findall(nodes.emphasis)).deepcopy()
+    paragraph = next(doctree.findall(nodes.paragraph))
+    return next(paragraph.findall(nodes.emphasis)).deepcopy()
 
 
 def link_to(app, docname, target):

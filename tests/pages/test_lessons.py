@@ -32,6 +32,24 @@ def test_the_code_of_in_short_runs_alone_and_prints_what_the_page_shows(path):
         assert done.stdout == "".join(output["text"] for output in cell.outputs if output.output_type == "stream")
 
 
+def test_the_first_page_gives_the_answer_code_and_a_table_first():
+    """It has no exercises and no picture of its own: a widget opens it."""
+    cells = rules.read_page(rules.BOOK / "intro.ipynb")
+    parts = lessons.sections(cells)
+    assert [heading for heading in parts if heading][:2] == ["In short", "I have a task"]
+    text, code, table = parts["In short"]
+    assert lessons.words_of(text.source.partition("\n")[2]) <= lessons.MAX_IN_SHORT
+    assert lessons.is_shown(code)
+    assert lessons.TABLE.search(table.source)
+    assert lessons.reading_minutes(cells) <= 10
+
+
+def test_the_code_of_the_first_page_runs_alone():
+    code = next(cell for cell in rules.read_page(rules.BOOK / "intro.ipynb") if lessons.is_shown(cell))
+    done = subprocess.run([sys.executable, "-c", code.source], capture_output=True, text=True, check=True)
+    assert done.stdout == "".join(output["text"] for output in code.outputs)
+
+
 def rows(text):
     """The cells of the first table of a Markdown text, without its header."""
     lines = [line for line in text.splitlines() if line.startswith("|")]

@@ -19,6 +19,17 @@ PAGES = {
     "book/pictures.rst": "Pictures\n========\n\n.. chapter-pictures:: part\n",
 }
 
+CONFIG = """\
+extensions, root_doc = ["chapter_pictures"], "book/intro"
+
+def as_myst_does(app, doctree):  # docutils writes the class as tag-picture
+    for node in doctree.findall(lambda node: "tag-picture" in getattr(node, "attributes", {}).get("classes", ())):
+        node["classes"] = ["cell", "tag_picture"]
+
+def setup(app):
+    app.connect("doctree-read", as_myst_does)
+"""
+
 
 @pytest.fixture
 def build(tmp_path):
@@ -30,7 +41,7 @@ def build(tmp_path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         (tmp_path / "book/part/one.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-        (tmp_path / "conf.py").write_text("extensions = ['chapter_pictures']\nroot_doc = 'book/intro'\n")
+        (tmp_path / "conf.py").write_text(CONFIG)
         app = Sphinx(tmp_path, tmp_path, tmp_path / "out", tmp_path / "trees", "html", status=None, warning=None)
         app.build()
         return (tmp_path / "out/book/pictures.html").read_text()
