@@ -9,7 +9,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
 
-class chapter_pictures(nodes.General, nodes.Element):  # noqa: N801 (docutils names its nodes so)
+class chapter_pictures(nodes.General, nodes.Element):
     """The place of a folder's pictures until every chapter is read."""
 
 
