@@ -1,4 +1,4 @@
-"""The script at the top of training/distilbert: what it does with the real model, here a small one without a network."""
+"""The script at the top of training/distilbert, with its download replaced by a small model and a few reviews."""
 
 import sys
 from types import SimpleNamespace

@@ -9,7 +9,7 @@ from utils.training.recipes import COMPARED
 
 
 def test_every_dot_is_a_run_and_every_bar_its_interval():
-    found = distilbert.recorded_differences()
+    found = distilbert._recorded_differences()
     (ax,) = distilbert.seed_by_seed().axes
     drawn = [line for line in ax.lines if line.get_marker() in ("o", "s")]
     dots = sorted((round(x, 6), int(y)) for line in drawn for x, y in zip(*line.get_data(), strict=True))
@@ -23,7 +23,7 @@ def test_every_dot_is_a_run_and_every_bar_its_interval():
 
 
 def test_one_seed_says_better_and_the_other_worse_as_the_caption_counts():
-    found = np.array(list(distilbert.recorded_differences().values()))
+    found = np.array(list(distilbert._recorded_differences().values()))
     assert ((found[:, distilbert.HIGH] > 0).sum(), (found[:, distilbert.HIGH] < 0).sum()) == (5, 1)
     assert ((found[:, distilbert.LOW] > 0).sum(), (found[:, distilbert.LOW] < 0).sum()) == (2, 4)
     intervals = [measure.mean_interval(row) for row in found]

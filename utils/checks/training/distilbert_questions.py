@@ -161,8 +161,8 @@ TEST_SIZE = Number(
     " which of two recipes.",
     wrong={
         "16313": "The standard error falls with the square root of n: for half the error you need four times as many.",
-        "13674": "Both accuracies carry an error: add the variances of both.",
-        "12937": "Both accuracies carry an error: add the variances of both.",
+        "13674": "Both accuracies carry an error. Yours has only the variance of 92.15 %.",
+        "12937": "Both accuracies carry an error. Yours has only the variance of 92.61 %.",
         "6653": "That makes the difference one standard error. Two are asked for.",
         "13306": "The factor 2 goes inside the square: n grows by 4 when the error has to be half.",
         "53225": "That is both test sets together. How many does each hold?",

@@ -13,7 +13,7 @@ HIGH, LOW = 0, 4  # the seeds that are followed
 LEFT, REACH = -2.35, 1.25  # points: where the names begin, and how far the differences reach
 
 
-def recorded_differences() -> dict[str, np.ndarray]:
+def _recorded_differences() -> dict[str, np.ndarray]:
     """Return the accuracy of each narrower recipe minus that of 32-true, in points, by recipe and seed."""
     every = records.load_all(experiment="distilbert")
     runs = [run for run in every if (run.size, run.data_name, run.device["kind"]) == ("small", "imdb", "cpu")]
@@ -23,7 +23,7 @@ def recorded_differences() -> dict[str, np.ndarray]:
 
 def seed_by_seed() -> Figure:
     """Draw the differences from float32, a row per recipe: a dot per seed, two seeds as lines, and the interval."""
-    found = recorded_differences()
+    found = _recorded_differences()
     rows = np.arange(len(found))
     fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 4.3))
     ax.axvspan(0, REACH, color=plots.EXPONENT_TINT, alpha=0.5, linewidth=0, zorder=0)
