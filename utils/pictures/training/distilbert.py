@@ -23,24 +23,24 @@ def _recorded_differences() -> dict[str, np.ndarray]:
 
 def seed_by_seed() -> Figure:
     """Draw the differences from float32, a row per recipe: a dot per seed, two seeds as lines, and the interval."""
-    found = _recorded_differences()
-    rows = np.arange(len(found))
+    differences = _recorded_differences()
+    rows = np.arange(len(differences))
     fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 4.3))
     ax.axvspan(0, REACH, color=plots.EXPONENT_TINT, alpha=0.5, linewidth=0, zorder=0)
     ax.axvspan(-REACH, 0, color=plots.SIGN_TINT, alpha=0.5, linewidth=0, zorder=0)
     ax.axvline(0, color=plots.INK_SOFT, linewidth=1)
-    for row, by_seed in zip(rows, found.values(), strict=True):
+    for row, by_seed in zip(rows, differences.values(), strict=True):
         others = np.delete(by_seed, [HIGH, LOW])
         ax.plot(others, np.full(len(others), row), "o", color=plots.INK_SOFT, markersize=4, alpha=0.7)
         mean, half = measure.mean_interval(by_seed)
         ax.errorbar(mean, row + 0.3, xerr=half, fmt="|", color=plots.INK, capsize=3, linewidth=1.6)
     for seed, color, marker in ((HIGH, plots.EXPONENT, "o"), (LOW, plots.SIGN, "s")):
-        line = [by_seed[seed] for by_seed in found.values()]
+        line = [by_seed[seed] for by_seed in differences.values()]
         ax.plot(line, rows, marker=marker, color=color, linewidth=1.6, markersize=6)
         far = int(np.argmax(line)) if seed == HIGH else 1
         place = (line[far], far - 0.36, "center") if seed == HIGH else (line[far] - 0.08, far, "right")
         ax.text(*place[:2], f"seed {seed}", ha=place[2], va="center", fontsize=10, color=color)
-    for row, name in zip(rows, found, strict=True):
+    for row, name in zip(rows, differences, strict=True):
         ax.text(LEFT, row, name.replace("-stoch", "-\nstoch"), ha="left", va="center", fontsize=9.5, color=plots.INK)
     ax.text(REACH / 2, -0.75, "better", ha="center", va="center", fontsize=10, color=plots.EXPONENT)
     ax.text(-REACH / 2, -0.75, "worse", ha="center", va="center", fontsize=10, color=plots.SIGN)
