@@ -33,3 +33,10 @@ def test_high_and_medium_are_one_way_to_multiply_on_an_a100():
     high = raschka2023.BY_NAME["TF32"]
     assert (raschka2023.MEDIUM.accuracy, raschka2023.MEDIUM.reserved_gb) == (high.accuracy, high.reserved_gb)
     assert raschka2023.MEDIUM.minutes == pytest.approx(high.minutes, rel=0.01)
+
+
+def test_a_second_float32_run_brackets_what_a_seed_can_do():
+    assert raschka2023.ANSWERED == 9_996
+    float32 = raschka2023.BY_NAME["float32"]
+    assert pytest.approx(float32.minutes, rel=0.05) == raschka2023.PLAIN_MINUTES  # so it ran without TF32 too
+    assert float32.accuracy < raschka2023.PLAIN_ACCURACY < raschka2023.BY_NAME["16-mixed"].accuracy

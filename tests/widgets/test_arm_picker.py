@@ -151,8 +151,16 @@ def test_a_clear_difference_is_given_with_its_interval(data):
 @pytest.mark.parametrize(
     ("gaps", "kind", "text"),
     [
-        ((-0.5, 1.0, -0.9, 1.0, 0.4), "cannot", "cannot be told from 32-true with these 5 pairs: +0.2 ± 1.1 points"),
-        ((0.5, -1.0, 0.9, -1.0, -0.4), "cannot", "cannot be told from 32-true with these 5 pairs: −0.2 ± 1.1 points"),
+        (
+            (-0.5, 1.0, -0.9, 1.0, 0.4),
+            "cannot",
+            "cannot be distinguished from 32-true with these 5 pairs: +0.2 ± 1.1 points",
+        ),
+        (
+            (0.5, -1.0, 0.9, -1.0, -0.4),
+            "cannot",
+            "cannot be distinguished from 32-true with these 5 pairs: −0.2 ± 1.1 points",
+        ),
         ((-2.0, -2.2, -1.8), "lower", "lower by 2.0 ± 0.5 points (3 pairs)"),
         ((0.01, 0.02, 0.01, 0.01, 0.02), "higher", "higher by 0.01 ± 0.01 points (5 pairs)"),
         ((1.5,), "pair", "one pair, so no interval: +1.5 points"),
@@ -206,11 +214,11 @@ def test_what_no_run_recorded_is_not_blamed_on_a_nan():
 def test_the_summary_names_each_arm_once(data):
     widget = ArmPicker(data, chosen=["16-mixed", "bf16-mixed", "16-true", "64-true"])
     assert widget.summary == (
-        "Test accuracy, against 32-true: 16-mixed is higher; bf16-mixed cannot be told from it; "
+        "Test accuracy, against 32-true: 16-mixed is higher; bf16-mixed cannot be distinguished from it; "
         "16-true has no number; 64-true is not recorded."
     )
     widget.chosen = []
-    assert widget.summary == "Tick an arm to compare it with 32-true."
+    assert widget.summary == "Tick a recipe to compare it with 32-true."
 
 
 def test_one_seed_alone_gives_an_order_and_the_others_another(data):
@@ -229,7 +237,7 @@ def test_one_seed_alone_gives_an_order_and_the_others_another(data):
     ("quantity", "seed", "chosen", "says"),
     [
         ("weights", 2, ["16-mixed", "16-true"], "16-true, then 32-true = 16-mixed. All 5 seeds give this order."),
-        ("accuracy", 2, ["16-true"], "nothing: tick arms that have a number for every seed."),
+        ("accuracy", 2, ["16-true"], "nothing: tick recipes that have a number for every seed."),
         ("seconds", 1, ["16-mixed"], "32-true = 16-mixed. All 5 seeds give this order."),
     ],
 )

@@ -187,7 +187,7 @@ def test_each_seed_is_a_dot_at_its_place(show):
 
 def test_an_arm_is_ticked_and_unticked(show):
     page = show(picker(chosen=[]))
-    assert text(page, "summary") == "Tick an arm to compare it with 32-true."
+    assert text(page, "summary") == "Tick a recipe to compare it with 32-true."
     assert page.locator(".mp-ap-gaps").is_hidden()
     box(page, "16-mixed").check()
     assert list(verdicts(page)) == ["16-mixed"]
@@ -333,7 +333,7 @@ def test_one_device_needs_no_choice_and_is_named(show):
 
 def test_the_arms_are_explained(show):
     page = show(picker())
-    page.get_by_text("What the arms are").click()
+    page.get_by_text("What the recipes are").click()
     assert page.get_by_text(FIVE["notes"]["16-true-moments"]).is_visible()
 
 
@@ -396,7 +396,7 @@ def test_targets_are_large_enough_and_nothing_overflows_or_is_too_small(show, vi
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_axe_finds_no_barrier(show, theme, viewport):
     page = show(picker(), theme=theme, color_scheme=theme, viewport=viewport)
-    page.get_by_text("What the arms are").click()
+    page.get_by_text("What the recipes are").click()
     for quantity, seed in (("accuracy", "all 5 seeds"), ("loss", "all 5 seeds"), ("loss", "seed 1")):
         choose(page, "Quantity", quantity)
         press(page, seed)

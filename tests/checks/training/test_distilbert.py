@@ -10,29 +10,41 @@ from tests.book_questions import right_option
 from utils import records
 from utils.checks.outcome import NOT_YET
 from utils.checks.training import distilbert as checks
-from utils.checks.training.distilbert_questions import SEED_SPREAD, WHO_FAILS
+from utils.checks.training.distilbert_questions import (
+    LARGER_EPSILON,
+    PLACE,
+    PRICE,
+    SEED_COUNT,
+    SEEDS_NEEDED,
+    WRONG_BAR,
+)
 from utils.measure import mean_interval
+from utils.runs import experiment, raschka2023
+from utils.runs.seeds_needed import seeds_needed
+from utils.widgets.arm_picker import words
+from utils.widgets.arm_picker.facts import arms_of
 
 STUDENT_T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
 
 
-@pytest.mark.parametrize("answer", [0.88, 0.877, "100 * 0.0088"])
-def test_standard_error_takes_a_rounded_answer(answer):
-    assert checks.check_standard_error(answer)
+@pytest.mark.parametrize("answer", [26612, 26600, 27000, "4 * 0.1408 / 0.0046**2"])
+def test_the_test_size_takes_a_rounded_answer(answer):
+    assert checks.check_test_size(answer)
 
 
 @pytest.mark.parametrize(
     ("answer", "hint"),
     [
-        (0.0088, "percentage points"),
-        (100 * 0.1539 / 2e3, "variance"),
-        (39.2, "single answer"),
-        (1.72, "95 %"),
-        (3, "sqrt"),
+        (10_000 * 2 / 1.226, "square root"),
+        (6653, "one standard error"),
+        (13306, "inside the square"),
+        (53224, "together"),
+        (4 * 0.9215 * 0.0785 / 0.0046**2, "Both"),
+        (10_000, "solve for n"),
     ],
 )
-def test_standard_error_names_the_misconception(answer, hint):
-    outcome = checks.check_standard_error(answer)
+def test_the_test_size_names_the_misconception(answer, hint):
+    outcome = checks.check_test_size(answer)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
 
@@ -49,11 +61,10 @@ def test_z_names_the_misconception(answer, hint):
     assert hint in outcome.message
 
 
-def test_the_wrong_bar_is_that_of_float32():
-    assert checks.check_wrong_bar("float32")
-    for name in ("TF32", "float64", "16-mixed", "bf16-true"):
-        assert checks.check_wrong_bar(name).status == NOT_YET
-    assert "not a bar" in checks.check_wrong_bar("int8").message
+def test_the_wrong_bar_is_the_only_one_that_the_log_contradicts():
+    shown = {run.name: run for run in raschka2023.RUNS}
+    for option in WRONG_BAR.options:
+        assert option.right == (shown[option.text].charted_gb != shown[option.text].reserved_gb)
 
 
 def paired(a, b):
@@ -64,6 +75,12 @@ def by_hand(a, b):
     gaps = [x - y for x, y in zip(a, b, strict=True)]
     half = STUDENT_T[len(gaps) - 1] * statistics.stdev(gaps) / len(gaps) ** 0.5
     return statistics.fmean(gaps), half
+
+
+def by_wrong_row(a, b):
+    """The half-width with Student's t of n degrees of freedom, where the table has it."""
+    table = {**STUDENT_T, 8: 2.306}
+    return paired(a, b)[1] / table[len(a) - 1] * table[len(a)] if len(a) > 2 else paired(a, b)[1]
 
 
 @pytest.mark.parametrize("function", [paired, by_hand])
@@ -79,10 +96,16 @@ def test_paired_interval_takes_a_right_function(function):
         (lambda a, b: (paired(a, b)[0], math.hypot(mean_interval(a)[1], mean_interval(b)[1])), "unpaired"),
         (lambda a, b: (paired(a, b)[0], paired(a, b)[1] * math.sqrt((len(a) - 1) / len(a))), "n - 1"),
         (lambda a, b: (paired(a, b)[0], 1.96 / STUDENT_T[len(a) - 1] * paired(a, b)[1]), "Student"),
+        (lambda a, b: (paired(a, b)[0], paired(a, b)[1] * math.sqrt(len(a))), "single difference"),
+        (lambda a, b: (paired(a, b)[0], 2 * paired(a, b)[1]), "whole width"),
+        (lambda a, b: (paired(a, b)[0], paired(a, b)[1] / STUDENT_T[len(a) - 1]), "one standard error"),
+        (lambda a, b: (paired(a, b)[0], by_wrong_row(a, b)), "degrees of freedom"),
+        (lambda a, b: (paired(a, b)[0], math.nan), "is NaN"),
+        (lambda a, b: (paired(a, b)[0], max(paired(a, b)[1], 0.01)), "equal differences"),
         (lambda a, b: (paired(a, b)[0], 7.0), "half-width should be"),
         (lambda a, b: 3, "TypeError"),
     ],
-    ids=["sign", "mean", "unpaired", "ddof", "normal", "half", "not a pair"],
+    ids=["sign", "mean", "unpaired", "ddof", "normal", "root", "width", "error", "row", "NaN", "equal", "half", "3"],
 )
 def test_paired_interval_names_the_misconception(function, hint):
     outcome = checks.check_paired_interval(function)
@@ -90,19 +113,41 @@ def test_paired_interval_names_the_misconception(function, hint):
     assert hint in outcome.message
 
 
-def test_the_prediction_about_the_seeds_is_what_was_recorded():
-    runs = [r for r in records.load_all(experiment="distilbert") if r.size == "small" and r.data_name == "imdb"]
-    percent = [100 * r.results["accuracy"] for r in runs if r.recipe == "32-true"]
-    assert right_option(SEED_SPREAD).text == "about 1 point"
-    assert 0.5 < max(percent) - min(percent) < 2
+def small_runs():
+    every = records.load_all(experiment="distilbert")
+    return [r for r in every if (r.size, r.data_name, r.device["kind"]) == ("small", "imdb", "cpu")]
 
 
-def test_the_prediction_about_the_failure_is_what_was_recorded():
-    runs = [r for r in records.load_all(experiment="distilbert") if r.size == "small" and r.data_name == "imdb"]
-    asked = {option.text: option.right for option in WHO_FAILS.options}
-    for record in runs:
-        if record.recipe in asked:
-            assert (record.results["accuracy"] < 0.55) == asked[record.recipe], record.name
+def test_the_prediction_about_the_seeds_follows_from_the_recorded_spread():
+    gaps = experiment.compare_by_seed(small_runs())["bf16-mixed"].by_seed
+    spread = 100 * statistics.stdev(gaps)
+    assert round(spread, 1) == 0.4
+    assert right_option(SEEDS_NEEDED).text == "about twenty"
+    assert 18 <= seeds_needed(0.25, spread=spread) <= 24
+    assert 18 <= seeds_needed(0.25, spread=0.4) <= 24
+    assert seeds_needed(1 / 9, spread=0.4) == pytest.approx(100, abs=6)
+
+
+def test_the_prediction_about_a_larger_epsilon_is_what_was_recorded():
+    right = sorted(r.results["accuracy"] for r in small_runs() if r.recipe == "16-true-eps")
+    assert right_option(LARGER_EPSILON).text == "hardly better than guessing"
+    assert right[3] < 0.52 < 0.6 < right[4]
+    assert {r.results["nan_step"] for r in small_runs() if r.recipe == "16-true-eps"} == {None}
+
+
+def test_the_tasks_of_the_widget_have_the_recorded_answers():
+    data = arms_of(small_runs())
+    group, accuracy = data["groups"][0], words.quantity_of(data, "accuracy")
+    told = words.verdict_of(group, "16-mixed", "bf16-mixed", accuracy).differences
+    assert sum(gap > 0 for gap in told.values()) == int(SEED_COUNT.answer)
+    assert sum(gap == 0 for gap in told.values()) == 1
+    ranks = words.ranked(group, data["arms"], accuracy)
+    assert ranks["16-mixed"][3] == 1
+    assert ranks["16-mixed"][4] == int(PLACE.answer)
+    optimizer = words.quantity_of(data, "optimizer")
+    for option in PRICE.options:
+        kind = words.verdict_of(group, option.text, "32-true", optimizer).kind
+        assert (kind == "equal") == option.right
 
 
 class HalfAdam:

@@ -13,32 +13,19 @@ from utils.checks.outcome import (
     Outcome,
     correct,
     exercise,
-    judged,
     not_yet,
     paper,
 )
 from utils.checks.training.distilbert_questions import (
     PAIRED_INTERVAL,
     RESCUE,
-    STANDARD_ERROR,
-    WRONG_BAR,
+    TEST_SIZE,
     Z_OF_DIFFERENCE,
 )
-from utils.measure import mean_interval
+from utils.measure import mean_interval, student_t
 
-check_standard_error = paper(STANDARD_ERROR)
 check_z_of_difference = paper(Z_OF_DIFFERENCE)
-
-
-@exercise(asks=WRONG_BAR)
-def check_wrong_bar(answer) -> Outcome:
-    """Which bar of the published memory chart cannot be right: a recipe's name."""
-    text = str(answer).strip().lower()
-    text = "float32" if text in ("32-true", "fp32") else text
-    bars = [option.text.lower() for option in WRONG_BAR.options]
-    if text not in bars:
-        return not_yet(f"{answer!r} is not a bar of the chart; name one of its five.")
-    return judged(WRONG_BAR, bars.index(text))
+check_test_size = paper(TEST_SIZE)
 
 
 @exercise(asks=PAIRED_INTERVAL, takes="paired_interval", seconds=5)
@@ -63,9 +50,22 @@ def check_paired_interval(answer) -> Outcome:
             return not_yet("That is the unpaired interval. Subtract seed by seed first: the shared luck drops out.")
         if math.isclose(half, wanted_half * math.sqrt((n - 1) / n), rel_tol=1e-3):
             return not_yet("The spread divides by n; from a sample it divides by n - 1 (ddof=1).")
+        if math.isclose(half, wanted_half * math.sqrt(n), rel_tol=1e-3):
+            return not_yet("That is for a single difference. A mean of n differences varies less, by the root of n.")
+        if math.isclose(half, 2 * wanted_half, rel_tol=1e-3):
+            return not_yet("That is the whole width. Give half of it, the number behind ±.")
+        if n > 2 and math.isclose(half, wanted_half / student_t(n - 1) * student_t(n), rel_tol=1e-3):
+            return not_yet(f"With {n} seeds there are {n - 1} degrees of freedom; look that number up in the table.")
+        if math.isclose(half, wanted_half / student_t(n - 1), rel_tol=1e-3):
+            return not_yet("That is one standard error. Multiply it by Student's t.")
         if math.isclose(half, 1.96 * np.std(a - b, ddof=1) / math.sqrt(n), rel_tol=1e-2):
             return not_yet(f"1.96 is for many runs. With {n} seeds take Student's t for {n - 1} degrees of freedom.")
+        if math.isnan(half):
+            return not_yet("The half-width is NaN. Square the deviations from the mean before you add them.")
         return not_yet(f"For {n} seeds the half-width should be {wanted_half:.4f}, yours is {half:.4f}.")
+    mean, half = (float(part) for part in answer([92.1, 93.1, 91.6], [91.6, 92.6, 91.1]))
+    if not (math.isclose(mean, 0.5, rel_tol=1e-6) and abs(half) < 1e-6):
+        return not_yet(f"Three equal differences of 0.5 should give 0.5 ± 0; yours is {mean:.4f} ± {half:.4f}.")
     return correct("Pairing removes what the two runs of a seed share, as far as they share anything.")
 
 
@@ -138,7 +138,7 @@ def _first_step_fault(moved: list[float]) -> tuple[str, str] | None:
 
 
 def _path_fault(make: Callable) -> tuple[str, str] | None:
-    """Hold 30 steps with small gradients against torch's Adam in float32."""
+    """Compare 30 steps with small gradients with torch's Adam in float32."""
     draw = torch.Generator().manual_seed(0)
     gradients = (1e-4 * torch.randn(30, 200, generator=draw)).to(HALF)
     ours, wide = (nn.Parameter(torch.zeros(200, dtype=dtype)) for dtype in (HALF, torch.float32))

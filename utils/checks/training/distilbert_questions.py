@@ -2,79 +2,142 @@
 
 from utils.checks.questions import Choice, Number, Option, Task
 
+# --- The page ---------------------------------------------------------------------------------------------------------
+
 EVIDENCE = Choice(
     "training/distilbert/evidence",
-    "Rounding noise is said to regularise. One of the six numbers speaks against that. Which?",
+    "The first claim says that rounding regularises. Which of these accuracies speaks against it?",
     (
-        Option("float64", "It rounds the least of all, so it should be the worst. It is not.", right=True),
-        Option("float32", "It fits the story: it rounds less than the others, and is worse. Which rounds even less?"),
-        Option("TF32", "It fits the story: its products see fewer bits than those of float32, and it is better."),
-        Option("bf16-true", "It fits the story best: it rounds the most and scores the highest."),
+        Option(
+            "float64",
+            "It rounds even less than float32, so by the claim it should be no better. It is 2.2 points better.",
+            right=True,
+        ),
+        Option("float32", "It fits the claim: it is the worst, and most of the others round more. Which rounds less?"),
+        Option("TF32", "It fits the claim: its products see fewer bits than those of float32, and it is better."),
+        Option("bf16-true", "It fits the claim best: it rounds the most and scores the highest."),
     ),
 )
-SEED_SPREAD = Choice(
-    "training/distilbert/seed-spread",
-    "How far apart are the best and the worst float32 run? All are tested on the same 2,000 reviews; only the seed"
-    " differs.",
+SEEDS_NEEDED = Choice(
+    "training/distilbert/seeds-needed",
+    "Suppose that bf16-mixed really were a quarter of a point better in this model. The paired differences have a "
+    "standard deviation of 0.4 points. How many seeds does it take to see the gain in four experiments out of five?",
     (
-        Option("below 0.1 points", "Too little: another seed means other first weights and another order of reviews."),
-        Option("about 1 point", "The seed alone moves it by more than most published recipes differ.", right=True),
-        Option("5 points or more", "Too much: each run sees the same reviews for as long, and learns much the same."),
+        Option(
+            "five",
+            "Five seeds give an interval of about ±0.5 points, so they would miss a quarter of a point most of the "
+            "time.",
+        ),
+        Option("about twenty", "Yes. Halving the difference that you want to see takes four times as many.", True),
+        Option(
+            "about a hundred",
+            "That is enough for about a ninth of a point. The standard error falls with the square root of the number "
+            "of seeds: with a hundred it is only 0.04 points.",
+        ),
     ),
     predict=True,
 )
-WHO_FAILS = Choice(
-    "training/distilbert/who-fails",
-    "Eleven recipes, five seeds each. Two of them end at guessing or not far from it. One of the two is in this"
-    " list: which?",
+LARGER_EPSILON = Choice(
+    "training/distilbert/larger-epsilon",
+    "One recorded recipe, 16-true-eps, keeps everything in float16 and sets ε to 0.0001, which float16 can hold. No "
+    "division by zero is left. How well does this model learn with it?",
     (
         Option(
-            "16-mixed",
-            "Its products are float16, but weights, gradients and Adam are float32, and a loss scaler watches over it.",
+            "as well as in float32",
+            "There is no NaN, but v is still 0 for most gradients, so the steps are not Adam's. Four of five seeds "
+            "stay at guessing.",
         ),
-        Option("16-true", "Everything is float16. The question is which part of that is the cause.", right=True),
+        Option(
+            "a few points worse",
+            "It is far worse than that. Where v is 0, a step is the gradient divided by ε, which is up to ten times "
+            "too long or far too short. Four of five seeds stay at guessing.",
+        ),
+        Option(
+            "hardly better than guessing",
+            "Yes. Four of five seeds stay at guessing. Without v, Adam's steps have the wrong length: up to ten times "
+            "too long.",
+            right=True,
+        ),
+    ),
+    predict=True,
+)
+WRONG_BAR = Choice(
+    "training/distilbert/wrong-bar",
+    "Which bar of the memory chart cannot be right: float64 10.42 GB, float32 10.42, TF32 5.37, 16-mixed 4.31 or "
+    "bf16-true 2.87?",
+    (
+        Option("float64", "10.42 GB is right for float64. How many bytes does one weight take in each recipe?"),
+        Option(
+            "float32",
+            "TF32 stores everything in float32, so both need the same memory. The chart repeats the bar of float64.",
+            right=True,
+        ),
+        Option("TF32", "5.37 GB is what the log says. TF32 changes how products are computed, not what is stored."),
+        Option("16-mixed", "4.31 GB is what the log says: float32 weights and optimizer, smaller activations."),
+        Option("bf16-true", "2.87 GB is what the log says: every tensor takes half the bytes of float32."),
+    ),
+    predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+SEED_COUNT = Number(
+    "training/distilbert/play-seed-count",
+    text="Make bf16-mixed the baseline, with 16-mixed beside it. From how many of the five seeds would you report that "
+    "16-mixed is more accurate?",
+    answer="2",
+    says="Two seeds favour 16-mixed, two favour bf16-mixed, and one is a tie.",
+    wrong={
+        "3": "One of the three is a tie: the same number of correct answers. It favours neither.",
+        "4": "That counts against 32-true. Make bf16-mixed the baseline.",
+        "1": "Look at the seeds one by one: more than one has 16-mixed on the right of the baseline.",
+        "5": "In some seeds 16-mixed is less accurate than bf16-mixed. Look at them one by one.",
+        "0": "The mean is near 0, but single seeds are not. Look at them one by one.",
+    },
+    otherwise="Not that. There are five seeds; count those in which 16-mixed has the larger accuracy.",
+    hints=("Choose bf16-mixed as the baseline and untick all but 16-mixed.", "The dots right of 0 favour 16-mixed."),
+)
+PLACE = Number(
+    "training/distilbert/play-place",
+    text="Make 32-true the baseline again and tick all recipes. From seed 3 alone, 16-mixed is the best. What is its "
+    "place from seed 4 alone? Recipes with the same accuracy share a place.",
+    answer="7",
+    says="From first to seventh, with the same recipe: only the seed has changed.",
+    wrong={
+        "1": "That is its place from seed 3.",
+        "5": "Ties share a place, but they still count: after two recipes and three in third place comes sixth.",
+        "8": "One place too many. Count the recipes that are more accurate, and add one.",
+        "6": "Some recipes are not ticked yet, or you counted one too few. Six recipes are more accurate.",
+    },
+    otherwise="Not that. Tick every recipe, choose seed 4, and look at the table of ranks.",
+    hints=("Every recipe has to be ticked.", "The table of ranks has a column for seed 4."),
+)
+PRICE = Choice(
+    "training/distilbert/play-price",
+    "Choose the memory of the optimizer. Which recipe with 16-bit weights needs as much of it as 32-true?",
+    (
+        Option("16-true-eps", "It needs half. A larger ε takes no memory, and helps as little."),
         Option(
             "16-true-moments",
-            "Weights, gradients and products are as narrow as in the one that fails. It differs in Adam alone, and"
-            " trains.",
+            "That is the price of the rescue: moments of 4 bytes each. Weights and gradients stay at 2 bytes.",
+            right=True,
         ),
-        Option(
-            "bf16-true",
-            "It has the fewest significant bits of all, 8 against 11 in float16. If too little precision were the"
-            " cause, it would be the first to fail.",
-        ),
+        Option("bf16-true", "It needs half: its moments are bfloat16."),
+        Option("bf16-true-stochastic", "It needs half: random rounding keeps nothing in memory."),
     ),
-    predict=True,
 )
-STANDARD_ERROR = Number(
-    "training/distilbert/standard-error",
-    text="The standard error of an accuracy of 81 % on 2,000 reviews:",
-    answer="0.8772",
-    unit="percentage points",
-    says="About 0.88 points for one network. A difference of two errs by the root of 2 times that.",
-    wrong={
-        "0.008772": "Right as a share. The question asks for percentage points: multiply by 100.",
-        "0.007695": "That is the variance, p (1 - p) / n. The standard error is its root.",
-        "39.23": "That is the spread of a single answer. The mean of n answers varies less, by the root of n.",
-        "1.719": "That is half of a 95 % interval, 1.96 standard errors. Give one standard error.",
-        "0.3923": "That is the spread of a single answer, as a share. Divide by the root of n, then multiply by 100.",
-        "0.00007695": "That is the variance as a share, p (1 - p) / n. Take its root, then multiply by 100.",
-        "0.0196": "That divides by n outside of the root: p (1 - p) / n goes into the root as a whole.",
-        "2.0125": "That leaves (1 - p) out: inside the root stands p (1 - p) / n.",
-    },
-    otherwise="Not that. Take sqrt(p (1 - p) / n) with p = 0.81 and n = 2,000, then times 100.",
-    hints=("p (1 - p) / n is 0.81 × 0.19 / 2,000.", "The root of 0.00007695, times 100."),
-    tolerance=0.03,
-)
+
+# --- Exercises --------------------------------------------------------------------------------------------------------
+
 Z_OF_DIFFERENCE = Number(
     "training/distilbert/z-of-difference",
     text="The distance from 92.61 % to 92.15 %, each on 10,000 reviews of its own, in standard errors of the"
     " difference:",
     answer="1.226",
-    says="About 1.2 standard errors. Less than 2, so chance alone produces such a gap often. (On the same reviews the"
-    " errors are correlated, and this one is usually smaller.)",
+    says="About 1.2 standard errors. Two equally good networks differ by as much or more in about one of five such"
+    " tests. (On the same reviews the standard error is usually smaller.)",
     wrong={
-        "1.7334": "Both accuracies were measured, so both err: add the two variances before you take the root.",
+        "1.7334": "Both accuracies were measured, so both carry an error: add the two variances, then take the root.",
         "122.6": "You divided points by shares. Use one unit for both: 0.46 points and 0.38 points, say.",
         "0.867": "The errors add as squares: 0.26 and 0.27 make 0.38, not 0.53.",
         "0.46": "That is the difference, 0.46 points. Divide it by its standard error.",
@@ -88,26 +151,29 @@ Z_OF_DIFFERENCE = Number(
     ),
     tolerance=0.05,
 )
-WRONG_BAR = Choice(
-    "training/distilbert/wrong-bar",
-    "Which bar of the memory chart cannot be right?",
-    (
-        Option("float64", "10.42 GB is right for float64. Count the bytes of one weight in each of the five recipes."),
-        Option(
-            "float32",
-            "TF32 stores float32, so both need the same memory: 5.37 GB in the logs. 10.42 is float64's.",
-            right=True,
-        ),
-        Option("TF32", "5.37 GB is what the log says. TF32 changes how products are computed, not what is stored."),
-        Option(
-            "16-mixed",
-            "Mixed keeps float32 weights and states, and saves on activations only: 4.31 GB is right.",
-        ),
-        Option(
-            "bf16-true",
-            "All tensors in half the bytes of float32, and nearly half the memory of the right float32 bar.",
-        ),
+TEST_SIZE = Number(
+    "training/distilbert/test-size",
+    text="Two test sets of equal size, with different reviews. How many reviews must each hold for a difference of"
+    " 92.61 % and 92.15 % to be two standard errors?",
+    answer="26612",
+    unit="reviews",
+    says="About 26,600 each, more than IMDb's test set has. And that settles only which of two networks is better, not"
+    " which of two recipes.",
+    wrong={
+        "16313": "The standard error falls with the square root of n: for half the error you need four times as many.",
+        "13674": "Both accuracies carry an error. Yours has only the variance of 92.15 %.",
+        "12937": "Both accuracies carry an error. Yours has only the variance of 92.61 %.",
+        "6653": "That makes the difference one standard error. Two are asked for.",
+        "13306": "The factor 2 goes inside the square: n grows by 4 when the error has to be half.",
+        "53225": "That is both test sets together. How many does each hold?",
+        "2.6612": "You mixed points and shares: the difference is 0.0046 as a share.",
+    },
+    otherwise="Not that. Set 0.0046 equal to two standard errors of the difference and solve for n.",
+    hints=(
+        "The variance of the difference is (p (1 - p) + q (1 - q)) / n, and the numerator is 0.1408.",
+        "n is 4 × 0.1408 / 0.0046².",
     ),
+    tolerance=0.02,
 )
 PAIRED_INTERVAL = Task("training/distilbert/paired-interval", "My `paired_interval` pairs the runs seed by seed.")
 RESCUE = Task("training/distilbert/rescue", "My `HalfAdam` trains float16 weights without a NaN.")

@@ -106,10 +106,10 @@ class ArmPicker(BookWidget):
             value = words.value_text(group, arm, row)
             told = "baseline" if arm == self.baseline else words.verdict_of(group, arm, self.baseline, row).text
             rows.append((arm, value, told))
-        heads = ("arm", row["label"], f"against {self.baseline}, seed by seed")
+        heads = ("recipe", row["label"], f"against {self.baseline}, seed by seed")
         where = f"{group['device']}; {group['conditions']}. ± is the 95 % Student interval over the seeds."
         return (
-            "<p>Here recorded arms are compared by any quantity, seed by seed or from one seed alone; that needs "
+            "<p>Here recorded recipes are compared by any quantity, seed by seed or from one seed alone; that needs "
             f"JavaScript. {html.escape(self.summary)}</p>{static_table('mp-ap-static', heads, rows)}"
             f"<p class='mp-static-note'>Recorded on {html.escape(where)}</p>"
         )

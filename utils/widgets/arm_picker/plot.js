@@ -132,7 +132,7 @@ export function gapPanel(h) {
 /** The ranks that each seed gives, the one that is looked at marked. */
 export function rankTable(h) {
   const [head, body] = [h("tr", {}), h("tbody", {})];
-  const caption = h("caption", {}, "Rank of each arm, by seed");
+  const caption = h("caption", {}, "Rank of each recipe, by seed");
   const node = h("div", { class: "mp-ap-part" }, h("table", { class: "mp-ap-ranks" }, caption, h("thead", {}, head), body));
   return {
     node,
@@ -142,7 +142,7 @@ export function rankTable(h) {
       if (node.hidden) return;
       const at = group.seeds.indexOf(seed);
       const now = (i) => (i === at ? "mp-ap-now" : null);
-      head.replaceChildren(h("th", { scope: "col" }, "arm"), ...group.seeds.map((name, i) => h("th", { scope: "col", class: now(i) }, `seed ${name}`)));
+      head.replaceChildren(h("th", { scope: "col" }, "recipe"), ...group.seeds.map((name, i) => h("th", { scope: "col", class: now(i) }, `seed ${name}`)));
       body.replaceChildren(...ranks.map(([arm, its]) => h("tr", {}, h("th", { scope: "row" }, arm),
         its.map((rank, i) => h("td", { class: [now(i), rank === 1 ? "mp-ap-first" : null].filter(Boolean).join(" ") || null }, String(rank))))));
     },

@@ -91,7 +91,7 @@ function render({ model, el }) {
   function build() {
     const data = model.get("data");
     const controls = apControls(h, actions, data);
-    const notes = h("details", { class: "mp-ap-notes" }, h("summary", {}, "What the arms are"),
+    const notes = h("details", { class: "mp-ap-notes" }, h("summary", {}, "What the recipes are"),
       h("dl", {}, Object.entries(data.notes).map(([arm, note]) => h("div", {}, h("dt", {}, arm), h("dd", {}, note)))));
     const [rows, gaps, ranks, curves] = [armRows(h, actions, data), gapPanel(h), rankTable(h), curvePanel(h, data)];
     [summary, source] = ["summary", "what"].map((name) => h("p", { class: `mp-ap-${name}` }));

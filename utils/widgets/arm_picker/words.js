@@ -6,7 +6,7 @@ import {
 
 const SAID = { // of an arm, of several
   higher: ["is higher", "are higher"], lower: ["is lower", "are lower"], equal: ["is equal to it", "are equal to it"],
-  cannot: ["cannot be told from it", "cannot be told from it"], pair: ["has one pair", "have one pair each"],
+  cannot: ["cannot be distinguished from it", "cannot be distinguished from it"], pair: ["has one pair", "have one pair each"],
   none: ["has no number", "have no number"], missing: ["is not recorded", "are not recorded"],
 };
 
@@ -69,7 +69,7 @@ function told(group, baseline, quantity, gaps) {
     return [side, `${side} by ${withUnit(fixedText(mean, decimals), unit)}${shareText(group, baseline, quantity, gaps, mean)}, in each of ${n} pairs`];
   }
   const spread = `\u00a0±\u00a0${fixedText(half, decimals)}`;
-  if (Math.abs(mean) <= half) return ["cannot", `cannot be told from ${baseline} with these ${n} pairs: ${withUnit(signed + spread, unit)}`];
+  if (Math.abs(mean) <= half) return ["cannot", `cannot be distinguished from ${baseline} with these ${n} pairs: ${withUnit(signed + spread, unit)}`];
   return [side, `${side} by ${withUnit(fixedText(mean, decimals) + spread, unit)}${shareText(group, baseline, quantity, gaps, mean)} (${n} pairs)`];
 }
 
@@ -111,7 +111,7 @@ export function remarkText(group, arm) {
 
 /** The verdicts on all arms in a sentence. */
 export function summaryText(group, others, baseline, quantity) {
-  if (others.length === 0) return `Tick an arm to compare it with ${baseline}.`;
+  if (others.length === 0) return `Tick a recipe to compare it with ${baseline}.`;
   const kinds = others.map((arm) => [arm, verdictOf(group, arm, baseline, quantity).kind]);
   const clauses = Object.entries(SAID).map(([kind, [one, several]]) => {
     const names = kinds.filter(([, its]) => its === kind).map(([arm]) => arm);
@@ -130,7 +130,7 @@ function orderText(ranks, i) {
 /** What one would conclude from one seed alone, and what the other seeds say of it. */
 export function oneSeedText(group, arms, quantity, seed) {
   const [ranks, { seeds }] = [rankedArms(group, arms, quantity), group];
-  if (ranks.length < 2) return `Seed ${seed} alone says nothing: tick arms that have a number for every seed.`;
+  if (ranks.length < 2) return `Seed ${seed} alone says nothing: tick recipes that have a number for every seed.`;
   const orders = seeds.map((_, i) => orderText(ranks, i));
   const text = `Seed ${seed} alone says: ${orders[seeds.indexOf(seed)]}.`;
   if (seeds.length === 1) return `${text} No other seed was recorded.`;

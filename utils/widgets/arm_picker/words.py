@@ -106,7 +106,10 @@ def _told(group: dict, baseline: str, quantity: dict, gaps: dict, mean: float, h
         signed = f"{'−' if mean < 0 else '+'}{fixed(mean, decimals)}"
     spread = f"\u00a0±\u00a0{fixed(half, decimals)}"
     if abs(mean) <= half:
-        return "cannot", f"cannot be told from {baseline} with these {n} pairs: {with_unit(signed + spread, unit)}"
+        return (
+            "cannot",
+            f"cannot be distinguished from {baseline} with these {n} pairs: {with_unit(signed + spread, unit)}",
+        )
     side, apart = ("higher" if mean > 0 else "lower"), with_unit(fixed(mean, decimals) + spread, unit)
     return side, f"{side} by {apart}{_share_text(group, baseline, quantity, gaps, mean)} ({n} pairs)"
 
@@ -148,7 +151,7 @@ SAID = {  # of an arm, of several
     "higher": ("is higher", "are higher"),
     "lower": ("is lower", "are lower"),
     "equal": ("is equal to it", "are equal to it"),
-    "cannot": ("cannot be told from it", "cannot be told from it"),
+    "cannot": ("cannot be distinguished from it", "cannot be distinguished from it"),
     "pair": ("has one pair", "have one pair each"),
     "none": ("has no number", "have no number"),
     "missing": ("is not recorded", "are not recorded"),
@@ -158,7 +161,7 @@ SAID = {  # of an arm, of several
 def summary_of(group: dict, others: Sequence[str], baseline: str, quantity: dict) -> str:
     """Return the verdicts on all arms in a sentence."""
     if not others:
-        return f"Tick an arm to compare it with {baseline}."
+        return f"Tick a recipe to compare it with {baseline}."
     kinds = {arm: verdict_of(group, arm, baseline, quantity).kind for arm in others}
     clauses = []
     for kind, (singular, several) in SAID.items():
@@ -191,7 +194,7 @@ def one_seed_text(group: dict, arms: Sequence[str], quantity: dict, seed: int) -
     """Return what one would conclude from one seed alone, and what the other seeds say of it."""
     ranks, seeds = ranked(group, arms, quantity), group["seeds"]
     if len(ranks) < 2:
-        return f"Seed {seed} alone says nothing: tick arms that have a number for every seed."
+        return f"Seed {seed} alone says nothing: tick recipes that have a number for every seed."
     orders = [order_text(ranks, i) for i in range(len(seeds))]
     text = f"Seed {seed} alone says: {orders[seeds.index(seed)]}."
     if len(seeds) == 1:

@@ -39,7 +39,7 @@ CHAPTERS = {
     "numbers/limits": "Overflow, underflow, NaN",
     "numbers/stability": "Stable softmax, loss, norm and mask",
     "training/tensors": "Where real tensors live",
-    "training/distilbert": "DistilBERT in nine precisions",
+    "training/distilbert": "DistilBERT: what precision costs",
     "training/training_loop": "The loop, done right",
     "training/loss_scaling": "Loss scaling",
     "eight_bits/scaling_recipes": "Scaling recipes",
