@@ -239,7 +239,7 @@ FLUSHED_SHARE = Task(
 )
 SMALLEST_SCALE = Task(
     "training/tensors/smallest-scale",
-    "Write `smallest_scale`: the smallest of 1.0, 2.0, 4.0, 8.0, ... that keeps 99.9 % of a tensor in float16, or None.",
+    "Write `smallest_scale`: the smallest of 1.0, 2.0, 4.0, ... that keeps 99.9 % of a tensor in float16, or None.",
 )
 EXPONENT_COUNTS = Task(
     "training/tensors/exponent-counts",
