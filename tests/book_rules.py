@@ -153,7 +153,7 @@ def bare_links(cells):
 
 
 def long_cells(cells):
-    """Code cells of more than 25 lines that are not blank; the script of a recipe is copied whole, and may have 75."""
+    """Code cells of more than 25 lines that are not blank; a script that is copied whole may have 80."""
     for n, cell in enumerate(cells, start=1):
         lines = sum(bool(line.strip()) for line in cell.source.splitlines())
         if cell.kind == "code" and lines > (MAX_SCRIPT_LINES if "script" in cell.tags else MAX_CELL_LINES):

@@ -10,6 +10,7 @@ import torch
 from tests.book_questions import right_option
 from utils import records
 from utils.checks.outcome import NOT_YET
+from utils.checks.questions import judge
 from utils.checks.training import tensors, tensors_questions
 from utils.emulation.exponent_histogram import Histogram
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16
@@ -118,6 +119,8 @@ def test_the_share_of_e4m3_in_the_widget_is_that_at_the_largest_scale():
     zeros = 100 * found.zeros / found.total
     for value in (lost, 17, 16.62):
         assert tensors_questions.PLAY_E4M3.is_right(value)
+    for value in (15.6, 17.2):  # read off the bars
+        assert judge(tensors_questions.PLAY_E4M3, value).message.startswith("Nearly")
     assert [f"{x:.1f}" for x in (subnormal, zeros, lost + subnormal, lost + zeros)] == ["43.3", "38.6", "59.9", "55.2"]
     assert f"{100 * found.flushed(FLOAT8_E5M2, 2.0**14):.2f}" == "0.32"
     assert f"{100 * found.flushed(FLOAT8_E4M3FN):.2f}" == "99.98"
@@ -363,6 +366,18 @@ def largest(x):
     return 2.0**k
 
 
+def by_integers(x):
+    """Doubles the integer 1, which torch cannot multiply by from 2^64 on."""
+    alive, s = x[x != 0], 1
+    while True:
+        y = (alive * s).half()
+        if not y.isfinite().all():
+            return None
+        if (y == 0).sum() <= 0.001 * len(alive):
+            return s
+        s *= 2
+
+
 def changes_x(x):
     scale = smallest_scale(x)
     x *= 2
@@ -392,6 +407,7 @@ def changes_x(x):
         (lambda x: smallest_scale(x.where(x.abs() != 65520, 0)), "it goes to infinity"),
         (lambda x: smallest_scale(x.clamp(min=-60000)), "-inf"),
         (search(most=64), "has to go on"),
+        (by_integers, "Begin with 1.0"),
         (none_for_zeros, "nothing to lose"),
         (lambda x: smallest_scale(x.where(x.abs() != INF, 0)), "stays infinite"),
         (lambda x: smallest_scale(x.nan_to_num(0, posinf=INF)), "NaN stays NaN"),

@@ -200,7 +200,10 @@ def _smallest_scale(x: torch.Tensor) -> float | None:
 def _wrong_scale(answer, x: torch.Tensor, want: float | None, shown: str) -> str:
     """Say how the scale of x is wrong, or give ""."""
     before = x.clone()
-    returned = answer(x)
+    try:
+        returned = answer(x)
+    except OverflowError:  # torch takes no integer of 64 bits or more
+        return f"For {shown} the scale is too large an integer for torch. Begin with 1.0, not with 1."
     if not torch.equal(x.nan_to_num(7.0), before.nan_to_num(7.0)):
         return "The function changes its input. Make a new tensor: `x * scale`, not `x *= scale`."
     got = None if returned is None or returned is ... else as_number(returned)

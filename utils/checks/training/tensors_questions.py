@@ -35,7 +35,7 @@ WHY_LOST = Choice(
 OTHER_NETWORK = Choice(
     "training/tensors/predict-other-network",
     "The DistilBERT starts from random weights as well, and learns to classify film reviews. Does the share of its "
-    "activation gradients that float16 would make 0 rise too?",
+    "activation gradients that float16 would make 0 rise too, from the first step to the last?",
     (
         Option(
             "It rises: a better network makes smaller mistakes",
@@ -49,7 +49,7 @@ OTHER_NETWORK = Choice(
             True,
         ),
         Option(
-            "It stays: the batch and the number of classes stay the same",
+            "It stays about the same: the batch and the number of classes stay the same",
             "Those two fix the gradient of the logits before anything is learned. What reaches the layers depends on "
             "the weights as well, and they change.",
         ),
@@ -153,6 +153,7 @@ PLAY_E4M3 = Number(
     },
     otherwise="Choose E4M3, activation gradients, all layers and step 143, press the button, and read the sentence.",
     hints=("Four choices: format, kind, layers, step. Then press the button.",),
+    within={"15.5 to 18": "Nearly. The bars are too coarse for this: read the sentence below the picture."},
     tolerance=0.03,  # 17 and 16.62 are read off as well
 )
 
@@ -211,8 +212,8 @@ SHARE_LOST = Number(
 
 WRONG_LINE = wrong_line(
     "training/tensors/wrong-line",
-    text="These lines run in a float16 training with a loss scale, after the backward pass. Their number is far too "
-    "small. Press the line with the bug.",
+    text="These lines run in a float16 training with a loss scale. The share that they print is far too small. Press "
+    "the line with the bug.",
     code="""\
 scaler.scale(loss).backward()
 g = model.head.weight.grad.float()
@@ -238,9 +239,9 @@ FLUSHED_SHARE = Task(
 )
 SMALLEST_SCALE = Task(
     "training/tensors/smallest-scale",
-    "Write `smallest_scale`: the smallest of 1, 2, 4, 8, ... that keeps 99.9 % of a tensor in float16, or None.",
+    "Write `smallest_scale`: the smallest of 1.0, 2.0, 4.0, ... that keeps 99.9 % of a tensor in float16, or None.",
 )
 EXPONENT_COUNTS = Task(
     "training/tensors/exponent-counts",
-    "Find the bug: fix a histogram of exponents. It has two mistakes.",
+    "Find the bug: fix a histogram of exponents. Three kinds of values go wrong.",
 )
