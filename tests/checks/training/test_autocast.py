@@ -700,10 +700,10 @@ def eats_them(messages, index, places):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (as_it_comes, "float32"),  # wrong, or right by luck, as the kernel has it
+        (as_it_comes, "rounded twice"),  # wrong, or right by luck, as the kernel has it
         (by_bfloat16_index_put, "stops at 128"),
         (counts_in_bfloat16, "count at 256"),
-        (rounds_twice, "Divide before you cast"),
+        (rounds_twice, "rounded twice"),
         (wide_place, "messages.float()"),
         (by_assignment, "half of their sum"),
         (by_product, "single message"),

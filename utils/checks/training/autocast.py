@@ -439,7 +439,7 @@ def _collect_cases() -> Iterator[tuple[torch.Tensor, torch.Tensor, int, str]]:
         torch.randn(500, 4, generator=draw),
         torch.randint(40, (500,), generator=draw),
         40,
-        "Is it rounded more than once? Divide before you cast.",
+        "Is it rounded twice, as a bfloat16 sum and again as a quotient? Cast last.",
     )
 
 
