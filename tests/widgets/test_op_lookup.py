@@ -40,7 +40,7 @@ def test_each_row_has_what_was_measured_and_what_is_documented_for_the_other_dev
 
 def test_a_note_says_what_a_rule_cannot(widget):
     notes = {row["name"]: (row["here_note"], row["there_note"]) for row in widget.rows}
-    assert notes.pop("einsum") == ("", "unlisted, torch 2.13")
+    assert notes.pop("einsum") == ("", "not in the docs, but in torch 2.13")
     assert notes.pop("scatter_add") == ("a mix raises", "")
     assert set(notes.values()) == {("", "")}  # layer_norm takes float32 weights with a narrow input
 
@@ -81,7 +81,7 @@ def test_a_bad_argument_is_refused_by_name(options, message):
 def test_the_static_form_is_the_whole_table(widget):
     text = widget.static_html()
     assert "<th scope='row'>softmax</th><td>whatever comes in</td><td>casts to float32</td>" in text
-    assert "<td>casts down</td><td>casts down (unlisted, torch 2.13)</td>" in text
+    assert "<td>casts down</td><td>casts down (not in the docs, but in torch 2.13)</td>" in text
     assert text.count("scope='row'>") == len(ROWS)
     assert all(rule.label in text for rule in RULES.values())
 

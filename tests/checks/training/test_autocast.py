@@ -1,12 +1,16 @@
 """The checks of training/autocast: the right answer, and for each foreseen wrong one the hint that names it."""
 
+import copy
 import itertools
 import re
+from contextlib import nullcontext
 
 import pytest
 import torch
 import torch.nn.functional as F
+from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
 from torch import bfloat16, nn
+from torch._dynamo.backends.common import aot_autograd
 
 import book_rules
 from tests.book_questions import right_option
@@ -14,14 +18,15 @@ from utils.checks.outcome import NOT_YET
 from utils.checks.training import autocast, autocast_questions
 from utils.diagnostics import autocast_table
 from utils.diagnostics.autocast_docs import documented
+from utils.diagnostics.dtype_probe import DtypeProbe
 from utils.widgets.op_lookup import OpLookup
 
 DTYPES = {
     "h @ w": "bfloat16",
     "torch.relu(h)": "float32",
     "h @ w + h": "float32",
-    "torch.softmax(h @ w, -1)": "bfloat16",
-    "F.mse_loss(h @ w, h)": "float32",
+    "torch.softmax(h @ w + h, -1)": "float32",
+    "(h @ w).square().mean()": "bfloat16",
     "w.grad, after backward": "float32",
 }
 
@@ -69,24 +74,124 @@ def test_in_one_context_the_weights_move_and_the_forward_pass_reads_old_copies()
     assert len(set(losses[6:])) == 1
     assert len(set(norms[6:])) == 6
     assert min(b - a for a, b in itertools.pairwise(norms[6:])) > 0
-    assert "no forward pass reads" in right_option(autocast_questions.STALE).text
 
 
-def nine_uses(weight):
-    inputs = [torch.ones(1, 1)] * 8 + [torch.full((1, 1), 256.0)]
-    return sum(F.linear(x, weight).float().sum() for x in inputs)
-
-
-@pytest.mark.parametrize(("cache", "gradient"), [(True, 256), (False, 264)])
-def test_gradients_of_a_shared_copy_are_added_in_bfloat16(cache, gradient):
+@pytest.mark.parametrize(("outer", "end"), [(True, "4"), (False, "2.64")])
+def test_the_weight_ends_where_the_question_says(outer, end):
     weight = torch.ones(1, 1, requires_grad=True)
-    with torch.autocast("cpu", dtype=bfloat16, cache_enabled=cache):
-        loss = nine_uses(weight)
+    with under() if outer else nullcontext():
+        for _ in range(6):
+            with under():
+                loss = F.mse_loss(F.linear(torch.ones(1, 1), weight), torch.full((1, 1), 3.0))
+            (gradient,) = torch.autograd.grad(loss, weight)
+            with torch.no_grad():
+                weight -= gradient / 8
+    options = {option.text.partition(":")[0] for option in autocast_questions.STALE.options}
+    assert end in options
+    assert weight.item() == pytest.approx(float(end), abs=0.02)
+    assert (right_option(autocast_questions.STALE).text.partition(":")[0] == end) == outer
+
+
+BIG_FIRST, BIG_LAST = [256.0] + [1.0] * 8, [1.0] * 8 + [256.0]
+
+
+def gradient_of_uses(inputs, **options):
+    weight = torch.ones(1, 1, requires_grad=True)
+    with torch.autocast("cpu", dtype=bfloat16, **options):
+        loss = sum(F.linear(torch.tensor([[x]]), weight).float().sum() for x in inputs)
     loss.backward()
     assert weight.grad.dtype == torch.float32
-    assert weight.grad.item() == gradient
-    if cache:
-        assert right_option(autocast_questions.SHARED).text.startswith("256: the gradients are added in bfloat16")
+    return weight.grad.item()
+
+
+def test_gradients_of_a_shared_copy_are_added_in_bfloat16():
+    first, last = gradient_of_uses(BIG_FIRST), gradient_of_uses(BIG_LAST)
+    assert (first, last) == (264, 256)
+    assert right_option(autocast_questions.SHARED).text == f"`big_first` {first:.0f}, `big_last` {last:.0f}"
+    assert {gradient_of_uses(inputs, cache_enabled=False) for inputs in (BIG_FIRST, BIG_LAST)} == {264}
+
+
+def bytes_kept(layers, rounds, cache):
+    sizes, out = {}, torch.randn(8, 64)
+
+    def pack(tensor):
+        sizes[tensor.data_ptr()] = tensor
+        return tensor
+
+    with (
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x),
+        torch.autocast("cpu", dtype=bfloat16, cache_enabled=cache),
+    ):
+        for layer in layers * rounds:
+            out = layer(out)
+    return sum(tensor.nbytes for tensor in sizes.values() if tensor.shape == (64, 64))
+
+
+def test_in_training_the_cache_keeps_no_more_than_the_backward_pass_needs():
+    layers = [nn.Linear(64, 64, bias=False) for _ in range(4)]
+    assert bytes_kept(layers, 1, cache=True) == bytes_kept(layers, 1, cache=False)
+    assert bytes_kept(layers, 3, cache=True) < bytes_kept(layers, 3, cache=False)
+
+
+def test_a_copy_made_without_gradients_is_kept_and_has_its_link():
+    layer, x = nn.Linear(4, 4, bias=False), torch.ones(1, 4)
+    with DtypeProbe(layer) as probe, under():
+        with torch.no_grad():
+            layer(x)
+        out = layer(x)
+    out.float().sum().backward()
+    assert [step.parameter for step in probe.casts()].count("weight") == 1
+    assert layer.weight.grad is not None
+
+
+def test_a_graph_merges_equal_casts():
+    counts, layers = [], nn.ModuleList(nn.Linear(8, 8, bias=False) for _ in "qkv")
+
+    def keep(graph, inputs):
+        counts.append(sum("_to_copy" in node.name for node in graph.graph.nodes if node.op == "call_function"))
+        return make_boxed_func(graph.forward)
+
+    def three(x):
+        q, k, v = (layer(x) for layer in layers)
+        return q * k + v
+
+    backend = aot_autograd(fw_compiler=keep, partition_fn=min_cut_rematerialization_partition)
+    with under():
+        torch.compile(three, backend=backend)(torch.randn(2, 8))
+    with DtypeProbe(layers) as probe, under():
+        three(torch.randn(2, 8))
+    assert (counts[0], len(probe.casts())) == (4, 6)
+
+
+def test_two_narrow_dtypes_fail_on_a_cached_weight():
+    layer, x = nn.Linear(4, 4), torch.ones(1, 4)
+    with under():
+        layer(x)
+        with torch.autocast("cpu", dtype=torch.float16):
+            with pytest.raises(RuntimeError, match="same dtype"):
+                layer(x)
+            torch.clear_autocast_cache()
+            assert layer(x).dtype == torch.float16
+
+
+def test_decorators_of_another_device_do_nothing():
+    def dtypes(device):
+        class Product(torch.autograd.Function):
+            @staticmethod
+            @torch.amp.custom_fwd(device_type=device, cast_inputs=torch.float32)
+            def forward(ctx, a, b):
+                return a @ b
+
+            @staticmethod
+            def backward(ctx, grad):
+                return None, None
+
+        with under():
+            inside = Product.apply(torch.ones(2, 2), torch.ones(2, 2)).dtype
+        return inside, Product.apply(torch.ones(2, 2).bfloat16(), torch.ones(2, 2).bfloat16()).dtype
+
+    assert dtypes("cpu") == (torch.float32, bfloat16)
+    assert dtypes("cuda") == (bfloat16, bfloat16)
 
 
 def test_the_tasks_under_the_lookup_are_right():
@@ -110,8 +215,9 @@ def test_the_tasks_under_the_lookup_are_right():
 
 def test_the_table_that_opens_the_chapter_says_what_the_lists_say():
     """Each operation named in it has the rule of its line, on both devices."""
-    rules = {"runs in 16 bits": "narrow", "runs in float32": "wide", "runs in the widest input dtype": "promote"}
-    rules |= {"follows its inputs": "follows", "raises an error": "error"}
+    rules = {"casts down to 16 bits (`narrow`)": "narrow", "casts to float32 (`wide`)": "wide"}
+    rules |= {"widest of its inputs (`promote`)": "promote", "whatever comes in (`follows`)": "follows"}
+    rules |= {"refuses, with an error": "error"}
     rows = {row["name"]: {"cpu": row["here"], "cuda": row["there"]} for row in OpLookup().rows}
     text = book_rules.markdown(book_rules.read_page(book_rules.BOOK / "training" / "autocast.ipynb"))
     seen = 0
@@ -154,7 +260,7 @@ def test_the_dtypes_are_those_that_come_out():
     h, w = torch.randn(4, 4), nn.Parameter(torch.randn(4, 4))
     with under():
         found = {key: str(eval(key, globals(), {"h": h, "w": w}).dtype) for key in list(DTYPES)[:-1]}
-        loss = F.mse_loss(h @ w, h)
+        loss = (h @ w).square().mean()
     loss.backward()
     found["w.grad, after backward"] = str(w.grad.dtype)
     assert {key: value.removeprefix("torch.") for key, value in found.items()} == DTYPES
@@ -165,7 +271,13 @@ def test_the_dtypes_are_those_that_come_out():
 
 @pytest.mark.parametrize(
     ("key", "hint"),
-    list(zip(DTYPES, ["made for", "on no list", "wider dtype", "CUDA", "Losses", "passes the cast"], strict=True)),
+    list(
+        zip(
+            DTYPES,
+            ["made for", "on no list", "wider dtype", "its input", "looks up the names", "passes the cast"],
+            strict=True,
+        )
+    ),
 )
 def test_a_wrong_dtype_gets_its_hint(key, hint):
     wrong = {"bfloat16": "float32", "float32": "bf16"}[DTYPES[key]]
@@ -240,151 +352,118 @@ def test_cast_to_names_the_mistake(wrong, hint):
     assert hint in outcome.message
 
 
-# --- 3: the evaluation
+# --- 3: the gradient uphill
 
 
-def evaluate_with(fault=""):
-    def evaluate(model, batch):
-        model.train(fault == "training mode")
-        dtype = torch.float16 if fault == "float16" else bfloat16
-        with torch.set_grad_enabled(fault == "graph"), torch.autocast("cpu", dtype=dtype, enabled=fault != "float32"):
-            out = model(batch)
-        model.train(fault != "stays in eval")
-        return out
-
-    return evaluate
-
-
-def as_given(model, batch):
-    context = under()
-    context.__enter__()
-    model.eval()
-    with torch.no_grad():
-        out = model(batch)
-    model.train()
-    return out
+def as_given(model, loss_of, reach=1.0, between=lambda: None, **options):
+    weights = list(model.parameters())
+    with torch.autocast("cpu", dtype=bfloat16, **options):
+        steps = torch.autograd.grad(loss_of(model), weights)
+        move(weights, steps, reach)
+        between()
+        uphill = torch.autograd.grad(loss_of(model), weights)
+        move(weights, steps, -reach)
+    return uphill
 
 
-def closes_by_hand(model, batch):
-    context = under()
-    context.__enter__()
-    model.eval()
-    try:
-        with torch.inference_mode():
-            out = model(batch).float()
-    finally:
-        context.__exit__(None, None, None)
-    model.train()
-    return out
+@torch.no_grad()
+def move(weights, steps, reach):
+    for weight, step in zip(weights, steps, strict=True):
+        weight += reach * step
 
 
-@under()
-def decorated(model, batch):
-    before = model.training
-    model.eval()
-    with torch.no_grad():
-        out = model(batch)
-    model.train(before)
-    return out
+def uphill_with(fault=""):
+    def uphill_gradients(model, loss_of, reach=1.0):
+        weights = list(model.parameters())
+        with torch.autocast("cpu", dtype=bfloat16, enabled=fault != "float32"):
+            loss = loss_of(model)
+        steps = torch.autograd.grad(loss, weights)
+        signs = {"downhill": -1, "twice": 2, "fixed": 1 / reach}
+        move(weights, steps, reach * signs.get(fault, 1))
+        with torch.autocast("cpu", dtype=bfloat16, enabled=fault not in ("float32", "second in float32")):
+            loss = loss_of(model)
+        uphill = torch.autograd.grad(loss, weights)
+        if fault != "stays":
+            move(weights, steps, -reach * signs.get(fault, 1))
+        return list(uphill)
+
+    return uphill_gradients
 
 
-@pytest.mark.parametrize("right", [evaluate_with(), closes_by_hand, decorated])
-def test_evaluate_takes_what_leaves_the_training_as_it_was(right):
-    outcome = autocast.check_evaluate(right)
+def without_a_cache(model, loss_of, reach=1.0):
+    return as_given(model, loss_of, reach, cache_enabled=False)
+
+
+def emptied(model, loss_of, reach=1.0):
+    return as_given(model, loss_of, reach, torch.clear_autocast_cache)
+
+
+def on_a_twin(model, loss_of, reach=1.0):
+    weights, twin = list(model.parameters()), copy.deepcopy(model)
+    with under():
+        steps = torch.autograd.grad(loss_of(model), weights)
+        move(twin.parameters(), steps, reach)
+        return torch.autograd.grad(loss_of(twin), list(twin.parameters()))
+
+
+@pytest.mark.parametrize("right", [uphill_with(), without_a_cache, emptied, on_a_twin])
+def test_uphill_takes_every_way_to_new_copies(right):
+    outcome = autocast.check_uphill(right)
     assert outcome, outcome.message
 
 
-def only_switched_off(model, batch):
-    out = as_given(model, batch)
-    torch.set_autocast_enabled("cpu", False)
-    return out
+def left_open(model, loss_of, reach=1.0):
+    under().__enter__()
+    torch.set_autocast_cache_enabled(False)
+    return uphill_with()(model, loss_of, reach)
 
 
-def only_emptied(model, batch):
-    out = as_given(model, batch)
-    torch.clear_autocast_cache()
-    return out
+def once(model, loss_of, reach=1.0):
+    with under():
+        return torch.autograd.grad(loss_of(model), list(model.parameters()))
 
 
-def without_gradients_for_ever(model, batch):
-    out = evaluate_with()(model, batch)
-    torch.set_grad_enabled(False)
-    return out
-
-
-def in_bfloat16(model, batch):
-    model.bfloat16().eval()
-    with torch.no_grad():
-        out = model(batch.bfloat16())
-    model.train()
-    return out
-
-
-def freezes(model, batch):
-    model.requires_grad_(False)
-    return evaluate_with()(model, batch)
-
-
-def restores_half(model, batch):
-    out = evaluate_with("stays in eval")(model, batch)
-    model.training = True
-    return out
+def in_bfloat16(model, loss_of, reach=1.0):
+    return [gradient.bfloat16() for gradient in uphill_with()(model, loss_of, reach)]
 
 
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (evaluate_with("stays in eval"), "in evaluation mode: the training"),
-        (restores_half, "in evaluation mode: the training"),
-        (evaluate_with("training mode"), "dropout"),
-        (evaluate_with("float32"), "ran in float32"),
-        (evaluate_with("graph"), "graph"),
-        (without_gradients_for_ever, "gradients are switched off"),
-        (in_bfloat16, "weight is bfloat16"),
-        (freezes, "ask for no gradient"),
-        (lambda model, batch: evaluate_with()(model, batch).argmax(-1), "tensor of shape"),
-        (lambda model, batch: evaluate_with()(model, batch).tolist(), "not list"),
+        (uphill_with("float32"), "Both forward passes run in float32"),
+        (uphill_with("second in float32"), "One of the two forward passes"),
+        (uphill_with("downhill"), "should be those at"),
+        (uphill_with("twice"), "should be those at"),
+        (uphill_with("fixed"), "should be those at"),
+        (uphill_with("stays"), "Take the step back"),
+        (left_open, "still open"),
+        (once, "called 1 times"),
+        (in_bfloat16, "not float32"),
+        (lambda *given: uphill_with()(*given)[0], "one gradient per parameter"),
+        (lambda *given: uphill_with()(*given)[:2], "shapes of the parameters"),
     ],
 )
-def test_evaluate_names_the_mistake(wrong, hint):
-    outcome = autocast.check_evaluate(wrong)
+def test_uphill_names_the_mistake(wrong, hint):
+    outcome = autocast.check_uphill(wrong)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
 
 
-def switches_on(model, batch):
-    out = evaluate_with()(model, batch)
-    torch.set_autocast_enabled("cpu", True)
-    return out
-
-
-@pytest.mark.parametrize(
-    ("wrong", "seen", "hint"),
-    [
-        (as_given, "multiplied by 1.5", "still on, and the nesting is 1, not 0: a context was entered and never left"),
-        (only_emptied, "multiplied by 1.5", "still on, and the nesting is 1"),
-        (only_switched_off, "multiplied by 1.5", "is off, and the nesting is 1"),
-        (switches_on, "gives bfloat16 outside of any `with`", "leaves autocast switched on"),
-    ],
-)
-def test_an_open_context_is_told_by_what_is_seen_and_named_in_the_hint(wrong, seen, hint):
-    outcome = autocast.check_evaluate(wrong)
+def test_an_old_copy_is_told_by_what_is_seen_and_its_cause_is_in_the_hint():
+    outcome = autocast.check_uphill(as_given)
     assert outcome.status == NOT_YET
-    assert seen in outcome.message
-    assert not any(cause in outcome.message for cause in ("left", "entered", "nest", "cache", "open", "still"))
-    assert hint in outcome.hint
-
-
-def test_the_old_copies_are_told_with_numbers():
-    before, after, right = map(float, re.findall(r"\d\.\d{3}", autocast.check_evaluate(as_given).message))
-    assert before == after < right
+    assert "as at the weights where the function began" in outcome.message
+    found, wanted = map(float, re.findall(r"0\.\d{4}", outcome.message))
+    assert found != wanted
+    assert not any(cause in outcome.message for cause in ("cop", "cache", "context"))
+    assert "until when does autocast keep them" in outcome.hint
 
 
 def test_a_context_that_was_left_open_before_does_no_harm():
     context = under()
     context.__enter__()
     try:
-        assert autocast.check_evaluate(evaluate_with())
+        assert autocast.check_uphill(uphill_with())
         assert (torch.is_autocast_enabled("cpu"), autocast._depth()) == (True, 1)
     finally:
         context.__exit__(None, None, None)
@@ -502,7 +581,7 @@ def test_no_second_cast_names_the_mistake(wrong, hint):
     ("wrong", "seen", "hint"),
     [
         (Layer, "write 640 bytes", "`mul` gets bfloat16 and float32"),
-        (layer_with(in_place), "write 128 bytes", "`mul` gets bfloat16 and float32"),
+        (layer_with(in_place), "One operation gets inputs of two dtypes", "`mul` gets bfloat16 and float32"),
         (layer_with(there_and_back), "write 1664 bytes", "Another activation"),
         (layer_with(twice_the_input), "write 256 bytes", "Another activation"),
     ],
@@ -519,74 +598,91 @@ def test_a_second_cast_is_told_in_bytes_and_named_in_the_hint(wrong, seen, hint)
 # --- 5: sum the messages
 
 
+def mean(total, index):
+    return total / torch.bincount(index, minlength=len(total)).clamp(min=1)[:, None]
+
+
 def collect(messages, index, places):
     place = torch.zeros(places, messages.shape[1])
-    return place.index_add_(0, index, messages.float()).to(messages.dtype)
+    return mean(place.index_add_(0, index, messages.float()), index).to(messages.dtype)
 
 
 def by_scatter(messages, index, places):
     place = messages.new_zeros(places, messages.shape[1], dtype=torch.float32)
     place = place.scatter_add(0, index[:, None].expand_as(messages), messages.float())
-    return place.to(messages.dtype)
+    return mean(place, index).to(messages.dtype)
 
 
 def by_index_put(messages, index, places):
     place = torch.zeros(places, messages.shape[1], dtype=torch.float64)
-    return place.index_put((index,), messages.double(), accumulate=True).to(messages.dtype)
+    return mean(place.index_put((index,), messages.double(), accumulate=True), index).to(messages.dtype)
 
 
 def by_loop(messages, index, places):
     rows = [messages[index == place].float().sum(0) for place in range(places)]
-    return torch.stack(rows).to(messages.dtype)
+    return mean(torch.stack(rows), index).to(messages.dtype)
 
 
-@pytest.mark.parametrize("right", [collect, by_scatter, by_index_put, by_loop])
+def by_reduce(messages, index, places):
+    place = torch.zeros(places, messages.shape[1])
+    return place.index_reduce(0, index, messages.float(), "mean", include_self=False).to(messages.dtype)
+
+
+@pytest.mark.parametrize("right", [collect, by_scatter, by_index_put, by_loop, by_reduce])
 def test_collect_takes_every_float32_sum(right):
     outcome = autocast.check_collect(right)
     assert outcome, outcome.message
 
 
 def as_it_comes(messages, index, places):
-    return messages.new_zeros(places, messages.shape[1]).index_add_(0, index, messages)
+    return mean(messages.new_zeros(places, messages.shape[1]).index_add_(0, index, messages), index).to(messages.dtype)
 
 
 def by_bfloat16_index_put(messages, index, places):
     place = messages.new_zeros(places, messages.shape[1])
-    return place.index_put_((index,), messages, accumulate=True)
+    return mean(place.index_put_((index,), messages, accumulate=True), index).to(messages.dtype)
 
 
 def wide_place(messages, index, places):
-    return torch.zeros(places, messages.shape[1]).index_add_(0, index, messages).to(messages.dtype)
+    return mean(torch.zeros(places, messages.shape[1]).index_add_(0, index, messages), index).to(messages.dtype)
 
 
 def by_assignment(messages, index, places):
     place = torch.zeros(places, messages.shape[1])
     place[index] += messages.float()
-    return place.to(messages.dtype)
+    return mean(place, index).to(messages.dtype)
 
 
 def by_product(messages, index, places):
     chosen = F.one_hot(index, places).T.float()
-    return (chosen @ messages.float()).to(messages.dtype)
+    return mean(chosen @ messages.float(), index).to(messages.dtype)
 
 
 def without_expand(messages, index, places):
     place = torch.zeros(places, messages.shape[1])
-    return place.scatter_add_(0, index[:, None], messages.float()).to(messages.dtype)
+    return mean(place.scatter_add_(0, index[:, None], messages.float()), index).to(messages.dtype)
 
 
 def only_those_named(messages, index, places):
-    return torch.stack([messages[index == p].float().sum(0) for p in index.unique()]).to(messages.dtype)
+    return torch.stack([messages[index == p].float().mean(0) for p in index.unique()]).to(messages.dtype)
 
 
-def mean(messages, index, places):
-    count = torch.bincount(index, minlength=places).clamp(min=1)[:, None]
-    return (collect(messages.float(), index, places) / count).to(messages.dtype)
+def sums(messages, index, places):
+    return torch.zeros(places, messages.shape[1]).index_add_(0, index, messages.float()).to(messages.dtype)
 
 
 def mean_of_nothing(messages, index, places):
-    rows = [messages[index == p].float().mean(0) * (index == p).sum() for p in range(places)]
-    return torch.stack(rows).to(messages.dtype)
+    return torch.stack([messages[index == p].float().mean(0) for p in range(places)]).to(messages.dtype)
+
+
+def counts_in_bfloat16(messages, index, places):
+    count = torch.zeros(places, dtype=messages.dtype).index_add_(0, index, torch.ones(len(index), dtype=messages.dtype))
+    total = torch.zeros(places, messages.shape[1]).index_add_(0, index, messages.float())
+    return (total / count.float().clamp(min=1)[:, None]).to(messages.dtype)
+
+
+def rounds_twice(messages, index, places):
+    return mean(sums(messages, index, places), index).to(messages.dtype)
 
 
 def needs_a_message(messages, index, places):
@@ -604,14 +700,16 @@ def eats_them(messages, index, places):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (as_it_comes, "ollect in float32"),  # wrong, or right by luck, as the kernel has it
+        (as_it_comes, "rounded twice"),  # wrong, or right by luck, as the kernel has it
         (by_bfloat16_index_put, "stops at 128"),
+        (counts_in_bfloat16, "count at 256"),
+        (rounds_twice, "rounded twice"),
         (wide_place, "messages.float()"),
-        (by_assignment, "has both of them"),
+        (by_assignment, "half of their sum"),
         (by_product, "single message"),
         (without_expand, "expand it"),
         (only_those_named, "a row for each place"),
-        (mean, "has both of them"),
+        (sums, "half of their sum"),
         (mean_of_nothing, "without a message"),
         (lambda m, i, p: collect(m.float(), i, p), "the dtype of the messages"),
         (lambda m, i, p: collect(m.bfloat16(), i, p).to(m.dtype), "single message"),
@@ -627,7 +725,7 @@ def test_collect_names_the_mistake(wrong, hint):
 
 
 def test_collect_does_not_take_what_is_right_by_luck():
-    def lucky(messages, index, places):  # the right sums, and an operation on 16-bit messages on the way
+    def lucky(messages, index, places):  # the right means, and an operation on 16-bit messages on the way
         torch.zeros(places, messages.shape[1], dtype=bfloat16).index_add_(0, index, messages.bfloat16())
         return collect(messages, index, places)
 

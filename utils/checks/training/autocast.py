@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import itertools
+import math
 from collections.abc import Callable, Iterator
 
 import torch
@@ -22,8 +23,8 @@ from utils.checks.outcome import (
 from utils.checks.training.autocast_questions import (
     CAST_TO,
     COLLECT,
-    EVALUATE,
     NO_SECOND_CAST,
+    UPHILL,
     WHAT_COMES_OUT,
 )
 from utils.diagnostics.dtype_probe import COMPUTE, DtypeProbe
@@ -80,8 +81,8 @@ def _dtype_name(returned) -> str:
 
 check_what_comes_out = choice_table(
     WHAT_COMES_OUT,
-    says="Products are cast down, losses are cast up, sums take the wider, and the rest is whatever comes in. "
-    "On a CPU.",
+    says="Only the product is cast, and its gradient on the way back. On a CPU everything else takes the dtype, or the "
+    "wider of the dtypes, that comes in, also a loss that you write yourself.",
     read=_dtype_name,
 )
 
@@ -137,108 +138,108 @@ def _shown(dtypes) -> str:
     return "[" + ", ".join(_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype) for dtype in dtypes) + "]"
 
 
-# --- Find the bug: the evaluation -------------------------------------------------------------------------------------
+# --- Find the bug: the gradient uphill --------------------------------------------------------------------------------
+
+REACHES = (1.0, 2.0)  # the first is the default
 
 
-@exercise(asks=EVALUATE, takes="evaluate")
-def check_evaluate(answer) -> Outcome:
-    """A function (model, batch) to what the model says in evaluation mode, under autocast, without a graph.
+@exercise(asks=UPHILL, takes="uphill_gradients")
+def check_uphill(answer) -> Outcome:
+    """A function (model, loss_of, reach) to the gradients at weights moved by `reach` times the gradients.
 
-    Afterwards training goes on as before: the same mode, no context open, and copies of the new weights.
+    Both forward passes run under autocast; afterwards the weights are as before, and no context is open.
     """
     with _outside_autocast(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Dropout(0.5), nn.Linear(64, 4)).train()
-        batch = torch.randn(32, 16)
-        twin = copy.deepcopy(model).eval()
-        with torch.no_grad(), _context():
-            want = twin(batch).float()
-        torch.clear_autocast_cache()
-        got = answer(model, batch)
-        if got is None or got is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return what the model says.")
-        if fault := _result_fault(got, want) or _left_behind(model, twin):
-            return not_yet(fault)
-        if (fault := _left_open(model, batch)) is not None:
-            return fault
-        if got.requires_grad:
-            return not_yet("The result drags a graph along: an evaluation needs no gradients. Keep `torch.no_grad()`.")
-    return correct(
-        "The context is left again, so the next one is the outermost, and its copies are made of the new weights. "
-        "A `with` leaves it even if the model raises an error."
-    )
+        model = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 4))
+        batch, labels = torch.randn(32, 16), torch.arange(32) % 4
+        for reach in REACHES:
+            dtypes = []
+
+            def loss_of(module: nn.Module) -> torch.Tensor:
+                out = module(batch)
+                dtypes.append(out.dtype)  # noqa: B023 (called in this round alone)
+                return F.cross_entropy(out, labels)
+
+            before = copy.deepcopy(model)
+            start, want = _two_gradients(model, batch, labels, reach)
+            got = answer(model, loss_of) if reach == REACHES[0] else answer(model, loss_of, reach)
+            if got is None or got is ...:
+                return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the second gradients.")
+            if fault := _gradients_fault(got, want) or _forward_fault(dtypes) or _moved(model, before):
+                return not_yet(fault)
+            if _error(got, want) > 0.05:
+                return _wrong_place(got, start, want)
+    return correct("The second forward pass reads the weights that were moved, because it makes copies of its own.")
 
 
-def _result_fault(got, want: torch.Tensor) -> str:
-    """Say how this is not the evaluation of the model, or give ""."""
-    if not isinstance(got, torch.Tensor) or got.shape != want.shape:
-        shape = list(got.shape) if isinstance(got, torch.Tensor) else type(got).__name__
-        return f"The function should give what the model gives, a tensor of shape {list(want.shape)}, not {shape}."
-    off = ((got.detach().float() - want).abs().max() / want.abs().max()).item()
-    if not off < 0.05:
-        return (
-            f"The result is off by {off:.0%}. Is the model in evaluation mode when it runs? In training mode dropout "
-            "sets half of its activations to 0."
-        )
-    if not torch.equal(got.detach().float(), got.detach().to(HALF).float()):
-        return "The model ran in float32: autocast was not on. Then it is another network than the one that trains."
-    return ""
-
-
-def _left_behind(model: nn.Module, twin: nn.Module) -> str:
-    """Say what the call has left changed, or give ""."""
-    if not torch.is_grad_enabled():
-        return "After the call gradients are switched off, for the training as well. Use `with torch.no_grad():`."
-    if not all(part.training for part in model.modules()):
-        return "After the call the model is in evaluation mode: the training would go on without its dropout."
-    for weight, before in zip(model.parameters(), twin.parameters(), strict=True):
-        if weight.dtype != before.dtype:
-            return f"After the call a weight is {_name(weight.dtype)}. Autocast makes copies; the weights stay float32."
-        if not torch.equal(weight, before):
-            return "The call changes the weights."
-        if weight.requires_grad != before.requires_grad:
-            return "After the call the weights ask for no gradient any more."
-    return ""
-
-
-def _left_open(model: nn.Module, batch: torch.Tensor) -> Outcome | None:
-    """Say what is seen of a context that is still open: old copies of the weights, or bfloat16 without a context."""
-    on, depth = torch.is_autocast_enabled("cpu"), _depth()
-    hint = (
-        f"After the call autocast is {'still on' if on else 'off'}, and the nesting is {depth}, not 0: a context was "
-    )
-    hint += "entered and never left. So the next one is not the outermost, and its end does not empty the cache of "
-    hint += "16-bit copies. Use `with`."
-    model.eval()
-    with torch.no_grad():
-        outside = model(batch)
-    largest = []
+def _two_gradients(model: nn.Module, batch: torch.Tensor, labels: torch.Tensor, reach: float) -> list:
+    """Return the gradients at the weights of `model`, and those at the weights moved by `reach` times the first."""
+    found, twin = [], copy.deepcopy(model)
     for _ in range(2):
         with _context():
-            got = model(batch)
-        want = _under_new_context(model, batch)
-        largest += [value.abs().max().item() for value in (got, want)]
+            loss = F.cross_entropy(twin(batch), labels)
+        found.append(torch.autograd.grad(loss, list(twin.parameters())))
+        twin = copy.deepcopy(twin)  # other tensors: in no cache
         with torch.no_grad():
-            for weight in model.parameters():
-                weight.mul_(1.5)
-    model.train()
-    if not torch.equal(got, want):
+            for weight, step in zip(twin.parameters(), found[-1], strict=True):
+                weight += reach * step
+    return found
+
+
+def _gradients_fault(got, want: tuple) -> str:
+    shapes = [list(gradient.shape) for gradient in want]
+    if not isinstance(got, list | tuple) or not all(isinstance(gradient, torch.Tensor) for gradient in got):
+        return f"The function should return one gradient per parameter, a list of {len(want)} tensors."
+    if [list(gradient.shape) for gradient in got] != shapes:
+        return f"The gradients should have the shapes of the parameters, {', '.join(map(str, shapes))}."
+    if any(gradient.dtype != WIDE for gradient in got):
+        return "A gradient is not float32. Ask for the gradients of the weights, not of copies of them."
+    return ""
+
+
+def _forward_fault(dtypes: list[torch.dtype]) -> str:
+    if len(dtypes) != 2:
+        return f"`loss_of` was called {len(dtypes)} times: once at the weights and once uphill makes two."
+    if WIDE in dtypes:
+        which = "Both forward passes run" if dtypes[0] == dtypes[1] else "One of the two forward passes runs"
+        return f"{which} in float32. Each should run under autocast."
+    return ""
+
+
+def _moved(model: nn.Module, before: nn.Module) -> str:
+    """Say what the call has left changed, or give ""."""
+    if torch.is_autocast_enabled("cpu") or _depth():
+        return "After the call a context of autocast is still open."
+    for weight, old in zip(model.parameters(), before.parameters(), strict=True):
+        if not (weight.dtype == old.dtype and weight.requires_grad):
+            return "After the call a weight has another dtype, or asks for no gradient any more."
+        if (off := (weight - old).abs().max().item()) > 1e-5:
+            return f"After the call the weights are not where they were: one is off by {off:.3g}. Take the step back."
+    return ""
+
+
+def _error(got, want) -> float:
+    """Return the error of some gradients, relative to their norm."""
+    return math.sqrt(sum((a - b).square().sum().item() for a, b in zip(got, want, strict=True))) / _norm(want)
+
+
+def _norm(gradients) -> float:
+    return math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
+
+
+def _wrong_place(got, start, want) -> Outcome:
+    if _error(got, start) < 1e-3:
         return not_yet(
-            "After the call two forward passes were made under autocast, and between them all weights were multiplied "
-            f"by 1.5. The largest output was {largest[0]:.3f} before that, and {largest[2]:.3f} after it; with the new "
-            f"weights it would be {largest[3]:.3f}.",
-            hint=hint,
+            f"The gradients have the norm {_norm(got):.4f}, as at the weights where the function began. At the weights "
+            f"that it moved to, the norm is {_norm(want):.4f}.",
+            hint="The float32 weights do move. Which numbers does the second product read, and until when does "
+            "autocast keep them?",
         )
-    if outside.dtype != WIDE:
-        seen = f"After the call the model gives {_name(outside.dtype)} outside of any `with` as well."
-        return not_yet(seen, hint="The call leaves autocast switched on. Use `with`, which restores what was before.")
-    return None
-
-
-def _under_new_context(model: nn.Module, batch: torch.Tensor) -> torch.Tensor:
-    fresh = copy.deepcopy(model)  # other tensors: in no cache
-    with _context():
-        return fresh(batch)
+    return not_yet(
+        f"The gradients are off by {_error(got, want):.0%}. They should be those at `weight + reach * step` of every "
+        "weight, where `step` is its first gradient."
+    )
 
 
 # --- No second cast ---------------------------------------------------------------------------------------------------
@@ -282,7 +283,10 @@ def check_no_second_cast(answer) -> Outcome:
         for fault in (_other_result(layer, reference), _other_gradient(layer, reference)):
             if fault:
                 return not_yet(fault)
-    return correct("One activation is cast, the input. `scale` is cast as a parameter, 256 numbers and not a batch.")
+    return correct(
+        "One activation is cast, the input. All other casts are of parameters, or of what is made of them, and do not "
+        "grow with the batch."
+    )
 
 
 def _other_parameters(layer: nn.Module, reference: nn.Module) -> str:
@@ -318,15 +322,15 @@ def _cast_fault(layer: nn.Module) -> Outcome | None:
     # Casts of activations grow with the rows of the batch; those of weights, or of what is made of them, do not.
     low, high = (sum(step.bytes for step in probe.casts()) for probe in seen)
     a_row = (high - low) // (ROWS[1] - ROWS[0])
-    message = (
-        f"For each row of the input the casts write {a_row} bytes. The cast of the input alone writes "
-        f"{2 * NARROW}: {NARROW} numbers of two bytes."
-    )
+    needed = f"{2 * NARROW} bytes: {NARROW} numbers of two bytes"
+    message = f"For each row of the input the casts write {a_row} bytes. The cast of the input alone writes {needed}."
     if mixed:
         op, dtypes = mixed[0].op.strip("_"), " and ".join(dict.fromkeys(mixed[0].inputs))
-        inside = "" if a_row > 2 * NARROW else " But one operation gets inputs of two dtypes, and casts inside."
-        hint = f"The operation `{op}` gets {dtypes}, and so works in the wider of them. Who makes them one dtype, and "
-        return not_yet(message + inside, hint=hint + "which of the two is the cheaper one to cast?")
+        inside = "One operation gets inputs of two dtypes, and casts inside, where these bytes are not counted. "
+        hint = (
+            f"The operation `{op}` gets {dtypes}. It casts `h` up to work in the wider dtype. Which of its two inputs "
+        )
+        return not_yet(inside + message, hint=hint + "is the cheaper one to cast yourself?")
     if a_row > 2 * NARROW:
         return not_yet(message, hint="Another activation, or the same one again, is cast in `forward`.")
     return None
@@ -374,21 +378,21 @@ def _other_gradient(layer: nn.Module, reference: nn.Module) -> str:
     return ""
 
 
-# --- Sum the messages -------------------------------------------------------------------------------------------------
+# --- Average the messages ---------------------------------------------------------------------------------------------
 
 COLLECT_WAYS = ("index_add", "scatter_add", "index_put", "scatter_reduce", "index_reduce")
 
 
 @exercise(asks=COLLECT, takes="collect")
 def check_collect(answer) -> Outcome:
-    """A function (messages [N, D], index [N], places) to the sums [places, D], in the dtype of the messages.
+    """A function (messages [N, D], index [N], places) to the means [places, D], in the dtype of the messages.
 
-    With bfloat16 and float32 messages, under autocast and without; the sum is made in float32 or wider.
+    With bfloat16 and float32 messages, under autocast and without; the sums are made in float32 or wider.
     """
     with _outside_autocast():
         first = answer(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1, 1]), 3)
         if first is None or first is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the sums.")
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the means.")
         with _Collecting() as seen:
             for dtype, under in itertools.product((WIDE, HALF), (False, True)):
                 for messages, index, places, hint in _collect_cases():
@@ -398,15 +402,20 @@ def check_collect(answer) -> Outcome:
                         return not_yet(f"With {where}: {fault}")
         if seen.message:
             return not_yet(seen.message)
-    return correct("Collected in float32 and rounded once, whatever comes in and whatever context is open.")
+    return correct("Added, counted and divided in float32, and rounded once, whatever context is open.")
 
 
 def _collect_cases() -> Iterator[tuple[torch.Tensor, torch.Tensor, int, str]]:
-    """Messages, index, number of places, and what to think of where a sum is wrong."""
+    """Messages, index, number of places, and what to think of where a mean is wrong."""
     draw = torch.Generator().manual_seed(0)
     several = torch.tensor([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0], [8.0, 80.0]])
-    yield several, torch.tensor([0, 1, 0, 2]), 3, "Two messages go to place 0; the sum has both of them."
-    yield several, torch.tensor([3, 3, 1, 3]), 5, "A place without a message has the sum 0."
+    yield several, torch.tensor([0, 1, 0, 2]), 3, "Two messages go to place 0; the mean is half of their sum."
+    yield (
+        several,
+        torch.tensor([3, 3, 1, 1]),
+        5,
+        "A place without a message has the mean 0, though 0 / 0 is not a number.",
+    )
     yield (
         torch.randn(6, 3, generator=draw),
         torch.tensor([2, 0, 1, 5, 4, 3]),
@@ -417,33 +426,35 @@ def _collect_cases() -> Iterator[tuple[torch.Tensor, torch.Tensor, int, str]]:
         torch.full((4096, 2), 0.3),
         torch.zeros(4096, dtype=torch.long),
         2,
-        "A bfloat16 sum of this kind stops at 128: collect in float32, and cast the sum.",
+        "A bfloat16 sum of these stops at 128, and a bfloat16 count at 256.",
     )
     yield (
         torch.tensor([[256.0], *[[1.0]] * 8, [-256.0]]),
         torch.zeros(10, dtype=torch.long),
         1,
-        "256 + 1 is 256 in bfloat16: collect in float32, and cast the sum.",
+        "256 + 1 is 256 in bfloat16. In which dtype are the messages added?",
     )
-    yield torch.zeros(0, 3), torch.zeros(0, dtype=torch.long), 2, "Without a message every sum is 0."
+    yield torch.zeros(0, 3), torch.zeros(0, dtype=torch.long), 2, "Without a message every mean is 0."
     yield (
         torch.randn(500, 4, generator=draw),
         torch.randint(40, (500,), generator=draw),
         40,
-        "Compare with a loop over the messages that adds in float64.",
+        "Is it rounded twice, as a bfloat16 sum and again as a quotient? Cast last.",
     )
 
 
 def _collect_fault(
     answer: Callable, messages: torch.Tensor, index: torch.Tensor, places: int, *, under: bool, hint: str
 ) -> str:
-    """Say how the sums are wrong, or give ""."""
+    """Say how the means are wrong, or give ""."""
     wide, before = messages.double(), (messages.clone(), index.clone())
     want = torch.zeros(places, messages.shape[1], dtype=DOUBLE)
     size = torch.zeros_like(want)
     for message, place in zip(wide, index.tolist(), strict=True):
         want[place] += message
         size[place] += message.abs()
+    count = torch.bincount(index, minlength=places).clamp(min=1)[:, None]
+    want, size = want / count, size / count
     try:
         with _context() if under else contextlib.nullcontext():
             got = answer(messages, index, places)
@@ -460,13 +471,13 @@ def _collect_fault(
     if got.shape != want.shape:
         return f"the result has shape {list(got.shape)}, but should have {list(want.shape)}, a row for each place."
     if got.dtype != messages.dtype:
-        return f"the result is {_name(got.dtype)}; it should have the dtype of the messages. Cast the sum at the end."
+        return f"the result is {_name(got.dtype)}; it should have the dtype of the messages. Cast at the end."
     # bfloat16: half a gap; and what float32 additions may lose, one after the other
     slack = 2e-5 * size + (2.0**-8 * want.abs() if messages.dtype == HALF else 0)
     wrong = ~((got.double() - want).abs() <= slack)
     if wrong.any():
         row, column = wrong.nonzero()[0].tolist()
-        difference = f"the sum at place {row}, column {column}, is {float(got[row, column]):.6g}, but should be "
+        difference = f"the mean at place {row}, column {column}, is {float(got[row, column]):.6g}, but should be "
         difference += f"{float(want[row, column]):.6g}."
         if column and not wrong[:, 0].any() and not got[:, 1:].any():
             return (
@@ -477,7 +488,7 @@ def _collect_fault(
 
 
 class _Collecting(TorchFunctionMode):
-    """Notes, in `message`, an operation that collects 16-bit messages as they are."""
+    """Notes, in `message`, an operation that adds 16-bit values at places."""
 
     message = ""
 
@@ -487,7 +498,7 @@ class _Collecting(TorchFunctionMode):
         narrow = any(isinstance(value, torch.Tensor) and value.dtype == HALF for value in values)
         if not self.message and narrow and name in COLLECT_WAYS:
             self.message = (
-                f"The sums are right, by luck: `{name}` gets bfloat16 messages. This version adds rows in float32 "
-                "inside; nothing promises that, and in one dimension such a sum stops at 128. Collect in float32."
+                f"The means are right, by luck: `{name}` gets bfloat16 inputs. This version adds rows in float32 "
+                "inside; nothing promises that, and in one dimension such a sum stops at 128. Add in float32."
             )
         return func(*args, **(kwargs or {}))

@@ -5,55 +5,57 @@ from utils.checks.questions import Choice, Option, Task
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
 STALE = Choice(
-    "training/autocast/predict-stale",
-    "In the second run the weights move, but the loss stays the same to the last digit. Why?",
+    "training/autocast/predict-old-copy",
+    "The float32 weight starts at 1, and the loss is lowest at 3. The outer context stays open, and each of the six "
+    "steps subtracts 1/8 of the gradient. Where does the weight end?",
     (
         Option(
-            "The gradients are too small for the loss to show a change",
-            "The norm grows visibly in both runs, and in the first the loss falls from 8.8 to 0.9.",
+            "1: it does not move",
+            "Only the copy stays at 1. The optimizer subtracts from the float32 weight, which moves in every step.",
         ),
         Option(
-            "Every forward pass uses the weights of step 1; no forward pass reads the weights that move",
-            "Six equal losses mean that the products got the same numbers six times, not the weights that moved.",
+            "2.64: it approaches 3, by a quarter of the distance in each step",
+            "That is training without the outer context. Here, every gradient is computed at the copy, which stays 1.",
+        ),
+        Option("3: it stops at the minimum", "It is at 3 after four steps. Which gradient does the fifth step get?"),
+        Option(
+            "3.5: it passes 3",
+            "It does pass 3, but 3.5 is where the sixth step begins.",
+        ),
+        Option(
+            "4: it passes 3 and would go on",
+            "The gradient at the copy is 2 (1 − 3) = −4 in every step, so each of the six steps adds 0.5.",
             True,
-        ),
-        Option(
-            "The weights are stored in bfloat16, so the steps are rounded away",
-            "Weights in bfloat16 do lose steps, but these are float32, and the norm shows that they change.",
-        ),
-        Option(
-            "The training is right; only the printed loss is old",
-            "Each printed loss is computed in its own step. What is old is the network that it is computed with.",
         ),
     ),
     predict=True,
 )
 SHARED = Choice(
     "training/autocast/predict-shared-gradient",
-    "The weight is float32, and so is its `.grad`. The nine uses are in one region, and `backward()` is called once. "
-    "What is in `.grad`?",
+    "What is in the `.grad` of the float32 weight for the two lists? `backward()` meets the uses in reverse order.",
     (
         Option(
-            "264: the gradients are added in float32, the dtype of the weight",
-            "The nine uses share one bfloat16 copy, and their gradients are added there, before the cast to float32.",
+            "264 for both",
+            "That is the sum in float32, the dtype of the weight. The gradients are added at the copy, in bfloat16.",
         ),
         Option(
-            "256: the gradients are added in bfloat16, and the sum is cast to float32",
-            "They are added at the shared copy. There 256 + 1 is a tie, which rounds to 256, eight times.",
+            "256 for both",
+            "bfloat16 cannot add 1 to 256, but it can add 8: 264 is one of its numbers. For one list, eight ones are "
+            "added first.",
+        ),
+        Option(
+            "`big_first` 264, `big_last` 256",
+            "The last use comes first: 256 + 1 is a tie that rounds to 256, eight times. In the other order the ones "
+            "add up to 8, and 8 + 256 is exact.",
             True,
         ),
         Option(
-            "256: under autocast `.grad` is bfloat16, which cannot hold more digits",
-            "The number is right, but the reason is not: `.grad` is float32, and even bfloat16 can hold 264. "
-            "Where were the nine gradients added?",
+            "`big_first` 256, `big_last` 264",
+            "That is the order of the forward pass. In the backward pass, the last use comes first.",
         ),
         Option(
-            "8, 9 or another small number: 256 is out of range",
-            "bfloat16 reaches 3.4e38. The question is what 256 + 1 is rounded to.",
-        ),
-        Option(
-            "1: each use overwrites the previous gradient",
-            "Autograd adds the gradients of all uses. The question is in which dtype.",
+            "`big_first` 1, `big_last` 256",
+            "Here each use would overwrite the gradient of the others. Autograd adds them.",
         ),
     ),
     predict=True,
@@ -79,12 +81,12 @@ SOFTPLUS = Choice(
     "training/autocast/play-softplus",
     "Look up these activations. Which of them runs in float32 on CUDA?",
     (
-        Option("`gelu`", "It follows its input on both devices."),
-        Option("`sigmoid`", "It follows its input: its values lie between 0 and 1 for any input."),
+        Option("`gelu`", "It runs in whatever comes in on both devices."),
+        Option("`sigmoid`", "It runs in whatever comes in: its values lie between 0 and 1 for any input."),
         Option(
             "`softplus`", "It is log(1 + exp(x)), and logarithms and exponentials are on CUDA's float32 list.", True
         ),
-        Option("`silu`", "It follows its input, on CUDA as on a CPU."),
+        Option("`silu`", "It runs in whatever comes in, on CUDA as on a CPU."),
     ),
 )
 IN_PLACE = Choice(
@@ -92,7 +94,7 @@ IN_PLACE = Choice(
     "Look up addmm. With float32 matrices a, b and c, what is the dtype of c after `c.addmm_(a, b)` under autocast?",
     (
         Option(
-            "float32: the in-place form follows its inputs",
+            "float32: the in-place form runs in whatever comes in",
             "A tensor cannot change its dtype in place, so no list has the in-place forms. The product is float32.",
             True,
         ),
@@ -128,7 +130,7 @@ WHAT_COMES_OUT = {
         "`torch.relu(h)`",
         "float32",
         says="relu is on no list, so the result has the dtype of h, float32.",
-        wrong="relu is on no list, so it follows its input. Autocast does not cast everything inside the context.",
+        wrong="relu is on no list, so it runs in the dtype of h. Autocast does not cast everything inside the context.",
     ),
     "h @ w + h": _dtype(
         "-sum",
@@ -137,19 +139,19 @@ WHAT_COMES_OUT = {
         says="For bfloat16 plus float32, torch's own rule takes the wider of the two, with or without autocast.",
         wrong="The product is bfloat16, but h is float32, and a sum of the two takes the wider dtype.",
     ),
-    "torch.softmax(h @ w, -1)": _dtype(
-        "-softmax",
-        "`torch.softmax(h @ w, -1)`",
-        "bfloat16",
-        says="softmax is on none of the CPU's lists, so it follows the product, which is bfloat16.",
-        wrong="That is right for CUDA, but on a CPU softmax is on no list.",
-    ),
-    "F.mse_loss(h @ w, h)": _dtype(
-        "-loss",
-        "`F.mse_loss(h @ w, h)`",
+    "torch.softmax(h @ w + h, -1)": _dtype(
+        "-masked-softmax",
+        "`torch.softmax(h @ w + h, -1)`",
         "float32",
-        says="The inputs of a loss are cast to float32 on the CPU too.",
-        wrong="Losses are among the few operations that run in float32 on the CPU too.",
+        says="On a CPU softmax takes what it is given, and that is the sum above, in float32.",
+        wrong="On a CPU softmax is on no list. In which dtype is its input?",
+    ),
+    "(h @ w).square().mean()": _dtype(
+        "-own-loss",
+        "`(h @ w).square().mean()`",
+        "bfloat16",
+        says="The lists have `F.mse_loss`, but not your own formula of it, so nothing casts the product up.",
+        wrong="Autocast looks up the names of operations. Is one of these three on a list of the CPU?",
     ),
     "w.grad, after backward": _dtype(
         "-gradient",
@@ -166,9 +168,9 @@ CAST_TO = Task(
     "training/autocast/cast-to",
     "Write `cast_to`: the dtypes in which an operation receives its inputs under a rule of autocast.",
 )
-EVALUATE = Task(
-    "training/autocast/evaluate",
-    "Find the bug: fix an evaluation after which the training stops working.",
+UPHILL = Task(
+    "training/autocast/uphill",
+    "Find the bug: fix a function whose second gradient is the first one again.",
 )
 NO_SECOND_CAST = Task(
     "training/autocast/no-second-cast",
@@ -176,5 +178,5 @@ NO_SECOND_CAST = Task(
 )
 COLLECT = Task(
     "training/autocast/collect",
-    "Write `collect`: sum messages at the places that an index gives, correctly under autocast too.",
+    "Write `collect`: average messages at the places that an index gives, correctly under autocast too.",
 )

@@ -96,5 +96,5 @@ def _row(row, other: str) -> dict:
         "here": row.rule,
         "here_note": "a mix raises" if mixes else "",
         "there": real or rule,
-        "there_note": "unlisted, torch 2.13" if real else "",
+        "there_note": "not in the docs, but in torch 2.13" if real else "",
     }
