@@ -145,10 +145,10 @@ def time_steps(
 
         return step
 
-    chosen = [recipes.find_recipe(name) for name in names]
-    calls = {place: prepare_step(recipe) for place, recipe in enumerate(chosen)}
+    wanted = [recipes.find_recipe(name) for name in names]
+    calls = {place: prepare_step(recipe) for place, recipe in enumerate(wanted)}
     timings = measure.time_in_turns(calls, device=device, warmup=2, repeats=repeats, seconds=measure.quiet_clock()[0])
-    return [StepTime(recipe.name, timings[place], recipe.emulated(device)) for place, recipe in enumerate(chosen)]
+    return [StepTime(recipe.name, timings[place], recipe.emulated(device)) for place, recipe in enumerate(wanted)]
 
 
 @dataclass(frozen=True)

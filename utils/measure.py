@@ -126,7 +126,7 @@ class Comparison:
     def verdict(self) -> str:
         """Return "faster" or "slower" for a difference beyond `CHANCE` and `SMALLEST`, else "no difference seen".
 
-        Even equal calls differ by a few percent, by where their numbers lie in memory: hence `SMALLEST`.
+        Two equal calls, each with numbers of its own, can differ by a few percent in a process: hence `SMALLEST`.
         """
         if self.chance > CHANCE or abs(math.log(self.factor)) < math.log1p(SMALLEST):
             return "no difference seen"
@@ -141,14 +141,14 @@ class Comparison:
         return f"is {times} fast as" if self.factor > 1 else f"takes {times} long as"
 
 
-def compare(one: Timing, other: Timing) -> Comparison:
+def compare(first: Timing, second: Timing) -> Comparison:
     """Compare two calls turn by turn; the times are those of `time_in_turns`.
 
     Raises: ValueError unless both have as many samples, at least eight: fewer can never be beyond `CHANCE`.
     """
-    if len(one.samples) != len(other.samples) or len(one.samples) < 8:
-        raise ValueError(f"{len(one.samples)} and {len(other.samples)} samples; time both in turns, at least 8 each")
-    ratios = [theirs / ours for ours, theirs in zip(one.samples, other.samples, strict=True)]
+    if len(first.samples) != len(second.samples) or len(first.samples) < 8:
+        raise ValueError(f"{len(first.samples)} and {len(second.samples)} samples; time both in turns, at least 8 each")
+    ratios = [theirs / ours for ours, theirs in zip(first.samples, second.samples, strict=True)]
     wins, losses = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
     return Comparison(statistics.median(ratios), wins, wins + losses)
 

@@ -82,17 +82,17 @@ def check_verdict(answer) -> Outcome:
 
     def says(turns: int, **how) -> list:
         pairs = (draw_turns(turns, seed=seed, **how) for seed in range(TRIALS))
-        return [answer(list(one), list(other)) for one, other in pairs]
+        return [answer(list(ours), list(theirs)) for ours, theirs in pairs]
 
     first = answer(*draw_turns(12, factor=1.0, noise=0.1, interrupted=0.0, seed=0))
     if first is None or first is ...:
         return Outcome(NOT_ATTEMPTED, f"The function returns nothing yet; return {', '.join(map(repr, WORDS))}.")
     for turns, noise in ((12, 0.1), (20, 0.3), (50, 0.02)):
         for spikes in (0.0, 0.1):
-            said = says(turns, factor=1.0, noise=noise, interrupted=spikes)
-            if strange := [word for word in said if word not in WORDS]:
+            replies = says(turns, factor=1.0, noise=noise, interrupted=spikes)
+            if strange := [word for word in replies if word not in WORDS]:
                 return not_yet(f"It returned {strange[0]!r}; return {', '.join(map(repr, WORDS))}.")
-            alarms = sum(word != SAME for word in said) / TRIALS
+            alarms = sum(word != SAME for word in replies) / TRIALS
             bound = MOST_ALARMS + 3 * math.sqrt(MOST_ALARMS * (1 - MOST_ALARMS) / TRIALS)
             if alarms > bound:
                 return not_yet(
@@ -102,16 +102,16 @@ def check_verdict(answer) -> Outcome:
                 )
     for turns, spikes in ((12, 0.0), (20, 0.06), (50, 0.1)):
         for factor, wanted in ((1.15, "faster"), (1 / 1.15, "slower")):
-            said = says(turns, factor=factor, noise=0.03, interrupted=spikes)
+            replies = says(turns, factor=factor, noise=0.03, interrupted=spikes)
             against = "slower" if wanted == "faster" else "faster"
-            if said.count(against) > TRIALS // 20:
+            if replies.count(against) > TRIALS // 20:
                 return not_yet(
                     f"It says {against!r} where the first call is the {wanted} one: its times are"
                     f" {1 / factor:.2f} of the other's."
                 )
-            if said.count(wanted) < 0.8 * TRIALS:
+            if replies.count(wanted) < 0.8 * TRIALS:
                 return not_yet(
-                    f"A real difference of 15 %, {turns} turns: it sees it in {said.count(wanted) / TRIALS:.0%} of"
+                    f"A real difference of 15 %, {turns} turns: it sees it in {replies.count(wanted) / TRIALS:.0%} of"
                     f" {TRIALS} trials.",
                     "The machine slows down during the measurement, and is interrupted now and then. Compare the two"
                     " times of the same turn with each other.",

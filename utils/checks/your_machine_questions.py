@@ -49,7 +49,7 @@ STEP_GAIN = Choice(
 )
 EXP = Choice(
     "your_machine/predict-exp",
-    "On hardware that multiplies bfloat16 natively, how does torch compute `exp` of a bfloat16 tensor?",
+    "On a CPU or CUDA GPU that multiplies bfloat16 natively, how does torch compute `exp` of a bfloat16 tensor?",
     (
         Option(
             "In bfloat16",
@@ -78,12 +78,11 @@ ROOM = Number(
     tolerance=0.005,
     unit="GB",
     wrong={
-        "14.9": "That is the plan for 40 GB, which trains adapters. Is the memory field set to 80?",
-        "15": "That is the plan for 40 GB, which trains adapters. Is the memory field set to 80?",
         "27": "These are the weights alone. Look for the total.",
         "80": "That is the card's memory. How much of it does the plan take?",
         "72": "That is what may be used: nine tenths of the card. How much of it does the plan take?",
     },
+    within={"14.5 to 15.5": "That is the plan for 40 GB, which trains adapters. Is the memory field set to 80?"},
     otherwise="Choose the A100, fine-tune and LLaMA 7B, then type 80 as the memory, and read the total.",
     hints=("The total stands in the sentence that says whether the plan fits.",),
 )
@@ -183,7 +182,7 @@ PICKS = {
 PEAK = CARDS["A100"].boards[0].roof.peaks["bfloat16"]
 LAUNCH = Number(
     "your_machine/rate-of-a-launch",
-    "A program prints 0.009 ms for `x @ x` with n = 4096 in bfloat16 on an A100. What rate would that be?",
+    "The rate of `x @ x` with n = 4096, if it took 0.009 ms",
     answer=str(2 * 4096**3 / 9e-6 / 1e12),
     says=f"About 15,300 TFLOP/s, and the data sheet promises {PEAK}. So the product had not run when the clock was "
     "read: what the program timed is the launch.",
