@@ -88,8 +88,9 @@ def pages(folder=BOOK):
 
 
 def is_chapter(path, folder=BOOK):
-    """True for the pages that follow the skeleton of a chapter."""
-    return path.relative_to(folder).parts[0] in CHAPTER_PARTS and path.stem != "index"
+    """True for the pages that have the form of a chapter: those of the parts, and the one before them."""
+    place = path.relative_to(folder)
+    return place.as_posix() == "your_machine.ipynb" or (place.parts[0] in CHAPTER_PARTS and path.stem != "index")
 
 
 def markdown(cells):

@@ -550,6 +550,9 @@ def test_step_and_token_times_cover_every_plain_recipe(monkeypatch):
         assert step.timing.median > 0
         assert token.per_second > 0
         assert step.emulated == token.emulated == find_recipe(step.recipe).emulated(CPU)
+    twice = distilbert.time_steps(["32-true", "32-true"], device=CPU, size="small", repeats=3)
+    assert [row.recipe for row in twice] == ["32-true"] * 2
+    assert [len(row.timing.samples) for row in twice] == [3, 3]
 
 
 @pytest.mark.gpu

@@ -1,6 +1,7 @@
 """Times come as raw samples, bytes are counted once, and saved activations equal a count by hand."""
 
 import math
+import random
 import time
 
 import pytest
@@ -145,3 +146,68 @@ def test_the_time_of_the_processor_is_asked_of_a_single_thread(monkeypatch, thre
     clock, said = measure.quiet_clock()
     assert said == name
     assert clock is {"processor": time.process_time, "wall": time.perf_counter}[name]
+
+
+def in_turns(turns, *, factor=1.0, seed=0, noise=0.03, shape="lognormal"):
+    """Times of two calls, the second `factor` times as long, on a machine that slows down and is interrupted."""
+    generator = random.Random(seed)
+    draw = {
+        "lognormal": lambda: generator.lognormvariate(0, noise),
+        "interrupted": lambda: 1 + noise * generator.random() + 3 * (generator.random() < 0.15),
+        "normal": lambda: generator.gauss(1, noise),
+    }[shape]
+    drift = [1 + 0.5 * turn / turns for turn in range(turns)]
+    return [measure.Timing(tuple(slow * mean * draw() for slow in drift)) for mean in (1.0, factor)]
+
+
+@pytest.mark.parametrize("turns", [8, 12, 25])
+@pytest.mark.parametrize("shape", ["lognormal", "interrupted", "normal"])
+def test_equal_calls_are_rarely_called_different(turns, shape):
+    trials, chance = 2000, measure.CHANCE
+    wrong = sum(
+        measure.compare(*in_turns(turns, seed=seed, noise=0.2, shape=shape)).verdict != "no difference seen"
+        for seed in range(trials)
+    )
+    assert wrong / trials <= chance + 5 * (chance * (1 - chance) / trials) ** 0.5
+
+
+def test_a_difference_of_a_tenth_is_found_while_the_machine_slows_down():
+    found = [measure.compare(*in_turns(12, factor=1.1, seed=seed)).verdict for seed in range(200)]
+    assert found.count("faster") >= 180
+    assert "slower" not in found
+
+
+def test_a_difference_smaller_than_a_twentieth_is_none():
+    one, other = measure.Timing((1.0,) * 20), measure.Timing((1.04,) * 20)
+    assert measure.compare(one, other).chance < 1e-5
+    assert measure.compare(one, other).verdict == "no difference seen"
+    assert str(measure.compare(one, other)) == "takes about as long as"
+
+
+def test_the_chance_is_that_of_the_sign_test():
+    # 11 heads or more in 12 throws, or as few: 2 (1 + 12) / 4096
+    assert measure.Comparison(1.5, wins=11, turns=12).chance == pytest.approx(26 / 4096)
+    assert measure.Comparison(1.5, wins=1, turns=12).chance == pytest.approx(26 / 4096)
+    assert measure.Comparison(1.0, wins=0, turns=0).chance == 1
+    assert measure.Comparison(1.0, wins=6, turns=12).chance == 1
+
+
+@pytest.mark.parametrize(
+    ("factor", "wins", "text"),
+    [
+        (1.94, 12, "is 1.9 times as fast as"),
+        (38.2, 12, "is 38 times as fast as"),
+        (9.96, 12, "is 10 times as fast as"),
+        (1 / 52.3, 0, "takes 52 times as long as"),
+        (2.0, 9, "takes about as long as"),  # 9 of 12 happens by chance
+    ],
+)
+def test_a_comparison_reads_as_a_sentence(factor, wins, text):
+    assert str(measure.Comparison(factor, wins=wins, turns=12)) == text
+
+
+def test_times_that_did_not_take_turns_are_not_compared():
+    with pytest.raises(ValueError, match="8 and 9 samples"):
+        measure.compare(measure.Timing((1.0,) * 8), measure.Timing((1.0,) * 9))
+    with pytest.raises(ValueError, match="at least 8 each"):
+        measure.compare(*[measure.Timing((1.0,) * 7)] * 2)

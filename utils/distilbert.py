@@ -7,7 +7,7 @@ finished model.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -119,9 +119,10 @@ def time_steps(
     size: str | None = None,
     repeats: int = 5,
 ) -> list[StepTime]:
-    """Time one training step in each recipe on random tokens: 12 x 512 at full size, 16 x 64 at small.
+    """Time one training step in each recipe on random tokens, in turns: 12 x 512 at full size, 16 x 64 at small.
 
-    The small shape is wider than the one that is fine-tuned, or the time would be all overhead.
+    The small shape is wider than the one that is fine-tuned, or the time would be all overhead. A recipe that is named
+    twice is timed twice, with a model of its own each time. The clock is that of `measure.quiet_clock`.
     """
     device = device or machine.device()
     full = machine.size(size, on=device) == "full"
@@ -131,16 +132,23 @@ def time_steps(
     ids = torch.randint(5, shape.vocabulary, (rows, length), generator=generator)  # [B, S], no special tokens
     labels = torch.randint(2, (rows,), generator=generator)
     batch = batches.Batch(ids, torch.ones_like(ids), labels).to(device)
-    times = []
-    for name in names:
-        recipe, model = recipes.find_recipe(name), models.build_distilbert(shape)
+
+    def prepare_step(recipe: recipes.Recipe) -> Callable[[], object]:
+        model = models.build_distilbert(shape)
         models.fit_attention(model, device)
         schedule = training_loop.Schedule(learning_rate=1e-5)
         trainer = training_loop.Trainer(model, recipe=recipe, device=device, schedule=schedule, steps=repeats + 3)
-        with recipe.on(device):
-            timing = measure.time_call(lambda: trainer.step(batch), device=device, warmup=2, repeats=repeats)  # noqa: B023
-        times.append(StepTime(name, timing, recipe.emulated(device)))
-    return times
+
+        def step() -> None:
+            with recipe.on(device):
+                trainer.step(batch)
+
+        return step
+
+    wanted = [recipes.find_recipe(name) for name in names]
+    calls = {place: prepare_step(recipe) for place, recipe in enumerate(wanted)}
+    timings = measure.time_in_turns(calls, device=device, warmup=2, repeats=repeats, seconds=measure.quiet_clock()[0])
+    return [StepTime(recipe.name, timings[place], recipe.emulated(device)) for place, recipe in enumerate(wanted)]
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,58 @@ def time_in_turns(
     return {name: Timing(tuple(clock.milliseconds())) for name, clock in clocks.items()}
 
 
+CHANCE, SMALLEST = 0.01, 0.05  # of a verdict on equal calls, and the smallest difference that is called one
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How two calls that took turns compare.
+
+    `factor`: how many times as fast the first is, the median over the turns. `wins` of `turns`: how often it was the
+    faster one; draws are left out.
+    """
+
+    factor: float
+    wins: int
+    turns: int
+
+    @property
+    def chance(self) -> float:
+        """The probability that equal calls differ as clearly in either direction: the sign test, two-sided."""
+        fewer = min(self.wins, self.turns - self.wins)
+        return min(1.0, 2 * sum(math.comb(self.turns, k) for k in range(fewer + 1)) / 2**self.turns)
+
+    @property
+    def verdict(self) -> str:
+        """Return "faster" or "slower" for a difference beyond `CHANCE` and `SMALLEST`, else "no difference seen".
+
+        Two equal calls, each with numbers of its own, can differ by a few percent in a process: hence `SMALLEST`.
+        """
+        if self.chance > CHANCE or abs(math.log(self.factor)) < math.log1p(SMALLEST):
+            return "no difference seen"
+        return "faster" if self.factor > 1 else "slower"
+
+    def __str__(self) -> str:
+        """Say it as the middle of a sentence: "is 1.9 times as fast as", "takes 52 times as long as"."""
+        if self.verdict == "no difference seen":
+            return "takes about as long as"
+        factor = max(self.factor, 1 / self.factor)
+        times = f"{factor:.{int(factor < 9.95)}f} times as"
+        return f"is {times} fast as" if self.factor > 1 else f"takes {times} long as"
+
+
+def compare(first: Timing, second: Timing) -> Comparison:
+    """Compare two calls turn by turn; the times are those of `time_in_turns`.
+
+    Raises: ValueError unless both have as many samples, at least eight: fewer can never be beyond `CHANCE`.
+    """
+    if len(first.samples) != len(second.samples) or len(first.samples) < 8:
+        raise ValueError(f"{len(first.samples)} and {len(second.samples)} samples; time both in turns, at least 8 each")
+    ratios = [theirs / ours for ours, theirs in zip(first.samples, second.samples, strict=True)]
+    wins, losses = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
+    return Comparison(statistics.median(ratios), wins, wins + losses)
+
+
 def quiet_clock() -> tuple[Callable[[], float], str]:
     """Return the clock that other programs disturb least, and its name: "processor" for one thread, else "wall".
 

@@ -26,9 +26,6 @@ KINDS = {
     "training_loop.check_accumulate": "step",
     "training_loop.check_accumulated_step": "step",
     "training_loop.check_resume": "pair",  # of functions
-    "your_machine.check_gigaflops": "own",  # a dict of numbers
-    "your_machine.check_pick_recipes": "own",  # one card more than is asked, and a list
-    "your_machine.check_three_cells": "own",  # a dict of words
 }
 MODULES = check_modules()
 CHECKS = {

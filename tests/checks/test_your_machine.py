@@ -1,128 +1,104 @@
 """The checks of `your_machine` accept what is right and name the misconception in what is not."""
 
+import math
+import statistics
+
 import pytest
 
-from utils import machine
+from utils import measure
 from utils.checks import your_machine as checks
-from utils.checks.outcome import CORRECT, NOT_YET
+from utils.checks import your_machine_questions as questions
+from utils.checks.outcome import CORRECT, NOT_ATTEMPTED, NOT_YET
+from utils.checks.questions import judge, number
+from utils.cost.architectures import NAMED
+from utils.widgets.recipe_picker.advice import advise
 
-CELLS = [("bfloat16", "exp"), ("float16", "matmul"), ("float8_e4m3fn", "add")]
-GRID = {
-    CELLS[0]: ("emulated", "torch computes in float32"),
-    CELLS[1]: ("emulated", "processor reports no fp16 product"),
-    CELLS[2]: ("error", "NotImplementedError"),
-    ("bfloat16", "matmul"): ("native", "avx512_bf16"),
-    ("float16", "cast"): ("runs", "nothing tells"),
-}
+RIGHT = {"A": "16-mixed", "B": "bf16-mixed", "C": "32-true", "D": "bf16-mixed", "loss scaler": "A"}
 
 
-@pytest.fixture
-def grid(monkeypatch):
-    """A grid that does not depend on this machine."""
-    monkeypatch.setattr(checks, "_live_grid", lambda: GRID)
-
-
-def test_the_grid_is_that_of_this_machine():
-    checks._live_grid.cache_clear()
-    grid = checks._live_grid()
-    live = {(cell.dtype, cell.operation): cell.status for cell in machine.capabilities()}
-    assert {cell: status for cell, (status, _) in grid.items()} == live
-    assert set(CELLS) <= set(live)
-
-
-def test_three_right_cells(grid):
-    outcome = checks.check_three_cells(dict(zip(CELLS, ("emulated", "emulated", "error"), strict=True)))
-    assert outcome.status == CORRECT, outcome
-
-
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (("native", "emulated", "error"), "2 of 3 right. bfloat16 exp: it runs, but in float32"),
-        (("emulated", "native", "error"), "no instruction of this machine multiplies"),
-        (("emulated", "error", "error"), "it runs. torch has a way"),
-        (("emulated", "emulated", "native"), "does not run here at all"),
-        (("slow", "emulated", "error"), "'slow' is not one of native, emulated, runs, error"),
-    ],
-)
-def test_a_wrong_cell_gets_a_hint(grid, words, hint):
-    outcome = checks.check_three_cells(dict(zip(CELLS, words, strict=True)))
-    assert outcome.status == NOT_YET
-    assert hint in outcome.message
-
-
-def test_a_native_cell_and_an_unknown_one_get_a_hint(grid):
-    assert "an instruction for it" in checks.check_three_cells({("bfloat16", "matmul"): "emulated"}).message
-    assert "nothing tells how" in checks.check_three_cells({("float16", "cast"): "native"}).message
-    assert "not a cell of the grid" in checks.check_three_cells({("int7", "matmul"): "native"}).message
-
-
-RIGHT = {"T4": "16-mixed", "A100": "bf16-mixed", "H200": "bf16-mixed", "CPU": "32-true", "loss scaler": ["T4"]}
-
-
-@pytest.mark.parametrize("scaled", [["T4"], "T4", {"T4"}, ("T4",)])
-def test_the_four_recipes(scaled):
-    assert checks.check_pick_recipes(RIGHT | {"loss scaler": scaled}).status == CORRECT
+def test_the_four_recipes():
+    assert checks.check_recipes(RIGHT).status == CORRECT
 
 
 @pytest.mark.parametrize(
     ("change", "hint"),
     [
-        ({"T4": "bf16-mixed"}, "emulated (compute capability 7.5)"),
-        ({"T4": "32-true"}, "leaves the tensor cores idle"),
-        ({"T4": "16-true"}, "small updates are rounded away"),
-        ({"A100": "16-mixed"}, "costs a loss scaler"),
-        ({"A100": "64-true"}, "does not need it"),
-        ({"H200": "bf16-true"}, "Keep float32 weights"),
-        ({"H200": "32-true"}, "leaves most of the card idle"),
-        ({"H200": "fp8"}, "'fp8' is none of these recipes"),
-        ({"CPU": "16-mixed"}, "f16c, which converts"),
-        ({"CPU": "bf16-mixed"}, "f16c, which converts"),
-        ({"loss scaler": ["T4", "A100"]}, "nothing to scale"),
-        ({"loss scaler": ["T4", "CPU"]}, "A loss scaler is for float16"),
-        ({"loss scaler": []}, "float16 gradients underflow"),
-        ({"loss scaler": ["T4", "K80"]}, "K80 is not one of the four"),
+        ({"A": "bf16-mixed"}, "from capability 8.0 on"),
+        ({"A": "32-true"}, "leaves the tensor cores idle"),
+        ({"A": "16-true"}, "small updates are rounded away"),
+        ({"B": "16-mixed"}, "needs a loss scaler"),
+        ({"B": "bf16-true"}, "Keep float32 weights"),
+        ({"B": "fp8"}, "'fp8' is none of"),
+        ({"C": "16-mixed"}, "It multiplies nothing"),
+        ({"C": "bf16-mixed"}, "integers"),
+        ({"D": "16-mixed"}, "`avx512_fp16`"),
+        ({"loss scaler": "A and B"}, "nothing to scale"),
+        ({"loss scaler": "none"}, "small gradients become zero"),
     ],
 )
 def test_a_wrong_recipe_gets_a_hint(change, hint):
-    outcome = checks.check_pick_recipes(RIGHT | change)
+    outcome = checks.check_recipes(RIGHT | change)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
 
 
-def test_a_missing_card_is_named():
-    assert "No answer yet for CPU" in checks.check_pick_recipes({k: v for k, v in RIGHT.items() if k != "CPU"}).message
+OPERATIONS = 2 * 4096**3
 
 
-TIMED = {"n": 256, "milliseconds": 0.5}
-RATE = 2 * 256**3 / 0.5e-3 / 1e9
-
-
-@pytest.mark.parametrize(
-    "value", [RATE, 1.01 * RATE, (2 * 256 - 1) * 256**2 / 0.5e-3 / 1e9, f"{RATE}", "2 * 256**3 / 0.5 / 1e6"]
-)
-def test_the_rate_within_two_percent(value):
-    assert checks.check_gigaflops(TIMED | {"gigaflops": value}).status == CORRECT
+@pytest.mark.parametrize("value", [15271, 15270.99, 15300, "2 * 4096**3 / 9e-6 / 1e12"])
+def test_the_rate_of_a_launch(value):
+    outcome = checks.check_rate_of_a_launch(value)
+    assert outcome.status == CORRECT
+    assert "312" in outcome.message
 
 
 @pytest.mark.parametrize(
     ("value", "hint"),
     [
-        (RATE / 2, "2 n**3 operations"),
-        (RATE / 1e3, "milliseconds"),
-        (RATE * 1e3, "Giga is 10**9"),
-        (RATE * 1e9, "operations a second"),
-        (RATE / 1e6, "million times too small"),
-        (RATE / 256, "That counts 2 n**2"),
-        (RATE / 512, "That counts n**2"),
-        (1.1 * RATE, "Count the operations"),
-        ("fast", "not a number"),
+        (OPERATIONS / 2 / 9e-6 / 1e12, "followed by an addition"),
+        (15.27, "in milliseconds"),
+        (1.527e16, "operations per second"),
+        (1.527e7, "A thousand times too much"),
+        (3.73, "That counts 2n²"),
+        (13889, "not 2**40"),
+        (312, "the data sheet's rate"),
+        (49, "how many times"),
+        (100, "Divide 2n³"),
     ],
 )
 def test_a_slip_in_the_rate_is_named(value, hint):
-    outcome = checks.check_gigaflops(TIMED | {"gigaflops": value})
+    outcome = checks.check_rate_of_a_launch(value)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
+
+
+def test_what_is_asked_about_the_picker_is_what_it_answers():
+    llama = NAMED["LLaMA 7B"].parameters
+    plans = {memory: advise("A100", "fine_tune", parameters=llama, memory=memory) for memory in (40, 80)}
+    assert round(plans[80].total / 1e9, 1) == number(questions.ROOM.answer)
+    assert round(plans[40].total / 1e9, 1) == 14.9
+    assert "LoRA" in plans[40].levers
+    assert (plans[80].recipe, plans[80].levers) == ("bf16-mixed", ("checkpointing", "8-bit Adam"))
+    stored = {memory: advise("T4", "generate", parameters=llama, memory=memory).levers for memory in range(10, 25)}
+    assert min(memory for memory, levers in stored.items() if not levers) == number(questions.ALL_16.answer)
+    assert round(advise("T4", "generate", parameters=llama, memory=17).total / 1e9, 1) == 14.6
+    chosen = advise("CPU", "generate", parameters=llama, memory=16)
+    assert (chosen.recipe, chosen.emulated) == ("bf16-true", True)
+    assert 26.5e9 < 4 * llama < 27.5e9
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "hint"),
+    [
+        (questions.ROOM, 80, "the card's memory"),
+        (questions.ROOM, 69, "right"),
+        (questions.ALL_16, 16, "14.4 GB is too little"),
+        (questions.ALL_16, 15, "a tenth of the card free"),
+    ],
+)
+def test_a_task_under_the_picker_has_words_for_slips(question, value, hint):
+    judged = judge(question, value)
+    assert hint in judged.message or (hint == "right" and judged.status == CORRECT)
 
 
 def right(facts):
@@ -136,23 +112,91 @@ def test_a_right_capability_test():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "hint"),
+    ("wrong", "message", "hint"),
     [
         (
             lambda facts: facts["capability"] >= "8.0" if facts["kind"] == "cuda" else right(facts),
+            "a B200",
             "How does Python order two texts?",
         ),
-        (lambda facts: right(facts) if facts["kind"] == "cuda" else True, "says nothing of that machine"),
-        (lambda facts: True, "It says True for a T4 (7.5)"),
+        (lambda facts: right(facts) if facts["kind"] == "cuda" else True, "a CPU with AVX2", "depend on the flags"),
+        (lambda facts: True, "a T4 (capability '7.5')", "8.0"),
         (
             lambda facts: right(facts) if facts["kind"] == "cuda" else any("16" in f for f in facts["flags"]),
-            "Its flags: f16c",
+            "flags f16c",
+            "depend on the flags",
         ),
-        (lambda facts: facts["no such key"], "KeyError"),
-        (True, "needs the function itself"),
+        (
+            lambda facts: right(facts) if facts["kind"] == "cuda" else "avx512_bf16" in facts["flags"],
+            "a CPU with AMX",
+            "the part of the name",
+        ),
+        (lambda facts: facts["no such key"], "KeyError", ""),
+        (True, "needs the function itself", ""),
     ],
 )
-def test_a_wrong_capability_test_gets_a_hint(wrong, hint):
+def test_a_wrong_capability_test_gets_a_hint(wrong, message, hint):
     outcome = checks.check_multiplies_bfloat16(wrong)
     assert outcome.status == NOT_YET
-    assert hint in outcome.message
+    assert message in outcome.message
+    assert hint in outcome.hint
+
+
+def by_signs(one, other):
+    wins, losses = (
+        sum(pairs) for pairs in zip(*((x < y, x > y) for x, y in zip(one, other, strict=True)), strict=True)
+    )
+    turns = wins + losses
+    chance = 2 * sum(math.comb(turns, k) for k in range(min(wins, losses) + 1)) / 2**turns
+    if chance > 0.01:
+        return "no difference"
+    return "faster" if wins > losses else "slower"
+
+
+def by_compare(one, other):
+    verdict = measure.compare(measure.Timing(tuple(one)), measure.Timing(tuple(other))).verdict
+    return verdict if verdict in ("faster", "slower") else "no difference"
+
+
+@pytest.mark.parametrize("verdict", [by_signs, by_compare])
+def test_a_right_verdict(verdict):
+    assert checks.check_verdict(verdict).status == CORRECT
+
+
+def by_quartiles(one, other):
+    ours, theirs = (statistics.quantiles(times, n=4, method="inclusive") for times in (one, other))
+    return "faster" if ours[2] < theirs[0] else "slower" if theirs[2] < ours[0] else "no difference"
+
+
+def by_the_median_ratio(one, other):
+    ratio = statistics.median(y / x for x, y in zip(one, other, strict=True))
+    return "faster" if ratio > 1.1 else "slower" if ratio < 1 / 1.1 else "no difference"
+
+
+def by_eleven_wins(one, other):
+    wins = sum(x < y for x, y in zip(one, other, strict=True))
+    return "faster" if wins >= 11 else "slower" if wins <= 1 else "no difference"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda one, other: "faster" if min(one) < min(other) else "slower", "sees a difference in 100%"),
+        (lambda one, other: "faster" if sum(one) < sum(other) else "slower", "sees a difference in 100%"),
+        (by_quartiles, "A real difference of 15 %, 12 turns"),
+        (by_the_median_ratio, "Two equal calls, 12 turns"),
+        (by_eleven_wins, "Two equal calls, 20 turns"),
+        (lambda one, other: by_signs(other, one), "where the first call is the faster one"),
+        (lambda one, other: "no difference", "sees it in 0%"),
+        (lambda one, other: by_signs(one, other) == "faster", "It returned False"),
+        (lambda one, other: one[99], "IndexError"),
+    ],
+)
+def test_a_wrong_verdict_gets_a_hint(wrong, message):
+    outcome = checks.check_verdict(wrong)
+    assert outcome.status == NOT_YET
+    assert message in outcome.message
+
+
+def test_an_empty_verdict_is_not_attempted():
+    assert checks.check_verdict(lambda one, other: ...).status == NOT_ATTEMPTED

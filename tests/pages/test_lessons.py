@@ -8,6 +8,7 @@ import pytest
 import book_rules as rules
 import lesson_rules as lessons
 from utils import formats
+from utils.cost import cards
 
 CHAPTERS = [path for path in rules.pages() if rules.is_chapter(path) and lessons.is_edited(path)]
 
@@ -87,6 +88,20 @@ def test_the_table_of_flips_in_bits_is_that_of_the_formats():
         value, last = 2.0**power, factor.split()[-1]
         assert factor.startswith(f"2^{power}")
         assert float(last) == (float(f"{value:.0e}") if "about" in factor else value)
+
+
+def test_the_table_of_hardware_in_your_machine_is_that_of_the_cards():
+    table = [row for row in rows(section("your_machine", "")) if "CPU" not in row[0]]
+    listed = [name for row in table for name in row[0].split(", ")]
+    assert sorted(listed) == sorted(card.label.removeprefix("AMD ") for card in cards.CARDS.values() if card.roof())
+    by_label = {card.label.removeprefix("AMD "): card for card in cards.CARDS.values()}
+    for names, native, to_float32, to_tf32 in table:
+        for card in map(by_label.get, names.split(", ")):
+            own = {cards.TYPES[kind] for kind, how in card.support.items() if how == cards.TENSOR}
+            assert set(native.split(", ")) == own - {"float64", "float32"}
+            peaks = card.roof().peaks
+            assert int(to_float32) == round(peaks["float16"] / peaks["float32"])
+            assert to_tf32 == (f"{peaks['float16'] / peaks['tf32']:.0f}" if "tf32" in peaks else "–")
 
 
 A_TABLE = "| a |\n| --- |\n| 1 |"

@@ -12,7 +12,7 @@ import book_rules as rules
 from utils.pictures.drawing import WIDTH_INCHES
 
 FOLDER = Path(__file__).parents[2] / "utils" / "pictures"
-MODULES = sorted(path for path in FOLDER.glob("*/*.py") if path.stem != "__init__")
+MODULES = sorted(path for path in FOLDER.rglob("*.py") if path.stem not in ("__init__", "drawing"))
 CHAPTERS = [path.relative_to(FOLDER).with_suffix("").as_posix() for path in MODULES]
 
 

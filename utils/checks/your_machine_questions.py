@@ -1,93 +1,227 @@
-"""What `your_machine` asks: its predictions, and the answers that people really give to its exercises."""
+"""What `your_machine` asks, and the reply to each foreseen answer."""
 
-from utils.checks.questions import Choice, Option, Task
+from utils.checks.questions import Choice, Number, Option, Task, wrong_line
+from utils.cost.cards import CARDS
+from utils.runs.raschka2023 import BY_NAME
 
-SLOWER_FORMAT = Choice(
-    "your_machine/slower-format",
-    "What can make one 16-bit format slower to multiply than the other?",
+# --- Predictions ------------------------------------------------------------------------------------------------------
+
+THREE_STEPS = Choice(
+    "your_machine/predict-three-steps",
+    "Widen both float16 matrices to float32, multiply them, and round the result to float16. On a processor without a "
+    "float16 product, how long does this take, compared with torch's own `x @ y`?",
     (
-        Option("It moves more bytes.", "Both are 16 bits wide: the same bytes, half of those of float32."),
-        Option("It takes more operations.", "A product takes 2n³ operations, in any format."),
         Option(
-            "No instruction multiplies it.",
-            "Then each number is widened, multiplied in float32 and rounded back, at any cost in time.",
+            "About as long: torch takes the same three steps",
+            "The arithmetic is the same, but not the code. Compare the float16 row of the table with the float32 row.",
+        ),
+        Option(
+            "Longer: these are three calls instead of one",
+            "The two casts and the extra calls do cost time. Compare that with the gap between the float16 row and the "
+            "float32 row of the table.",
+        ),
+        Option(
+            "Many times less",
+            "Two casts and a float32 product take little more than the float32 product in the table.",
+            right=True,
+        ),
+    ),
+    predict=True,
+)
+FLOAT32_RUN, MIXED_RUN = BY_NAME["float32"].minutes, BY_NAME["bf16-mixed"].minutes
+STEP_GAIN = Choice(
+    "your_machine/predict-step-gain",
+    f"On an A100, fine-tuning a DistilBERT took {FLOAT32_RUN:.0f} minutes in float32. The data sheet promises 16 times "
+    "the rate of float32 for bfloat16 products. How long did it take with bfloat16 autocast?",
+    (
+        Option(
+            "About 1 minute", "Only if the run were nothing but large products. How much of a step is something else?"
+        ),
+        Option("About 3 minutes", "A step does more than multiply, and most of the rest gains less or nothing."),
+        Option(
+            "About 7 minutes",
+            f"{MIXED_RUN} minutes: {FLOAT32_RUN / MIXED_RUN:.1f} times as fast, far from 16.",
+            right=True,
+        ),
+        Option("About 20 minutes", "The products are a large part of this run, and they do gain."),
+    ),
+    predict=True,
+)
+EXP = Choice(
+    "your_machine/predict-exp",
+    "On a CPU or CUDA GPU that multiplies bfloat16 natively, how does torch compute `exp` of a bfloat16 tensor?",
+    (
+        Option(
+            "In bfloat16",
+            "The instruction multiplies and adds. It has nothing to do with `exp`.",
+        ),
+        Option(
+            "In float32, and rounds the result",
+            "Each number is widened when it is read and rounded when it is written. Only the bytes are halved.",
             right=True,
         ),
         Option(
-            "It has more exponent bits to work on.",
-            "An exponent is only added. What takes room on a chip is to multiply significands, and it has fewer bits.",
+            "Not at all: it raises an error", "It works on every device. FP8 tensors are the ones that are refused."
         ),
     ),
     predict=True,
 )
-STEP_GAIN = Choice(
-    "your_machine/step-gain",
-    "Suppose a machine multiplies four times as fast in bfloat16 as in float32. How much faster is a whole training"
-    " step in bf16-mixed?",
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+ROOM = Number(
+    "your_machine/play-room",
+    "Fine-tune LLaMA 7B on an A100. With 40 GB, the picker trains adapters. Type 80 into the field for the memory. How "
+    "much memory does its plan take now?",
+    answer="69.3",
+    says="All weights are trained now, in bf16-mixed, with checkpointing and an 8-bit Adam.",
+    tolerance=0.005,
+    unit="GB",
+    wrong={
+        "27": "These are the weights alone. Look for the total.",
+        "80": "That is the card's memory. How much of it does the plan take?",
+        "72": "That is what may be used: nine tenths of the card. How much of it does the plan take?",
+    },
+    within={"14.5 to 15.5": "That is the plan for 40 GB, which trains adapters. Is the memory field set to 80?"},
+    otherwise="Choose the A100, fine-tune and LLaMA 7B, then type 80 as the memory, and read the total.",
+    hints=("The total stands in the sentence that says whether the plan fits.",),
+)
+ALL_16 = Number(
+    "your_machine/play-all-16",
+    "Generate text with LLaMA 7B on a T4. With 16 GB, the picker stores the weights in 8 bits. From how many GB on, a "
+    "whole number, does it keep them in 16?",
+    answer="17",
+    says="Weights and cache take 14.6 GB, and the picker leaves a tenth of the memory free: 0.9 × 17 = 15.3.",
+    unit="GB",
+    wrong={
+        "15": "Weights and cache do take 14.6 GB. But the picker leaves a tenth of the card free.",
+        "16": "With 16 GB it still stores them in 8 bits: a tenth of the card stays free, and 14.4 GB is too little.",
+        "18": "That is enough, but it is not the least. Try one less.",
+        "14": "The weights alone take 13.5 GB. There is a cache too, and a tenth of the card stays free.",
+        "32": "That is enough, but far from the least.",
+    },
+    otherwise="Choose the T4, generate and LLaMA 7B, then raise the memory from 16, one GB at a time.",
+    hints=("The 8-bit weights disappear from the answer as soon as 16 bits fit.",),
+)
+EMULATED_PICK = Choice(
+    "your_machine/play-emulated",
+    "Choose the CPU without 16-bit products, 16 GB, and generate with LLaMA 7B. Why does the picker answer bf16-true, "
+    "although this CPU emulates bfloat16?",
     (
-        Option("less than four times", "Only the products gain that much; the rest of the step does not.", right=True),
-        Option("four times", "Only if a step were nothing but large products. The optimizer and the casts remain."),
-        Option("more than four times", "Half the bytes help beside the products, but by a factor of two at most."),
+        Option(
+            "Because bfloat16 is faster there", "It is emulated, so its products gain nothing. Read the reason again."
+        ),
+        Option(
+            "Because float32 does not fit",
+            "27 GB of float32 weights do not fit into 16 GB. The gain is memory; the speed has to be measured.",
+            right=True,
+        ),
+        Option(
+            "Because it is more accurate", "bfloat16 has 8 significant bits and float32 has 24. Accuracy only falls."
+        ),
     ),
-    predict=True,
 )
-THREE_CELLS = Task(
-    "your_machine/three-cells", "I have predicted the three cells, and held them against the grid below."
-)
+
+# --- Exercises --------------------------------------------------------------------------------------------------------
+
 TRUE_WEIGHTS = "With 16-bit weights small updates are rounded away. Keep float32 weights: that is what mixed means."
-NOT_SCALED = "bfloat16 has the exponents of float32: its gradients do not underflow, so there is nothing to scale."
 PICKS = {
-    "T4": Choice(
-        "your_machine/recipe-t4",
-        "The recipe on the T4:",
+    "A": Choice(
+        "your_machine/recipe-of-7-5",
+        "A, a GPU of compute capability (7, 5):",
         (
-            Option("16-mixed", "Its tensor cores take float16 and no other 16-bit format.", right=True),
-            Option(
-                "bf16-mixed",
-                "A T4 runs bfloat16 emulated (compute capability 7.5). Which 16-bit format do its tensor cores take?",
-            ),
-            Option("32-true", "It works, and leaves the tensor cores idle. Which 16-bit format do they take?"),
+            Option("16-mixed", "Its tensor cores multiply float16 and no other 16-bit format.", right=True),
+            Option("bf16-mixed", "It runs, but emulated: tensor cores multiply bfloat16 from capability 8.0 on."),
+            Option("32-true", "It works, but leaves the tensor cores idle. Which format do they multiply at 7.5?"),
             Option("16-true", TRUE_WEIGHTS),
         ),
     ),
-    "A100": Choice(
-        "your_machine/recipe-a100",
-        "The recipe on the A100, and on the H200:",
+    "B": Choice(
+        "your_machine/recipe-of-8-9",
+        "B, a GPU of compute capability (8, 9):",
         (
             Option(
-                "16-mixed", "It works, and costs a loss scaler. Their tensor cores also take a format that needs none."
+                "16-mixed", "It works, but needs a loss scaler. Its tensor cores multiply a format that needs none."
             ),
             Option("bf16-mixed", "16 bits to multiply, float32 to keep, and no loss scaler.", right=True),
-            Option(
-                "32-true",
-                "It works, and leaves most of the card idle. Its tensor cores take a 16-bit format with the range of"
-                " float32.",
-            ),
+            Option("32-true", "It works, but leaves the tensor cores idle, at least without TF32."),
             Option("bf16-true", TRUE_WEIGHTS),
         ),
     ),
-    "CPU": Choice(
-        "your_machine/recipe-cpu",
-        "The recipe on the CPU:",
+    "C": Choice(
+        "your_machine/recipe-of-vnni",
+        "C, a CPU that reports `avx2`, `avx512_vnni` and `f16c`:",
         (
-            Option("16-mixed", "It has f16c, which converts float16 and does not multiply it. What does it multiply?"),
-            Option(
-                "bf16-mixed",
-                "No flag of it names bf16. There is f16c, which converts float16 and no more. What is native to it?",
-            ),
-            Option("32-true", "It multiplies float32 natively, and no narrower format.", right=True),
+            Option("16-mixed", "`f16c` converts float16 to float32 and back. It multiplies nothing."),
+            Option("bf16-mixed", "`avx512_vnni` multiplies 8-bit and 16-bit integers. No flag here names bfloat16."),
+            Option("32-true", "Of the formats you can train in, it multiplies float32 and float64 only.", right=True),
+        ),
+    ),
+    "D": Choice(
+        "your_machine/recipe-of-amx",
+        "D, a CPU that reports `amx_bf16`, `amx_int8` and `f16c`:",
+        (
+            Option("16-mixed", "`amx_bf16` multiplies bfloat16. float16 would need `amx_fp16` or `avx512_fp16`."),
+            Option("bf16-mixed", "AMX multiplies blocks of bfloat16 and adds them up in float32.", right=True),
+            Option("32-true", "It works, but one of the flags names a faster format."),
+            Option("bf16-true", TRUE_WEIGHTS),
         ),
     ),
     "loss scaler": Choice(
-        "your_machine/loss-scaler",
-        "Which of the four need a loss scaler?",
+        "your_machine/which-need-a-scaler",
+        "Which of the four recipes need a loss scaler?",
         (
-            Option("the T4", "16-mixed is its recipe, and float16 gradients underflow below 2**-24.", right=True),
-            Option("the T4, A100 and H200", NOT_SCALED),
-            Option("all four", "In float32 and in bfloat16 the gradients do not underflow. A scaler is for float16."),
-            Option("none", "One of these recipes computes in float16, and float16 gradients underflow below 2**-24."),
+            Option("A", "Gradients below 2**-25 become zero in float16.", right=True),
+            Option("A and B", "B's recipe computes in bfloat16, whose range is float32's: nothing to scale."),
+            Option("A, B and D", "B and D compute in bfloat16, whose range is float32's: nothing to scale."),
+            Option("all four", "float32 and bfloat16 hold gradients down to 1e-38 and below. A scaler is for float16."),
+            Option("none", "One of the four recipes computes in float16, where small gradients become zero."),
         ),
     ),
 }
-RATE = Task("your_machine/rate", "I have worked out the rate of my own machine.")
+PEAK = CARDS["A100"].boards[0].roof.peaks["bfloat16"]
+LAUNCH = Number(
+    "your_machine/rate-of-a-launch",
+    "The rate of `x @ x` with n = 4096, if it took 0.009 ms",
+    answer=str(2 * 4096**3 / 9e-6 / 1e12),
+    says=f"About 15,300 TFLOP/s, and the data sheet promises {PEAK}. So the product had not run when the clock was "
+    "read: what the program timed is the launch.",
+    tolerance=0.01,
+    unit="TFLOP/s",
+    wrong={
+        str(4096**3 / 9e-6 / 1e12): "That is half. Each of the n³ products of two numbers is followed by an addition.",
+        str(2 * 4096**3 / 9e-3 / 1e12): "The time is in milliseconds: 0.009 ms is 9e-6 s.",
+        str(2 * 4096**3 / 9e-9 / 1e12): "A thousand times too much: 0.009 ms is 9e-6 s.",
+        str(2 * 4096**3 / 9e-6): "These are operations per second. A TFLOP is 10**12 of them.",
+        str(2 * 4096**2 / 9e-6 / 1e12): "That counts 2n². There are n² results, and each takes 2n operations.",
+        str(2 * 4096**3 / 9e-6 / 2**40): "A TFLOP is 10**12 operations, not 2**40.",
+        str(PEAK): "That is the data sheet's rate. Compute the rate from the printed time.",
+        str(
+            2 * 4096**3 / 9e-6 / 1e12 / PEAK
+        ): "That is how many times the data sheet's rate it would be. The rate itself?",
+    },
+    otherwise="Divide 2n³ operations by the time in seconds, then by 10**12.",
+    hints=("2 × 4096³ is about 1.37e11 operations.", "0.009 ms is 9e-6 s."),
+)
+MISSING_WAIT = wrong_line(
+    "your_machine/missing-wait",
+    text="This code prints such an impossible rate. After which line is a second `torch.cuda.synchronize()` missing?",
+    code="""x = torch.randn(4096, 4096, device="cuda").bfloat16()
+torch.cuda.synchronize()
+begin = time.perf_counter()
+x @ x
+seconds = time.perf_counter() - begin
+print(2 * 4096**3 / seconds / 1e12, "TFLOP/s")""",
+    line=4,
+    says="This line only launches the product and returns. Wait before you read the clock. And repeat the measurement: "
+    "the first call also loads the library and chooses a kernel.",
+    replies={
+        1: "The random numbers and the cast are launched here, and the next line waits for them already.",
+        2: "Here is the first one. It keeps the work of line 1 out of the measured time.",
+        3: "Between this line and the next, nothing has been launched that could be waited for.",
+        5: "Too late: this line has read the clock.",
+        6: "Too late: the clock was read in the line above.",
+    },
+)
 BFLOAT16_NATIVE = Task("your_machine/multiplies-bfloat16", "My `multiplies_bfloat16` is right for all twelve machines.")
+VERDICT = Task("your_machine/verdict", "My `verdict` sees real differences, and rarely sees one between equal calls.")
