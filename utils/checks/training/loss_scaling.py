@@ -331,8 +331,8 @@ HABITS = (
     (_moves(lambda kinds, which, grown: True), "The schedules move every time, after a skipped step too."),
     (
         _moves(lambda kinds, which, grown: False),
-        "The schedules never move. If you go by what scaler.step returns: it is what optimizer.step returns, None here in "
-        "either case.",
+        "The schedules never move. If you go by what scaler.step returns: it is what optimizer.step returns, None here "
+        "in either case.",
     ),
     (
         _moves(lambda kinds, which, grown: kinds[which] == "good"),
