@@ -241,7 +241,7 @@ READ_A_TRACE = {
 
 CLIPPED_STEP = Task(
     "training/loss_scaling/clipped-step",
-    "Find the bug: fix a training step that clips its gradients, without `unscale_`.",
+    "Find the bug: fix the clipping in a training step, without `unscale_`.",
 )
 SCHEDULED_STEP = Task(
     "training/loss_scaling/scheduled-step",
