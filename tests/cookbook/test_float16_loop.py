@@ -90,7 +90,7 @@ def test_a_forward_pass_of_nan_stops_the_run_with_good_weights_in_the_checkpoint
     with pytest.raises(SystemExit, match="NaN or Inf in step 20: not saved"):
         script.train()
     script.SAVE_EVERY = 100
-    with pytest.raises(SystemExit, match="NaN in the forward pass"):
+    with pytest.raises(SystemExit, match="no scale can help"):
         script.train()
     state = torch.load(script.CHECKPOINT, weights_only=True)
     assert (state["step"], state["skipped"]) == (10, 0)

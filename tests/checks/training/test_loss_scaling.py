@@ -19,8 +19,14 @@ INF, NAN = math.inf, math.nan
 
 def test_a_schedule_with_the_comparison_turned_round_moves_only_on_skipped_steps():
     right = right_option(loss_scaling_questions.INVERTED)
-    assert right.text == "They move the schedule only when the step was skipped"
-    assert "moves only where the step was skipped" in loss_scaling.check_scheduled_step(scheduled(float.__lt__)).hint
+    assert right.text == "At 12 of the 500 steps of the warm-up"
+    run, moved = OneWeight(), 0
+    run.scaler = torch.amp.GradScaler("cpu")
+    run.scaler.scale(torch.ones(()))
+    for n in range(10_000):
+        before = run.scaler.get_scale()
+        moved += run.after(n % 800 != 5 or n > 9_000) < before
+    assert moved == 12
 
 
 def test_a_gradient_that_overflows_in_float16_is_infinite_while_the_scaled_loss_is_finite():
@@ -175,7 +181,13 @@ def order(*actions):
             for parameter in model.parameters():
                 clip_grad_norm_([parameter], 1.0)
 
+        def back():
+            for parameter in model.parameters():
+                parameter.grad *= scale
+
         todo = {
+            "multiply": back,
+            "clip to 65536": lambda: clip_grad_norm_(model.parameters(), 65536.0),
             "zero": optimizer.zero_grad,
             "backward": lambda: scaler.scale(loss).backward(),
             "plain backward": lambda: loss.backward(),
@@ -198,29 +210,43 @@ def order(*actions):
 @pytest.mark.parametrize(
     "right",
     [
-        order("zero", "backward", "unscale", "clip", "step", "update"),
-        order("backward", "unscale", "clip", "step", "update", "zero"),
-        order("backward", "unscale", "clip", "step", "zero", "update"),
         order("zero", "backward", "clip to the scale", "step", "update"),
-        order("zero", "backward", "clip to the scale", "unscale", "step", "update"),
+        order("backward", "clip to the scale", "step", "update", "zero"),
+        order("backward", "clip to the scale", "step", "zero", "update"),
+        order("zero", "backward", "divide", "clip", "multiply", "step", "update"),
     ],
 )
-def test_clipped_step_takes_every_order_that_clips_true_gradients(right):
+def test_clipped_step_takes_every_way_to_clip_true_gradients_without_unscale(right):
     outcome = loss_scaling.check_clipped_step(right)
     assert outcome, outcome.message
 
 
 @pytest.mark.parametrize(
+    "unscaled",
+    [
+        order("zero", "backward", "unscale", "clip", "step", "update"),
+        order("zero", "backward", "clip to the scale", "unscale", "step", "update"),
+    ],
+)
+def test_a_step_that_calls_unscale_is_told_that_the_limit_can_carry_the_scale(unscaled):
+    outcome = loss_scaling.check_clipped_step(unscaled)
+    assert outcome.status == NOT_YET
+    assert "but with `unscale_`" in outcome.message
+    assert "the limit can carry it too" in outcome.hint
+
+
+@pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (order("zero", "backward", "clip", "step", "update"), "Clipped while"),
-        (order("zero", "backward", "clip", "unscale", "step", "update"), "Take the scale out first"),
+        (order("zero", "backward", "clip", "step", "update"), "in the same unit"),
+        (order("zero", "backward", "clip", "unscale", "step", "update"), "in the same unit"),
+        (order("zero", "backward", "clip to 65536", "step", "update"), "has halved the scale since then"),
         (order("zero", "backward", "divide", "clip", "step", "update"), "divided by the scale twice"),
         (order("zero", "backward", "unscale", "divide", "clip", "step", "update"), "divided by the scale twice"),
         (order("zero", "backward", "step", "unscale", "clip", "update"), "unscale_ comes too late"),
         (order("zero", "backward", "unscale", "unscale", "clip", "step", "update"), "once in each step"),
         (order("zero", "backward", "unscale", "clip", "step"), "scaler.update() at the end of each step is missing"),
-        (order("zero", "backward", "clip", "step"), "Clipped while"),
+        (order("zero", "backward", "clip", "step"), "in the same unit"),
         (order("zero", "backward", "clip to the scale", "step"), "scaler.update() at the end of each step is missing"),
         (order("zero", "backward", "step", "update"), "Nothing was clipped"),
         (order("zero", "backward", "step", "clip", "update"), "only after the step"),
@@ -229,12 +255,12 @@ def test_clipped_step_takes_every_order_that_clips_true_gradients(right):
         (order("zero", "backward", "unscale", "clip", "plain step", "update"), "skips such a step"),
         (order("zero", "backward", "unscale", "clip each", "step", "update"), "was clipped on its own"),
         (order("zero", "backward", "unscale", "clip values", "step", "update"), "or each value"),
-        (order("backward", "unscale", "clip", "step", "update"), "zero_grad before each backward"),
-        (order("backward", "zero", "unscale", "clip", "step", "update"), "zero_grad belongs before backward"),
-        (order("zero", "plain backward", "unscale", "clip", "step", "update"), "through scaler.scale(loss)"),
+        (order("backward", "clip to the scale", "step", "update"), "zero_grad before each backward"),
+        (order("backward", "zero", "clip to the scale", "step", "update"), "zero_grad belongs before backward"),
+        (order("zero", "plain backward", "clip", "step", "update"), "through scaler.scale(loss)"),
         (order("zero", "plain backward", "clip", "plain step"), "through scaler.scale(loss)"),
         (order("zero", "backward", "divide", "clip", "plain step", "update"), "let the scaler take the scale out"),
-        (order("zero", "backward", "unscale", "clip", "step", "update", "update"), "let the scaler take"),
+        (order("zero", "backward", "clip to the scale", "step", "update", "update"), "let the scaler take"),
     ],
 )
 def test_clipped_step_tells_what_was_seen_and_folds_the_mistake(wrong, hint):
@@ -281,125 +307,162 @@ def test_a_step_with_another_limit_is_refused():
         scaler.step(optimizer)
         scaler.update()
 
-    assert "The order is: scale, backward" in loss_scaling.check_clipped_step(half_the_limit).hint
+    assert "Print the norm just before the clip" in loss_scaling.check_clipped_step(half_the_limit).hint
 
 
 # --- 4: the schedule
 
 
 def scheduled(test, *, zero=True, step=True, update=True, early=False, times=1):
-    def one_step(loss, optimizer, scaler, scheduler):
-        if zero:
-            optimizer.zero_grad()
-        scaler.scale(loss).backward()
+    """The step of the exercise, with another comparison of the scales."""
+
+    def one_step(losses, optimizers, scaler, schedules):
         before = scaler.get_scale()
-        if early:
-            scheduler.step()
-        if step:
-            scaler.step(optimizer)
-        else:
-            scaler.unscale_(optimizer)
-            optimizer.step()
+        for loss, optimizer in zip(losses, optimizers, strict=True):
+            if zero:
+                optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            if early:
+                schedules[optimizers.index(optimizer)].step()
+            if step:
+                scaler.step(optimizer)
+            else:
+                scaler.unscale_(optimizer)
+                optimizer.step()
         if update:
             scaler.update()
         if not early and test(scaler.get_scale(), before):
             for _ in range(times):
-                scheduler.step()
+                for schedule in schedules:
+                    schedule.step()
 
     return one_step
 
 
-def with_an_early_return(loss, optimizer, scaler, scheduler):
-    scaler.scale(loss).backward()
-    before = scaler.get_scale()
+def each(stepped):
+    """A step in which `stepped` tells, of each optimizer, whether it has stepped."""
+
+    def one_step(losses, optimizers, scaler, schedules):
+        answers = []
+        for loss, optimizer in zip(losses, optimizers, strict=True):
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            answers.append(stepped(optimizer, scaler))
+        scaler.update()
+        for schedule, answer in zip(schedules, answers, strict=True):
+            if answer:
+                schedule.step()
+
+    return one_step
+
+
+def gradients_of(optimizer):
+    return [weight.grad for group in optimizer.param_groups for weight in group["params"]]
+
+
+def by_looking_at_the_gradients(optimizer, scaler):
     scaler.step(optimizer)
-    scaler.update()
-    optimizer.zero_grad()
-    if scaler.get_scale() < before:
-        return
-    scheduler.step()
+    return all(grad.isfinite().all() for grad in gradients_of(optimizer))
 
 
-def by_looking_at_the_gradients(loss, optimizer, scaler, scheduler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    finite = all(p.grad.isfinite().all() for group in optimizer.param_groups for p in group["params"])
+def by_the_norm(optimizer, scaler):
+    scaler.unscale_(optimizer)
+    norm = nn.utils.get_total_norm(gradients_of(optimizer))
     scaler.step(optimizer)
-    scaler.update()
-    if finite:
-        scheduler.step()
+    return norm.isfinite()
 
 
-def by_looking_at_the_weights(loss, optimizer, scaler, scheduler):
-    weights = [p for group in optimizer.param_groups for p in group["params"]]
-    before = [p.detach().clone() for p in weights]
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
-    if any(not torch.equal(old, new) for old, new in zip(before, weights, strict=True)):
-        scheduler.step()
-
-
-def by_a_hook(loss, optimizer, scaler, scheduler):
+def by_a_hook(optimizer, scaler):
     stepped = []
-    hook = optimizer.register_step_post_hook(lambda *_: stepped.append(True))
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
+    optimizer.register_step_post_hook(lambda *_: stepped.append(True))  # never removed: the old ones do no harm
     scaler.step(optimizer)
-    scaler.update()
-    hook.remove()
-    if stepped:
-        scheduler.step()
+    return bool(stepped)
 
 
-def read_too_late(loss, optimizer, scaler, scheduler):
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
+def by_a_wrapped_step(optimizer, scaler):
+    stepped, old = [], optimizer.step
+    optimizer.step = lambda *a, **k: (stepped.append(True), old(*a, **k))[1]
     scaler.step(optimizer)
+    optimizer.step = old
+    return bool(stepped)
+
+
+def by_looking_at_the_weights(optimizer, scaler):
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    before = [weight.detach().clone() for weight in weights]
+    scaler.step(optimizer)
+    return any(not torch.equal(old, new) for old, new in zip(before, weights, strict=True))
+
+
+def by_what_step_returns(optimizer, scaler):
+    return scaler.step(optimizer) is not None
+
+
+def by_the_last_gradients(losses, optimizers, scaler, schedules):
+    for loss, optimizer in zip(losses, optimizers, strict=True):
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        finite = all(grad.isfinite().all() for grad in gradients_of(optimizer))
     scaler.update()
-    before = scaler.get_scale()
-    if scaler.get_scale() >= before:
-        scheduler.step()
+    for schedule in schedules:
+        if finite:
+            schedule.step()
+
+
+def crossed(losses, optimizers, scaler, schedules):
+    each(by_looking_at_the_gradients)(losses, optimizers, scaler, schedules[::-1])
+
+
+def if_any(losses, optimizers, scaler, schedules):
+    answers = []
+    for loss, optimizer in zip(losses, optimizers, strict=True):
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        answers.append(by_looking_at_the_gradients(optimizer, scaler))
+    scaler.update()
+    for schedule in schedules:
+        if any(answers):
+            schedule.step()
 
 
 @pytest.mark.parametrize(
-    "right",
-    [scheduled(float.__ge__), with_an_early_return, by_looking_at_the_gradients, by_a_hook],
-    ids=lambda f: f.__name__,
+    "how", [by_looking_at_the_gradients, by_the_norm, by_a_hook, by_a_wrapped_step], ids=lambda how: how.__name__
 )
-def test_scheduled_step_takes_every_way_to_know_that_the_step_was_taken(right):
-    outcome = loss_scaling.check_scheduled_step(right)
+def test_scheduled_step_takes_every_way_to_know_that_the_step_was_taken(how):
+    outcome = loss_scaling.check_scheduled_step(each(how))
     assert outcome, outcome.message
-    assert outcome.message == "9 steps of 12 were taken, and the schedule moved 9 times, also where the scale grew."
+    assert outcome.message == (
+        "Of 16 steps the first optimizer took 13, the second 12, and each schedule moved as often."
+    )
 
 
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (scheduled(float.__lt__), "only where the step was skipped"),
-        (scheduled(float.__eq__), "it has not fallen"),
-        (scheduled(float.__gt__), "only where the scale grew"),
-        (scheduled(float.__ne__), "where the scale has changed"),
-        (scheduled(float.__le__), "unless the scale has grown"),
+        (scheduled(float.__ge__), "it cannot tell them apart"),
+        (scheduled(float.__eq__), "Do not go by the scale"),
+        (scheduled(float.__lt__), "only where the scale has fallen"),
         (scheduled(lambda new, old: True), "every time, after a skipped step too"),
-        (read_too_late, "read the first one before update()"),
-        (scheduled(lambda new, old: False), "never moves"),
-        (scheduled(float.__ge__, times=2), "Once is enough"),
-        (by_looking_at_the_weights, "does not say whether the step was taken"),
-        (scheduled(lambda new, old: new >= old and new < 65536), "if and only if the scale fell"),
-        (scheduled(lambda new, old: new >= old or new == 32768), "if and only if the scale fell"),
+        (scheduled(lambda new, old: False), "never move"),
+        (each(by_what_step_returns), "None here in either case"),
+        (each(by_looking_at_the_weights), "is taken, too"),
+        (scheduled(float.__gt__), "where its own optimizer stepped"),
+        (by_the_last_gradients, "follow the second optimizer"),
+        (crossed, "with the other optimizer"),
+        (if_any, "Ask each optimizer for itself"),
+        (scheduled(float.__ge__, times=2), "where its own optimizer stepped"),
         (scheduled(None, early=True), "had the learning rate of the next one"),
         (scheduled(float.__ge__, update=False), "scaler.update() at the end"),
         (scheduled(float.__ge__, zero=False), "zero_grad, scale, backward"),
         (scheduled(float.__ge__, step=False), "Leave it to scaler.step"),
-        (lambda loss, optimizer, scaler, scheduler: scheduler.step(), "zero_grad, scale, backward"),
+        (lambda losses, optimizers, scaler, schedules: schedules[0].step(), "zero_grad, scale, backward"),
     ],
 )
 def test_scheduled_step_tells_what_was_seen_and_folds_the_mistake(wrong, hint):
     outcome = loss_scaling.check_scheduled_step(wrong)
     assert outcome.status == NOT_YET
-    assert outcome.message.startswith(("Step ", "Of 12 steps 9 were taken"))
+    assert outcome.message.startswith("Step ")
     assert hint in outcome.hint
     assert hint not in outcome.message
 
@@ -407,14 +470,29 @@ def test_scheduled_step_tells_what_was_seen_and_folds_the_mistake(wrong, hint):
 @pytest.mark.parametrize(
     ("wrong", "seen"),
     [
-        (scheduled(float.__eq__), "moved 7 times. Step 5 was taken, and the schedule did not move."),
-        (scheduled(float.__lt__), "moved 3 times. Step 1 was taken, and the schedule did not move."),
-        (scheduled(lambda new, old: True), "moved 12 times. Step 2 was skipped, and the schedule moved."),
-        (scheduled(float.__ge__, times=2), "moved 18 times. Step 1 was taken, and the schedule moved 2 times."),
+        (
+            scheduled(float.__ge__),
+            "Step 2 of the second optimizer was taken, that of the other skipped. The schedule of the second did not "
+            "move.",
+        ),
+        (
+            scheduled(lambda new, old: True),
+            "Step 2 of the first optimizer was skipped, that of the other taken. The schedule of the first moved.",
+        ),
+        (
+            scheduled(float.__ge__, times=2),
+            "Step 1 of the first optimizer was taken, that of the other taken. The schedule of the first moved 2 "
+            "times.",
+        ),
     ],
 )
-def test_a_schedule_that_counts_wrong_is_counted(wrong, seen):
-    assert loss_scaling.check_scheduled_step(wrong).message == f"Of 12 steps 9 were taken, and the schedule {seen}"
+def test_a_schedule_that_is_wrong_is_shown_in_the_first_such_step(wrong, seen):
+    assert loss_scaling.check_scheduled_step(wrong).message == seen
+
+
+def test_no_two_habits_of_a_schedule_look_alike():
+    rules = [loss_scaling.RIGHT_MOVES, *(rule for rule, _ in loss_scaling.HABITS)]
+    assert len({tuple(rule) for rule in rules}) == len(rules)
 
 
 # --- 5: what is lost

@@ -92,7 +92,7 @@ BELOW, ABOVE, OVERFLOW = [0.3, 0.0, 0.4], [3.0, 0.0, -4.0], [1e36, 1.0, 0.0]  # 
 
 @exercise(asks=CLIPPED_STEP, takes="clipped_step")
 def check_clipped_step(answer) -> Outcome:
-    """A function (model, loss, optimizer, scaler) that takes one step with the gradient clipped to the norm 1.
+    """A function (model, loss, optimizer, scaler) that clips the gradient to the norm 1 and steps, without `unscale_`.
 
     It is run with a real GradScaler that starts at 65536, on gradients below and above the limit and on an overflow.
     """
@@ -125,6 +125,11 @@ def check_clipped_step(answer) -> Outcome:
                     "Call scaler.update() once, at the end of each step: it is what halves the scale after an "
                     "overflow.",
                 )
+    if "unscale_" in scaler.called:
+        return not_yet(
+            "All five steps move the weights as they should, but with `unscale_`.",
+            "The gradients carry the scale, and they may: the limit can carry it too.",
+        )
     return correct("A norm of 0.5 is left alone, a norm of 5 is cut to 1, an overflow is skipped, at every scale.")
 
 
@@ -176,13 +181,16 @@ def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outc
     habits = {
         "That is 65536 times too little, with and without clipping: the gradients were divided by the scale twice. "
         "scaler.step divides by itself, unless unscale_ has done it.": g / SCALE,
-        "Clipped while the scale was still on them, all gradients shrink to the norm 1, and then they are divided by "
-        "65536. Take the scale out first: scaler.unscale_(optimizer).": g / norm / SCALE,
+        "Which norm do the gradients have when they are clipped? Clipped to 1 with the scale still on them, they are "
+        "then divided by it. Gradients and limit have to be in the same unit.": g
+        / norm
+        / (SCALE if number < 3 else SCALE / 2),
+        "The limit fitted the scale of the first steps. The overflow has halved the scale since then.": 2 * g / norm,
         "These are still the scaled gradients. scaler.unscale_ or scaler.step takes the scale out; optimizer.step does "
         "not.": g * SCALE,
         "The norm is 1, but it was 0.5 and needed no clipping: the scaled gradients were clipped. And optimizer.step "
         "does not take the scale out; scaler.step does, and it skips a step that has overflowed.": g / norm,
-        "Nothing was clipped, or only after the step: clip between unscale_ and step.": g,
+        "Nothing was clipped, or only after the step: clip between backward and step.": g,
         "Each parameter, or each value, was clipped on its own. The norm is that of all gradients together: one "
         "call of clip_grad_norm_ with model.parameters().": torch.tensor([3 / 3.0, 0.0, -4 / 4.0]),
     }
@@ -190,7 +198,7 @@ def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outc
         habits.pop(next(message for message in habits if message.startswith("The norm is 1")))
     why = next(
         (message for message, wrong in habits.items() if torch.allclose(moved, wrong, rtol=1e-3, atol=1e-9)),
-        "The order is: scale, backward, unscale, clip to the norm 1, step, update.",
+        "The order is: scale, backward, clip, step, update. Print the norm just before the clip.",
     )
     return not_yet(seen, why)
 
@@ -202,96 +210,165 @@ def _shown(x: torch.Tensor) -> str:
 # --- Find the bug: the schedule ---------------------------------------------------------------------------------------
 
 GROWTH_INTERVAL = 3
-KINDS = ("good", "skipped", "good", "still", "grown", "good", "skipped", "skipped", "good", "good", "grown", "good")
+# Of each step, what the two optimizers meet. The scale grows in the steps 5, 12 and 15: three good ones in a row.
+KINDS = (
+    ("good", "good"),
+    ("skipped", "good"),
+    ("good", "good"),
+    ("still", "good"),
+    ("good", "good"),
+    ("good", "skipped"),
+    ("skipped", "skipped"),
+    ("good", "skipped"),
+    ("skipped", "good"),
+    ("good", "good"),
+    ("good", "still"),
+    ("good", "good"),
+    ("good", "good"),
+    ("good", "good"),
+    ("good", "good"),
+    ("good", "skipped"),
+)
 STILL = [0.0, 0.0, 0.0]  # a gradient that is zero: the step is taken, and no weight moves
+NAMES = ("first", "second")
 
 
 @exercise(asks=SCHEDULED_STEP, takes="scheduled_step")
 def check_scheduled_step(answer) -> Outcome:
-    """A function (loss, optimizer, scaler, scheduler) whose schedule moves once for each step that was taken.
+    """A function (losses, optimizers, scaler, schedules): each schedule moves once for each step of its optimizer.
 
-    It is run with a real GradScaler that grows after three good steps, and on steps that overflow.
+    It is run with a real GradScaler that grows after three good steps, and on steps in which both optimizers, either or
+    none overflows.
     """
-    model, scaler = _Toy(), _Scaler(growth_interval=GROWTH_INTERVAL)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    optimizer.zero_grad()  # as above
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: 2.0**-n)
-    moves, taken = [], 0
+    models, scaler = (_Toy(), _Toy()), _Scaler(growth_interval=GROWTH_INTERVAL)
+    optimizers = [torch.optim.SGD(model.parameters(), lr=1.0) for model in models]
+    optimizers[0].zero_grad()  # as above
+    schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: 2.0**-n) for optimizer in optimizers]
+    moves = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for number, kind in enumerate(KINDS, 1):
-            before, count, seen = model.weights(), scheduler.last_epoch, len(scaler.called)
-            rate = optimizer.param_groups[0]["lr"]
-            gradient = torch.tensor({"skipped": OVERFLOW, "still": STILL}.get(kind, BELOW))
+        for number, kinds in enumerate(KINDS, 1):
+            before, counts = [model.weights() for model in models], [schedule.last_epoch for schedule in schedules]
+            seen, rates = len(scaler.called), [optimizer.param_groups[0]["lr"] for optimizer in optimizers]
+            gradients = [torch.tensor({"skipped": OVERFLOW, "still": STILL}.get(kind, BELOW)) for kind in kinds]
+            losses = [model.loss(gradient.tolist()) for model, gradient in zip(models, gradients, strict=True)]
             try:
-                answer(model.loss(gradient.tolist()), optimizer, scaler, scheduler)
+                answer(losses, list(optimizers), scaler, list(schedules))
             except (RuntimeError, AssertionError) as error:
                 return _misuse(error, number, scaler.called[seen:])
-            moved = before - model.weights()
-            if number == 1 and not scaler.called and not moved.any() and scheduler.last_epoch == count:
+            moved = [old - model.weights() for old, model in zip(before, models, strict=True)]
+            moves.append(tuple(schedule.last_epoch - count for schedule, count in zip(schedules, counts, strict=True)))
+            if number == 1 and not scaler.called and not moved[0].any() and moves == [(0, 0)]:
                 return Outcome(NOT_ATTEMPTED, "The function does nothing yet: no weight has moved.")
-            fault = _step_fault(moved, gradient, rate=rate, number=number, skipped=kind == "skipped")
-            if fault is not None:
-                return fault
-            taken += kind != "skipped"
-            moves.append(scheduler.last_epoch - count)
-    if moves != [int(kind != "skipped") for kind in KINDS]:
+            for which, (move, gradient, rate, kind) in enumerate(zip(moved, gradients, rates, kinds, strict=True)):
+                place = f"Step {number} of the {NAMES[which]} optimizer"
+                if (
+                    fault := _step_fault(move, gradient, rate=rate, place=place, skipped=kind == "skipped")
+                ) is not None:
+                    return fault
+    if moves != RIGHT_MOVES:
         return _schedule_fault(moves)
+    first, second = map(sum, zip(*moves, strict=True))
     return correct(
-        f"{taken} steps of {len(KINDS)} were taken, and the schedule moved {taken} times, also where the scale grew."
+        f"Of {len(KINDS)} steps the first optimizer took {first}, the second {second}, and each schedule moved as "
+        "often."
     )
 
 
 def _step_fault(
-    moved: torch.Tensor, gradient: torch.Tensor, *, rate: float, number: int, skipped: bool
+    moved: torch.Tensor, gradient: torch.Tensor, *, rate: float, place: str, skipped: bool
 ) -> Outcome | None:
     """Say how the weights should not have moved, or give None."""
     if skipped:
-        seen = f"Step {number} overflows, and yet the weights move."
-        return not_yet(seen, "Leave it to scaler.step.") if moved.any() else None
+        return (
+            not_yet(f"{place} overflows, and yet the weights move.", "Leave it to scaler.step.")
+            if moved.any()
+            else None
+        )
     if torch.allclose(moved, rate * gradient, rtol=1e-3, atol=1e-7):
         return None
-    seen = f"Step {number} should move the weights by {_shown(rate * gradient)}, yours moves them by {_shown(moved)}."
+    seen = f"{place} should move the weights by {_shown(rate * gradient)}, yours moves them by {_shown(moved)}."
     if torch.allclose(moved, rate / 2 * gradient, rtol=1e-3, atol=1e-7):
         why = "The schedule has moved before the optimizer: this step had the learning rate of the next one."
     elif not moved.any():
-        why = "Are the gradients of the step before still there? zero_grad, scale, backward, step, update."
+        why = "Are the gradients of the step before still there? For each optimizer: zero_grad, scale, backward, step."
     else:
-        why = "Only the schedule needs fixing: zero_grad, scale, backward, step, update were right."
+        why = "Only the schedules need fixing: zero_grad, scale, backward, step and one update were right."
     return not_yet(seen, why)
 
 
-def _schedule_fault(moves: list[int]) -> Outcome:
-    """Count how often the schedule moved; the hint says when it moves and should not, or the other way round."""
-    by_kind = {
-        kind: {m for k, m in zip(KINDS, moves, strict=True) if k == kind} for kind in ("good", "skipped", "grown")
-    }
-    still = KINDS.index("still")
-    if moves == [int(kind not in ("skipped", "still")) for kind in KINDS]:
-        return not_yet(
-            f"Step {still + 1} was taken with a gradient of zero. No weight moved, and neither did the schedule.",
-            "Whether a weight moved does not say whether the step was taken. Compare the scale before and after "
-            "update.",
-        )
-    patterns = {  # (taken, skipped, taken with a growth)
-        (0, 1, 0): "The schedule moves only where the step was skipped. `<` asks whether the scale has fallen.",
-        (1, 1, 1): "The schedule moves every time, after a skipped step too. If you compare scales, read the first one "
-        "before update().",
-        (1, 0, 0): "Where the scale grew, the step was taken as well; there your schedule waits. The scale is then not "
-        "the same, but it has not fallen.",
-        (0, 0, 1): "The schedule moves only where the scale grew. Most steps are taken without that.",
-        (0, 1, 1): "The schedule moves where the scale has changed. It stays the same in most steps that are taken.",
-        (1, 1, 0): "The schedule moves unless the scale has grown. It should wait where the scale has fallen.",
-        (0, 0, 0): "The schedule never moves. It moves once for each step that was taken.",
-    }
-    pattern = tuple(marks.pop() if len(marks) == 1 else -1 for marks in by_kind.values())
-    first = next(n for n, (kind, m) in enumerate(zip(KINDS, moves, strict=True)) if m != (kind != "skipped"))
-    did = {0: "did not move", 1: "moved"}.get(moves[first], f"moved {moves[first]} times")
-    seen = (
-        f"Of {len(KINDS)} steps {len(KINDS) - KINDS.count('skipped')} were taken, and the schedule moved {sum(moves)} "
-        f"times. Step {first + 1} was {'skipped' if KINDS[first] == 'skipped' else 'taken'}, and the schedule {did}."
+def _moves(rule: Callable[[tuple[str, str], int, bool], bool]) -> list[tuple[int, int]]:
+    """How the schedules move by a rule of the kinds of a step, the optimizer, and whether the scale has grown."""
+    found, good = [], 0
+    for kinds in KINDS:
+        good = 0 if "skipped" in kinds else good + 1
+        grown = good == GROWTH_INTERVAL
+        good = 0 if grown else good
+        found.append(tuple(int(rule(kinds, which, grown)) for which in (0, 1)))
+    return found
+
+
+RIGHT_MOVES = _moves(lambda kinds, which, grown: kinds[which] != "skipped")
+HABITS = (
+    (
+        _moves(lambda kinds, which, grown: "skipped" not in kinds),
+        "In this step one optimizer overflows and the other does not. The scale falls all the same, so it cannot tell "
+        "them apart. What else differs, of each optimizer: its gradients, or whether its `step` is called?",
+    ),
+    (
+        _moves(lambda kinds, which, grown: kinds != ("skipped", "skipped")),
+        "Both schedules move where at least one optimizer has stepped. Ask each optimizer for itself.",
+    ),
+    (
+        _moves(lambda kinds, which, grown: "skipped" not in kinds and not grown),
+        "The scale is one for both optimizers, so it falls where either overflows; and where it grew, both have "
+        "stepped. Do not go by the scale.",
+    ),
+    (
+        _moves(lambda kinds, which, grown: "skipped" in kinds),
+        "The schedules move only where the scale has fallen, that is, where a step was skipped.",
+    ),
+    (_moves(lambda kinds, which, grown: True), "The schedules move every time, after a skipped step too."),
+    (
+        _moves(lambda kinds, which, grown: False),
+        "The schedules never move. If you go by what scaler.step returns: it is what optimizer.step returns, None here "
+        "in either case.",
+    ),
+    (
+        _moves(lambda kinds, which, grown: kinds[which] == "good"),
+        "A step with a gradient of zero is taken, too, although no weight moves.",
+    ),
+    (
+        _moves(lambda kinds, which, grown: kinds[1 - which] != "skipped"),
+        "Each schedule moves with the other optimizer.",
+    ),
+    (
+        _moves(lambda kinds, which, grown: kinds[0] != "skipped"),
+        "Both schedules follow the first optimizer.",
+    ),
+    (
+        _moves(lambda kinds, which, grown: kinds[1] != "skipped"),
+        "Both schedules follow the second optimizer. Is a variable of the loop used after it?",
+    ),
+)
+
+
+def _schedule_fault(moves: list[tuple[int, int]]) -> Outcome:
+    """Show the first step in which a schedule is wrong; the hint says by what rule it moves, where that is known."""
+    step, which = next(
+        (n, which) for n, pair in enumerate(moves) for which in (0, 1) if pair[which] != RIGHT_MOVES[n][which]
     )
-    return not_yet(seen, patterns.get(pattern, "A step was skipped if and only if the scale fell. Once is enough."))
+    did = {0: "did not move", 1: "moved"}.get(moves[step][which], f"moved {moves[step][which]} times")
+    was = "skipped" if KINDS[step][which] == "skipped" else "taken"
+    other = "skipped" if KINDS[step][1 - which] == "skipped" else "taken"
+    seen = (
+        f"Step {step + 1} of the {NAMES[which]} optimizer was {was}, that of the other {other}. The schedule of the "
+        f"{NAMES[which]} {did}."
+    )
+    why = next(
+        (why for rule, why in HABITS if moves == rule), "Each schedule moves once where its own optimizer stepped."
+    )
+    return not_yet(seen, why)
 
 
 # --- Does bfloat16 need it? -------------------------------------------------------------------------------------------
@@ -351,8 +428,8 @@ def check_lost_share(answer) -> Outcome:
                 )
             shares[dtype, scale] = want
     return correct(
-        f"Of {gradients.numel():,} gradients float16 loses {shares[torch.float16, 1.0]:.1%}, with a scale of 65536 "
-        f"{shares[torch.float16, 2.0**16]:.2%}. bfloat16 loses {shares[torch.bfloat16, 1.0]:.0%} without any."
+        f"Of the {gradients.numel():,} random gradients float16 loses {shares[torch.float16, 1.0]:.1%}, with a scale "
+        f"of 65536 {shares[torch.float16, 2.0**16]:.2%}. bfloat16 loses {shares[torch.bfloat16, 1.0]:.0%} without any."
     )
 
 

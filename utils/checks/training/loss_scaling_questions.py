@@ -34,50 +34,57 @@ SHARE_OF_ZEROS = Choice(
 )
 PLATEAU = Choice(
     "training/loss_scaling/predict-plateau",
-    "How precisely must you choose S to bring the R² of this network within 0.05 of the best?",
+    "Several values of S bring the R² of this network within 0.05 of the best. Divide the largest of them by the "
+    "smallest: about what do you get?",
     (
         Option(
-            "Within a factor of 2 of the best value",
-            "Then every change in the gradients during training would need a new S. Float16 has 40 binades, from "
-            "2^-24 to 2^16, and the gradients only have to lie somewhere inside.",
+            "About 30",
+            "Then S would have to be chosen with care, and again whenever the gradients change. The range is wider: "
+            "float16 covers 40 powers of two, from 2^-24 to 2^16, and these gradients need only part of them.",
         ),
         Option(
-            "Within a factor of about 100",
-            "The range is wider than that. Float16 has 40 binades, and these gradients do not fill half of them.",
+            "About 2,000",
+            "The range is wider: float16 covers 40 powers of two, from 2^-24 to 2^16, and the gradients that matter "
+            "here need about half of them.",
         ),
         Option(
-            "Within a factor of about 10,000",
-            "The range is wider still. Float16 has 40 binades, and these gradients do not fill half of them.",
-        ),
-        Option(
-            "Within a factor of a million or more",
-            "Float16 has 40 binades, and the gradients that matter here need fewer than half of them. The rest "
-            "is room for S.",
+            "About 500,000",
+            "From 2^9 to 2^28. Float16 covers 40 powers of two, and the gradients that matter here need about half of "
+            "them. The rest is room for S.",
             True,
+        ),
+        Option(
+            "More than a billion",
+            "That is more than 2^30. It would leave ten powers of two, a factor of a thousand, for the gradients "
+            "themselves, but they differ by more than that.",
         ),
     ),
     predict=True,
 )
 INVERTED = Choice(
     "training/loss_scaling/predict-inverted",
-    "What do the last two lines do?",
+    "A run of 10,000 steps uses this code. Its warm-up takes 500 steps of the schedule, and 12 steps overflow. Where "
+    "is the learning rate at the end?",
     (
         Option(
-            "They move the schedule after each step that was taken",
-            "That was the intention. But after a step that was taken the scale is the same or larger, so `<` is false.",
+            "Where it should be: at the end of the schedule",
+            "For that the schedule would have to move after the steps that were taken. After those the scale is the "
+            "same or larger, so `<` is false.",
         ),
         Option(
-            "They move the schedule only when the step was skipped",
-            "The scale falls exactly when a step was skipped. A step that was taken never makes `<` true.",
+            "Twelve steps short of the end",
+            "That is what `>=` would give. After a step that was taken the scale is the same or larger, so `<` is "
+            "false.",
+        ),
+        Option(
+            "At 4 or 5 of the 500 steps of the warm-up",
+            "The scale grows once in 2,000 good steps, so that would be `>`. Which way does `<` point?",
+        ),
+        Option(
+            "At 12 of the 500 steps of the warm-up",
+            "The scale falls exactly when a step is skipped, and `<` moves the schedule only then: twelve times. A run "
+            "that never overflows keeps its first learning rate for ever.",
             True,
-        ),
-        Option(
-            "They move the schedule only when the scale has grown",
-            "That would be `>`, which is true once in 2,000 steps. Which way does `<` point?",
-        ),
-        Option(
-            "They move the schedule every time",
-            "In most steps the scale does not change, and a number is not smaller than itself.",
         ),
     ),
     predict=True,
@@ -234,11 +241,11 @@ READ_A_TRACE = {
 
 CLIPPED_STEP = Task(
     "training/loss_scaling/clipped-step",
-    "Find the bug: fix a training step that clips its gradients.",
+    "Find the bug: fix the clipping in a training step, without `unscale_`.",
 )
 SCHEDULED_STEP = Task(
     "training/loss_scaling/scheduled-step",
-    "Find the bug: fix a training step that also moves the learning-rate schedule.",
+    "Find the bug: fix a training step with two optimizers that also moves their learning-rate schedules.",
 )
 LOST_SHARE = Task(
     "training/loss_scaling/lost-share",
