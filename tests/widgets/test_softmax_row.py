@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from tests.book_questions import right_option
 from tests.page_states import state_of
 from utils.checks.numbers import stability_questions as questions
 from utils.checks.questions import number
@@ -293,20 +292,15 @@ def test_the_longest_row_is_that_of_the_task():
     assert [is_zero(n) for n in (1, 2, 2048, 65_504, longest, longest + 1, MOST_COPIES)] == [False] * 5 + [True] * 2
 
 
-def test_only_one_of_the_ways_in_the_task_is_free_of_nan():
-    ways = {
-        "Both masks add -1e9": "add_1e9",
-        "Both masks add the lowest number": "add_lowest_twice",
-        "Both masks replace the score by -inf": "put_inf",  # to replace it twice changes nothing
-        "Both masks replace the score by the lowest number": "put_lowest",
-    }
-    assert [option.text for option in questions.PLAY_MASK.options] == list(ways)
-    free = [
-        text
-        for text, mask in ways.items()
-        if np.isfinite(softmax_steps(replace(START, masked=(True,) * 4, mask=mask)).weights).all()
-    ]
-    assert free == [right_option(questions.PLAY_MASK).text]
+def test_the_score_from_which_the_lowest_number_added_makes_nan_is_that_of_the_task():
+    def weights(score):
+        row = ScoreRow((str(score),) * 4, (True,) * 4, mask="add_lowest")
+        return softmax_steps(row).weights
+
+    first = max(n for n in range(-100, 100) if math.isnan(weights(n)[0]))
+    assert number(questions.PLAY_MASK.answer) == first == -16
+    assert all(map(math.isnan, weights(-17)))
+    assert weights(-15) == (0.25,) * 4
 
 
 # The widget

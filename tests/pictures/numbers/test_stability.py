@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from utils import plots
@@ -22,3 +23,9 @@ def test_the_ratios_stay():
         [line.get_ydata()[0] for line in ax.lines if line.get_marker() == "o"] for ax in shifted_scores().axes
     )
     assert [a / b for a, b in zip(left, right, strict=True)] == pytest.approx([math.exp(12)] * 3)
+
+
+def test_the_labels_are_what_float16_stores():
+    left, right = ([text.get_text() for text in ax.texts] for ax in shifted_scores().axes)
+    assert left == [f"{float(np.float16(math.exp(x))):.0f}" for x in (10, 11)] + ["∞"] == ["22032", "59872", "∞"]
+    assert right[:3] == [f"{float(np.float16(math.exp(x))):.2g}" for x in (-2, -1, 0)]

@@ -1,15 +1,13 @@
 """Checks of `numbers/stability`."""
 
 import math
+from collections.abc import Mapping
 
-import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from utils.checks.numbers.stability_questions import LOSS, MASK, NORM, SOFTMAX, SUM
+from utils.checks.numbers.stability_questions import LOSS, MASK, NORM, SOFTMAX
 from utils.checks.outcome import NOT_ATTEMPTED, Outcome, as_number, correct, exercise, not_yet
-from utils.formats import FLOAT16
-from utils.rounding import ulp
 
 INF, NAN = math.inf, math.nan
 HALF = torch.float16
@@ -31,8 +29,8 @@ SOFTMAX_CASES = (  # rows of logits, and what to think of where the result is wr
     ([[5]], "The only entry of a row has the weight 1."),
 )
 MASKED_ROW = (
-    "A row of -inf alone is to give zeros. Its maximum is -inf, and -inf - (-inf) is NaN; then comes 0/0, where "
-    "adding 1e-8 does not help: float16 stores 1e-8 as 0."
+    "A row of -inf alone should give zeros. Its maximum is -inf, and -inf - (-inf) is NaN. If you subtract 0 there, "
+    "the sum is 0, and 0/0 is NaN too; adding 1e-8 does not help, because float16 stores 1e-8 as 0."
 )
 LONG_ROW = (
     "The exponentials are all 1, and their sum is beyond 65504. Add them in float32: `e.sum(-1, dtype=torch.float32)`."
@@ -184,86 +182,119 @@ def _mask_fault(value: float, dtype: torch.dtype) -> str:
     return ""
 
 
-# --- A safe norm ------------------------------------------------------------------------------------------------------
+# --- A safe RMS norm --------------------------------------------------------------------------------------------------
 
-NORM_CASES = (  # a vector, and what to think of where its norm is wrong
-    ([300, 400], "The squares 90,000 and 160,000 are beyond 65504. Divide by the largest magnitude before you square."),
+NORM_CASES = (  # rows, eps, and what to think of where the result is wrong
     (
-        [0.0003, 0.0004],
-        "The squares are below 2**-24 and round to 0, or nearly. Divide by the largest magnitude first.",
+        [[300, 400, -300, -400]],
+        1e-5,
+        "The squares 90,000 and 160,000 are beyond 65504, and a number divided by inf is 0. Scale before you square.",
     ),
     (
-        [1e-6, 1e-6],
-        "Both squares vanish unless you scale first. One over the largest magnitude is nearly a million here, beyond "
-        "65504: divide by it, and do not multiply by its reciprocal.",
+        [[0.001, -0.001]],
+        1e-5,
+        "Here eps counts for more than the squares. If you divide the entries by a number, their squares are divided "
+        "by its square, and so must eps be. Torch computes `eps / t` as `(1 / t) * eps`, and 1 / t is inf for t below "
+        "1.5e-5: take `(eps**0.5 / m) ** 2`.",
     ),
-    ([0, 0, 0], "A vector of zeros has the largest magnitude 0, and 0/0 is NaN. Its norm is 0."),
-    ([-3], "The norm of a single entry is its magnitude."),
-    ([60000, 1e-7, -3], "Entries far below the largest do not matter, but they must do no harm."),
-    ([60] * 100, "100 squares of 60 add up to 360,000. Scale before you add."),
-    ([60000, 60000], "The norm itself, 84,853, is beyond 65504: in float16 it is inf."),
-    ([1, -INF, 2], "A vector with an infinite entry has an infinite norm. inf/inf is NaN: treat it apart."),
-    ([1, NAN, 2], "A NaN among the entries must stay visible: the norm is NaN."),
+    (
+        [[1e-6, -1e-6]],
+        1e-5,
+        "The squares round to 0 unless you scale, and eps divided by the square of 1e-6 is beyond 65504. What is the "
+        "smallest number that you have to divide by, when eps is there too?",
+    ),
+    ([[0, 0, 0]], 1e-5, "In a row of zeros the largest magnitude is 0, and 0/0 is NaN. The result is 0."),
+    ([[0.001, -0.001]], 1e-6, "With eps 1e-5 it was right. Is eps the one that was passed?"),
+    ([[300, 400], [0.003, 0.004]], 1e-6, "Scale each row by its own largest magnitude: dim=-1, keepdim=True."),
+    ([[60000] * 4], 1e-5, "No number that you divide by may itself overflow: scale, take the root, then put it back."),
+    ([[60000, 1e-7, -3]], 1e-5, "Entries far below the largest do not matter, but they must do no harm."),
+    ([[60] * 4096], 1e-5, "4,096 squares of 60 add up to 14,745,600. Scale before you add."),
 )
 
 
-@exercise(asks=NORM, takes="norm16", seconds=5)
-def check_norm16(answer) -> Outcome:
-    """A function from a float16 vector to its Euclidean norm, computed in float16, right within 4 ulps."""
-    if (first := answer(torch.tensor([3, 4], dtype=HALF))) is None or first is ...:
-        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the norm.")
-    with _Watch() as watch:
-        returned = answer(torch.tensor([3, 4], dtype=HALF))
-    got = as_number(returned)
-    if watch.message:
-        return not_yet(watch.message)
-    if got != 5:
-        return not_yet(f"norm16([3, 4]) is {got:g}; the root of 9 + 16 is 5.")
-    for entries, hint in NORM_CASES:
-        if fault := _wrong_norm(answer, torch.tensor(entries, dtype=HALF)):
+@exercise(asks=NORM, takes="rms_norm16", seconds=5)
+def check_rms_norm16(answer) -> Outcome:
+    """A function from float16 rows [B, N] and an eps to x / sqrt(mean(x^2) + eps), computed in float16.
+
+    Right within 1 % for entries up to 60000, rows of zeros, and an eps of 1e-5 or 1e-6.
+    """
+    first = torch.tensor([[2, -2, 2], [1, 1, 1]], dtype=HALF)
+    with _Watch(NORM_TABOO, "and float32 needs the same trick for entries beyond 1.8e19") as watch:
+        got = answer(first.clone(), 1e-5)
+    if got is None or got is ...:
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the rows, divided by their RMS.")
+    if fault := watch.message or _not_half_like(got, first):
+        return not_yet(fault)
+    if fault := _wrong_norm(answer, first, 1e-5):
+        return not_yet(f"{fault} Divide each row by the root of the mean of its own squares: dim=-1, keepdim=True.")
+    for rows, eps, hint in NORM_CASES:
+        if fault := _wrong_norm(answer, torch.tensor(rows, dtype=HALF), eps):
             return not_yet(f"{fault} {hint}")
+    lost = answer(torch.tensor([[1, NAN], [3, 3]], dtype=HALF), 1e-5)
+    if not lost[0].isnan().any() or lost[1].isnan().any():
+        return not_yet(
+            f"rms_norm16([[1, nan], [3, 3]]) is {_shown(lost)}. A NaN must stay visible in its row, and in no other."
+        )
     generator = torch.Generator().manual_seed(0)
-    for n in (2, 5, 16):
+    for n in (2, 5, 64):
         for exponent in range(-6, 4):
-            x = (torch.randn(n, generator=generator) * 10.0**exponent).to(HALF)
-            if fault := _wrong_norm(answer, x):
-                return not_yet(f"{fault} Square only numbers between -1 and 1, the largest of them 1.")
-    return correct("The largest magnitude goes out before the squares and comes back after the root.")
+            x = (torch.randn(3, n, generator=generator) * 10.0**exponent).to(HALF)
+            for eps in (1e-5, 1e-6):
+                if fault := _wrong_norm(answer, x, eps):
+                    return not_yet(f"{fault} Digits are lost where scaled squares and scaled eps are all tiny.")
+    return correct("The scale goes out before the squares, and eps with it, so nothing overflows and no row is 0/0.")
 
 
-def _wrong_norm(answer, x: torch.Tensor) -> str:
-    """Say how the norm of x is wrong, or give ""."""
-    got, want = as_number(answer(x.clone())), math.hypot(*x.tolist())
-    if math.isnan(want) or want >= 65520:
-        right = math.isnan(got) if math.isnan(want) else got >= 65520
-        want = want if math.isnan(want) else INF
-    else:
-        right = abs(got - want) <= 4 * float(ulp(want, FLOAT16))
-    if right:
+def _wrong_norm(answer, x: torch.Tensor, eps: float) -> str:
+    """Say how the RMS norm of x is wrong, or give ""."""
+    copy = x.clone()
+    got = answer(copy, eps)
+    if fault := _not_half_like(got, x):
+        return fault
+    if not torch.equal(copy, x):
+        return "The function changes its input. Make a new tensor: `x = x / m`, not `x /= m`."
+    want = x.double() / (x.double().square().mean(-1, keepdim=True) + eps).sqrt()
+    wrong = ~torch.isclose(got.double(), want, rtol=0.01, atol=2.0**-22)
+    if not wrong.any():
         return ""
-    shown = _shown(x) if len(x) <= 5 else f"{len(x)} entries up to {float(x.abs().max()):.4g}"
-    return f"norm16({shown}) is {got:.5g}, but should be {want:.5g}."
+    row = int(wrong.any(-1).nonzero()[0])
+    shown = f"{x.shape[1]} entries up to {float(x[row].abs().max()):.4g}" if x.shape[1] > 4 else _shown(x[row])
+    at = slice(None) if x.shape[1] <= 4 else slice(int(wrong[row].nonzero()[0]), int(wrong[row].nonzero()[0]) + 1)
+    return f"Row {shown}, eps {eps:g}: you give {_shown(got[row, at])}, but it should be {_shown(want[row, at])}."
+
+
+NORM_TABOO = {
+    "norm": "torch's own norm computes in float32 inside. Write it yourself: scale, square, mean, root.",
+    "dist": "torch's own norm computes in float32 inside. Write it yourself: scale, square, mean, root.",
+}
 
 
 class _Watch(TorchFunctionMode):
-    """Notes, in `message`, the first step that leaves float16, or that leaves the work to torch's own norm."""
+    """Notes, in `message`, the first step that leaves float16, or that leaves the work to torch's own function.
 
-    message = ""
+    `taboo`: parts of the names of such functions, with what to say; `why_half`: why a wider dtype does not count.
+    """
+
+    def __init__(self, taboo: Mapping[str, str], why_half: str) -> None:
+        super().__init__()
+        self.taboo, self.why_half, self.message = taboo, why_half, ""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         took = any(isinstance(value, torch.Tensor) and value.dtype == HALF for value in args)
         wide = isinstance(out, torch.Tensor) and out.dtype in (torch.float32, torch.float64, torch.bfloat16)
         name = getattr(func, "__name__", "")
-        if not self.message and ("norm" in name or "dist" in name):
-            self.message = "torch's own norm computes in float32 inside. Write it yourself: scale, square, add, root."
-        elif not self.message and name in ("tolist", "item", "numpy"):
+        if self.message:
+            return out
+        if found := next((said for part, said in self.taboo.items() if part in name), ""):
+            self.message = found
+        elif name in ("tolist", "item", "numpy"):
             self.message = "Python's and NumPy's numbers are wider than float16. Stay with float16 tensors."
-        elif not self.message and took and wide:
+        elif took and wide:
             self.message = (
-                f"One step goes from float16 to {_name(out.dtype)}. Stay in float16: a wider dtype only moves "
+                f"One step goes from float16 to {_name(out.dtype)}. Stay in float16: a wider dtype only moves the "
+                f"limit, {self.why_half}."
             )
-            self.message += "the limit, and float32 needs the same trick for entries beyond 1.8e19."
         return out
 
 
@@ -276,27 +307,39 @@ def _name(dtype: torch.dtype) -> str:
 LOGITS = (0, 1, -1, 3, -3, 5, -5, 8, -8, 9, -9, 12, -12, 20, -20, 100, -100, 1000, -1000, 60000, -60000)
 
 
+LOSS_TABOO = {
+    "cross_entropy": "That is torch's own loss. Write it yourself, with exponentials and logarithms of float16 numbers."
+}
+ROUNDED_AWAY = (
+    "The formula is right, but float16 rounds the small part away: 1.0001 is stored as 1, and 9.0001 as 9. Compute "
+    "log(1 + x) as log1p(x), and add it to nothing large that cancels later."
+)
+
+
 @exercise(asks=LOSS, takes="bce16", seconds=5)
 def check_bce16(answer) -> Outcome:
-    """A function from float16 logits and targets to the binary cross-entropy of each.
+    """A function from float16 logits and targets to the binary cross-entropy of each, computed in float16.
 
-    Right within 1 % of the loss, or within a thousandth of the logit, which is about one ulp of it.
+    Right within 1 % of the loss, or within 1e-5, which is where float16 has few digits left.
     """
     pairs = [(z, y) for y in (1, 0, 0.5) for z in LOGITS]
     z, y = (torch.tensor(column, dtype=HALF) for column in zip(*pairs, strict=True))
-    got = answer(z.clone(), y.clone())
+    with _Watch(LOSS_TABOO, "and in float32 1 - sigmoid(17) is 0 as well") as watch:
+        got = answer(z.clone(), y.clone())
     if got is None or got is ...:
         return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the losses.")
+    if watch.message:
+        return not_yet(watch.message)
     if isinstance(got, torch.Tensor) and got.shape == ():
         return not_yet("That is one number. Return the loss of each logit, not their mean.")
-    if fault := _not_half_like(got.to(HALF) if isinstance(got, torch.Tensor) else got, z):
+    if fault := _not_half_like(got, z):
         return not_yet(fault)
     got = got.double()
     want = (z.double().clamp(min=0) - z.double() * y.double()) + torch.log1p(torch.exp(-z.double().abs()))
-    wrong = ~((got - want).abs() <= torch.maximum(0.01 * want, 0.001 * z.double().abs().clamp(min=1)))
-    if not wrong.any():
-        return correct("max(z, 0) - z y + log(1 + exp(-|z|)): no sigmoid is rounded to 0 or 1, so no log meets a 0.")
-    at = int(wrong.nonzero()[0])
+    times_off = ((got - want).abs() / torch.clamp(0.01 * want, min=1e-5)).nan_to_num(nan=INF)
+    if times_off.max() <= 1:
+        return correct("max(z, 0) - z y + log1p(exp(-|z|)): no sigmoid is rounded to 0 or 1, so no log meets a 0.")
+    at = int(times_off.argmax())
     return not_yet(
         f"For z = {float(z[at]):g} and y = {float(y[at]):g} the loss is {want[at]:.4g}, yours is {got[at]:.4g}. "
         + _loss_hint(got, want, z=z, y=y)
@@ -305,13 +348,18 @@ def check_bce16(answer) -> Outcome:
 
 def _loss_hint(got: torch.Tensor, want: torch.Tensor, *, z: torch.Tensor, y: torch.Tensor) -> str:
     """Name what makes these losses wrong."""
+    if torch.allclose(got, want, rtol=0.01, atol=0.005):
+        return ROUNDED_AWAY
     if torch.allclose(got[z.abs() <= 5], -want[z.abs() <= 5], rtol=0.05):
         return "The sign is turned round."
     if torch.allclose(got[z.abs() <= 5], want.view(3, -1)[[1, 0, 2]].flatten()[z.abs() <= 5], rtol=0.05):
         return "y and 1 - y are swapped: a target of 1 wants a large logit."
     sizes = z[~got.isfinite()].abs()
     if sizes.numel() and sizes.min() > 11.09:
-        return "exp above 11.09 is inf, and inf - inf or 0 * inf is NaN. Use exp(-|z|), which is at most 1."
+        return (
+            "exp above 11.09 is inf, and the sigmoid below -17.33 is 0, whose log is -inf. Then inf - inf or 0 * inf "
+            "is NaN. Use exp(-|z|), which is at most 1, and take no log of a sigmoid."
+        )
     if got.isnan().any():
         return (
             "Print p for this z, and what each log is given, in float16. A p that is rounded to 0 or 1 has lost what "
@@ -326,67 +374,3 @@ def _loss_hint(got: torch.Tensor, want: torch.Tensor, *, z: torch.Tensor, y: tor
             "its gradient is 0 there. The true loss grows like |z|. Work from z, not from p."
         )
     return "Start from log(1 + exp(-z)) for y = 1, and write it so that no exponent is positive."
-
-
-# --- The order of a sum -----------------------------------------------------------------------------------------------
-
-EQUAL = (
-    "The numbers are equal, or of similar size, so sorting them does not help: in the end one large total meets small "
-    "terms. Add in pairs, then the sums in pairs, and so on; or keep what each addition loses."
-)
-SUM_CASES = (
-    ([3.0], "The sum of a single number is that number."),
-    ([1.0, 2.0, 4.0], "With an odd number of terms, does the last one take part?"),
-    ([2048.0] + [1.0] * 1000, "2048 + 1 is 2048 in float16. Let the ones meet each other before they meet the 2048."),
-    (
-        [float(np.float16(1000 / k)) for k in range(1, 1001)],
-        "The sum is soon above 4096, and then a term below 2 changes nothing. Add in pairs, or keep what each addition "
-        "loses.",
-    ),
-    ([1.25] * 1001, EQUAL),
-    ([float(value) for value in np.float16(np.random.default_rng(0).uniform(0, 5, 1001))], EQUAL),
-)
-
-
-@exercise(asks=SUM, takes="careful_sum", seconds=5)
-def check_careful_sum(answer) -> Outcome:
-    """A function from float16 numbers and an `add` to their sum, within 0.2 %, all additions done by `add`."""
-    lost = []
-    for values, hint in SUM_CASES:
-        adder = _Adder()
-        returned = answer(list(values), adder)
-        if returned is None or returned is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the sum.")
-        got, want = as_number(returned), math.fsum(values)
-        if not abs(got - want) <= 0.002 * want:
-            shown = values if len(values) < 5 else f"{len(values)} numbers from {values[0]:g} to {values[-1]:g}"
-            return not_yet(f"The sum of {shown} is {want:.6g}, yours is {got:g}. {hint}")
-        if adder.count < len(values) - 1:
-            return not_yet(
-                f"{len(values)} numbers need {len(values) - 1} additions, and `add` was called {adder.count} times."
-                " Add with `add` alone: it rounds to float16 as the hardware does."
-            )
-        if len(values) > 1 and got not in adder.results:
-            return not_yet(f"You return {got!r}, which no call of `add` has given. Add with `add` alone.")
-        lost.append(abs(got / want - 1))
-    return correct(
-        f"It loses at most {max(lost):.2%} of a sum, with {adder.count} additions for {len(values)} numbers. Left to "
-        "right, and also in ascending order, 1,001 times 1.25 loses 12 %."
-    )
-
-
-class _Adder:
-    """Adds two float16 numbers, rounds the result to float16, and counts."""
-
-    def __init__(self) -> None:
-        self.count, self.results = 0, set()
-
-    def __call__(self, a: float, b: float) -> float:
-        self.count += 1
-        for term in (a, b):
-            if float(np.float16(term)) != float(term) and not math.isnan(term):
-                raise ValueError(f"add takes float16 numbers, and {term!r} is none")
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = float(np.float16(a) + np.float16(b))
-        self.results.add(total)
-        return total

@@ -1,4 +1,4 @@
-"""What `numbers/stability` asks: masks and variances that break, and five formulas to write so that they do not."""
+"""What `numbers/stability` asks: masks and variances that break, and four formulas to write so that they do not."""
 
 from utils.checks.questions import Choice, Number, Option, Task
 
@@ -6,23 +6,24 @@ from utils.checks.questions import Choice, Number, Option, Task
 
 P_EMPTY = Choice(
     "numbers/stability/predict-empty",
-    "Why is the loss NaN?",
+    "float16 stores -1e9 as minus infinity, and nearly every row has padding. Why does only the empty row have no "
+    "answer?",
     (
         Option(
-            "exp(-1e9) underflows, so every weight of the empty row is 0 / 0",
-            "With a naive softmax that would be so. This one subtracts the largest score first, so one exponential is"
-            " always exp(0) = 1. What is the largest score here?",
+            "In the empty row every exponential underflows to 0, so every weight is 0 / 0",
+            "With a naive softmax that would be so. This one subtracts the largest score first, so the largest exponent"
+            " should be 0. What is the largest score here?",
         ),
         Option(
-            "In the empty row the largest score is minus infinity",
-            "-1e9 is stored as -inf. Among finite scores, that gives the weight 0, as it should. In a row of nothing"
-            " but -inf, the largest is -inf too, and -inf - (-inf) is NaN.",
+            "In the empty row the largest score is minus infinity, and it is subtracted from itself",
+            "In every other row the largest score is finite: a masked score becomes -inf minus a number, which is -inf,"
+            " and its weight is 0. Here -inf - (-inf) is NaN.",
             True,
         ),
         Option(
             "0 * -1e9 is NaN for all words that are not padding",
-            "-1e9 is multiplied in float32 here, where it is finite. Had it been stored in float16 first, it would be"
-            " -inf, 0 * -inf would be NaN, and no row would have an answer.",
+            "Then every row with a word would have no answer. Torch multiplies a float16 tensor by a Python number in"
+            " float32, where -1e9 is finite, and rounds the product: 0 stays 0.",
         ),
         Option(
             "The empty row has no words, so it has no label either",
@@ -63,6 +64,11 @@ P_VAR = Choice(
             "The mean is stored as 200.125, a little too large, its square as 40064; the mean of the squares as 40032. "
             "Near 40,040 float16 numbers are 32 apart. Its root is NaN.",
             True,
+        ),
+        Option(
+            "32",
+            "The spacing is right, but not the sign. The mean, 200.1, is stored as 200.125. Is its square too large or "
+            "too small?",
         ),
         Option("inf", "40,040 is below 65504. For numbers near 300 both terms would be inf, and inf - inf is NaN."),
     ),
@@ -124,30 +130,30 @@ PLAY_COPIES = Number(
     ),
     near=0,
 )
-PLAY_MASK = Choice(
+PLAY_MASK = Number(
     "numbers/stability/play-mask",
-    "In float16, every score of a row is padding, and two masks hide each of them, one after the other. The softmax "
-    "takes the largest out first. Which way of masking keeps the row free of NaN?",
-    (
-        Option(
-            "Both masks add -1e9",
-            "float16 stores -1e9 as -inf. So the largest score is -inf as well, and -inf - (-inf) is NaN.",
-        ),
-        Option(
-            "Both masks add the lowest number",
-            "One mask may do. The second takes -65504 to -131008, which is stored as -inf, and then the largest score "
-            "is -inf too.",
-        ),
-        Option(
-            "Both masks replace the score by -inf",
-            "That is exact as long as one score is finite. Here the largest is -inf, and -inf - (-inf) is NaN.",
-        ),
-        Option(
-            "Both masks replace the score by the lowest number",
-            "However often it is replaced, the score is -65504. All differences are 0, and all weights are equal.",
-            True,
-        ),
+    "Every score of a float16 row is padding, and the mask adds the lowest number to each, once. All scores are the "
+    "same whole number. What is the largest such number that makes every weight NaN?",
+    answer="-16",
+    says="-65504 - 16 is -65520, halfway between -65504 and -65536, and float16 rounds that tie to -inf. With -15 the "
+    "sum is rounded back to -65504.",
+    wrong={
+        "-15": "-65519 is nearer to -65504 than to -65536, so it is stored as -65504.",
+        "-32": "float16 numbers are 32 apart there, but half of that is enough to be rounded to -inf.",
+        "-1": "-65505 is rounded to -65504: the lowest number absorbs a small score.",
+        "16": "Mind the sign. Adding 16 leads away from the end of the format.",
+        "0": "-65504 + 0 is -65504, which is finite.",
+    },
+    within={
+        "-65504 to -17": "That makes every weight NaN, but a larger score does it too.",
+        "-14 to 65504": "The sum is rounded to a finite number, so the row gets equal weights. Try a lower score.",
+    },
+    otherwise="Tick every score in the widget, choose “add the lowest number”, and change the scores.",
+    hints=(
+        "What is the first number beyond -65504 that float16 stores as -inf?",
+        "Compare with the number of copies in the question above.",
     ),
+    near=0,
 )
 
 # --- Exercises in code ------------------------------------------------------------------------------------------------
@@ -161,14 +167,10 @@ MASK = Task(
     "Write `mask_value`: for each dtype a finite number that masks a score and never makes inf or NaN.",
 )
 NORM = Task(
-    "numbers/stability/safe-norm",
-    "Write `norm16`: the Euclidean norm of a float16 vector, in float16, for entries from 1e-7 to 60000.",
+    "numbers/stability/safe-rms-norm",
+    "Write `rms_norm16`: x / sqrt(mean(x^2) + eps) for rows of float16 numbers from 1e-7 to 60000, in float16.",
 )
 LOSS = Task(
     "numbers/stability/cross-entropy",
-    "Fix the loss: a binary cross-entropy that gives NaN for correct, confident predictions in float16.",
-)
-SUM = Task(
-    "numbers/stability/careful-sum",
-    "Write `careful_sum`: add up to 1,001 float16 numbers with float16 additions only, and lose less than 0.2 %.",
+    "Fix the loss in float16: a binary cross-entropy that gives NaN for correct, confident predictions.",
 )

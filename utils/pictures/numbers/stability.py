@@ -7,23 +7,30 @@ from matplotlib.figure import Figure
 from utils import plots
 from utils.formats import FLOAT16
 from utils.pictures.drawing import WIDTH_INCHES
+from utils.rounding import quantize
+
+LABELS = ((-0.3, 1.5, "right"), (0.3, 1 / 2.6, "left"), (0.4, 1 / 1.4, "left"))  # where: to the right, times, side
 
 
-def shifted_scores(scores: tuple[float, ...] = (10.0, 11.0, 12.0)) -> Figure:
-    """Draw the exponentials of the scores, as they are and with the largest taken out, below the end of float16."""
+def shifted_scores(scores: tuple[float, float, float] = (10.0, 11.0, 12.0)) -> Figure:
+    """Draw the exponentials of the scores, as they are and with the largest taken out, below the end of float16.
+
+    The labels are what float16 stores of them.
+    """
     fig, axes = plt.subplots(1, 2, figsize=(WIDTH_INCHES, 2.9), sharey=True, layout="constrained")
     for ax, shift, title in zip(axes, (0.0, max(scores)), ("as they are", f"minus {max(scores):g}"), strict=True):
         x = np.array(scores) - shift
-        wide = np.linspace(x.min() - 1.5, x.max() + 3, 200)
+        wide = np.linspace(x.min() - 2.5, x.max() + 3, 200)
         ax.plot(wide, np.exp(wide), color=plots.INK_SOFT, linewidth=1.2)
         ax.axhspan(FLOAT16.max, 1e7, color=plots.SIGN_TINT, zorder=0)
         ax.axhline(FLOAT16.max, color=plots.SIGN, linewidth=1.2)
-        for at in x:
-            fits = np.exp(at) < FLOAT16.max
-            color = plots.FRACTION if fits else plots.SIGN
+        for at, (dx, times, side) in zip(x, LABELS, strict=True):
+            stored = float(quantize(float(np.exp(at)), FLOAT16))
+            color = plots.FRACTION if np.isfinite(stored) else plots.SIGN
             ax.plot(at, np.exp(at), "o", color=color, markersize=8)
-            label = f"{np.exp(at):.2g}" if shift else (f"{np.exp(at):.0f}" if fits else "∞")
-            ax.text(at + 0.3, np.exp(at) / 2.2, label, va="center", fontsize=10, color=color)
+            label = f"{stored:.2g}" if shift else f"{stored:.0f}".replace("inf", "∞")
+            size = 10 if np.isfinite(stored) else 14
+            ax.text(at + dx, np.exp(at) * times, label, ha=side, va="center", fontsize=size, color=color)
         ax.set(yscale="log", ylim=(1e-3, 1e7), xticks=x, xlabel="score", title=title)
         ax.set_xticklabels([f"{at:g}".replace("-", "−") for at in x])
     axes[1].text(axes[1].get_xlim()[0] + 0.2, FLOAT16.max * 2, "float16 ends", fontsize=10, color=plots.SIGN)
