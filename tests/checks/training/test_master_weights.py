@@ -288,7 +288,7 @@ def test_master_adamw_takes_what_is_adamw(right):
         ("decay without lr", "not decay alone"),
         ("eps inside", "inside the root"),
         ("narrow square", "Widen the gradient first"),
-        ("narrow mean", "for m too"),
+        ("narrow mean", "(1 - beta1)"),
         ("narrow squares", "for v too"),
         ("eps early", "before v is corrected"),
         ("no eps", "0/0 without eps"),
