@@ -30,7 +30,7 @@ HALF = torch.bfloat16
 check_predict_the_share = paper(PREDICT_THE_SHARE)
 check_seven_billion = paper_table(
     SEVEN_BILLION,
-    says="Only the two of 56 GB fit on the card, and no activation is in yet. Mixed precision takes more than float32.",
+    says="All but the first fit on the card, and no activation is in yet. Shrinking the trained part saves most.",
 )
 
 
@@ -61,6 +61,14 @@ ADAMW_RUNS = (  # settings, size of the gradients, and what to think of where a 
     ({"lr": 0.01, "decay": 5.0}, 0.01, "The decay is large here: w times 1 - lr · decay, before the step."),
     ({"lr": 0.02, "betas": (0.5, 0.9), "eps": 1e-4, "decay": 0.0}, 1e-3, "Use the arguments lr, betas, eps and decay."),
 )
+NARROW_MEAN = (
+    "Widen the gradient first, g = weight.grad.float(): (1 - beta1) · weight.grad is rounded to bfloat16 before it is "
+    "added to m. The same holds for v."
+)
+NARROW_SQUARES = (
+    "Widen the gradient for v too, g = weight.grad.float(): (1 - beta2) · weight.grad² is rounded to bfloat16 before "
+    "it is added to v."
+)
 ADAMW_HABITS = {  # a line of `_adamw` that goes wrong, and what is said
     "no master": "The weights move as if the master were read back from the rounded weight. Begin it once, as "
     "weight.float(), keep it in `state`, and never read the weight again.",
@@ -75,6 +83,11 @@ ADAMW_HABITS = {  # a line of `_adamw` that goes wrong, and what is said
     "eps inside": "eps stands inside the root. With small gradients that matters: √v + eps, not √(v + eps).",
     "eps early": "eps is added before v is corrected. Correct v first, take the root, then add eps.",
     "uphill": "The weights move uphill: the step is subtracted.",
+    "narrow mean": NARROW_MEAN,
+    "narrow squares": NARROW_SQUARES,
+    "narrow squares in turn": NARROW_SQUARES,
+    "narrow mean, narrow squares": NARROW_MEAN,
+    "narrow mean, narrow squares in turn": NARROW_MEAN,
     "narrow square": "g² is computed in bfloat16. Widen the gradient first: g = weight.grad.float().",
     "defaults": "The function does not use all of its arguments: lr, betas, eps and decay are sometimes others.",
 }
@@ -208,7 +221,13 @@ def _adamw(size: float, settings: dict, habit: str) -> torch.Tensor:
     for t, gradient in enumerate(gradients, 1):
         g = gradient.float() + (decay * w if habit == "coupled" else 0)
         square = (gradient * gradient).float() if habit == "narrow square" else g * g
-        m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * square
+        mean, square = (1 - beta1) * g, (1 - beta2) * square
+        if "narrow mean" in habit:
+            mean = ((1 - beta1) * gradient).float()
+        if "narrow squares" in habit:
+            in_turn = (1 - beta2) * gradient * gradient  # each product is rounded
+            square = (in_turn if "in turn" in habit else (1 - beta2) * gradient**2).float()
+        m, v = beta1 * m + mean, beta2 * v + square
         t = 1 if habit == "t stays" else t
         of_m, of_v = (1.0, 1.0) if habit == "no correction" else (1 - beta1**t, 1 - beta2**t)
         root = (v / of_v).sqrt() + eps
@@ -318,7 +337,8 @@ def _exact_fault(answer: Callable) -> str:
             return f"{start} every time. What are its two neighbours? Mind the sign of w and of dw."
         return start + (
             f" in {(got != want).float().mean():.0%} of the draws. Either the noise has more bits than are cut off, "
-            "16, or what it gives is rounded to nearest, which rounds twice. Add it below the last bit, and cut off."
+            "16, or what it gives is rounded to nearest, which rounds twice: below a power of two the gap is half as "
+            "wide, and noise reaches past its middle. Add the noise below the last bit, and cut off."
         )
     return ""
 

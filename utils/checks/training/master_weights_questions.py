@@ -19,12 +19,12 @@ LOST_SHARE = Choice(
         ),
         Option(
             "About nine in ten",
-            "The loss still falls a little, because the smallest weights have gaps narrow enough for such steps.",
+            "The smallest weights have gaps narrow enough for such steps, so about one update in ten gets through.",
             True,
         ),
         Option(
             "All of them",
-            "Then the loss could not change. It falls a little: for the smallest weights the gaps are narrow enough.",
+            "Not quite: the smallest weights have gaps narrow enough for such steps.",
         ),
     ),
     predict=True,
@@ -90,45 +90,44 @@ STILL = Choice(
 
 # --- Play -------------------------------------------------------------------------------------------------------------
 
-SMALLEST_AT_005 = Number(
-    "training/master_weights/smallest-at-005",
-    "bfloat16, ties to even, w = 0.05. Increase dw step by step with the arrow keys. What is the smallest size of "
-    "dw that moves w?",
-    answer="2^-13",
-    says="Half the gap: 2^-13 = 0.000122. It is a tie, and the stored weight, 205 times 2^-12, is odd, so the tie goes "
+SMALLEST_AT_02 = Number(
+    "training/master_weights/smallest-at-02",
+    "bfloat16, ties to even. Enter 0.2 as w, and increase dw with the arrow keys. Which power of two is the smallest "
+    "size of dw that moves w?",
+    answer="2^-11",
+    says="Half the gap: 2^-11 = 0.000488. It is a tie, and the stored weight, 205 times 2^-10, is odd, so the tie goes "
     "to its neighbour.",
     wrong={
-        "2^-12": "That is the whole gap to the neighbour. Where is the middle?",
-        "2^-14": "That is half of what is needed: the middle of the gap is further away.",
-        "0.0001": "The widget starts with this update and shows that it is lost.",
-        "0.00012": "Close, but this update is still lost. Which power of two comes next on the slider?",
-        "-2^-13": "That is the update itself. Its size has no sign.",
-        "-13": "That is the exponent. Write 2^-13.",
-        "13": "That is the exponent, without its sign. Write 2^-13.",
+        "2^-10": "That is the whole gap to the neighbour. Where is the middle?",
+        "2^-12": "That is half of what is needed: the middle of the gap is further away.",
+        "2^-13": "That is half the gap at 0.05. At 0.2 the gap is wider.",
+        "0.00048": "Close, but this update is still lost. Which power of two comes next on the slider?",
+        "-2^-11": "That is the update itself. Its size has no sign.",
+        "-11": "That is the exponent. Write 2^-11.",
+        "11": "That is the exponent, without its sign. Write 2^-11.",
     },
-    within={
-        "0.000123 to 0.0002": "It moves w, and so does a smaller one: the slider of dw stops at each power of two."
-    },
-    otherwise="Choose bfloat16 and ties to even, and enter 0.05 as w. Move dw with the arrow keys until the verdict "
+    within={"0.00049 to 0.0008": "It moves w, and so does a smaller one: the slider of dw stops at each power of two."},
+    otherwise="Choose bfloat16 and ties to even, and enter 0.2 as w. Move dw with the arrow keys until the verdict "
     "changes from Lost to Moved.",
     tolerance=0.003,
 )
-SMALLEST_AT_007 = Number(
-    "training/master_weights/smallest-at-007",
-    "Do the same at w = 0.07, and at w = 0.06 for comparison. What is the smallest size of dw that moves 0.07?",
-    answer="2^-12",
-    says="Twice as much as at 0.05. Between the two, at 2^-4 = 0.0625, a binade begins, and the gap doubles. At 0.06 "
-    "the gap is still that of 0.05, but the stored 0.06 is even and wins the tie, so dw must exceed 2^-13 a little.",
+SMALLEST_AT_026 = Number(
+    "training/master_weights/smallest-at-026",
+    "Do the same at w = 0.26, and at w = 0.24 for comparison. Which power of two is the smallest size of dw that moves "
+    "0.26?",
+    answer="2^-10",
+    says="Twice as much as at 0.2. Between the two, at 2^-2 = 0.25, a binade begins, and the gap doubles. At 0.24 "
+    "the gap is still that of 0.2, but the stored 0.24 is even and wins the tie, so dw must exceed 2^-11 a little.",
     wrong={
-        "2^-13": "That is the answer at 0.05. Is it still enough at 0.07?",
-        "2^-11": "That is the whole gap. Where is the middle?",
-        "0.00024": "Close, but this update is still lost.",
-        "0.00025": "It moves w, and so does a slightly smaller one: the slider of dw stops at each power of two.",
-        "-2^-12": "That is the update itself. Its size has no sign.",
-        "-12": "That is the exponent. Write 2^-12.",
-        "12": "That is the exponent, without its sign. Write 2^-12.",
+        "2^-11": "That is the answer at 0.2. Is it still enough at 0.26?",
+        "2^-9": "That is the whole gap. Where is the middle?",
+        "0.00097": "Close, but this update is still lost.",
+        "0.00098": "It moves w, and so does a slightly smaller one: the slider of dw stops at each power of two.",
+        "-2^-10": "That is the update itself. Its size has no sign.",
+        "-10": "That is the exponent. Write 2^-10.",
+        "10": "That is the exponent, without its sign. Write 2^-10.",
     },
-    otherwise="Enter 0.07 as w, and move dw with the arrow keys until the verdict changes from Lost to Moved.",
+    otherwise="Enter 0.26 as w, and move dw with the arrow keys until the verdict changes from Lost to Moved.",
     tolerance=0.003,
 )
 RUNS_AHEAD = Number(
@@ -159,48 +158,36 @@ def _lost(name: str, text: str, *, lost: bool, right: str, wrong: str) -> Choice
 
 
 WHICH_ARE_LOST = {
-    "bfloat16, w = 1, dw = 0.003": _lost(
+    "bfloat16, w = 1, dw = -0.003": _lost(
         "",
-        "bfloat16, w = 1, dw = 0.003",
-        lost=True,
-        right="Above 1 the next bfloat16 is 1 + 2^-7. Half of that gap is 0.0039.",
-        wrong="The next bfloat16 above 1 is 1.0078. Is 1.003 nearer to it than to 1?",
-    ),
-    "bfloat16, w = 1, dw = 0.005": _lost(
-        "-stored",
-        "bfloat16, w = 1, dw = 0.005",
+        "bfloat16, w = 1, dw = -0.003",
         lost=False,
-        right="1.005 is nearer to 1.0078 than to 1: the weight moves by more than dw.",
-        wrong="0.005 is less than eps = 2^-7 = 0.0078, the whole gap. The border is half of the gap.",
+        right="Below 1 the gap is 2^-8, and half of that is 0.00195. Upwards, 0.003 would be lost.",
+        wrong="Half the gap above 1 is 0.0039, but this update goes down, into the binade below 1, whose gap is half "
+        "as wide.",
     ),
-    "bfloat16, w = 0.05, dw = -0.0001": _lost(
-        "-small",
-        "bfloat16, w = 0.05, dw = -0.0001",
+    "bfloat16, w = 3, dw = 0.007": _lost(
+        "-binade",
+        "bfloat16, w = 3, dw = 0.007",
         lost=True,
-        right="Between 2^-5 and 2^-4 the gap is 2^-12, and half of that is 0.000122.",
-        wrong="Both numbers are far inside bfloat16's range. What counts is the gap at 0.05: between 2^-5 and 2^-4 it "
-        "is 2^-12.",
+        right="Between 2 and 4 the gap is 2^-6, and half of that is 0.0078.",
+        wrong="At 1 it would be stored. But between 2 and 4 the gap is 2^-6. Is 0.007 more than half of that?",
     ),
-    "float16, w = 0.05, dw = -0.0001": _lost(
+    "float16, w = 0.3, dw = 0.0001": _lost(
         "-float16",
-        "float16, w = 0.05, dw = -0.0001",
-        lost=False,
-        right="float16's gap there is 2^-15 = 0.00003, an eighth of bfloat16's.",
-        wrong="float16 has three bits more than bfloat16, so each gap is an eighth as wide: 2^-15 = 0.00003 here.",
-    ),
-    "float16, w = 2048, dw = 1": _lost(
-        "-tie",
-        "float16, w = 2048, dw = 1",
+        "float16, w = 0.3, dw = 0.0001",
         lost=True,
-        right="From 2048 on float16 counts in twos. 2049 is a tie, and it goes to the even neighbour, 2048.",
-        wrong="From 2048 on float16 counts in twos: 2049 lies exactly half-way. Which neighbour is the even one?",
+        right="Between 2^-2 and 2^-1 float16's gap is 2^-12, and half of that is 0.000122.",
+        wrong="float16's gaps are an eighth of bfloat16's, but 0.3 is a large weight: the gap there is 2^-12. Is "
+        "0.0001 more than half of that?",
     ),
-    "bfloat16, w = 0.03, dw = 0.0001": _lost(
-        "-binade-below",
-        "bfloat16, w = 0.03, dw = 0.0001",
+    "bfloat16, w = 258, dw = 1": _lost(
+        "-tie",
+        "bfloat16, w = 258, dw = 1",
         lost=False,
-        right="0.03 is below 2^-5 = 0.03125: the gap there is 2^-13, and half of that is 0.00006.",
-        wrong="At 0.05 it is lost. But 0.03 lies below 2^-5 = 0.03125, in the next binade, whose gap is half as wide.",
+        right="From 256 on bfloat16 counts in twos. 259 is a tie between 258 and 260, and 260 = 130 times 2 is the "
+        "even one.",
+        wrong="From 256 on bfloat16 counts in twos, so 259 lies exactly half-way. Which is even, 258 / 2 or 260 / 2?",
     ),
 }
 PREDICT_THE_SHARE = Number(
@@ -241,7 +228,9 @@ PREDICT_THE_SHARE = Number(
 )
 
 
-def _billions(name: str, kept: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
+def _billions(
+    name: str, kept: str, answer: float, *, says: str, wrong: dict[str, str], tolerance: float = 0.0
+) -> Number:
     gib = answer * 1e9 / 2**30
     return Number(
         f"training/master_weights/seven-billion{name}",
@@ -254,13 +243,14 @@ def _billions(name: str, kept: str, answer: int, *, says: str, wrong: dict[str, 
             f"{answer}e3": "Right in MB. A GB has 10^9 bytes.",
         },
         within={f"{gib - 0.4:.1f} to {gib + 0.4:.1f}": "Right in GiB, of 2^30 bytes. Here a GB has 10^9 bytes."},
-        otherwise="Add up the bytes per parameter: the weight, its gradient, each mean, and what the master, Kahan's "
-        "number or autocast's copy adds. Multiply the sum by seven for GB.",
+        otherwise="Add up the bytes per parameter: the weight, its gradient, each mean, and what the master or Kahan's "
+        "number adds. Multiply by the number of parameters in billions for GB.",
         hints=(
             "A 16-bit number takes two bytes and a float32 four, so seven billion take 14 GB or 28 GB.",
             "AdamW keeps two means, m and v; SGD with momentum keeps one, SGD without momentum none.",
         ),
         unit="GB",
+        tolerance=tolerance,
     )
 
 
@@ -306,32 +296,36 @@ SEVEN_BILLION = {
             "8": "Right for one weight, in bytes. There are seven billion.",
         },
     ),
-    "AdamW, bf16-true-master, bfloat16 moments": _billions(
-        "-narrow-moments",
-        "AdamW, bf16-true-master, bfloat16 moments",
-        84,
-        says="2 + 2 + 4 for weight, gradient and master, 2 + 2 for the moments: 12 bytes.",
+    "SGD with momentum, bf16-true, split master": _billions(
+        "-split",
+        "SGD with momentum, bf16-true, split master",
+        70,
+        says="2 + 2 for weight and gradient, 2 for the lower half of the master, 4 for the float32 mean: 10 bytes.",
         wrong={
-            "112": "That is with float32 moments. Here m and v take two bytes each.",
-            "56": "Did you count both moments? Weight, gradient and master alone are 8 bytes.",
-            "70": "Weight, gradient, master, m and v are five numbers, and the master takes four bytes.",
-            "98": "Only one of the five numbers is float32: the master.",
-            "12": "Right for one weight, in bytes. There are seven billion.",
+            "84": "That is with a full master. A split one stores only the 16 bits that the bfloat16 weight lacks.",
+            "56": "With a master the mean is float32: four bytes.",
+            "98": "That is AdamW, with two float32 means. SGD with momentum keeps one.",
+            "42": "That has no mean in it, or no master. Add up weight, gradient, lower half and mean.",
+            "10": "Right for one weight, in bytes. There are seven billion.",
         },
     ),
-    "AdamW, bf16-mixed, with the copies": _billions(
-        "-mixed",
-        "AdamW, bf16-mixed, with the copies",
-        126,
-        says="4 + 4 for weight and gradient, 8 for the moments, and 2 for the copy: 18 bytes, more than in 32-true.",
+    "AdamW, frozen bfloat16, float32 LoRA adapters": _billions(
+        "-lora",
+        "AdamW, frozen bfloat16, float32 LoRA adapters",
+        17.36,
+        says="14 GB for the frozen weights, and 16 bytes for each of the 210 million adapter parameters, 3.36 GB.",
         wrong={
-            "112": "That is 32-true. Autocast's 16-bit copies are missing.",
-            "84": "With autocast the weights are float32, and so are gradients, m and v. Only the copies are narrow.",
-            "98": "The gradient of a float32 weight is float32.",
-            "56": "That is bf16-true. With autocast the weights are float32, and the copies are narrow.",
-            "140": "The copy has 16 bits: two bytes.",
-            "18": "Right for one weight, in bytes. There are seven billion.",
+            "14": "Those are the frozen weights. The adapters have weights, gradients and moments.",
+            "3.36": "Those are the adapters. The frozen weights are in memory too, in bfloat16.",
+            "112": "Only the adapters have gradients and moments, and they are 3 % of the parameters.",
+            "115.36": "Frozen weights are bfloat16, and have no gradients and no moments.",
+            "31.36": "Frozen weights are bfloat16, two bytes each, and have no gradients.",
+            "28": "Frozen bfloat16 weights take two bytes each, and no gradient.",
+            "14.84": "That counts only the weights of the adapters. They have gradients and two moments as well.",
+            "15.68": "The adapters are float32: 4 + 4 + 8 bytes for each of their parameters.",
+            "18": "Only 3 % of the parameters take 16 bytes. Add up two amounts of GB, not the bytes per parameter.",
         },
+        tolerance=0.003,
     ),
 }
 
