@@ -42,9 +42,9 @@ schedule.step()""",
 )
 PAST_THE_SCALER = Choice(
     "training/training_loop/predict-past-the-scaler",
-    "One loop goes straight from `scaler.scale(loss).backward()` to `optimizer.step()` and `schedule.step()`. It has no "
-    "`unscale_`, no clipping and no `update`, so all gradients are 2^18 times too large. With SGD the loss becomes NaN. "
-    "What happens with AdamW in these 80 steps?",
+    "One loop goes straight from `scaler.scale(loss).backward()` to `optimizer.step()` and `schedule.step()`. It has "
+    "no `unscale_`, no clipping and no `update`, so all gradients are 2^18 times too large. With SGD the loss becomes "
+    "NaN. What happens with AdamW in these 80 steps?",
     (
         Option(
             "It becomes NaN as well, a little later",
@@ -142,8 +142,8 @@ LIMIT_TIMES_S = Number(
         "2^-16": "Lower limits cut more. Raise it.",
         "2^-17": "That is 0.5 / 65536. Before `unscale_` the norm is multiplied by S.",
     },
-    otherwise="Press the block of the clip: it says which norm it sees. A limit changes nothing if the norm is not above "
-    "it.",
+    otherwise="Press the block of the clip: it says which norm it sees. A limit changes nothing if the norm is not "
+    "above it.",
     hints=(
         "Which norm does the clip see when it comes first?",
         "A limit changes nothing if the norm is at most the limit.",
@@ -289,8 +289,8 @@ UNITS = {
 }
 TWO_OPTIMIZERS = wrong_line(
     "training/training_loop/two-optimizers",
-    text="Two networks that are trained against each other (a GAN) have two optimizers and one scaler. In some steps the "
-    "gradients of the second optimizer are twice too large, in others half as large as they should be, and nothing is "
+    text="Two networks that are trained against each other (a GAN) have two optimizers and one scaler. In some steps "
+    "the gradients of the second optimizer are twice too large, in others half as large as they should be. Nothing is "
     "raised. Press the line to blame.",
     code="""\
 first.zero_grad()
@@ -314,8 +314,8 @@ scaler.update()""",
 )
 METRIC = Number(
     "training/training_loop/stalled-metric",
-    "An evaluation in batches of 64 adds the number of right answers of each batch to a bfloat16 tensor, and divides "
-    "the total by 100,000, the number of samples, in the end. The model is right about all of them. Which accuracy is "
+    "An evaluation in batches of 64 adds the number of right answers of each batch to a bfloat16 tensor. In the end "
+    "it divides the total by the number of samples, 100,000. The model is right about all of them. Which accuracy is "
     "printed?",
     answer="0.16384",
     says="From 16384 on, bfloat16 numbers are 128 apart. 64 is half of that, and the tie goes to 16384, the even "
