@@ -24,7 +24,7 @@ KINDS = {
     "master_weights.check_master_sgd": "class",
     "quantization.check_pack": "pair",  # of functions
     "training_loop.check_accumulate": "step",
-    "training_loop.check_accumulated_step": "step",
+    "training_loop.check_accumulated_epoch": "step",
     "training_loop.check_resume": "pair",  # of functions
 }
 MODULES = check_modules()

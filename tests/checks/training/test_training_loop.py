@@ -86,97 +86,117 @@ def test_units_name_the_mistake(line, answer, hint):
 # --- 3: accumulation
 
 
-def accumulated(unscale=1, divide=True, clip="end", step=True, updates=1, zero=True):
-    def answer(weights, losses, optimizer, scaler):
-        if zero:
-            optimizer.zero_grad()
-        for n, loss in enumerate(losses):
-            scaler.scale(loss() / len(losses) if divide else loss()).backward()
-            if unscale == "each":
-                scaler.unscale_(optimizer)
-                if n < len(losses) - 1 and updates == "each":
+def grouped(unscale="group", divide=len, clip="group", zero="group", whole=False):
+    def answer(weights, losses, optimizer, scaler, parts):
+        size = max(len(losses), 1) if whole else parts
+        for start in range(0, len(losses), size):
+            group = losses[start : start + size]
+            for loss in group:
+                scaler.scale(loss() / (divide(group) if divide is len else divide)).backward()
+                if unscale != "group":
+                    scaler.unscale_(optimizer)
+                if unscale == "part, and update" and loss is not group[-1]:
                     scaler.update()
-            if clip == "each":
+                if clip == "part":
+                    nn.utils.clip_grad_norm_(weights, 1.0)
+            if unscale == "group":
+                scaler.unscale_(optimizer)
+            if clip == "group":
                 nn.utils.clip_grad_norm_(weights, 1.0)
-        if unscale == 1:
-            scaler.unscale_(optimizer)
-        if clip == "end":
-            nn.utils.clip_grad_norm_(weights, 1.0)
-        if step:
             scaler.step(optimizer)
-        scaler.update()
+            scaler.update()
+            if zero == "group":
+                optimizer.zero_grad()
 
     return answer
 
 
-def divided_at_the_end(weights, losses, optimizer, scaler):
-    optimizer.zero_grad()
-    for loss in losses:
-        scaler.scale(loss()).backward()
-    scaler.unscale_(optimizer)
-    for w in weights:
-        w.grad /= len(losses)
-    nn.utils.clip_grad_norm_(weights, 1.0)
-    scaler.step(optimizer)
-    scaler.update()
+def counted(first=False, last="stepped", divisor="own"):
+    """The form of the exercise: a counter, and what is left at the end."""
+
+    def answer(weights, losses, optimizer, scaler, parts):
+        def step():
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(weights, 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+
+        for n, loss in enumerate(losses):
+            size = min(parts, len(losses) - n // parts * parts) if divisor == "own" else parts
+            scaler.scale(loss() / size).backward()
+            if n % parts == 0 if first else (n + 1) % parts == 0:
+                step()
+        if last == "stepped" and len(losses) % parts:
+            step()
+        if last == "stepped always":
+            step()
+        if last == "dropped":
+            optimizer.zero_grad()
+
+    return answer
 
 
-@pytest.mark.parametrize("right", [accumulated(), divided_at_the_end])
-def test_accumulated_step_takes_the_mean_of_all_parts(right):
-    outcome = training_loop.check_accumulated_step(right)
+def divided_at_the_end(weights, losses, optimizer, scaler, parts):
+    for start in range(0, len(losses), parts):
+        group = losses[start : start + parts]
+        for loss in group:
+            scaler.scale(loss()).backward()
+        scaler.unscale_(optimizer)
+        for w in weights:
+            w.grad /= len(group)
+        nn.utils.clip_grad_norm_(weights, 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+
+def clips_each_value(weights, losses, optimizer, scaler, parts):
+    for start in range(0, len(losses), parts):
+        group = losses[start : start + parts]
+        for loss in group:
+            scaler.scale(loss() / len(group)).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_value_(weights, 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+
+@pytest.mark.parametrize("right", [grouped(), counted(), divided_at_the_end])
+def test_accumulated_epoch_takes_the_mean_of_each_group(right):
+    outcome = training_loop.check_accumulated_epoch(right)
     assert outcome, outcome.message
 
 
 @pytest.mark.parametrize(
     ("wrong", "seen", "cause"),
     [
-        (accumulated(divide=False), "should move by 0.25; it moved by 0.5", "That is the sum. Divide each loss"),
-        (accumulated(unscale="each", updates="each"), "it moved by 0.2", "last part alone"),
-        (accumulated(unscale="each"), "With 2 parts it raises", "once, after the last `backward`"),
-        (accumulated(clip="each"), "it moved by 0.00", "divided by S twice"),
-        (accumulated(clip="none"), "should move by 1; it moved by 6", "once it is complete and unscaled"),
-        (accumulated(zero=False), "should move by 0.25; it moved by 0.25", "the batch before is still in `.grad`"),
+        (counted(first=True, divisor="parts"), "move by 0.25; it moved by 0.05", "after the first part of a group"),
+        (counted(last="dropped"), "groups of 2, so the weight should move by 1; it moved by 0.5", "No step was taken"),
+        (counted(divisor="parts"), "groups of 2, so the weight should move by 1; it moved by 0.75", "By how many"),
+        (counted(last="stepped always"), "it raises", "belong to a group that has a part"),
+        (grouped(divide=1), "should move by 0.25; it moved by 0.5", "That is the sum. Divide each loss"),
+        (grouped(whole=True), "should move by 0.5; it moved by 0.25", "one step for the whole epoch"),
+        (grouped(unscale="part, and update"), "it moved by 0.2", "last part alone"),
+        (grouped(unscale="part"), "in groups of 2: it raises", "once, after its last `backward`"),
+        (grouped(clip="part"), "it moved by 0.00", "divided by S twice"),
+        (grouped(clip="none"), "in groups of 2, so the weight should move by 2; it moved by 14", "limit of 1 is for"),
+        (grouped(zero="never"), "`.grad` still holds 0.25", "Clear it after the last step"),
+        (clips_each_value, "the norm is 1.27", "all gradients together"),
     ],
 )
-def test_accumulated_step_folds_the_cause(wrong, seen, cause):
-    folds(training_loop.check_accumulated_step(wrong), seen, cause)
+def test_accumulated_epoch_folds_the_cause(wrong, seen, cause):
+    folds(training_loop.check_accumulated_epoch(wrong), seen, cause)
 
 
-def test_accumulated_step_wants_the_norm_of_all_gradients():
-    def clips_each_value(weights, losses, optimizer, scaler):
-        optimizer.zero_grad()
-        for loss in losses:
-            scaler.scale(loss() / len(losses)).backward()
-        scaler.unscale_(optimizer)
-        nn.utils.clip_grad_value_(weights, 1.0)
-        scaler.step(optimizer)
-        scaler.update()
-
-    folds(training_loop.check_accumulated_step(clips_each_value), "the norm is 1.27", "all gradients together")
-
-
-def test_accumulated_step_says_nothing_false_of_a_running_divisor():
-    def divides_by_the_parts_so_far(weights, losses, optimizer, scaler):
-        optimizer.zero_grad()
-        for n, loss in enumerate(losses, 1):
-            scaler.scale(loss() / n).backward()
-        scaler.unscale_(optimizer)
-        nn.utils.clip_grad_norm_(weights, 1.0)
-        scaler.step(optimizer)
-        scaler.update()
-
-    outcome = training_loop.check_accumulated_step(divides_by_the_parts_so_far)
-    says(outcome, "should move by 0.25; it moved by 0.3")
-    assert "last part" not in (outcome.hint or "")
-
-
-def test_accumulated_step_wants_one_half_for_one_overflow():
-    def halves_for_each_part(weights, losses, optimizer, scaler):
-        accumulated()(weights, losses, optimizer, scaler)
-        if weights[0].grad.isinf().any() or weights[0].grad.isnan().any():
+def test_accumulated_epoch_wants_one_half_for_one_overflow():
+    def halves_twice(weights, losses, optimizer, scaler, parts):
+        grouped()(weights, losses, optimizer, scaler, parts)
+        if weights[0].grad is None and any(loss().isinf() or loss().isnan() for loss in losses):
             scaler.update(scaler.get_scale() / 2)
 
-    folds(training_loop.check_accumulated_step(halves_for_each_part), "from 1024 to 256", "once for the batch")
+    folds(training_loop.check_accumulated_epoch(halves_twice), "from 1024 to 256", "once for the group")
 
 
 # --- Press the line
@@ -220,121 +240,170 @@ def test_the_pressed_line_of_the_puzzle_keeps_the_scale_up_and_without_it_the_sc
     assert weight == -1.0
 
 
-def second_gradient(instead=None, size=INF):
+def second_gradient(instead=None, size=INF, growth_interval=2000):
     """The gradient that the second optimizer steps with, where that of the first is `size` and its own is 0.25."""
     a, b = (nn.Parameter(torch.zeros(1)) for _ in range(2))
     scope = {"first": torch.optim.SGD([a], lr=1.0), "second": torch.optim.SGD([b], lr=1.0)}
-    scope |= {"scaler": torch.amp.GradScaler("cpu", init_scale=1024.0), "loss": (a * size + b * 0.25).sum()}
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=growth_interval)
+    scope |= {"scaler": scaler, "loss": (a * size + b * 0.25).sum()}
     exec(lines_of(questions.TWO_OPTIMIZERS, instead), scope)
     return -b.item()
 
 
-def test_the_pressed_line_of_two_optimizers_doubles_a_gradient_where_the_other_overflows():
+def test_the_pressed_line_of_two_optimizers_doubles_or_halves_a_gradient_where_the_scale_moves():
     assert second_gradient() == 0.5
     assert second_gradient(size=1.0) == 0.25
+    assert second_gradient(size=1.0, growth_interval=1) == 0.125
     assert second_gradient(instead="") == 0.25
+    assert second_gradient(instead="", size=1.0, growth_interval=1) == 0.25
 
 
-def accuracy_of_ones(samples, instead=None):
-    """What the code of the question says of a model that is right about everything, in batches of 64."""
-    code = lines_of(questions.NARROW_METRIC, instead).replace('"cuda"', '"cpu"').replace(".cuda()", "")
-    scope = {"torch": torch}
-    exec(code, scope)
-    loader = [(part, torch.ones(len(part), dtype=torch.long)) for part in torch.ones(samples).split(64)]
-    right = torch.tensor([0.0, 1.0])
-    model = type("Model", (nn.Module,), {"forward": lambda self, x: right.expand(len(x), 2)})()
-    return scope["evaluate"](model, loader)
+def test_the_metric_stalls_where_the_answer_says():
+    def accuracy(dtype):
+        right = torch.zeros((), dtype=dtype)
+        for start in range(0, 100_000, 64):
+            right += torch.ones(min(64, 100_000 - start), dtype=torch.bool).sum()
+        return right.item() / 100_000
+
+    assert accuracy(torch.bfloat16) == float(questions.METRIC.answer)
+    assert accuracy(torch.int64) == 1.0
 
 
-def test_the_pressed_line_of_the_metric_is_right_on_few_samples_and_wrong_on_many():
-    assert accuracy_of_ones(100) == 1.0
-    assert accuracy_of_ones(100_000) < 0.3
-    exact = '    seen, right = 0, torch.zeros((), dtype=torch.int64, device="cuda")'
-    assert accuracy_of_ones(100_000, exact) == 1.0
+def test_the_limit_of_the_widgets_task_is_the_smallest_that_changes_nothing():
+    def after(limit, gradient=0.5):
+        weight = nn.Parameter(torch.zeros(1))
+        optimizer = torch.optim.SGD([weight], lr=1.0)
+        scaler = torch.amp.GradScaler("cpu", init_scale=65536.0)
+        scaler.scale((weight * gradient).sum()).backward()
+        nn.utils.clip_grad_norm_([weight], limit)
+        scaler.unscale_(optimizer)
+        return weight.grad.item()
+
+    limit = float(questions.LIMIT_TIMES_S.answer)
+    assert after(limit) == pytest.approx(0.5, rel=1e-6)
+    assert after(limit / 2) == pytest.approx(0.25, rel=1e-6)
 
 
 def test_the_narrow_sum_of_the_prediction_is_what_torch_leaves_in_grad():
-    weight = nn.Parameter(torch.zeros(1, dtype=torch.bfloat16))
-    for _ in range(512):
-        weight.sum().backward()
+    def left(dtype):
+        weight = nn.Parameter(torch.zeros(1, dtype=dtype))
+        for _ in range(512):
+            (weight * 3.0).sum().backward()
+        return weight.grad.item()
+
     (said,) = [option.text for option in questions.NARROW_SUM.options if option.right]
-    assert weight.grad.item() == float(said)
+    assert left(torch.bfloat16) == float(said)
+    assert left(torch.float32) == 3 * 512
 
 
 # --- 5: accumulate
 
 
 def accumulate(weights, parts):
-    tokens = max(sum(n for _, n in parts), 1)
-    for w in weights:
-        w.grad = None
-    for loss_sum, _ in parts:
-        (loss_sum() / tokens).backward()
-
-
-def divided_in_grad(weights, parts):
     for w in weights:
         w.grad = torch.zeros_like(w)
-    for loss_sum, _ in parts:
-        loss_sum().backward()
+    total = 0
+    for part in parts:
+        loss_sum, tokens = part()
+        loss_sum.backward()
+        total += tokens
     for w in weights:
-        w.grad /= max(sum(n for _, n in parts), 1)
+        w.grad /= max(total, 1)
 
 
-def without_empty_parts(weights, parts):
-    tokens = sum(n for _, n in parts)
+def running_mean(weights, parts):
     for w in weights:
         w.grad = None
-    for loss_sum, n in parts:
-        if n:
-            (loss_sum() / tokens).backward()
+    seen = 0
+    for part in parts:
+        loss_sum, tokens = part()
+        if not tokens:
+            continue
+        for w in weights:
+            if w.grad is not None:
+                w.grad *= seen / (seen + tokens)
+        seen += tokens
+        (loss_sum / seen).backward()
 
 
-@pytest.mark.parametrize("right", [accumulate, divided_in_grad, without_empty_parts])
+@pytest.mark.parametrize("right", [accumulate, running_mean])
 def test_accumulate_takes_the_mean_over_tokens(right):
     outcome = training_loop.check_accumulate(right)
     assert outcome, outcome.message
 
 
-def divides(by, skip_empty=False, zero=True):
+def divides(by, at_end=lambda tokens: 1, zero=True):
+    """`by` gets the tokens of a part, those so far and the number of parts, `at_end` the list of all tokens."""
+
     def answer(weights, parts):
         for w in weights if zero else ():
             w.grad = None
-        for loss_sum, n in parts:
-            if n or not skip_empty:
-                (loss_sum() / by(n, parts)).backward()
+        counts = []
+        for part in parts:
+            loss_sum, tokens = part()
+            counts.append(tokens)
+            (loss_sum / by(tokens, sum(counts), len(parts))).backward()
+        for w in weights:
+            w.grad /= at_end(counts)
 
     return answer
 
 
+def one(*given):
+    return 1
+
+
 def keeps_the_last(weights, parts):
-    if any(n for _, n in parts):
-        accumulate(weights, parts)
+    old = [w.grad for w in weights]
+    accumulate(weights, parts)
+    for w, grad in zip(weights, old, strict=True):
+        if w.grad.item() == 0:
+            w.grad = grad
 
 
 def only_the_first_weight(weights, parts):
-    weights[0].grad = None
-    for loss_sum, _ in parts:
-        (loss_sum() / max(sum(n for _, n in parts), 1)).backward()
+    rest = [None if w.grad is None else w.grad.clone() for w in weights[1:]]
+    accumulate(weights, parts)
+    for w, grad in zip(weights[1:], rest, strict=True):
+        w.grad = grad if grad is not None else w.grad
+        if grad is not None:
+            w.grad = grad + weights[0].grad
 
 
 def all_at_once(weights, parts):
     for w in weights:
         w.grad = None
-    (sum(loss_sum() for loss_sum, _ in parts) / sum(n for _, n in parts)).backward()
+    done = [part() for part in parts]
+    (sum(loss for loss, _ in done) / max(sum(tokens for _, tokens in done), 1)).backward()
+
+
+def twice(weights, parts):
+    tokens = max(sum(part()[1] for part in parts), 1)
+    for w in weights:
+        w.grad = None
+    for part in parts:
+        (part()[0] / tokens).backward()
+
+
+def one_part_only(weights, parts):
+    accumulate(weights, parts[:1])
 
 
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (divides(lambda n, parts: n * len(parts)), "mean of the means"),
-        (divides(lambda n, parts: n), "sum of the means"),
-        (divides(lambda n, parts: 1), "That is the sum. Divide"),
-        (divides(lambda n, parts: len(parts)), "The loss is a mean over tokens"),
-        (divides(lambda n, parts: sum(m for _, m in parts), zero=False), "batch before is still in it"),
-        (divides(lambda n, parts: n / (n / sum(m for _, m in parts)) if n else math.nan), "0/0 is NaN"),
+        (divides(lambda n, seen, k: n * k), "mean of the means"),
+        (divides(lambda n, seen, k: n), "sum of the means"),
+        (divides(one), "That is the sum. Divide"),
+        (divides(lambda n, seen, k: k), "The loss is a mean over tokens"),
+        (divides(lambda n, seen, k: seen), "divided by the tokens seen so far"),
+        (divides(one, lambda counts: counts[-1]), "tokens of the last part only"),
+        (divides(one, sum, zero=False), "batch before is still in it"),
+        (divides(one, sum), "no token at all"),
+        (divides(lambda n, seen, k: max(n, 1) * k), "mean of the means"),
         (all_at_once, "all of them are in memory at once"),
-        (divides(lambda n, parts: sum(m for _, m in parts)), "no token at all"),
+        (twice, "called more than once"),
+        (one_part_only, "1 of them were called"),
         (keeps_the_last, "It should be 0 (or None)"),
         (only_the_first_weight, "batch before is still in it"),
     ],

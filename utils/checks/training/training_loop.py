@@ -10,7 +10,7 @@ from torch import nn
 from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper_table
 from utils.checks.training.training_loop_questions import (
     ACCUMULATE,
-    ACCUMULATED_STEP,
+    ACCUMULATED_EPOCH,
     RESUME,
     UNITS,
 )
@@ -46,50 +46,56 @@ def _near(got: float, want: float) -> bool:
 # --- Find the bug: accumulation ---------------------------------------------------------------------------------------
 
 
-@exercise(asks=ACCUMULATED_STEP, takes="accumulated_step", seconds=20)
-def check_accumulated_step(answer) -> Outcome:
-    """A function (weights, losses, optimizer, scaler): one clipped step for the mean of the losses, all functions."""
-    cases = (  # the gradients of the parts, and how far the weight should move
-        ((0.1, 0.4), 0.25),
-        ((0.1, 0.2, 0.3, 0.4), 0.25),
-        ((3.0, -2.6, 0.4), 0.8 / 3),
-        ((INF, 0.5), 0.0),
-        ((0.5, 0.25), 0.375),
-        ((0.5, INF), 0.0),
-        ((8.0, 4.0), 1.0),
+@exercise(asks=ACCUMULATED_EPOCH, takes="accumulated_epoch", seconds=20)
+def check_accumulated_epoch(answer) -> Outcome:
+    """A function (weights, losses, optimizer, scaler, parts): a clipped step for each group of so many losses."""
+    cases = (  # the gradients of the parts, how many make a group, and how far the weight should move
+        ((0.1, 0.4), 2, 0.25),
+        ((0.1, 0.2, 0.3, 0.4), 2, 0.5),
+        ((3.0, -2.6, 0.4), 3, 0.8 / 3),
+        ((0.1, 0.2, 0.3, 0.4, 0.5), 2, 1.0),
+        ((0.1, 0.3), 4, 0.2),
+        ((), 2, 0.0),
+        ((INF, 0.5, 0.25, 0.35), 2, 0.3),
+        ((0.5, INF, 0.1), 2, 0.1),
+        ((8.0, 4.0, 8.0), 2, 2.0),
+        ((0.2, 0.4, 0.9), 1, 1.5),
     )
     probe, moved_at_all = _Probe(), False
-    for gradients, moves in cases:
+    for gradients, parts, moves in cases:
         before, scale = probe.value, probe.scaler.get_scale()
         losses = [lambda g=g: probe.loss(g) for g in gradients]
+        shown = f"The parts have the gradients {gradients}, in groups of {parts}"
         try:
-            answer([probe.weight], losses, probe.optimizer, probe.scaler)
+            answer([probe.weight], losses, probe.optimizer, probe.scaler, parts)
         except RuntimeError as error:
             return not_yet(
-                f"With {len(gradients)} parts it raises: {error}",
-                "`unscale_` belongs to the whole batch: once, after the last `backward`.",
+                f"{shown}: it raises: {error}", "`unscale_` belongs to the group: once, after its last `backward`."
             )
         except AssertionError as error:
-            return not_yet(f"With {len(gradients)} parts it raises: {error}", "`update` comes once, after `step`.")
+            return not_yet(f"{shown}: it raises: {error}", "`step` and `update` belong to a group that has a part.")
         moved = before - probe.value
         moved_at_all |= moved != 0
         if not _near(moved, moves):
             if not moved_at_all and probe.weight.grad is None:
                 return Outcome(NOT_ATTEMPTED, "The function moves no weight yet.")
             return not_yet(
-                f"The parts have the gradients {gradients}, so the weight should move by {moves:g}; it moved by "
-                f"{moved:g}.",
-                _accumulated(gradients, moves, moved, scale),
+                f"{shown}, so the weight should move by {moves:g}; it moved by {moved:g}.",
+                _accumulated(gradients, parts, moves, moved),
+            )
+        if probe.weight.grad is not None and probe.weight.grad.item() != 0:
+            return not_yet(
+                f"{shown}. The weight moved as it should, but `.grad` still holds {probe.weight.grad.item():g}.",
+                "Clear it after the last step as well: the next epoch adds to whatever it finds.",
             )
         if probe.scaler.get_scale() != (scale / 2 if INF in gradients else scale):
             return not_yet(
-                f"The parts have the gradients {gradients}, and the scale went from {scale:g} to "
-                f"{probe.scaler.get_scale():g}.",
-                "An overflow halves it, once for the batch; nothing else changes it here.",
+                f"{shown}, and the scale went from {scale:g} to {probe.scaler.get_scale():g}.",
+                "An overflow halves it, once for the group; nothing else changes it here.",
             )
     if (fault := _clipped_together(answer)) is not None:
         return fault
-    return correct("All parts count alike, the limit acts on their mean, and an overflow costs one step and one half.")
+    return correct("All parts of a group count alike, the limit acts on their mean, and the last group is not lost.")
 
 
 def _clipped_together(answer) -> Outcome | None:
@@ -97,7 +103,7 @@ def _clipped_together(answer) -> Outcome | None:
     weights = [nn.Parameter(torch.zeros(1)) for _ in range(2)]
     optimizer = torch.optim.SGD(weights, lr=1.0)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-    answer(weights, [lambda: (sum(weights) * 0.9).sum()] * 2, optimizer, scaler)
+    answer(weights, [lambda: (sum(weights) * 0.9).sum()] * 2, optimizer, scaler, 2)
     moved = [-weight.item() for weight in weights]
     want = 0.5**0.5  # 0.9 each: a norm of 1.27, clipped to 1
     if all(_near(way, want) for way in moved):
@@ -109,23 +115,37 @@ def _clipped_together(answer) -> Outcome | None:
     )
 
 
-def _accumulated(gradients: tuple, moves: float, moved: float, scale: float) -> str:
+def _accumulated(gradients: tuple, parts: int, moves: float, moved: float) -> str:
     """Name the cause of a weight that moved by another length."""
+    groups = [gradients[start : start + parts] for start in range(0, len(gradients), parts)]
     if INF in gradients:
-        return "A part overflows: the whole step is to be left out."
-    parts, mean = len(gradients), sum(gradients) / len(gradients)
-    if _near(moved, sum(gradients)) or (_near(moved, 1.0) and sum(gradients) > 1 >= mean):
-        return "That is the sum. Divide each loss by the number of parts."
-    if math.isclose(moved, gradients[-1] / parts, rel_tol=0.02) or math.isclose(moved, gradients[-1], rel_tol=0.02):
-        return "That is the last part alone: the others were divided by S once too often. `unscale_` once."
-    if _near(moved, mean * scale) or _near(moved, mean / scale) or abs(moved) > 100:
-        return "These are gradients in units of S: count how often `unscale_` is called, and when."
-    if abs(mean) > 1 or any(abs(g) > 1 for g in gradients):
-        return "The limit of 1 is for the mean over all parts, once it is complete and unscaled."
+        return "A part overflows: the step of its group is to be left out, and no other."
+    if not groups:
+        return "There is no part, so there is nothing to step for."
+    last, full = groups[-1], [group for group in groups if len(group) == parts]
+    if len(last) < parts:
+        if _near(moved, sum(sum(group) / parts for group in full)):
+            return "No step was taken for the last group, which has fewer parts."
+        if _near(moved, sum(sum(group) / parts for group in groups)):
+            return "The last group has fewer parts. By how many must its losses be divided?"
+    if _near(moved, sum(group[0] / parts for group in groups)) or (
+        len(groups) == 1 and _near(moved, gradients[0] / parts)
+    ):
+        return "The step comes after the first part of a group. After which n should it come, if n counts from 0?"
+    if len(groups) > 1 and _near(moved, sum(gradients) / len(gradients)):
+        return "That is one step for the whole epoch. Each group has a step of its own."
+    if _near(moved, sum(gradients)) or any(sum(group) > 1 and _near(moved, 1.0) for group in groups):
+        return "That is the sum. Divide each loss by the number of parts in its group."
+    if len(groups) == 1 and math.isclose(moved, gradients[-1] / parts, rel_tol=0.02):
+        return "That is the last part alone: the others were divided by S once too often. `unscale_` once per group."
+    if abs(moved) > 100:
+        return "These are gradients in units of S: `unscale_` comes before the clip and the step."
     if 0 < abs(moved) < abs(moves) / 50:
         return "That was clipped in units of S, or divided by S twice."
+    if any(abs(gradient) > 1 for gradient in gradients):
+        return "The limit of 1 is for the mean over all parts of a group, once it is complete and unscaled."
     if math.isclose(moved, moves, rel_tol=0.01):
-        return "A thousandth of the batch before is still in `.grad`."
+        return "A thousandth of the group before is still in `.grad`."
     return ""
 
 
@@ -136,10 +156,10 @@ def _accumulated(gradients: tuple, moves: float, moved: float, scale: float) -> 
 def check_accumulate(answer) -> Outcome:
     """A function (weights, parts) that leaves the gradient of the mean over all tokens in `.grad`.
 
-    A part is a pair: a function that gives the sum of the losses of its tokens, and the number of these tokens.
+    A part is a function that gives the sum of the losses of its tokens, and their number.
     """
     cases = (  # of each part, the gradients of its tokens
-        ((1.0, 3.0), (5.0,)),
+        ((1.0,), (5.0, 3.0, 3.0)),
         ((4.0,), (0.0, 0.0, 0.0)),
         ((1.0, 2.0, 3.0), (5.0,), (0.5, 0.5)),
         ((2.0, 4.0),),
@@ -153,21 +173,25 @@ def check_accumulate(answer) -> Outcome:
         order: list[bool] = []
         before = [0.0 if weight.grad is None else weight.grad.item() for weight in weights]
         answer(weights, _parts(weights, parts, order))
+        if len(order) > len(parts):
+            return not_yet("A part was called more than once. Each call is a forward pass; call each part once.")
         if not any(parts):
             if any(weight.grad is not None and weight.grad.item() != 0 for weight in weights):
                 return not_yet(_without_tokens([weight.grad for weight in weights]))
             continue
         if any(weight.grad is None for weight in weights):
             return Outcome(NOT_ATTEMPTED, "There is no gradient in `.grad` yet.")
+        if len(order) < len(parts):
+            return not_yet(f"There are {len(parts)} parts, and {len(order)} of them were called.")
         for weight, old in zip(weights, before, strict=True):
             if not _near(weight.grad.item(), want):
                 return not_yet(_tokens(parts, want, weight.grad.item(), old))
         if not all(order):
             return not_yet(
                 "The gradient is right. But all parts were computed before the first backward, so all of them are "
-                "in memory at once, and a big batch would have done. Call backward after each part."
+                "in memory at once, and a big batch would have done. Call `backward` after each part."
             )
-    return correct("Divided by the tokens of the whole batch, part by part: the gradient of the big batch.")
+    return correct("Part by part, and divided by the tokens of the whole batch: the gradient of the big batch.")
 
 
 def _without_tokens(grads: list) -> str:
@@ -180,21 +204,23 @@ def _without_tokens(grads: list) -> str:
 
 
 def _parts(weights: list, parts: tuple, order: list[bool]) -> list:
-    """The pairs that the learner gets; `order` notes whether the part before was through with its backward pass."""
-    arrived = [0]
+    """The functions that the learner gets; `order` notes whether the parts before were through with their backward."""
+    due, arrived = [0], [0]
 
     def note(grad):
         arrived[0] += 1
         return grad
 
     def part(tokens: tuple):
-        def loss_sum():
-            order.append(arrived[0] == len(order))  # a part without tokens may be left out
+        def forward():
+            order.append(arrived[0] >= due[0])
             own = sum(weights)  # each weight has the gradient of the sum
-            own.register_hook(note)
-            return (own * torch.tensor([sum(tokens)])).sum()
+            if tokens:  # the backward pass of a part without tokens may be left out
+                due[0] += 1
+                own.register_hook(note)
+            return (own * torch.tensor([sum(tokens)])).sum(), len(tokens)
 
-        return loss_sum, len(tokens)
+        return forward
 
     return [part(tokens) for tokens in parts]
 
@@ -208,7 +234,8 @@ def _tokens(parts: tuple, want: float, got: float, before: float) -> str:
     means = [sum(part) / len(part) for part in full]
     if math.isnan(got) or math.isinf(got):
         return start + " A part may hold padding alone: it has no tokens, and 0/0 is NaN."
-    if before and _near(got, want + before):
+    tokens = max(sum(map(len, parts)), 1)
+    if before and any(_near(got, want + left) for left in (before, before / tokens)):
         return start + " The gradient of the batch before is still in it. Clear it first."
     for divisor in {len(parts), len(full)}:
         if _near(got, sum(means) / divisor):
@@ -219,6 +246,10 @@ def _tokens(parts: tuple, want: float, got: float, before: float) -> str:
         return start + " That is the sum. Divide by the number of all tokens."
     if _near(got, sum(map(sum, parts)) / len(parts)):
         return start + " Divided by the number of parts. The loss is a mean over tokens."
+    if _near(got, sum(sum(part) / sum(map(len, parts[: n + 1])) for n, part in enumerate(parts) if part)):
+        return start + " Each part was divided by the tokens seen so far. Earlier parts need the whole count too."
+    if full and _near(got, sum(map(sum, parts)) / len(parts[-1] or full[-1])):
+        return start + " Divided by the tokens of the last part only."
     return start
 
 
@@ -329,7 +360,7 @@ def check_resume(answer) -> Outcome:
                     f"{name[0].upper()}{name[1:]}: what you restored is the state of ten steps later. `state_dict` "
                     "gives references to what goes on changing. Copy it (copy.deepcopy), or write it to a file."
                 )
-            return not_yet(f"After `restore`, {name} is not as it was. {PARTS[name]}")
+            return not_yet(f"After `restore` something is not as it was: {name}. {PARTS[name]}")
         if [fresh.step() for _ in range(10)] != losses[10:] or not _same(
             _pieces(fresh)["the weights"], later["the weights"]
         ):

@@ -42,13 +42,14 @@ schedule.step()""",
 )
 PAST_THE_SCALER = Choice(
     "training/training_loop/predict-past-the-scaler",
-    "One loop never unscales. It calls `optimizer.step()` instead of `scaler.step(optimizer)`, so all gradients are "
-    "2^18 times too large. With SGD the loss becomes NaN. What happens with AdamW in these 80 steps?",
+    "One loop goes straight from `scaler.scale(loss).backward()` to `optimizer.step()` and `schedule.step()`. It has "
+    "no `unscale_`, no clipping and no `update`, so all gradients are 2^18 times too large. With SGD the loss becomes "
+    "NaN. What happens with AdamW in these 80 steps?",
     (
         Option(
             "It becomes NaN as well, a little later",
-            "That takes an overflow, because nothing looks for one. This loop never raises S, and at 2^18 no gradient "
-            "overflows here.",
+            "It would after an overflow, because nothing looks for one. But this loop never raises S, and at 2^18 no "
+            "gradient overflows here.",
         ),
         Option(
             "The loss falls, but more slowly",
@@ -61,36 +62,35 @@ PAST_THE_SCALER = Choice(
             True,
         ),
         Option(
-            "The loss stays level, because clipping makes the steps too short",
-            "This loop does not clip. And Adam divides by the size of the gradients, whatever it is.",
+            "The loss stays level, because v is far too large",
+            "v is 2^36 times too large. And m?",
         ),
     ),
     predict=True,
 )
 NARROW_SUM = Choice(
     "training/training_loop/predict-narrow-sum",
-    "A weight is bfloat16. A batch has 512 parts, and each adds a gradient of exactly 1 to `.grad`. What is in `.grad` "
-    "at the end?",
+    "The weights are bfloat16. A batch has 512 parts, and each adds a gradient of exactly 3 to `.grad`. What is in "
+    "`.grad` at the end?",
     (
         Option(
-            "512",
-            "512 is a bfloat16 number, but it is never reached. `.grad` has the dtype of the weight, and each part is "
-            "rounded when it is added.",
+            "1536",
+            "1536 is a bfloat16 number, but it is never reached. `.grad` has the dtype of the weight, and the sum is "
+            "rounded after each part.",
         ),
         Option(
             "256",
-            "`.grad` has the dtype of the weight. From 256 on, bfloat16 numbers are 2 apart, so 256 + 1 is rounded "
-            "back to 256. The second half of the batch is lost.",
+            "From 256 on, bfloat16 numbers are 2 apart. That would stop a sum of ones, but 256 + 3 still moves.",
+        ),
+        Option(
+            "1024",
+            "From 1024 on, bfloat16 numbers are 8 apart. 3 is less than half of that, so 1024 + 3 is rounded back to "
+            "1024, and so are all sums after it.",
             True,
         ),
         Option(
-            "1",
+            "3",
             "`backward` adds to `.grad`; it does not replace it. What happens to the sum when it grows?",
-        ),
-        Option(
-            "511 or 512, depending on rounding",
-            "511 is not a bfloat16 number. The error is not of one part: once an addition is lost, so are all later "
-            "ones.",
         ),
     ),
     predict=True,
@@ -106,8 +106,8 @@ NO_SCALER = Choice(
         ),
         Option(
             "No: other digits of each gradient are rounded away",
-            "Multiplying by a power of two changes only the exponent, so the digits of a normal float16 number stay. "
-            "In this run the losses after the restart agree to the last bit at first.",
+            "A power of two changes only the exponent, so digits are lost only if S is so small that gradients become "
+            "subnormal in float16. In this run it is not: the losses after the restart agree to the last bit at first.",
         ),
         Option(
             "No: other steps overflow, so other steps are skipped",
@@ -125,26 +125,29 @@ NO_SCALER = Choice(
 
 # --- Tasks under the widget -------------------------------------------------------------------------------------------
 
-CLIPPED_FIRST = Number(
-    "training/training_loop/play-clip-first",
-    "Begin with 16-mixed, no overflow, a norm of 0.5, S = 65536 and a limit of 1. Press `clip before unscale_`. Which "
-    "norm do the gradients have after `unscale_`?",
-    answer="2^-16",
-    says="The clip sees 0.5 * 65536 = 32768 and makes it 1. Divided by S that is 2^-16 instead of 0.5.",
+LIMIT_TIMES_S = Number(
+    "training/training_loop/play-limit",
+    "Begin with 16-mixed, no overflow, a norm of 0.5, S = 65536 and a limit of 1. Press `clip before unscale_`, then "
+    "raise the limit. What is the smallest limit at which the true gradients come through unchanged?",
+    answer="32768",
+    says="The clip sees 0.5 * 65536 = 32768. A limit of 1 that comes too early would have to be a limit of S, and S "
+    "changes during the run.",
     wrong={
-        "0.5": "That is the true norm. It would come through if the clip came after `unscale_`.",
-        "1": "That is the norm after the clip. `unscale_` still divides it.",
-        "32768": "That is the norm that the clip sees. Clip it, then divide.",
-        "65536": "That is S. The clipped norm is divided by it.",
-        "-16": "That is the exponent. Give the norm itself.",
-        "2^-17": "That is 0.5 / 65536. The clip has made the norm 1, not 0.5.",
+        "0.5": "That is the true norm. Which norm does the clip see, when nothing has been divided by S?",
+        "1": "Then `unscale_` leaves a norm of 2^-16: almost nothing of the gradient comes through.",
+        "65536": "That is S. It is enough, but not the smallest: the norm is 0.5.",
+        "131072": "The norm 0.5 is multiplied by S, not divided by it.",
+        "15": "That is the exponent. Give the limit itself.",
+        "32767": "The clip sees 32768. A limit just below that still changes the gradients, if only a little.",
+        "2^-16": "Lower limits cut more. Raise it.",
+        "2^-17": "That is 0.5 / 65536. Before `unscale_` the norm is multiplied by S.",
     },
-    otherwise="Press the block after the clip, and read the norm of the gradients in the table.",
+    otherwise="Press the block of the clip: it says which norm it sees. A limit changes nothing if the norm is not "
+    "above it.",
     hints=(
         "Which norm does the clip see when it comes first?",
-        "The clip makes it 1. One more block divides it.",
+        "A limit changes nothing if the norm is at most the limit.",
     ),
-    tolerance=0.004,
 )
 WARM_UP_AHEAD = Number(
     "training/training_loop/play-warm-up",
@@ -286,8 +289,9 @@ UNITS = {
 }
 TWO_OPTIMIZERS = wrong_line(
     "training/training_loop/two-optimizers",
-    text="A GAN has two optimizers and one scaler. In some steps the gradients of the second optimizer are twice too "
-    "large, and nothing is raised. Press the line to blame.",
+    text="Two networks that are trained against each other (a GAN) have two optimizers and one scaler. In some steps "
+    "the gradients of the second optimizer are twice too large, in others half as large as they should be. Nothing is "
+    "raised. Press the line to blame.",
     code="""\
 first.zero_grad()
 second.zero_grad()
@@ -297,8 +301,8 @@ scaler.update()
 scaler.step(second)
 scaler.update()""",
     line=5,
-    says="When `first` overflows, this line halves S, and `second` then divides gradients that carry the old S by the "
-    "new one. `update` ends the step, so it comes once, after both optimizers.",
+    says="When `first` overflows, this line halves S; after enough good steps it doubles S. `second` then divides "
+    "gradients that carry the old S by the new one. `update` ends the step, so it comes once, after both optimizers.",
     replies={
         1: "The first optimizer starts without old gradients.",
         2: "The second optimizer starts without old gradients too.",
@@ -308,43 +312,41 @@ scaler.update()""",
         7: "One `update` at the end of the step is right.",
     },
 )
-NARROW_METRIC = wrong_line(
-    "training/training_loop/narrow-metric",
-    text="In batches of 64, this accuracy is right on 100 samples and far too low on 100,000. Press the line to blame.",
-    code="""\
-def evaluate(model, loader):
-    was_training = model.training
-    model.eval()
-    seen, right = 0, torch.zeros((), dtype=torch.bfloat16, device="cuda")
-    for x, y in loader:
-        with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
-            guess = model(x.cuda()).argmax(-1)
-        right += (guess == y.cuda()).sum()
-        seen += len(y)
-    model.train(was_training)
-    return right.item() / seen""",
-    line=4,
-    says="A bfloat16 total has gaps of 2 from 256 on, and wider ones later, so small counts are lost. Count in int64.",
-    replies={
-        1: "The arguments are fine.",
-        2: "It notes the mode, so that line 10 can restore it.",
-        3: "Evaluation mode turns dropout off. It is right here.",
-        5: "One batch after the other is fine.",
-        6: "The precision of the training, and no graph. The products may be bfloat16.",
-        7: "The largest logit is picked in bfloat16. Ties may change a few guesses, not most of them.",
-        8: "The sum of a batch is an exact integer. What happens to it when it is added to `right`?",
-        9: "A Python integer counts exactly.",
-        10: "It restores the mode that the model had.",
-        11: "`seen` is exact. Is `right`?",
+METRIC = Number(
+    "training/training_loop/stalled-metric",
+    "An evaluation in batches of 64 adds the number of right answers of each batch to a bfloat16 tensor. In the end "
+    "it divides the total by the number of samples, 100,000. The model is right about all of them. Which accuracy is "
+    "printed?",
+    answer="0.16384",
+    says="From 16384 on, bfloat16 numbers are 128 apart. 64 is half of that, and the tie goes to 16384, the even "
+    "neighbor. So the total stalls there, after 256 batches. Count in int64.",
+    wrong={
+        "1": "bfloat16 has 8 significant bits. Can the total reach 100,000 in steps of 64?",
+        "0.00256": "A total stalls at 256 if each addend is 1. Here each addend is 64.",
+        "0.00257": "A total stalls near 256 if each addend is 1. Here each addend is 64.",
+        "0.32768": "At 32768 the gap is 256. Is 64 enough to move the total when the gap is 128?",
+        "0.08192": "From 8192 on the gap is 64, so adding 64 still moves the total.",
+        "16384": "That is the total. Divide it by the number of samples.",
+        "0.99968": "Those are all full batches. But is each of their sums rounded to itself?",
+        "0.99840": "100,000 rounded to bfloat16 is 99,840. But is it ever reached?",
+        "0.16448": "That is one batch more. 16384 + 64 is a tie: to which neighbor does it go?",
     },
+    otherwise="An addend is lost when it is at most half the gap of the total (exactly half: at an even total). For "
+    "which total is the gap 128?",
+    hints=(
+        "bfloat16 has 8 significant bits: from 128 to 256 its gap is 1, and it doubles at each power of two.",
+        "Which gap is too wide for an addend of 64? A tie goes to the neighbor whose last bit is 0.",
+    ),
+    tolerance=0.0005,
+    near=0.004,
 )
-ACCUMULATED_STEP = Task(
-    "training/training_loop/accumulated-step",
-    "Find the bug: fix a step over several parts of a batch, so that all of them count alike.",
+ACCUMULATED_EPOCH = Task(
+    "training/training_loop/accumulated-epoch",
+    "Fix an epoch of accumulated steps, so that every group of parts counts, also the smaller one at the end.",
 )
 ACCUMULATE = Task(
     "training/training_loop/accumulate",
-    "Write `accumulate`: the gradient of the mean over all tokens of a batch, from parts of unequal size.",
+    "Write `accumulate`: the gradient of the mean over all tokens of a batch, from parts whose sizes come too late.",
 )
 RESUME = Task(
     "training/training_loop/resume",

@@ -52,8 +52,8 @@ def step_as_a_loop(gradient: float = 2e-8, scale: float = 65536.0) -> Figure:
     for (start, end), dtype in ARROWS.items():
         _carry(ax, start, end, dtype)
     draw_arrow(ax, (11.1, 7.7), (9.0, 7.7), plots.INK_SOFT)
-    ax.text(8, 9.3, "update", ha="center", va="center", fontsize=10, color=plots.INK_SOFT)
-    ax.text(10.05, 8.4, "inf?", ha="center", va="center", fontsize=10, color=plots.INK_SOFT)
+    ax.text(10.05, 8.5, "update", ha="center", va="center", fontsize=10, color=plots.INK_SOFT)
+    ax.text(10.05, 6.9, "inf?", ha="center", va="center", fontsize=10, color=plots.INK_SOFT)
     draw_arrow(ax, (7.1, 7.2), (4.3, 4.85), plots.INK_SOFT)
     _follow(ax, gradient, scale)
     return fig
