@@ -46,6 +46,23 @@ class AddedMask(nn.Module):
         return self.attention(x, mask)
 
 
+class Exponential(nn.Module):
+    """Part of a softmax by hand: it overflows beside a mask with -inf."""
+
+    def forward(self, x, mask):
+        return (x + mask).exp()
+
+
+class MaskedExponential(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.exponential = Exponential()
+
+    def forward(self, x):
+        mask = torch.zeros_like(x).index_fill(1, torch.tensor([0]), -torch.inf)
+        return self.exponential(100 * x.abs() + 100, mask)
+
+
 class Masked(nn.Module):
     """A model whose faulty part is nested, gets a keyword, and hands on a dictionary."""
 
@@ -90,8 +107,16 @@ def some_input():
         (lambda: nn.Sequential(Masked()), "module 0.body.masked (MaskedSoftmax)"),
         (OwnForward, "module itself (OwnForward)"),
         (lambda: line_of(AddedMask(1)), "module 1.attention (Attention)"),
+        (lambda: line_of(MaskedExponential()), "module 1.exponential (Exponential)"),
     ],
-    ids=["log of zero", "overflow", "nested, masked", "outside of the inner modules", "a mask of -inf"],
+    ids=[
+        "log of zero",
+        "overflow",
+        "nested, masked",
+        "outside of the inner modules",
+        "a mask of -inf",
+        "inf beside -inf",
+    ],
 )
 def test_the_hunter_names_the_planted_module(script, model, guilty):
     assert named(script, model()) == guilty

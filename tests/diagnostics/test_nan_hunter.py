@@ -93,6 +93,25 @@ def test_a_row_that_is_masked_as_a_whole_is_blamed_on_the_softmax():
     assert (first.module, first.operation, first.kind) == ("bad", "_softmax", "nan")
 
 
+def test_an_overflow_beside_a_mask_of_minus_infinity_is_the_birth():
+    def by_hand(x, p):
+        e = (x.abs() + 100).masked_fill(torch.tensor([True, False, False, False]), -torch.inf).exp()
+        return e / e.sum(-1, keepdim=True)
+
+    first = hunted(Planted(by_hand), True).first
+    assert (first.module, first.operation, first.kind, first.nan) == ("bad", "exp", "inf", ("div", "bad"))
+
+
+def test_scores_that_overflow_where_a_mask_is_added_are_the_birth():
+    def by_hand(x, p):
+        mask = torch.zeros(4).masked_fill(torch.tensor([True, False, False, False]), -torch.inf)
+        scores = 0 * x + 2e38
+        return (scores + mask + scores).softmax(-1)
+
+    first = hunted(Planted(by_hand), True).first
+    assert (first.module, first.operation, first.kind) == ("bad", "add", "inf")
+
+
 def test_an_infinity_that_is_absorbed_is_not_confused_with_the_one_that_harms():
     def both(x, p):
         harmless = 1 / (x * 0 + 1e5).half().exp()  # inf, then 0

@@ -1,6 +1,7 @@
 """A model with an attention of one's own gives the logits of its own, and the function sees what is promised."""
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import DistilBertConfig, DistilBertForSequenceClassification
 
 from utils.workloads.own_attention import logits_with
@@ -42,3 +43,23 @@ def test_the_function_gets_the_shapes_that_are_promised_and_the_last_one_is_used
     logits_with(plain, own, batch())
     logits_with(watched, own, batch())
     assert seen == [((2, 2, 6, 8), (2, 1, 6, 6), True)] * 2
+
+
+class Dtypes(TorchDispatchMode):
+    """The dtypes of what products return."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        if "mm" in str(operation):
+            self.seen.add(result.dtype)
+        return result
+
+
+def test_a_mode_inside_sees_products_in_16_bits():
+    inside = Dtypes()
+    logits_with(plain, model().half(), batch(), inside=inside)
+    assert inside.seen == {torch.float16}

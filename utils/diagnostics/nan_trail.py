@@ -8,6 +8,8 @@ from utils.diagnostics.nan_sightings import BACKWARD, BETWEEN, UPDATE, Modules, 
 
 INPUT, WEIGHTS = "input", "weights"  # stages: what was not finite before the step did anything
 INF, NAN = "inf", "nan"
+# Operations that make no +inf of -inf, nor the other way round: where one has a new sign, it overflowed itself.
+_KEEP_SIGNS = frozenset({"exp", "exp2", "expm1", "add", "sum", "mean", "cumsum", "logsumexp", "_to_copy"})
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,13 @@ class Values:
         if math.isnan(self.low):
             return NAN
         return INF if math.isinf(self.low) or math.isinf(self.high) else ""
+
+    @property
+    def signs(self) -> set[str]:
+        """Return which of "-inf" and "inf" there are; "nan" alone where there is one."""
+        if self.kind == NAN:
+            return {NAN}
+        return {sign for sign, end in (("-inf", self.low), (INF, self.high)) if math.isinf(end)}
 
     def __str__(self) -> str:
         values = f"with {self.kind}" if self.kind else f"from {self.low:.4g} to {self.high:.4g}"
@@ -97,6 +106,11 @@ class Trail:
         if not left:
             self._absorb(sighting, carried)
             return
+        if self._overflows(sighting, entered, left):
+            for chain in carried:
+                chain.absorbed = True
+            self._begin(sighting, INF, left)
+            return
         chain = self._carrier(sighting, entered, carried)
         made, had = ({self.values(look).kind for look in looks} for looks in (left, entered))
         if chain is None:
@@ -108,6 +122,11 @@ class Trail:
         if NAN in made and NAN not in had and chain.kind == INF and chain.nan is None:
             chain.nan = sighting
         self._of_storage |= {look.storage: chain for look in left}
+
+    def _overflows(self, sighting: Sighting, entered: list[Snapshot], left: list[Snapshot]) -> bool:
+        """Whether an operation made an infinity of its own beside one that it was given, say in a mask of -inf."""
+        given, made = ({sign for look in looks for sign in self.values(look).signs} for looks in (entered, left))
+        return bool(given and made - given) and NAN not in given | made and sighting.operation in _KEEP_SIGNS
 
     def _absorb(self, sighting: Sighting, carried: list[Chain]) -> None:
         for chain in carried:

@@ -21,5 +21,14 @@ def test_each_bar_reaches_from_the_smallest_to_the_largest_number_of_its_format(
 def test_every_mark_lies_outside_float16_and_inside_bfloat16():
     narrow, wide = FORMATS["float16"], FORMATS["bfloat16"]
     for value, _ in limits.MARKS:
-        assert not narrow.smallest_subnormal / 2 < value <= narrow.max
-        assert wide.smallest_normal < value < wide.max
+        assert not narrow.smallest_subnormal / 2 < abs(value) <= narrow.max
+        assert wide.smallest_normal < abs(value) < wide.max
+
+
+def test_a_bar_that_the_picture_cuts_has_an_arrow_at_each_end():
+    (ax,) = limits.two_ends().axes
+    inside = [text for text in ax.texts if text.get_text() in "←→"]
+    wide = [row for row, name in enumerate(limits.SHOWN) if FORMATS[name].max > 2.0**limits.HIGH]
+    assert sorted(text.get_position()[1] for text in inside) == sorted(2 * wide)
+    for row in wide:
+        assert FORMATS[limits.SHOWN[row]].smallest_subnormal < 2.0**limits.LOW

@@ -12,7 +12,7 @@ INF, NAN = math.inf, math.nan
 check_largest_row = paper(LARGEST_ROW)
 check_casts = paper_table(
     CASTS,
-    says="Overflow begins half a step above the largest number, underflow to 0 at half of the smallest.",
+    says="Overflow begins half a step above the largest number; up to half of the smallest, a number becomes 0.",
 )
 
 

@@ -6,18 +6,18 @@ from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 
 P_SILENT = Choice(
     "numbers/limits/predict-silent",
-    "Which reviews have no answer in float16?",
+    "Which reviews have no answer in float16? Look at the eight above, then choose.",
     (
         Option(
             "The long ones",
-            "All of them are longer than the median. But most long reviews did get an answer.",
+            "All of them are longer than the median. But most long reviews did get an answer, as one above did.",
         ),
         Option(
             "Those that are hard to read: irony, negations, rare words",
             "It is the other way round. Most of them say plainly what their author thinks.",
         ),
         Option(
-            "Long ones that end in a verdict, such as \u201ci want my money back\u201d",
+            "Long ones that contain a verdict: a sentence about the writer or the reader, not about the film",
             "Nearly all of them do. For these plain words the network computes numbers that are too large for float16.",
             True,
         ),
@@ -72,7 +72,7 @@ P_UNDER = Choice(
         Option("1e-5", "It is a subnormal with about eight bits left. It is off by 0.14 %."),
         Option("1e-6", "It is a subnormal with five bits left: 17 times the smallest number, off by 1.3 %.", True),
         Option(
-            "At none: the next step is 0",
+            "None: the number after 1e-6 becomes 0",
             "A number becomes 0 only from 2**-25 down, about 3e-8. Above that it loses bit after bit.",
         ),
     ),
@@ -135,38 +135,12 @@ LARGEST_ROW = Number(
     },
     otherwise="Add 22032 until the sum reaches 65520, where rounding to inf begins.",
     tolerance=0.002,  # for the quotient 2.97 in its other lengths
-    hints=("A sum of 65520 or more is stored as inf.", "One term is 22032, two are 44064. And three?"),
+    hints=(
+        "A sum of 65520 or more is stored as inf.",
+        "Add one term after the other, and compare each sum with that border.",
+    ),
 )
 CASTS = {
-    "70000 to float16": Number(
-        "numbers/limits/cast-70000",
-        "70000 cast to float16",
-        answer="inf",
-        says="From 65520 on, halfway between 65504 and 65536, a cast to float16 gives inf.",
-        wrong={
-            "65520": "65520 is the border, not a float16 number. Numbers at or above it no longer round down.",
-            "65504": "That would be saturation. A cast to float16 does not saturate: it overflows to inf.",
-            "nan": "Overflow gives inf. A NaN comes later, for example from inf - inf.",
-            "4464": "That wraps round, as integers do. Floating-point numbers never wrap.",
-            "70016": "One exponent higher, numbers would be 64 apart. Float16 has no such exponent.",
-            "65536": "65536 is 2**16, and float16's largest power is 2**15.",
-        },
-        otherwise="The largest float16 number is 65504. What comes after it?",
-    ),
-    "65525 to float16": Number(
-        "numbers/limits/cast-65525",
-        "65525 cast to float16",
-        answer="inf",
-        says="65525 is nearer to 65536 than to 65504, and 65536 does not exist in float16.",
-        wrong={
-            "65504": "Numbers up to the midpoint between 65504 and 65536 round down to it. Where is the midpoint?",
-            "65525": "Float16 numbers are 32 apart here: 65472, 65504.",
-            "65520": "65520 is the midpoint of a gap. It is not a float16 number.",
-            "65536": "65536 is 2**16, which float16 does not have. What is stored instead?",
-            "nan": "A cast of a number never gives NaN in float16.",
-        },
-        otherwise="Float16 numbers are 32 apart here, and the last is 65504. To which neighbour is 65525 nearer?",
-    ),
     "2e-8 to float16": Number(
         "numbers/limits/cast-2e-8",
         "2e-8 cast to float16",
@@ -212,15 +186,35 @@ CASTS = {
         otherwise="The largest bfloat16 number is (2 - 2**-7) * 2**127. Is 3.4e38 beyond the midpoint above it?",
         tolerance=0.0001,
     ),
+    "1e-40 to bfloat16": Number(
+        "numbers/limits/cast-1e-40",
+        "1e-40 cast to bfloat16",
+        answer="2^-133",
+        says="The smallest positive bfloat16 is 2**-126 * 2**-7 = 2**-133 = 9.18e-41, and 1e-40 is nearest to it.",
+        wrong={
+            "0": "bfloat16 has subnormals too. Its smallest normal number is 2**-126; divide it by 2**7.",
+            "1e-40": "Subnormals are whole multiples of the smallest one. Which is it, and which multiple is nearest?",
+            "9.2e-41": "That is it, rounded. Write it exactly, as a power of two.",
+            "2^-126": "That is the smallest normal number. Subnormals go on below it, seven powers of two further.",
+            "2^-149": "That is float32's smallest number. bfloat16 has 16 fraction bits less.",
+            "2^-134": "That is half of the smallest positive number: a border, and not a bfloat16 number.",
+            "2^-132": "That is twice the smallest number, 1.84e-40. One of the two neighbours is nearer.",
+            "2^-24": "That is float16's smallest number. bfloat16 has float32's exponents, so it reaches much lower.",
+            "inf": "1e-40 is small: it can underflow, but not overflow.",
+            "nan": "Underflow never gives NaN.",
+        },
+        otherwise="The smallest normal bfloat16 is 2**-126. How far apart are the subnormals below it?",
+        tolerance=0.0005,
+    ),
     "61000 to E5M2": Number(
         "numbers/limits/cast-61000",
         "61000 cast to E5M2",
         answer="57344",
-        says="57344 = 1.75 * 2**15 is the largest E5M2 number. Overflow begins only at 61440, halfway to 65536.",
+        says="57344 = 1.75 * 2**15 is the largest E5M2 number, and 61000 is nearer to it than to 65536.",
         wrong={
             "inf": "61000 is above the largest number, but is it beyond the midpoint between that and the next one?",
             "61000": "E5M2 has two fraction bits: its numbers are 8192 apart here.",
-            "61440": "That is a midpoint, where overflow begins. It is not an E5M2 number.",
+            "61440": "That is the midpoint of a gap. It is not an E5M2 number.",
             "65536": "65536 is 2**16, and the largest exponent of E5M2, like that of float16, is 15.",
             "49152": "That is 1.5 * 2**15. With two fraction bits there is one more number in this binade.",
             "448": "That is E4M3's largest number.",
@@ -228,6 +222,22 @@ CASTS = {
             "nan": "E5M2 has infinities, so it overflows to them. And does 61000 overflow?",
         },
         otherwise="With two fraction bits there are four numbers from 2**15 up to 2**16. Which is the largest?",
+    ),
+    "61440 to E5M2": Number(
+        "numbers/limits/cast-61440",
+        "61440 cast to E5M2",
+        answer="inf",
+        says="61440 is halfway between 57344 and 65536. The tie goes to the even one, 65536, which does not exist.",
+        wrong={
+            "57344": "61440 is exactly halfway to 65536. Which of the two neighbours is even? 57344 is 1.75 * 2**15.",
+            "65536": "The tie does go there. But E5M2's largest power is 2**15, and 65536 is 2**16. What is stored?",
+            "61440": "E5M2 has two fraction bits: its numbers are 8192 apart here.",
+            "49152": "That is 1.5 * 2**15, which is not one of the two neighbours of 61440.",
+            "65504": "That is float16's largest number. E5M2 has float16's exponents, but two fraction bits.",
+            "448": "That is E4M3's largest number.",
+            "nan": "E5M2 has infinities, so a number that is too large becomes one of them.",
+        },
+        otherwise="Its neighbours are 57344 and, if it existed, 65536. To which does a tie go?",
     ),
 }
 WRONG_LINE = wrong_line(
