@@ -40,7 +40,7 @@ def check_paired_interval(answer) -> Outcome:
         mean, half = (float(part) for part in answer(a.tolist(), b.tolist()))
         wanted_mean, wanted_half = mean_interval(a - b)
         if math.isclose(mean, -wanted_mean, rel_tol=1e-6):
-            return not_yet("The sign is turned round: the difference is a - b.")
+            return not_yet("The sign is reversed: the difference is a - b.")
         if not math.isclose(mean, wanted_mean, rel_tol=1e-6):
             return not_yet(f"For {n} seeds the mean should be {wanted_mean:.4f}, yours is {mean:.4f}.")
         if math.isclose(half, wanted_half, rel_tol=1e-3):
@@ -49,24 +49,24 @@ def check_paired_interval(answer) -> Outcome:
         if math.isclose(half, unpaired, rel_tol=1e-3):
             return not_yet("That is the unpaired interval. Subtract seed by seed first: the shared luck drops out.")
         if math.isclose(half, wanted_half * math.sqrt((n - 1) / n), rel_tol=1e-3):
-            return not_yet("The spread divides by n; from a sample it divides by n - 1 (ddof=1).")
+            return not_yet("Your standard deviation divides by n; that of a sample divides by n - 1 (ddof=1).")
         if math.isclose(half, wanted_half * math.sqrt(n), rel_tol=1e-3):
-            return not_yet("That is for a single difference. A mean of n differences varies less, by the root of n.")
+            return not_yet("That is for a single difference. A mean of n differences varies less, by a factor √n.")
         if math.isclose(half, 2 * wanted_half, rel_tol=1e-3):
-            return not_yet("That is the whole width. Give half of it, the number behind ±.")
+            return not_yet("That is the whole width. Give half of it, the number after ±.")
         if n > 2 and math.isclose(half, wanted_half / student_t(n - 1) * student_t(n), rel_tol=1e-3):
             return not_yet(f"With {n} seeds there are {n - 1} degrees of freedom; look that number up in the table.")
         if math.isclose(half, wanted_half / student_t(n - 1), rel_tol=1e-3):
             return not_yet("That is one standard error. Multiply it by Student's t.")
         if math.isclose(half, 1.96 * np.std(a - b, ddof=1) / math.sqrt(n), rel_tol=1e-2):
-            return not_yet(f"1.96 is for many runs. With {n} seeds take Student's t for {n - 1} degrees of freedom.")
+            return not_yet(f"1.96 is for many runs. With {n} seeds, use Student's t for {n - 1} degrees of freedom.")
         if math.isnan(half):
             return not_yet("The half-width is NaN. Square the deviations from the mean before you add them.")
         return not_yet(f"For {n} seeds the half-width should be {wanted_half:.4f}, yours is {half:.4f}.")
     mean, half = (float(part) for part in answer([92.1, 93.1, 91.6], [91.6, 92.6, 91.1]))
     if not (math.isclose(mean, 0.5, rel_tol=1e-6) and abs(half) < 1e-6):
-        return not_yet(f"Three equal differences of 0.5 should give 0.5 ± 0; yours is {mean:.4f} ± {half:.4f}.")
-    return correct("Pairing removes what the two runs of a seed share, as far as they share anything.")
+        return not_yet(f"Three equal differences of 0.5 should give 0.5 ± 0; yours gives {mean:.4f} ± {half:.4f}.")
+    return correct("Pairing removes the luck that the two runs of a seed share, if they share any.")
 
 
 # --- The rescue -------------------------------------------------------------------------------------------------------
@@ -91,8 +91,8 @@ def check_rescue(answer) -> Outcome:
     if not after < 0.5 * before:
         return not_yet(f"No NaN, but a small network does not learn: its loss goes from {before:.2f} to {after:.2f}.")
     return correct(
-        f"Float16 weights and gradients, and in {STEPS} steps a small network's loss falls from {before:.2f} to"
-        f" {after:.2f}. What had failed were Adam's moments and its eps."
+        f"With float16 weights and gradients, a small network's loss falls from {before:.2f} to {after:.2f} in {STEPS}"
+        " steps. Only Adam's moments and eps had failed."
     )
 
 
@@ -104,8 +104,8 @@ def _first_step(make: Callable) -> tuple[list[float], tuple[str, str] | None]:
         weight.grad = torch.tensor(GRADIENTS, dtype=HALF)
         optimizer.step()
     if weight.dtype != HALF:
-        message = f"The weights are {weight.dtype} now. That works, and takes twice the bytes: keep them in float16."
-        return [], (message, "What is narrow in Adam beside the weights?")
+        message = f"The weights are {weight.dtype} now. That works, but takes twice the bytes: keep them in float16."
+        return [], (message, "What else is narrow in Adam?")
     return (-weight.detach().float() / RATE).tolist(), None
 
 
@@ -119,20 +119,20 @@ def _first_step_fault(moved: list[float]) -> tuple[str, str] | None:
         )
     if math.isinf(small) or abs(small) > 100:
         return (
-            f"A gradient of 1e-6 moves its weight by {abs(small):.3g} learning rates; Adam's first step is one.",
+            f"A gradient of 1e-6 moves its weight by {abs(small):.3g} learning rates; Adam's first step is one long.",
             "The root of v is 0 there. In which dtype is g squared?",
         )
     if all(value == 0 for value in moved):
         return "The weights have not moved.", "Write into them in place: `w -= ...` or `w.copy_(...)`."
     if any(value < 0 for value in moved):
-        return "A weight moves uphill: a positive gradient has made it larger.", "The step is subtracted."
+        return "A weight moves uphill: a positive gradient has made it larger.", "Adam subtracts its step."
     wrong = {g: value for g, value in by_gradient.items() if abs(value - (g != 0)) > 0.05}
     if wrong:
         steps = ", ".join(f"{value:.3g} for {g:g}" for g, value in wrong.items())
         return (
-            f"No NaN. But Adam's first step is one learning rate long, whatever the gradient, and here it is {steps}.",
-            "A large eps is no longer small beside the root of v, which is still 0 for most gradients. And a NaN that"
-            " is replaced by 0 is an update that is lost. Keep eps, and store m and v in a wider dtype.",
+            f"No NaN. But Adam's first step is one learning rate long, whatever the gradient; here it is {steps}.",
+            "A large eps is not small next to the root of v, which is still 0 for most gradients, and replacing a NaN"
+            " with 0 loses that update. Keep eps, and store m and v in a wider dtype.",
         )
     return None
 
