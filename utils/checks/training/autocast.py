@@ -81,8 +81,8 @@ def _dtype_name(returned) -> str:
 
 check_what_comes_out = choice_table(
     WHAT_COMES_OUT,
-    says="Only the product is cast, and its gradient on the way back. On a CPU everything else takes the dtype, or the "
-    "wider of the dtypes, that comes in, also a loss that you write yourself.",
+    says="Only the product is cast, and its gradient on the way back. On a CPU everything else, including a loss that "
+    "you write yourself, runs in the dtype that comes in, or in the wider of two.",
     read=_dtype_name,
 )
 
@@ -95,22 +95,22 @@ CASTS = (  # rule, dtypes, low, right answers, and what to think of another one
     ("wide", [HALF, HALF], HALF, ([WIDE, WIDE],), "A wide operation gets its inputs in float32."),
     ("follows", [WIDE, WIDE], HALF, ([WIDE, WIDE],), "Whatever comes in: such an operation is left alone."),
     ("follows", [HALF], HALF, ([HALF],), "Whatever comes in: such an operation is left alone."),
-    ("follows", [HALF, WIDE], HALF, ([HALF, WIDE],), "Whatever comes in is not the widest: each input stays."),
-    ("promote", [HALF, WIDE], HALF, ([WIDE, WIDE],), "The widest of the inputs is float32, and all of them get it."),
-    ("promote", [WIDE, HALF, HALF], HALF, ([WIDE] * 3,), "The widest may stand first; the answer is a dtype for each."),
+    ("follows", [HALF, WIDE], HALF, ([HALF, WIDE],), "Whatever comes in is not the widest: each keeps its dtype."),
+    ("promote", [HALF, WIDE], HALF, ([WIDE, WIDE],), "The widest of the inputs is float32, so all are cast to it."),
+    ("promote", [WIDE, HALF, HALF], HALF, ([WIDE] * 3,), "The widest may come first; return one dtype per input."),
     ("promote", [HALF, HALF], HALF, ([HALF, HALF],), "The widest of these is bfloat16: no cast."),
-    ("promote", [WIDE, WIDE], HALF, ([WIDE, WIDE],), "The low dtype is none of the inputs, so it does not count."),
-    ("narrow", [WIDE, HALF], HALF, ([HALF, HALF],), "What is in the low dtype already stays there."),
-    ("wide", [WIDE, HALF], HALF, ([WIDE, WIDE],), "What is float32 already stays so."),
+    ("promote", [WIDE, WIDE], HALF, ([WIDE, WIDE],), "No input has the low dtype, so it does not count."),
+    ("narrow", [WIDE, HALF], HALF, ([HALF, HALF],), "An input that already has the low dtype keeps it."),
+    ("wide", [WIDE, HALF], HALF, ([WIDE, WIDE],), "An input that is already float32 stays float32."),
     ("narrow", [WIDE, WIDE], HALF16, ([HALF16] * 2,), "The low dtype is an argument: here it is float16."),
-    ("narrow", [HALF], HALF16, ([HALF16],), "The low dtype is float16 here, and the input is in another one."),
-    ("wide", [HALF16], HALF16, ([WIDE],), "The low dtype is float16 here. Wide is float32 all the same."),
-    ("narrow", [DOUBLE, WIDE], HALF, ([DOUBLE, HALF],), "Float64 is never cast down, and its neighbour is cast."),
-    ("wide", [DOUBLE, HALF], HALF, ([DOUBLE, WIDE],), "From float64 to float32 is down too."),
+    ("narrow", [HALF], HALF16, ([HALF16],), "The low dtype is float16 here, and the input has another dtype."),
+    ("wide", [HALF16], HALF16, ([WIDE],), "The low dtype is float16 here. Wide still means float32."),
+    ("narrow", [DOUBLE, WIDE], HALF, ([DOUBLE, HALF],), "Float64 is never cast down, but the other input is."),
+    ("wide", [DOUBLE, HALF], HALF, ([DOUBLE, WIDE],), "From float64 to float32 is a cast down too."),
     ("promote", [DOUBLE, DOUBLE], HALF, ([DOUBLE, DOUBLE],), "The widest of these is float64."),
     ("promote", [DOUBLE, HALF], HALF, ([DOUBLE] * 2, [DOUBLE, HALF]), "Float64 is never cast down."),  # torch: the 2nd
     ("promote", [WIDE, DOUBLE], HALF, ([DOUBLE] * 2, [WIDE, DOUBLE]), "Float64 is never cast down, nor to float32."),
-    ("promote", [HALF, WIDE, DOUBLE], HALF, ([DOUBLE] * 3, [WIDE, WIDE, DOUBLE]), "The widest may stand last."),
+    ("promote", [HALF, WIDE, DOUBLE], HALF, ([DOUBLE] * 3, [WIDE, WIDE, DOUBLE]), "The widest may come last."),
 )
 
 
@@ -131,7 +131,7 @@ def check_cast_to(answer) -> Outcome:
             return not_yet(f"{call} gives {got!r}; it should be a list of {len(dtypes)} dtypes.")
         if list(got) not in right:
             return not_yet(f"{call} should be {_shown(right[0])}, yours is {_shown(got)}. {hint}")
-    return correct(f"Four rules, {len(CASTS)} calls. The rest of autocast is a list of names, and a cache.")
+    return correct(f"Four rules, {len(CASTS)} calls. The rest of autocast is lists of names and a cache.")
 
 
 def _shown(dtypes) -> str:
@@ -170,7 +170,7 @@ def check_uphill(answer) -> Outcome:
                 return not_yet(fault)
             if _error(got, want) > 0.05:
                 return _wrong_place(got, start, want)
-    return correct("The second forward pass reads the weights that were moved, because it makes copies of its own.")
+    return correct("The second forward pass reads the moved weights, because it makes its own copies.")
 
 
 def _two_gradients(model: nn.Module, batch: torch.Tensor, labels: torch.Tensor, reach: float) -> list:
@@ -200,7 +200,7 @@ def _gradients_fault(got, want: tuple) -> str:
 
 def _forward_fault(dtypes: list[torch.dtype]) -> str:
     if len(dtypes) != 2:
-        return f"`loss_of` was called {len(dtypes)} times: once at the weights and once uphill makes two."
+        return f"`loss_of` was called {len(dtypes)} times, but should be called twice: at the weights and uphill."
     if WIDE in dtypes:
         which = "Both forward passes run" if dtypes[0] == dtypes[1] else "One of the two forward passes runs"
         return f"{which} in float32. Each should run under autocast."
@@ -210,12 +210,12 @@ def _forward_fault(dtypes: list[torch.dtype]) -> str:
 def _moved(model: nn.Module, before: nn.Module) -> str:
     """Say what the call has left changed, or give ""."""
     if torch.is_autocast_enabled("cpu") or _depth():
-        return "After the call a context of autocast is still open."
+        return "After the call an autocast context is still open."
     for weight, old in zip(model.parameters(), before.parameters(), strict=True):
         if not (weight.dtype == old.dtype and weight.requires_grad):
-            return "After the call a weight has another dtype, or asks for no gradient any more."
+            return "After the call a weight has another dtype, or no longer requires a gradient."
         if (off := (weight - old).abs().max().item()) > 1e-5:
-            return f"After the call the weights are not where they were: one is off by {off:.3g}. Take the step back."
+            return f"After the call the weights are not where they were: one is off by {off:.3g}. Undo the step."
     return ""
 
 
@@ -231,7 +231,7 @@ def _norm(gradients) -> float:
 def _wrong_place(got, start, want) -> Outcome:
     if _error(got, start) < 1e-3:
         return not_yet(
-            f"The gradients have the norm {_norm(got):.4f}, as at the weights where the function began. At the weights "
+            f"The gradients have norm {_norm(got):.4f}, as at the weights where the function began. At the weights "
             f"that it moved to, the norm is {_norm(want):.4f}.",
             hint="The float32 weights do move. Which numbers does the second product read, and until when does "
             "autocast keep them?",
@@ -284,8 +284,8 @@ def check_no_second_cast(answer) -> Outcome:
             if fault:
                 return not_yet(fault)
     return correct(
-        "One activation is cast, the input. All other casts are of parameters, or of what is made of them, and do not "
-        "grow with the batch."
+        "Only one activation is cast, the input. All other casts are of parameters, or of tensors computed from "
+        "them, and do not grow with the batch."
     )
 
 
@@ -317,7 +317,7 @@ def _cast_fault(layer: nn.Module) -> Outcome | None:
     products = [step.dtype for step in steps if step.op in ("addmm", "mm", "bmm", "linear", "matmul")]
     if not mixed and (_name(HALF) not in products or _name(WIDE) in products):
         return not_yet(
-            "The products run in float32 now. Nothing is cast, and nothing is gained: leave them to autocast."
+            "The products run in float32 now, so nothing is cast, but nothing is gained either. Leave them to autocast."
         )
     # Casts of activations grow with the rows of the batch; those of weights, or of what is made of them, do not.
     low, high = (sum(step.bytes for step in probe.casts()) for probe in seen)
@@ -326,11 +326,11 @@ def _cast_fault(layer: nn.Module) -> Outcome | None:
     message = f"For each row of the input the casts write {a_row} bytes. The cast of the input alone writes {needed}."
     if mixed:
         op, dtypes = mixed[0].op.strip("_"), " and ".join(dict.fromkeys(mixed[0].inputs))
-        inside = "One operation gets inputs of two dtypes, and casts inside, where these bytes are not counted. "
+        inside = "One operation gets inputs of two dtypes and casts internally, where the bytes are not counted. "
         hint = (
             f"The operation `{op}` gets {dtypes}. It casts `h` up to work in the wider dtype. Which of its two inputs "
         )
-        return not_yet(inside + message, hint=hint + "is the cheaper one to cast yourself?")
+        return not_yet(inside + message, hint=hint + "is cheaper to cast yourself?")
     if a_row > 2 * NARROW:
         return not_yet(message, hint="Another activation, or the same one again, is cast in `forward`.")
     return None
@@ -346,19 +346,19 @@ def _other_result(layer: nn.Module, reference: nn.Module) -> str:
                 with context:
                     got = layer(x)
             except RuntimeError as error:
-                return f"{where} the layer stops with: {error}. Ask `h` for its dtype, do not name one: `.to(h.dtype)`."
+                return f"{where} the layer stops with: {error}. Ask `h` for its dtype: `.to(h.dtype)`."
             if not isinstance(got, torch.Tensor) or got.shape != want.shape:
                 return f"{where} the layer should give a tensor of shape {list(want.shape)}."
             off = ((got.float() - want).abs().max() / want.abs().max()).item()
             if off <= 0.02 and not off <= bound:
                 return (
-                    f"{where} the result is off by {off:.2%} of the largest: something is rounded to bfloat16 there as "
-                    "well. Ask `h` for its dtype, do not name one: `.to(h.dtype)`."
+                    f"{where} the result is off by {off:.2%} of the largest value: something is rounded to bfloat16 "
+                    "there as well. Ask `h` for its dtype instead of naming one: `.to(h.dtype)`."
                 )
             if not off <= bound:
                 return (
-                    f"{where} the result is off by {off:.1%} of the largest. Is `scale` still there, at its place? It "
-                    "is all ones only at the beginning."
+                    f"{where} the result is off by {off:.1%} of the largest value. Is `scale` still there, and in its "
+                    "place? It is all ones only at the beginning."
                 )
     return ""
 
@@ -371,10 +371,10 @@ def _other_gradient(layer: nn.Module, reference: nn.Module) -> str:
         out.float().square().sum().backward()
     for (name, weight), wanted in zip(layer.named_parameters(), reference.parameters(), strict=True):
         if weight.grad is None:
-            return f"{name} gets no gradient any more: a cast has a derivative, `.data` and `.detach()` have none."
+            return f"{name} no longer gets a gradient: a cast has a derivative, `.data` and `.detach()` have none."
         off = ((weight.grad - wanted.grad).abs().max() / wanted.grad.abs().max()).item()
         if not off <= 0.1:
-            return f"The gradient of {name} is off by {off:.0%} of the largest."
+            return f"The gradient of {name} is off by {off:.0%} of the largest value."
     return ""
 
 
@@ -420,7 +420,7 @@ def _collect_cases() -> Iterator[tuple[torch.Tensor, torch.Tensor, int, str]]:
         torch.randn(6, 3, generator=draw),
         torch.tensor([2, 0, 1, 5, 4, 3]),
         6,
-        "A single message arrives as it is; a product with a matrix of ones and zeros is rounded under autocast.",
+        "A single message should arrive unchanged; multiplying by a 0-1 matrix rounds it under autocast.",
     )
     yield (
         torch.full((4096, 2), 0.3),
@@ -439,7 +439,7 @@ def _collect_cases() -> Iterator[tuple[torch.Tensor, torch.Tensor, int, str]]:
         torch.randn(500, 4, generator=draw),
         torch.randint(40, (500,), generator=draw),
         40,
-        "Is it rounded twice, as a bfloat16 sum and again as a quotient? Cast last.",
+        "Is the mean rounded twice, as a bfloat16 sum and again as a quotient? Cast last.",
     )
 
 
@@ -461,7 +461,7 @@ def _collect_fault(
     except RuntimeError as error:
         if "same scalar type" in str(error) or "dtype" in str(error):
             raise Unreadable(
-                f"torch refuses: {error}. The place and the messages are to have one dtype: `messages.float()`."
+                f"torch refuses: {error}. The place and the messages must have the same dtype: `messages.float()`."
             ) from None
         raise
     if not (torch.equal(messages, before[0]) and torch.equal(index, before[1])):
@@ -499,6 +499,6 @@ class _Collecting(TorchFunctionMode):
         if not self.message and narrow and name in COLLECT_WAYS:
             self.message = (
                 f"The means are right, by luck: `{name}` gets bfloat16 inputs. This version adds rows in float32 "
-                "inside; nothing promises that, and in one dimension such a sum stops at 128. Add in float32."
+                "internally, but nothing guarantees that, and in one dimension such a sum stops at 128. Add in float32."
             )
         return func(*args, **(kwargs or {}))

@@ -7,7 +7,7 @@ from utils.checks.questions import Choice, Option, Task
 STALE = Choice(
     "training/autocast/predict-old-copy",
     "The float32 weight starts at 1, and the loss is lowest at 3. The outer context stays open, and each of the six "
-    "steps subtracts 1/8 of the gradient. Where does the weight end?",
+    "steps subtracts 1/8 of the gradient. Where does the weight end up?",
     (
         Option(
             "1: it does not move",
@@ -17,7 +17,9 @@ STALE = Choice(
             "2.64: it approaches 3, by a quarter of the distance in each step",
             "That is training without the outer context. Here, every gradient is computed at the copy, which stays 1.",
         ),
-        Option("3: it stops at the minimum", "It is at 3 after four steps. Which gradient does the fifth step get?"),
+        Option(
+            "3: it stops at the minimum", "The weight is at 3 after four steps. Which gradient does the fifth step get?"
+        ),
         Option(
             "3.5: it passes 3",
             "It does pass 3, but 3.5 is where the sixth step begins.",
@@ -32,7 +34,7 @@ STALE = Choice(
 )
 SHARED = Choice(
     "training/autocast/predict-shared-gradient",
-    "What is in the `.grad` of the float32 weight for the two lists? `backward()` meets the uses in reverse order.",
+    "What is in the `.grad` of the float32 weight for the two lists? `backward()` visits the uses in reverse order.",
     (
         Option(
             "264 for both",
@@ -40,8 +42,8 @@ SHARED = Choice(
         ),
         Option(
             "256 for both",
-            "bfloat16 cannot add 1 to 256, but it can add 8: 264 is one of its numbers. For one list, eight ones are "
-            "added first.",
+            "bfloat16 cannot add 1 to 256, but it can add 8: 264 is one of its numbers. For one of the lists, "
+            "the eight ones are added first.",
         ),
         Option(
             "`big_first` 264, `big_last` 256",
@@ -55,7 +57,7 @@ SHARED = Choice(
         ),
         Option(
             "`big_first` 1, `big_last` 256",
-            "Here each use would overwrite the gradient of the others. Autograd adds them.",
+            "Then each use would overwrite the gradients of the others, but autograd adds them.",
         ),
     ),
     predict=True,
@@ -73,7 +75,7 @@ MATRIX_VECTOR = Choice(
             "On a CPU it is on no list, so the product of float32 inputs is float32 there.",
             True,
         ),
-        Option("`einsum`", "It is on no documented list, but the products inside it are cast down on both."),
+        Option("`einsum`", "It is on no documented list, but the products inside it are cast down on both devices."),
         Option("`conv1d`", "Convolutions are cast down on both devices."),
     ),
 )
@@ -81,12 +83,12 @@ SOFTPLUS = Choice(
     "training/autocast/play-softplus",
     "Look up these activations. Which of them runs in float32 on CUDA?",
     (
-        Option("`gelu`", "It runs in whatever comes in on both devices."),
-        Option("`sigmoid`", "It runs in whatever comes in: its values lie between 0 and 1 for any input."),
+        Option("`gelu`", "It runs in whatever dtype comes in, on both devices."),
+        Option("`sigmoid`", "It runs in whatever dtype comes in: its values lie between 0 and 1 for any input."),
         Option(
             "`softplus`", "It is log(1 + exp(x)), and logarithms and exponentials are on CUDA's float32 list.", True
         ),
-        Option("`silu`", "It runs in whatever comes in, on CUDA as on a CPU."),
+        Option("`silu`", "It runs in whatever dtype comes in, on CUDA as on a CPU."),
     ),
 )
 IN_PLACE = Choice(
@@ -95,7 +97,7 @@ IN_PLACE = Choice(
     (
         Option(
             "float32: the in-place form runs in whatever comes in",
-            "A tensor cannot change its dtype in place, so no list has the in-place forms. The product is float32.",
+            "A tensor cannot change its dtype in place, so in-place forms are on no list. The product is float32.",
             True,
         ),
         Option(
@@ -122,7 +124,7 @@ WHAT_COMES_OUT = {
         "",
         "On a CPU under autocast to bfloat16, h and a square parameter w are float32. What is the dtype of `h @ w`?",
         "bfloat16",
-        says="In a product both inputs are cast down, and the result has their new dtype.",
+        says="Both inputs of a product are cast down, and the result has their new dtype.",
         wrong="Autocast is made for products: both inputs are cast down first.",
     ),
     "torch.relu(h)": _dtype(
@@ -143,15 +145,15 @@ WHAT_COMES_OUT = {
         "-masked-softmax",
         "`torch.softmax(h @ w + h, -1)`",
         "float32",
-        says="On a CPU softmax takes what it is given, and that is the sum above, in float32.",
+        says="On a CPU softmax runs in the dtype of its input, here the float32 sum above.",
         wrong="On a CPU softmax is on no list. In which dtype is its input?",
     ),
     "(h @ w).square().mean()": _dtype(
         "-own-loss",
         "`(h @ w).square().mean()`",
         "bfloat16",
-        says="The lists have `F.mse_loss`, but not your own formula of it, so nothing casts the product up.",
-        wrong="Autocast looks up the names of operations. Is one of these three on a list of the CPU?",
+        says="`F.mse_loss` is on a list, but your own formula for it is not, so nothing casts the product up.",
+        wrong="Autocast looks up the names of operations. Is any of these three on one of the CPU's lists?",
     ),
     "w.grad, after backward": _dtype(
         "-gradient",
@@ -170,7 +172,7 @@ CAST_TO = Task(
 )
 UPHILL = Task(
     "training/autocast/uphill",
-    "Find the bug: fix a function whose second gradient is the first one again.",
+    "Find the bug: fix a function whose second gradient repeats the first.",
 )
 NO_SECOND_CAST = Task(
     "training/autocast/no-second-cast",
@@ -178,5 +180,5 @@ NO_SECOND_CAST = Task(
 )
 COLLECT = Task(
     "training/autocast/collect",
-    "Write `collect`: average messages at the places that an index gives, correctly under autocast too.",
+    "Write `collect`: average messages at the places given by an index, correctly even under autocast.",
 )
