@@ -95,17 +95,7 @@ CASTS = (  # rule, dtypes, low, right answers, and what to think of another one
     ("wide", [HALF, HALF], HALF, ([WIDE, WIDE],), "A wide operation gets its inputs in float32."),
     ("follows", [WIDE, WIDE], HALF, ([WIDE, WIDE],), "Whatever comes in: such an operation is left alone."),
     ("follows", [HALF], HALF, ([HALF],), "Whatever comes in: such an operation is left alone."),
-<<<<<<< HEAD
-    (
-        "follows",
-        [HALF, WIDE],
-        HALF,
-        ([HALF, WIDE],),
-        "Whatever comes in is not the widest: each input keeps its dtype.",
-    ),
-=======
     ("follows", [HALF, WIDE], HALF, ([HALF, WIDE],), "Whatever comes in is not the widest: each keeps its dtype."),
->>>>>>> ch_autocast
     ("promote", [HALF, WIDE], HALF, ([WIDE, WIDE],), "The widest of the inputs is float32, so all are cast to it."),
     ("promote", [WIDE, HALF, HALF], HALF, ([WIDE] * 3,), "The widest may come first; return one dtype per input."),
     ("promote", [HALF, HALF], HALF, ([HALF, HALF],), "The widest of these is bfloat16: no cast."),
