@@ -10,8 +10,8 @@ WHY_LOST = Choice(
     (
         Option(
             "The learning rate had fallen to almost 0, and the gradient with it",
-            "The learning rate multiplies the gradient later, in the optimizer. It makes the updates small, and leaves "
-            "the gradients as they are.",
+            "The learning rate multiplies the gradient later, in the optimizer. It makes the updates small, but does "
+            "not change the gradients.",
         ),
         Option(
             "The gradient faded on its way back through the layers",
@@ -20,8 +20,8 @@ WHY_LOST = Choice(
         ),
         Option(
             "Rounding errors built up over the steps",
-            "The run is in float32, and each step computes this tensor anew. It carries no error from one step to the "
-            "next.",
+            "The run is in float32, and each step computes this tensor afresh. It carries no error from one step to "
+            "the next.",
         ),
         Option(
             "The network learned, and now gives nearly every wrong token a tiny probability",
@@ -39,8 +39,8 @@ OTHER_NETWORK = Choice(
     (
         Option(
             "It rises: a better network makes smaller mistakes",
-            "At the outputs of the head that is so, but only a little. What reaches the layers below is also "
-            "multiplied by everything between, and that grew by more.",
+            "At the outputs of the head that is true, but only by a little. What reaches the layers below is also "
+            "multiplied by the derivatives in between, and their product grew by more.",
         ),
         Option(
             "It falls",
@@ -51,7 +51,7 @@ OTHER_NETWORK = Choice(
         Option(
             "It stays about the same: the batch and the number of classes stay the same",
             "Those two fix the gradient of the logits before anything is learned. What reaches the layers depends on "
-            "the weights as well, and they change.",
+            "the weights as well, and those change.",
         ),
     ),
     predict=True,
@@ -59,27 +59,27 @@ OTHER_NETWORK = Choice(
 SECOND_LAYER = Choice(
     "training/tensors/predict-second-layer",
     "In the DistilBERT's second layer, more than three quarters of the activation gradients are exactly 0 in float32, "
-    "at every step; in its first layer hardly any. Why?",
+    "at every step; in its first layer, hardly any are. Why?",
     (
         Option(
             "They underflow in float32",
-            "The smallest positive float32 is 2^-149. The other values of this layer end around 2^-46, a hundred "
-            "binades above it.",
+            "The smallest positive float32 is 2^-149. The smallest non-zero values of this layer lie around "
+            "2^-46, a hundred binades higher.",
         ),
         Option(
-            "Padding: short texts are filled up, and nothing is learned from the filling",
+            "Short texts are padded, and nothing is learned from the padding",
             "Padding does make exact zeros, but in both layers alike. These reviews are nearly all cut to full length.",
         ),
         Option(
             "The classifier reads only the first position of the last layer",
             "What the last layer computes at other positions reaches the loss only through the first position's "
-            "attention, by its keys and values. For every other output there the gradient is exactly 0.",
+            "attention, as keys and values. Every other output there has a gradient of exactly 0.",
             True,
         ),
         Option(
             "The activation function is flat for negative inputs",
-            "A ReLU is, and makes such zeros in the head. Both layers use GELU, whose derivative is exactly 0 almost "
-            "nowhere, and they use the same one.",
+            "A ReLU is, and it makes such zeros in the head. But both layers use the same GELU, whose derivative is "
+            "exactly 0 almost nowhere.",
         ),
     ),
     predict=True,
@@ -89,8 +89,8 @@ SECOND_LAYER = Choice(
 
 PLAY_FLOAT16 = Number(
     "training/tensors/play-float16",
-    "The activation gradients of layer 1 at step 1, as the widget opens: with which scale does float16 make less than "
-    "1 % of them 0? Give the smallest one, as the k of 2^k.",
+    "Take the activation gradients of layer 1 at step 1, as the widget opens. What is the smallest scale 2^k with "
+    "which float16 makes less than 1 % of them 0? Give k.",
     answer="8",
     says="With 2^8 = 256 it loses 0.54 %. With 2^7 it is still 1.05 %.",
     wrong={
@@ -101,18 +101,18 @@ PLAY_FLOAT16 = Number(
         "512": "That is a scale, not its exponent, and a smaller one is enough.",
         "-8": "The window moves to the left, but that is a larger scale, so k is positive.",
         "5": "5 is enough for all layers together at step 143. Go back to layer 1 at step 1.",
-        "26": "That is the largest scale without overflow. The smallest one that loses less than 1 % is asked for.",
+        "26": "That is the largest scale without overflow. The question asks for the smallest that loses under 1 %.",
     },
     otherwise="Press × 2 until the sentence below the picture says less than 1 %, and read k at the window.",
     hints=(
-        "Each press of × 2 moves the window one binade to the left, and takes about half of the loss away.",
+        "Each press of × 2 moves the window one binade to the left, and roughly halves the share lost.",
         "With 2^6 float16 loses 2.05 %. Go on from there.",
     ),
 )
 PLAY_E5M2 = Number(
     "training/tensors/play-e5m2",
-    "E5M2, all layers, step 143. The five rows show every kind under the same window: what is the smallest k for which "
-    "each of the five loses less than 1 % to 0 and none overflows?",
+    "Choose E5M2, all layers and step 143. The five rows show every kind of tensor under the same window. What is the "
+    "smallest k with which each of the five loses less than 1 % and none overflows?",
     answer="13",
     says="The activation gradients need 2^13, and the activations overflow from 2^15 on. So 2^13 and 2^14 suit all "
     "five, as far as the range goes.",
@@ -123,10 +123,10 @@ PLAY_E5M2 = Number(
         "8192": "That is the scale itself, and it is right. Give its exponent, k.",
         "16384": "That is a scale, not its exponent, and a smaller one is enough.",
         "7": "7 is what the updates need. Another row loses far more there.",
-        "21": "That is the largest for the activation gradients. The activations are infinite long before.",
+        "21": "That is the largest scale for the activation gradients. The activations overflow long before it.",
         "-13": "The window moves to the left, but that is a larger scale, so k is positive.",
     },
-    otherwise="Choose E5M2, all layers and step 143. Move the window until no row says 1 % or more.",
+    otherwise="With E5M2, all layers and step 143, move the window until no row says 1 % or more.",
     hints=(
         "The activation gradients lie lowest. Move the window until they lose less than 1 %, then look at the others.",
         "With 2^12 the activation gradients lose 1.05 %, and with 2^15 the activations overflow.",
@@ -134,25 +134,25 @@ PLAY_E5M2 = Number(
 )
 PLAY_E4M3 = Number(
     "training/tensors/play-e4m3",
-    "E4M3, the activation gradients of all layers, step 143. Press “largest without overflow”. What share still "
-    "becomes 0?",
+    "Choose E4M3 and the activation gradients of all layers at step 143. Press “largest without overflow”. What share "
+    "still becomes 0?",
     answer="16.6",
     unit="%",
     says="One value in six is lost at the largest scale that E4M3 allows: its window is narrower than this hill.",
     wrong={
         "14": "2^14 is the scale that the button finds. Read the share that becomes 0.",
         "43.3": "That share becomes subnormal. It loses bits, but does not become 0.",
-        "38.6": "That share was zero before, in float32. It is not among the lost ones.",
-        "0.166": "Right as a share. The field is in percent.",
+        "38.6": "That share was already zero in float32, so it is not lost.",
+        "0.166": "Right as a share. The field asks for percent.",
         "100": "That is without a scale: nearly all of them. Press the button first.",
         "99.98": "That is without a scale. Press the button first.",
-        "59.9": "That adds the subnormal ones, which are not lost.",
-        "55.2": "That adds those that were zero before, and it adds shares of different wholes.",
-        "0.32": "That is E5M2, which has one exponent bit more. Choose E4M3.",
+        "59.9": "That includes the subnormal values, which are not lost.",
+        "55.2": "That adds the values that were zero before, but the two shares are of different wholes.",
+        "0.32": "That is for E5M2, which has one more exponent bit. Choose E4M3.",
         "0": "Look at the sentence below the picture: it names the share that becomes zero.",
     },
     otherwise="Choose E4M3, activation gradients, all layers and step 143, press the button, and read the sentence.",
-    hints=("Four choices: format, kind, layers, step. Then press the button.",),
+    hints=("Make four choices: format, kind, layers, step. Then press the button.",),
     within={"15.5 to 18": "Nearly. The bars are too coarse for this: read the sentence below the picture."},
     tolerance=0.03,  # 17 and 16.62 are read off as well
 )
@@ -161,22 +161,22 @@ PLAY_E4M3 = Number(
 
 EDGE = Number(
     "training/tensors/the-edge",
-    "32,000 tokens, all equally probable; the loss is the mean over 256 texts of 1,024 tokens. How many powers of two "
-    "is the gradient of a wrong token's logit below 2^-25? (Take 32,000 for 2^15.)",
+    "A vocabulary of 32,000 tokens, all equally probable; the loss is the mean over 256 texts of 1,024 tokens. How "
+    "many powers of two is the gradient of a wrong token's logit below 2^-25? Take 32,000 as 2^15.",
     answer="8",
-    says="p/N = 2^-15 / 2^18 = 2^-33, eight binades below the edge. And as the model learns, most tokens get less.",
+    says="p/N = 2^-15 / 2^18 = 2^-33, eight binades below the edge. As the model learns, most tokens get a smaller p.",
     wrong={
         "33": "2^-33 is the gradient. How far below 2^-25 is that?",
         "-33": "That is the exponent of the gradient. How far below -25 is it?",
-        "-8": "The distance is right. As a distance below it has no sign.",
-        "9": "That is the distance from 2^-24, the smallest float16. The edge is half of it: from 2^-25 down it is 0.",
+        "-8": "The distance is right, but it needs no sign: the question already says “below”.",
+        "9": "That is the distance from 2^-24, the smallest float16. The edge is half of that: 2^-25 becomes 0.",
         "7": "Count again: 2^-33 times 2 is 2^-32. How many doublings lead to 2^-25?",
-        "256": "2^-33 is 256 times too small, yes. As a power of two?",
+        "256": "Yes, 2^-33 is 256 times too small. Which power of two is that?",
         "19": "That is the distance from 2^-14, where the subnormals begin. They are not lost yet.",
         "18": "256 × 1,024 is 2^18, the number of positions. The gradient is p / N.",
         "-7": "That leaves out p. The gradient is p / N, with p = 2^-15.",
         "0": "That counts one text of 1,024 tokens. The mean is over all tokens of all 256 texts.",
-        "-2": "That counts the 256 texts alone. The mean is over all their tokens.",
+        "-2": "That counts only the 256 texts. The mean is over all their tokens.",
         "10": "That leaves 256 out of N, or counts from another edge. N = 256 × 1,024 = 2^18, and the edge is 2^-25.",
     },
     otherwise="The gradient is p / N, with p = 2^-15 and N = 256 × 1,024. Compare its exponent with -25.",
@@ -198,10 +198,10 @@ SHARE_LOST = Number(
         "0.709": "That counts all zeros after the cast, and not in percent. Most of them were there before.",
         "70": "That is what was zero before any cast.",
         "1.2857": "9,000 of 700,000: that divides by the zeros. Divide by the others.",
-        "1.2694": "9,000 of 709,000 says which part of the zeros is new. What part of the values is gone?",
+        "1.2694": "9,000 of 709,000 says what share of the zeros is new. What share of the values is lost?",
         "3.0928": "That divides by what is left afterwards, 291,000. Divide by what was there before the cast.",
         "97": "That is what float16 keeps.",
-        "9000": "That is how many. The share is asked for: of how many could they be?",
+        "9000": "That is how many are lost. Divide by the number that could be lost.",
     },
     otherwise="Divide the 9,000 by the number of values that were not zero in float32.",
     hints=("1,000,000 - 700,000 values can be lost.", "9,000 / 300,000, in percent."),
@@ -212,7 +212,7 @@ SHARE_LOST = Number(
 
 WRONG_LINE = wrong_line(
     "training/tensors/wrong-line",
-    text="These lines run in a float16 training with a loss scale. The share that they print is far too small. Press "
+    text="These lines run during float16 training with a loss scale. The share that they print is far too small. Press "
     "the line with the bug.",
     code="""\
 scaler.scale(loss).backward()
@@ -222,12 +222,13 @@ lost = (g.half() == 0).float().mean()
 print(f"without a loss scale, float16 would lose {lost:.1%}")""",
     line=2,
     says="This gradient is still multiplied by the loss scale, which lifts it into the window. Divide by "
-    "`scaler.get_scale()` in float32 first. (What the float16 backward pass has already lost shows in a float32 run.)",
+    "`scaler.get_scale()` in float32 first. What the float16 backward pass has already lost shows only in a "
+    "float32 run.",
     replies={
-        1: "The scaled loss is what a float16 training differentiates. It is the next line that has to know of it.",
+        1: "Float16 training does differentiate the scaled loss. The next line has to take the scale into account.",
         3: "Zeros have nothing to lose, and infinities and NaN belong to no binade. That is right.",
         4: "The cast itself decides what becomes 0, ties included. That is right.",
-        5: "It prints a share as percent. The share itself is wrong.",
+        5: "Printing the share in percent is right. The share itself is wrong.",
     },
 )
 
@@ -235,7 +236,7 @@ print(f"without a loss scale, float16 would lose {lost:.1%}")""",
 
 FLUSHED_SHARE = Task(
     "training/tensors/flushed-share",
-    "Write `flushed_share`: of the values that are not zero, the share that a format makes zero after a scale.",
+    "Write `flushed_share`: the share of the non-zero values that a format makes zero after scaling.",
 )
 SMALLEST_SCALE = Task(
     "training/tensors/smallest-scale",
@@ -243,5 +244,5 @@ SMALLEST_SCALE = Task(
 )
 EXPONENT_COUNTS = Task(
     "training/tensors/exponent-counts",
-    "Find the bug: fix a histogram of exponents. Three kinds of values go wrong.",
+    "Find the bug: fix a histogram of exponents. It gets three kinds of values wrong.",
 )
