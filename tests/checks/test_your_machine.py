@@ -117,7 +117,7 @@ def test_a_right_capability_test():
         (
             lambda facts: facts["capability"] >= "8.0" if facts["kind"] == "cuda" else right(facts),
             "a B200",
-            "How does Python order two texts?",
+            "How does Python compare two strings?",
         ),
         (lambda facts: right(facts) if facts["kind"] == "cuda" else True, "a CPU with AVX2", "depend on the flags"),
         (lambda facts: True, "a T4 (capability '7.5')", "8.0"),
@@ -187,7 +187,7 @@ def by_eleven_wins(one, other):
         (by_the_median_ratio, "Two equal calls, 12 turns"),
         (by_eleven_wins, "Two equal calls, 20 turns"),
         (lambda one, other: by_signs(other, one), "where the first call is the faster one"),
-        (lambda one, other: "no difference", "sees it in 0%"),
+        (lambda one, other: "no difference", "seen in only 0%"),
         (lambda one, other: by_signs(one, other) == "faster", "It returned False"),
         (lambda one, other: one[99], "IndexError"),
     ],

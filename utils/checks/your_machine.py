@@ -44,7 +44,7 @@ def check_multiplies_bfloat16(answer) -> Outcome:
                 f"capability {facts['capability']!r}" if facts["capability"] else f"flags {', '.join(facts['flags'])}"
             )
             return not_yet(f"It says {got} for {name} ({told}); it should say {native}.", _machine_hint(facts, got))
-    return correct(f"All {len(MACHINES)} machines, by what they report and not by what happened to run.")
+    return correct(f"All {len(MACHINES)} machines are right: what they report counts, not what happens to run here.")
 
 
 def _machine_hint(facts: dict, got: bool) -> str:
@@ -53,7 +53,7 @@ def _machine_hint(facts: dict, got: bool) -> str:
     if facts["kind"] == "cpu":
         return "Look for the part of the name that the flags of all processors with bfloat16 products share."
     if facts["capability"] == "10.0":
-        return "How does Python order two texts?"
+        return "How does Python compare two strings?"
     return "Tensor cores multiply bfloat16 from compute capability 8.0 on."
 
 
@@ -86,18 +86,18 @@ def check_verdict(answer) -> Outcome:
 
     first = answer(*draw_turns(12, factor=1.0, noise=0.1, interrupted=0.0, seed=0))
     if first is None or first is ...:
-        return Outcome(NOT_ATTEMPTED, f"The function returns nothing yet; return {', '.join(map(repr, WORDS))}.")
+        return Outcome(NOT_ATTEMPTED, f"The function returns nothing yet; return one of {', '.join(map(repr, WORDS))}.")
     for turns, noise in ((12, 0.1), (20, 0.3), (50, 0.02)):
         for spikes in (0.0, 0.1):
             replies = says(turns, factor=1.0, noise=noise, interrupted=spikes)
             if strange := [word for word in replies if word not in WORDS]:
-                return not_yet(f"It returned {strange[0]!r}; return {', '.join(map(repr, WORDS))}.")
+                return not_yet(f"It returned {strange[0]!r}; return one of {', '.join(map(repr, WORDS))}.")
             alarms = sum(word != SAME for word in replies) / TRIALS
             bound = MOST_ALARMS + 3 * math.sqrt(MOST_ALARMS * (1 - MOST_ALARMS) / TRIALS)
             if alarms > bound:
                 return not_yet(
                     f"Two equal calls, {turns} turns: it sees a difference in {alarms:.0%} of {TRIALS} trials.",
-                    "If the calls are equal, each turn is won by either with the same probability. How many wins of"
+                    "If the calls are equal, each is equally likely to win a turn. How many wins out of"
                     f" {turns} are unlikely?",
                 )
     for turns, spikes in ((12, 0.0), (20, 0.06), (50, 0.1)):
@@ -107,15 +107,15 @@ def check_verdict(answer) -> Outcome:
             if replies.count(against) > TRIALS // 20:
                 return not_yet(
                     f"It says {against!r} where the first call is the {wanted} one: its times are"
-                    f" {1 / factor:.2f} of the other's."
+                    f" {1 / factor:.2f} times the other's."
                 )
             if replies.count(wanted) < 0.8 * TRIALS:
                 return not_yet(
-                    f"A real difference of 15 %, {turns} turns: it sees it in {replies.count(wanted) / TRIALS:.0%} of"
+                    f"A real difference of 15 %, {turns} turns: seen in only {replies.count(wanted) / TRIALS:.0%} of"
                     f" {TRIALS} trials.",
                     "The machine slows down during the measurement, and is interrupted now and then. Compare the two"
                     " times of the same turn with each other.",
                 )
     if answer([1.0] * 12, [1.0] * 12) != SAME:
-        return not_yet("Twelve times of 1.0 against twelve of 1.0 is no difference.")
-    return correct("It finds a difference of 15 % on a machine that slows down, and seldom one that is not there.")
+        return not_yet("Twelve times of 1.0 for each call: that is no difference.")
+    return correct("It finds a difference of 15 % on a machine that slows down, and rarely sees one that is not there.")

@@ -8,8 +8,8 @@ from utils.runs.raschka2023 import BY_NAME
 
 THREE_STEPS = Choice(
     "your_machine/predict-three-steps",
-    "Widen both float16 matrices to float32, multiply them, and round the result to float16. On a processor without a "
-    "float16 product, how long does this take, compared with torch's own `x @ y`?",
+    "Widen both float16 matrices to float32, multiply them, and round the result to float16. On a processor that "
+    "cannot multiply float16, how long does this take, compared with torch's own `x @ y`?",
     (
         Option(
             "About as long: torch takes the same three steps",
@@ -21,8 +21,8 @@ THREE_STEPS = Choice(
             "float32 row of the table.",
         ),
         Option(
-            "Many times less",
-            "Two casts and a float32 product take little more than the float32 product in the table.",
+            "A small fraction of the time",
+            "Two casts and a float32 product take little longer than the float32 product in the table.",
             right=True,
         ),
     ),
@@ -37,13 +37,13 @@ STEP_GAIN = Choice(
         Option(
             "About 1 minute", "Only if the run were nothing but large products. How much of a step is something else?"
         ),
-        Option("About 3 minutes", "A step does more than multiply, and most of the rest gains less or nothing."),
+        Option("About 3 minutes", "A step does more than multiply, and most of the rest gains little or nothing."),
         Option(
             "About 7 minutes",
             f"{MIXED_RUN} minutes: {FLOAT32_RUN / MIXED_RUN:.1f} times as fast, far from 16.",
             right=True,
         ),
-        Option("About 20 minutes", "The products are a large part of this run, and they do gain."),
+        Option("About 20 minutes", "The products are a large part of this run, and they do get faster."),
     ),
     predict=True,
 )
@@ -53,16 +53,14 @@ EXP = Choice(
     (
         Option(
             "In bfloat16",
-            "The instruction multiplies and adds. It has nothing to do with `exp`.",
+            "The native instruction only multiplies and adds. `exp` does not use it.",
         ),
         Option(
             "In float32, and rounds the result",
             "Each number is widened when it is read and rounded when it is written. Only the bytes are halved.",
             right=True,
         ),
-        Option(
-            "Not at all: it raises an error", "It works on every device. FP8 tensors are the ones that are refused."
-        ),
+        Option("Not at all: it raises an error", "It works on every device. Only FP8 tensors are refused."),
     ),
     predict=True,
 )
@@ -71,8 +69,8 @@ EXP = Choice(
 
 ROOM = Number(
     "your_machine/play-room",
-    "Fine-tune LLaMA 7B on an A100. With 40 GB, the picker trains adapters. Type 80 into the field for the memory. How "
-    "much memory does its plan take now?",
+    "Fine-tune LLaMA 7B on an A100. With 40 GB, the picker trains adapters. Type 80 into the memory field. How "
+    "much memory does the plan take now?",
     answer="69.3",
     says="All weights are trained now, in bf16-mixed, with checkpointing and an 8-bit Adam.",
     tolerance=0.005,
@@ -80,25 +78,25 @@ ROOM = Number(
     wrong={
         "27": "These are the weights alone. Look for the total.",
         "80": "That is the card's memory. How much of it does the plan take?",
-        "72": "That is what may be used: nine tenths of the card. How much of it does the plan take?",
+        "72": "That is the nine tenths of the card that a plan may use. How much does this plan take?",
     },
     within={"14.5 to 15.5": "That is the plan for 40 GB, which trains adapters. Is the memory field set to 80?"},
     otherwise="Choose the A100, fine-tune and LLaMA 7B, then type 80 as the memory, and read the total.",
-    hints=("The total stands in the sentence that says whether the plan fits.",),
+    hints=("The total is in the sentence that says whether the plan fits.",),
 )
 ALL_16 = Number(
     "your_machine/play-all-16",
-    "Generate text with LLaMA 7B on a T4. With 16 GB, the picker stores the weights in 8 bits. From how many GB on, a "
-    "whole number, does it keep them in 16?",
+    "Generate text with LLaMA 7B on a T4. With 16 GB, the picker stores the weights in 8 bits. What is the smallest "
+    "whole number of GB with which it keeps them in 16 bits?",
     answer="17",
     says="Weights and cache take 14.6 GB, and the picker leaves a tenth of the memory free: 0.9 × 17 = 15.3.",
     unit="GB",
     wrong={
         "15": "Weights and cache do take 14.6 GB. But the picker leaves a tenth of the card free.",
         "16": "With 16 GB it still stores them in 8 bits: a tenth of the card stays free, and 14.4 GB is too little.",
-        "18": "That is enough, but it is not the least. Try one less.",
+        "18": "That is enough, but not the minimum. Try one less.",
         "14": "The weights alone take 13.5 GB. There is a cache too, and a tenth of the card stays free.",
-        "32": "That is enough, but far from the least.",
+        "32": "That is enough, but far above the minimum.",
     },
     otherwise="Choose the T4, generate and LLaMA 7B, then raise the memory from 16, one GB at a time.",
     hints=("The 8-bit weights disappear from the answer as soon as 16 bits fit.",),
@@ -117,7 +115,7 @@ EMULATED_PICK = Choice(
             right=True,
         ),
         Option(
-            "Because it is more accurate", "bfloat16 has 8 significant bits and float32 has 24. Accuracy only falls."
+            "Because it is more accurate", "bfloat16 has 8 significant bits and float32 has 24. Accuracy can only fall."
         ),
     ),
 )
@@ -140,10 +138,10 @@ PICKS = {
         "your_machine/recipe-of-8-9",
         "B, a GPU of compute capability (8, 9):",
         (
+            Option("16-mixed", "It works, but needs a loss scaler. This GPU also multiplies a format that needs none."),
             Option(
-                "16-mixed", "It works, but needs a loss scaler. Its tensor cores multiply a format that needs none."
+                "bf16-mixed", "It multiplies in 16 bits, keeps float32 weights, and needs no loss scaler.", right=True
             ),
-            Option("bf16-mixed", "16 bits to multiply, float32 to keep, and no loss scaler.", right=True),
             Option("32-true", "It works, but leaves the tensor cores idle, at least without TF32."),
             Option("bf16-true", TRUE_WEIGHTS),
         ),
@@ -154,7 +152,7 @@ PICKS = {
         (
             Option("16-mixed", "`f16c` converts float16 to float32 and back. It multiplies nothing."),
             Option("bf16-mixed", "`avx512_vnni` multiplies 8-bit and 16-bit integers. No flag here names bfloat16."),
-            Option("32-true", "Of the formats you can train in, it multiplies float32 and float64 only.", right=True),
+            Option("32-true", "Of the formats you can train in, it multiplies only float32 and float64.", right=True),
         ),
     ),
     "D": Choice(
@@ -184,8 +182,8 @@ LAUNCH = Number(
     "your_machine/rate-of-a-launch",
     "The rate of `x @ x` with n = 4096, if it took 0.009 ms",
     answer=str(2 * 4096**3 / 9e-6 / 1e12),
-    says=f"About 15,300 TFLOP/s, and the data sheet promises {PEAK}. So the product had not run when the clock was "
-    "read: what the program timed is the launch.",
+    says=f"About 15,300 TFLOP/s, but the data sheet promises {PEAK}. So the product had not finished when the clock "
+    "was read: the program timed only the launch.",
     tolerance=0.01,
     unit="TFLOP/s",
     wrong={
@@ -198,7 +196,7 @@ LAUNCH = Number(
         str(PEAK): "That is the data sheet's rate. Compute the rate from the printed time.",
         str(
             2 * 4096**3 / 9e-6 / 1e12 / PEAK
-        ): "That is how many times the data sheet's rate it would be. The rate itself?",
+        ): "That is how many times the data sheet's rate it would be. What is the rate?",
     },
     otherwise="Divide 2n³ operations by the time in seconds, then by 10**12.",
     hints=("2 × 4096³ is about 1.37e11 operations.", "0.009 ms is 9e-6 s."),
@@ -216,12 +214,12 @@ print(2 * 4096**3 / seconds / 1e12, "TFLOP/s")""",
     says="This line only launches the product and returns. Wait before you read the clock. And repeat the measurement: "
     "the first call also loads the library and chooses a kernel.",
     replies={
-        1: "The random numbers and the cast are launched here, and the next line waits for them already.",
-        2: "Here is the first one. It keeps the work of line 1 out of the measured time.",
-        3: "Between this line and the next, nothing has been launched that could be waited for.",
+        1: "The random numbers and the cast are launched here, and the next line already waits for them.",
+        2: "This is the first one. It keeps the work of line 1 out of the measured time.",
+        3: "Nothing has been launched since line 2, so there is nothing to wait for yet.",
         5: "Too late: this line has read the clock.",
         6: "Too late: the clock was read in the line above.",
     },
 )
 BFLOAT16_NATIVE = Task("your_machine/multiplies-bfloat16", "My `multiplies_bfloat16` is right for all twelve machines.")
-VERDICT = Task("your_machine/verdict", "My `verdict` sees real differences, and rarely sees one between equal calls.")
+VERDICT = Task("your_machine/verdict", "My `verdict` finds real differences, and rarely sees one between equal calls.")
