@@ -72,8 +72,8 @@ NARROW_SQUARES = (
 ADAMW_HABITS = {  # a line of `_adamw` that goes wrong, and what is said
     "no master": "The weights move as if the master were read back from the rounded weight. Create it once, as "
     "weight.float(), keep it in `state`, and never read the weight again.",
-    "no correction": "In the first steps m and v are too small, because they began at 0: divide m by 1 - beta1**t and v by "
-    "1 - beta2**t.",
+    "no correction": "In the first steps m and v are too small, because they began at 0: divide m by 1 - beta1**t and v "
+    "by 1 - beta2**t.",
     "t stays": "The bias correction is always that of the first step. Count the steps in `state`.",
     "decay last": "The decay comes after the step. It belongs before it: w = w · (1 - lr · decay), then the step.",
     "coupled": "The decay has gone into the gradient, and so into m and v. That is Adam with L2; AdamW shrinks the "
@@ -89,7 +89,7 @@ ADAMW_HABITS = {  # a line of `_adamw` that goes wrong, and what is said
     "narrow mean, narrow squares": NARROW_MEAN,
     "narrow mean, narrow squares in turn": NARROW_MEAN,
     "narrow square": "g² is computed in bfloat16. Widen the gradient first: g = weight.grad.float().",
-    "defaults": "The function does not use all of its arguments: lr, betas, eps and decay can differ from the defaults.",
+    "defaults": "The function does not use all of its arguments: lr, betas, eps and decay are not always the defaults.",
 }
 
 
@@ -194,8 +194,8 @@ def _adamw_hint(answer: Callable, fault: str, otherwise: str) -> str:
     got = [_take(answer, size, settings) for settings, size, _ in ADAMW_RUNS]
     if not all(path.isfinite().all() for path in got):
         return fault + (
-            " Some weights become NaN or infinite. Where all gradients were 0, m/√v is 0/0 without eps; and with t = 0 the "
-            "correction 1 - beta**t is 0: count from 1."
+            " Some weights become NaN or infinite. Where all gradients were 0, m/√v is 0/0 without eps; and with t = 0 "
+            "the correction 1 - beta**t is 0: count from 1."
         )
     for habit, hint in ADAMW_HABITS.items():
         paths = (_adamw(size, settings, habit) for settings, size, _ in ADAMW_RUNS)
@@ -458,8 +458,8 @@ def _sgd_outcome(got: torch.Tensor) -> Outcome:
         (reread, "That is what bfloat16 alone gives: each step rebuilds the master from the rounded weight."),
         (
             (start - updates).to(HALF),
-            "That is the start plus the last update: `master = master - ...` makes a new tensor, and self.masters keeps "
-            "the old one. Change it in place, or put the new one back.",
+            "That is the start plus the last update: `master = master - ...` makes a new tensor, and self.masters "
+            "keeps the old one. Change it in place, or put the new one back.",
         ),
         ((start + updates.cumsum(0)).to(HALF), "The steps go uphill: subtract them."),
         ((start - updates.cumsum(0) / SGD_LR).to(HALF), "The learning rate is missing."),

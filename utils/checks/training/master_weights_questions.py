@@ -117,7 +117,7 @@ SMALLEST_AT_026 = Number(
     "0.26?",
     answer="2^-10",
     says="Twice as much as at 0.2. A new binade begins between the two, at 2^-2 = 0.25, and the gap doubles. At 0.24 "
-    "the gap is still that of 0.2, but the stored 0.24 is even and wins the tie, so dw must be slightly more than 2^-11.",
+    "the gap is still that of 0.2, but the stored 0.24 is even and wins the tie, so dw must exceed 2^-11 slightly.",
     wrong={
         "2^-11": "That is the answer at 0.2. Is it still enough at 0.26?",
         "2^-9": "That is the whole gap. Where is the middle?",
@@ -134,8 +134,8 @@ RUNS_AHEAD = Number(
     "training/master_weights/runs-ahead",
     "bfloat16, ties to even, w = 1, dw = 0.005, 1000 times. The exact result is 6. At which weight does bfloat16 stop?",
     answer="2",
-    says="Up to 2, every step is rounded up to a whole gap, 0.0078, so the weight runs ahead of the exact sum. At 2 the "
-    "gap doubles, 0.005 is less than half of it, and every further step is lost.",
+    says="Up to 2, every step is rounded up to a whole gap, 0.0078, so the weight runs ahead of the exact sum. At 2 "
+    "the gap doubles, 0.005 is less than half of it, and every further step is lost.",
     wrong={
         "6": "That is the exact sum. Look at the row of ties to even.",
         "1": "0.005 is more than half the gap above 1, 0.0039, so the first step moves the weight.",
