@@ -429,7 +429,7 @@ def in_place(w, dw, draw):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (nearest, "rounding to nearest, without a chance"),
+        (nearest, "rounding to nearest, with nothing random"),
         (cut_off, "always cut off, towards 0"),
         (with_bits(cut=False), "rounds twice"),
         (with_bits(17), "more bits than are cut off"),
@@ -486,7 +486,7 @@ def from_lines(drop=False):
 
 def test_without_the_wrong_line_the_class_is_right():
     assert master_weights.check_master_sgd(from_lines(drop=True))
-    assert "made anew" in master_weights.check_master_sgd(from_lines()).hint
+    assert "rebuilds the master" in master_weights.check_master_sgd(from_lines()).hint
 
 
 def sgd_with(fault=""):
@@ -527,9 +527,9 @@ def test_master_sgd_takes_what_sums_in_float32(right):
 @pytest.mark.parametrize(
     ("fault", "hint"),
     [
-        ("as given", "made anew from the rounded weight"),
+        ("as given", "rebuilds the master from the rounded weight"),
         ("bfloat16 masters", "what bfloat16 alone gives"),
-        ("rebound", "start and the last update"),
+        ("rebound", "start plus the last update"),
         ("uphill", "uphill"),
         ("no rate", "learning rate"),
         ("not written", "into them"),

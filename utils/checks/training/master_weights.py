@@ -30,7 +30,7 @@ HALF = torch.bfloat16
 check_predict_the_share = paper(PREDICT_THE_SHARE)
 check_seven_billion = paper_table(
     SEVEN_BILLION,
-    says="All but the first fit on the card, and no activation is in yet. Shrinking the trained part saves most.",
+    says="All but the first fit on the card, before any activations. Training fewer parameters saves most.",
 )
 
 
@@ -70,26 +70,26 @@ NARROW_SQUARES = (
     "it is added to v."
 )
 ADAMW_HABITS = {  # a line of `_adamw` that goes wrong, and what is said
-    "no master": "The weights move as if the master were read back from the rounded weight. Begin it once, as "
+    "no master": "The weights move as if the master were read back from the rounded weight. Create it once, as "
     "weight.float(), keep it in `state`, and never read the weight again.",
-    "no correction": "In the first steps m and v are too small, for they began at 0: divide m by 1 - beta1**t and v by "
-    "1 - beta2**t.",
+    "no correction": "In the first steps m and v are too small, because they began at 0: divide m by 1 - beta1**t and v "
+    "by 1 - beta2**t.",
     "t stays": "The bias correction is always that of the first step. Count the steps in `state`.",
     "decay last": "The decay comes after the step. It belongs before it: w = w · (1 - lr · decay), then the step.",
-    "coupled": "The decay has gone into the gradient, and so into m and v. That is Adam with L2; AdamW shortens the "
+    "coupled": "The decay has gone into the gradient, and so into m and v. That is Adam with L2; AdamW shrinks the "
     "weight itself.",
     "no decay": "The decay is missing: w = w · (1 - lr · decay), before the step.",
     "decay without lr": "The decay of a step is lr · decay, not decay alone.",
-    "eps inside": "eps stands inside the root. With small gradients that matters: √v + eps, not √(v + eps).",
+    "eps inside": "eps is inside the root. With small gradients that matters: use √v + eps, not √(v + eps).",
     "eps early": "eps is added before v is corrected. Correct v first, take the root, then add eps.",
-    "uphill": "The weights move uphill: the step is subtracted.",
+    "uphill": "The weights move uphill: subtract the step.",
     "narrow mean": NARROW_MEAN,
     "narrow squares": NARROW_SQUARES,
     "narrow squares in turn": NARROW_SQUARES,
     "narrow mean, narrow squares": NARROW_MEAN,
     "narrow mean, narrow squares in turn": NARROW_MEAN,
     "narrow square": "g² is computed in bfloat16. Widen the gradient first: g = weight.grad.float().",
-    "defaults": "The function does not use all of its arguments: lr, betas, eps and decay are sometimes others.",
+    "defaults": "The function does not use all of its arguments: lr, betas, eps and decay are not always the defaults.",
 }
 
 
@@ -110,7 +110,7 @@ def check_master_adamw(answer) -> Outcome:
             return not_yet(_adamw_hint(answer, fault, hint))
     if not _two_at_once(answer):
         return not_yet(
-            "One weight alone is right. With two weights in turn, each with a state of its own, it is not: "
+            "One weight alone is updated correctly. Two weights in turn, each with a state of its own, are not: "
             "keep everything in `state`, and nothing outside the function."
         )
     return correct(f"Four settings, {STEPS} steps each: the float32 weights of torch.optim.AdamW, rounded to bfloat16.")
@@ -144,7 +144,9 @@ def _take(answer: Callable, size: float, settings: dict) -> torch.Tensor:
             raise Unreadable(fault)
         path.append(alias.clone())
     if torch.equal(path[-1], start):
-        raise Unreadable("The weight has not moved. Write into it: `weight.copy_(...)`; a new name changes nothing.")
+        raise Unreadable(
+            "The weight has not moved. Write into it: `weight.copy_(...)`; rebinding the name does nothing."
+        )
     return torch.stack(path)
 
 
@@ -152,7 +154,7 @@ def _storage_fault(weight: torch.Tensor, alias: torch.Tensor) -> str:
     """Say how a weight has become another tensor than the one that `alias` sees, or give ""."""
     if weight.dtype != HALF:
         return (
-            f"The weight has become {str(weight.dtype).removeprefix('torch.')}. The network is to keep its 16 bits: "
+            f"The weight has become {str(weight.dtype).removeprefix('torch.')}. The network must keep 16-bit weights: "
             "`weight.copy_(master)` rounds."
         )
     if weight.shape != alias.shape or weight.data_ptr() != alias.data_ptr():
@@ -192,8 +194,8 @@ def _adamw_hint(answer: Callable, fault: str, otherwise: str) -> str:
     got = [_take(answer, size, settings) for settings, size, _ in ADAMW_RUNS]
     if not all(path.isfinite().all() for path in got):
         return fault + (
-            " Some become NaN or infinite. Where all gradients were 0, m/√v is 0/0 without eps; and with t = 0 the "
-            "correction 1 - beta**t is 0: count from 1."
+            " Some weights become NaN or infinite. Where all gradients were 0, m/√v is 0/0 without eps; and with t = 0 "
+            "the correction 1 - beta**t is 0: count from 1."
         )
     for habit, hint in ADAMW_HABITS.items():
         paths = (_adamw(size, settings, habit) for settings, size, _ in ADAMW_RUNS)
@@ -205,8 +207,8 @@ def _adamw_hint(answer: Callable, fault: str, otherwise: str) -> str:
     narrow = [name for name, kept in state.items() if isinstance(kept, torch.Tensor) and kept.dtype == HALF]
     if narrow:
         return (
-            f"{fault} state[{narrow[0]!r}] is bfloat16: `zeros_like(weight)` takes over the dtype of the weight. "
-            "Master and moments are float32."
+            f"{fault} state[{narrow[0]!r}] is bfloat16: `zeros_like(weight)` copies the dtype of the weight. "
+            "Master and moments should be float32."
         )
     return f"{fault} {otherwise}"
 
@@ -289,7 +291,7 @@ def check_stochastic_add(answer) -> Outcome:
     if got is None or got is ...:
         return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the new weights.")
     if not isinstance(got, torch.Tensor):
-        return not_yet(f"The function gives {type(got).__name__}; it should give a tensor.")
+        return not_yet(f"The function returns {type(got).__name__}; it should return a tensor.")
     if got.shape != w.shape:
         return not_yet(f"For a weight of shape [2, 3] the result has shape {list(got.shape)}; it should be the same.")
     if got.dtype != HALF:
@@ -314,13 +316,13 @@ def _draw_fault(answer: Callable) -> str:
     if not torch.equal(torch.random.get_rng_state(), outside):
         return "The random numbers do not come from `draw`: `torch.randint(..., generator=draw)`."
     if not torch.equal(first, answer(w, dw, torch.Generator().manual_seed(1))):
-        return "With `draw` in the same state it gives another result. All random numbers are to come from `draw`."
+        return "With `draw` in the same state the result differs. All random numbers must come from `draw`."
     if first.unique().numel() > 1:
         if torch.equal(first, second):
-            return "Two calls in a row round the same elements up. `draw` is to go on: no seed inside the function."
+            return "Two calls in a row round the same elements up. Let `draw` advance: set no seed inside the function."
         return ""
     if any(not torch.equal(first, answer(w, dw, draw)) for _ in range(40)):
-        return "All elements are rounded the same way: draw a random number for each, of the shape of w."
+        return "All elements are rounded the same way: draw a random number for each, in the shape of w."
     return ""  # no chance at all: the shares tell
 
 
@@ -337,8 +339,8 @@ def _exact_fault(answer: Callable) -> str:
             return f"{start} every time. What are its two neighbours? Mind the sign of w and of dw."
         return start + (
             f" in {(got != want).float().mean():.0%} of the draws. Either the noise has more bits than are cut off, "
-            "16, or what it gives is rounded to nearest, which rounds twice: below a power of two the gap is half as "
-            "wide, and noise reaches past its middle. Add the noise below the last bit, and cut off."
+            "16, or the noisy sum is rounded to nearest, which rounds twice: below a power of two the gap is half as "
+            "wide, and the noise reaches past its middle. Add the noise below the last bit, then cut off."
         )
     return ""
 
@@ -350,8 +352,8 @@ def _neighbour_fault(answer: Callable) -> str:
             continue
         return (
             f"{w:g} + {dw:g} lies between {min(near, far):.7g} and {max(near, far):.7g}, and yours gives "
-            f"{float(got[other][0]):.7g}. Only these two may come out: a third makes "
-            "the walk longer than it has to be."
+            f"{float(got[other][0]):.7g}. Only these two may come out: a third value "
+            "makes the random walk wider than necessary."
         )
     return ""
 
@@ -371,18 +373,18 @@ def _share_fault(answer: Callable) -> str:
     if not first:
         return ""
     habits = {
-        "It is always cut off, towards 0: add the noise before.": lambda part: 0.0,
-        "That is rounding to nearest, without a chance.": lambda part: float(part > 0.5),
+        "The sum is always cut off, towards 0: add the noise first.": lambda part: 0.0,
+        "That is rounding to nearest, with nothing random in it.": lambda part: float(part > 0.5),
         "Both neighbours have the same chance. The nearer one should be more likely.": lambda part: 0.5,
-        "The chances are swapped: the nearer neighbour is the likely one.": lambda part: 1 - part,
-        "The noise reaches half the gap only, so it rarely carries: 16 random bits are needed, not 15.": (
+        "The chances are swapped: the nearer neighbour should be the likelier.": lambda part: 1 - part,
+        "The noise reaches only half the gap, so it rarely carries: 16 random bits are needed, not 15.": (
             lambda part: max(0.0, 2 * part - 1)
         ),
     }
     for hint, habit in habits.items():
         if all(abs(share - habit(part)) < 0.02 for part, share in shares.items()):
             return f"{first} {hint}"
-    return f"{first} The chance of a neighbour is the way that is left to the other one, divided by the gap."
+    return f"{first} The chance of a neighbour is the distance to the other one, divided by the gap."
 
 
 def _drawn(answer: Callable, w: float, dw: float) -> torch.Tensor:
@@ -453,11 +455,11 @@ def _sgd_outcome(got: torch.Tensor) -> Outcome:
     back = start.clone()
     reread = torch.stack([back.copy_((back - update).to(HALF)).clone() for update in updates])
     habits = (
-        (reread, "It is what bfloat16 alone gives: in each step the master is made anew from the rounded weight."),
+        (reread, "That is what bfloat16 alone gives: each step rebuilds the master from the rounded weight."),
         (
             (start - updates).to(HALF),
-            "It is the start and the last update: `master = master - ...` makes a new tensor, and self.masters keeps "
-            "the old one. Change it in place, or put the new one back.",
+            "That is the start plus the last update: `master = master - ...` makes a new tensor, and self.masters "
+            "keeps the old one. Change it in place, or put the new one back.",
         ),
         ((start + updates.cumsum(0)).to(HALF), "The steps go uphill: subtract them."),
         ((start - updates.cumsum(0) / SGD_LR).to(HALF), "The learning rate is missing."),

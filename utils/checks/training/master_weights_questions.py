@@ -31,7 +31,7 @@ LOST_SHARE = Choice(
 )
 TEN_TIMES = Choice(
     "training/master_weights/predict-ten-times",
-    "Let the learning rate grow from 1e-7 to 1e-2. What do the curves of the lost share look like, in bfloat16 and in "
+    "The learning rate grows from 1e-7 to 1e-2. What do the curves of the lost share look like, in bfloat16 and in "
     "float16?",
     (
         Option(
@@ -40,8 +40,8 @@ TEN_TIMES = Choice(
             "larger than the step.",
         ),
         Option(
-            "Each is a cliff: below one learning rate all is lost, above it nothing",
-            "It would be if all weights lay in one binade. A small weight has small gaps, so it stores an update that "
+            "Each is a cliff: below one learning rate everything is lost, above it nothing",
+            "It would be, if all weights lay in one binade. A small weight has small gaps, so it stores an update that "
             "a large weight loses.",
         ),
         Option(
@@ -106,7 +106,7 @@ SMALLEST_AT_02 = Number(
         "-11": "That is the exponent. Write 2^-11.",
         "11": "That is the exponent, without its sign. Write 2^-11.",
     },
-    within={"0.00049 to 0.0008": "It moves w, and so does a smaller one: the slider of dw stops at each power of two."},
+    within={"0.00049 to 0.0008": "This moves w, but so does a smaller dw: its slider stops at each power of two."},
     otherwise="Choose bfloat16 and ties to even, and enter 0.2 as w. Move dw with the arrow keys until the verdict "
     "changes from Lost to Moved.",
     tolerance=0.003,
@@ -116,13 +116,13 @@ SMALLEST_AT_026 = Number(
     "Do the same at w = 0.26, and at w = 0.24 for comparison. Which power of two is the smallest size of dw that moves "
     "0.26?",
     answer="2^-10",
-    says="Twice as much as at 0.2. Between the two, at 2^-2 = 0.25, a binade begins, and the gap doubles. At 0.24 "
-    "the gap is still that of 0.2, but the stored 0.24 is even and wins the tie, so dw must exceed 2^-11 a little.",
+    says="Twice as much as at 0.2. A new binade begins between the two, at 2^-2 = 0.25, and the gap doubles. At 0.24 "
+    "the gap is still that of 0.2, but the stored 0.24 is even and wins the tie, so dw must exceed 2^-11 slightly.",
     wrong={
         "2^-11": "That is the answer at 0.2. Is it still enough at 0.26?",
         "2^-9": "That is the whole gap. Where is the middle?",
         "0.00097": "Close, but this update is still lost.",
-        "0.00098": "It moves w, and so does a slightly smaller one: the slider of dw stops at each power of two.",
+        "0.00098": "This moves w, but so does a slightly smaller dw: the slider of dw stops at each power of two.",
         "-2^-10": "That is the update itself. Its size has no sign.",
         "-10": "That is the exponent. Write 2^-10.",
         "10": "That is the exponent, without its sign. Write 2^-10.",
@@ -134,8 +134,8 @@ RUNS_AHEAD = Number(
     "training/master_weights/runs-ahead",
     "bfloat16, ties to even, w = 1, dw = 0.005, 1000 times. The exact result is 6. At which weight does bfloat16 stop?",
     answer="2",
-    says="Up to 2 every step is rounded up to a whole gap, 0.0078, so the weight runs ahead of the exact sum. At 2 the "
-    "gap doubles, 0.005 is less than half of it, and every further step is lost.",
+    says="Up to 2, every step is rounded up to a whole gap, 0.0078, so the weight runs ahead of the exact sum. At 2 "
+    "the gap doubles, 0.005 is less than half of it, and every further step is lost.",
     wrong={
         "6": "That is the exact sum. Look at the row of ties to even.",
         "1": "0.005 is more than half the gap above 1, 0.0039, so the first step moves the weight.",
@@ -202,7 +202,7 @@ PREDICT_THE_SHARE = Number(
         "33": "That is close to the share that is stored. To check: which of the two binades has the wider gaps?",
         "50": "One of the two binades loses its updates, but the upper one is twice as wide, and the weights are "
         "spread evenly.",
-        "100": "0.0002 is less than the gap in both binades, 2^-12 and 2^-11, but the border is half the gap.",
+        "100": "0.0002 is less than the gap in both binades, 2^-12 and 2^-11, but the limit is half the gap.",
         "0": "In the binade from 2^-4 to 2^-3 the gap is 2^-11 = 0.000488. Is 0.0002 more than half of that?",
         "2/3": "Right as a fraction. The question asks for percent.",
         "0.66": "Right as a fraction, if you round it to 0.67. The question asks for percent.",
@@ -212,7 +212,7 @@ PREDICT_THE_SHARE = Number(
         "gap is the same for all weights.",
         "78.7": "Above 2^-8 of the weight every update is stored, but some below that are stored too. Inside a binade "
         "the gap is the same for all weights.",
-        "66": "Two thirds are 66.7 percent.",
+        "66": "Two thirds is 66.7 percent.",
     },
     otherwise="Take the two binades one by one: what is half the gap, and is 0.0002 more than that? Then compare "
     "the widths of the binades.",
@@ -305,7 +305,7 @@ SEVEN_BILLION = {
             "84": "That is with a full master. A split one stores only the 16 bits that the bfloat16 weight lacks.",
             "56": "With a master the mean is float32: four bytes.",
             "98": "That is AdamW, with two float32 means. SGD with momentum keeps one.",
-            "42": "That has no mean in it, or no master. Add up weight, gradient, lower half and mean.",
+            "42": "That leaves out the mean or the master. Add up weight, gradient, lower half and mean.",
             "10": "Right for one weight, in bytes. There are seven billion.",
         },
     ),
@@ -320,10 +320,10 @@ SEVEN_BILLION = {
             "112": "Only the adapters have gradients and moments, and they are 3 % of the parameters.",
             "115.36": "Frozen weights are bfloat16, and have no gradients and no moments.",
             "31.36": "Frozen weights are bfloat16, two bytes each, and have no gradients.",
-            "28": "Frozen bfloat16 weights take two bytes each, and no gradient.",
+            "28": "Frozen bfloat16 weights take two bytes each, and need no gradient.",
             "14.84": "That counts only the weights of the adapters. They have gradients and two moments as well.",
             "15.68": "The adapters are float32: 4 + 4 + 8 bytes for each of their parameters.",
-            "18": "Only 3 % of the parameters take 16 bytes. Add up two amounts of GB, not the bytes per parameter.",
+            "18": "Only 3 % of the parameters take 16 bytes. Add the two amounts in GB, not the bytes per parameter.",
         },
         tolerance=0.003,
     ),
@@ -357,7 +357,7 @@ class MasterSGD:
             master -= self.lr * weight.grad.float()
             weight.data.copy_(master)""",
     line=7,
-    says="It rebuilds the master from the rounded weight, so whatever the last steps added to the master is gone.",
+    says="It rebuilds the master from the rounded weight, so whatever earlier steps added to the master is gone.",
     replies={
         1: "The name is fine.",
         2: "The optimizer needs the weights and a learning rate.",
