@@ -125,8 +125,8 @@ class Trail:
 
     def _overflows(self, sighting: Sighting, entered: list[Snapshot], left: list[Snapshot]) -> bool:
         """Whether an operation made an infinity of its own beside one that it was given, say in a mask of -inf."""
-        given, made = ({sign for look in looks for sign in self.values(look).signs} for looks in (entered, left))
-        return bool(given and made - given) and NAN not in given | made and sighting.operation in _KEEP_SIGNS
+        had, made = ({sign for look in looks for sign in self.values(look).signs} for looks in (entered, left))
+        return bool(had and made - had) and NAN not in had | made and sighting.operation in _KEEP_SIGNS
 
     def _absorb(self, sighting: Sighting, carried: list[Chain]) -> None:
         for chain in carried:

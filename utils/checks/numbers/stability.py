@@ -286,8 +286,8 @@ class _Watch(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if self.message:
             return out
-        if found := next((said for part, said in self.taboo.items() if part in name), ""):
-            self.message = found
+        if reply := next((reply for part, reply in self.taboo.items() if part in name), ""):
+            self.message = reply
         elif name in ("tolist", "item", "numpy"):
             self.message = "Python's and NumPy's numbers are wider than float16. Stay with float16 tensors."
         elif took and wide:

@@ -175,16 +175,16 @@ def check_uphill(answer) -> Outcome:
 
 def _two_gradients(model: nn.Module, batch: torch.Tensor, labels: torch.Tensor, reach: float) -> list:
     """Return the gradients at the weights of `model`, and those at the weights moved by `reach` times the first."""
-    found, twin = [], copy.deepcopy(model)
+    gradients, twin = [], copy.deepcopy(model)
     for _ in range(2):
         with _context():
             loss = F.cross_entropy(twin(batch), labels)
-        found.append(torch.autograd.grad(loss, list(twin.parameters())))
+        gradients.append(torch.autograd.grad(loss, list(twin.parameters())))
         twin = copy.deepcopy(twin)  # other tensors: in no cache
         with torch.no_grad():
-            for weight, step in zip(twin.parameters(), found[-1], strict=True):
+            for weight, step in zip(twin.parameters(), gradients[-1], strict=True):
                 weight += reach * step
-    return found
+    return gradients
 
 
 def _gradients_fault(got, want: tuple) -> str:

@@ -299,13 +299,13 @@ def _step_fault(
 
 def _moves(rule: Callable[[tuple[str, str], int, bool], bool]) -> list[tuple[int, int]]:
     """How the schedules move by a rule of the kinds of a step, the optimizer, and whether the scale has grown."""
-    found, good = [], 0
+    moves, good = [], 0
     for kinds in KINDS:
         good = 0 if "skipped" in kinds else good + 1
         grown = good == GROWTH_INTERVAL
         good = 0 if grown else good
-        found.append(tuple(int(rule(kinds, which, grown)) for which in (0, 1)))
-    return found
+        moves.append(tuple(int(rule(kinds, which, grown)) for which in (0, 1)))
+    return moves
 
 
 RIGHT_MOVES = _moves(lambda kinds, which, grown: kinds[which] != "skipped")
