@@ -9,7 +9,7 @@ from utils.formats import FLOAT16
 from utils.pictures.drawing import WIDTH_INCHES
 from utils.rounding import quantize
 
-LEFT, RIGHT = (-0.3, 1.5, "right"), (0.3, 1 / 2.6, "left")  # where a label is: to the right, times, side
+LABELS = ((-0.3, 1.5, "right"), (0.3, 1 / 2.6, "left"), (0.5, 1 / 1.5, "left"))  # to the right, times, side
 
 
 def shifted_scores(scores: tuple[float, float, float] = (10.0, 11.0, 12.0)) -> Figure:
@@ -24,13 +24,11 @@ def shifted_scores(scores: tuple[float, float, float] = (10.0, 11.0, 12.0)) -> F
         ax.plot(wide, np.exp(wide), color=plots.INK_SOFT, linewidth=1.2)
         ax.axhspan(FLOAT16.max, 1e7, color=plots.SIGN_TINT, zorder=0)
         ax.axhline(FLOAT16.max, color=plots.SIGN, linewidth=1.2)
-        for at, (dx, times, side) in zip(x, (LEFT, RIGHT, RIGHT), strict=True):
+        for at, (dx, times, side) in zip(x, LABELS, strict=True):
             stored = float(quantize(float(np.exp(at)), FLOAT16))
             color = plots.FRACTION if np.isfinite(stored) else plots.SIGN
             ax.plot(at, np.exp(at), "o", color=color, markersize=8)
             label = f"{stored:.2g}" if shift else f"{stored:.0f}".replace("inf", "∞")
-            if label == "∞":
-                times = 1 / 1.4  # above the end of float16
             size = 14 if label == "∞" else 10
             ax.text(at + dx, np.exp(at) * times, label, ha=side, va="center", fontsize=size, color=color)
         ax.set(yscale="log", ylim=(1e-3, 1e7), xticks=x, xlabel="score", title=title)
