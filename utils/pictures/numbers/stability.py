@@ -9,7 +9,7 @@ from utils.formats import FLOAT16
 from utils.pictures.drawing import WIDTH_INCHES
 from utils.rounding import quantize
 
-LABELS = ((-0.3, 1.5, "right"), (0.3, 1 / 2.6, "left"), (0.4, 1 / 1.4, "left"))  # where: to the right, times, side
+LABELS = ((-0.3, 1.5, "right"), (0.3, 1 / 2.6, "left"), (0.5, 1 / 1.5, "left"))  # to the right, times, side
 
 
 def shifted_scores(scores: tuple[float, float, float] = (10.0, 11.0, 12.0)) -> Figure:
@@ -29,7 +29,7 @@ def shifted_scores(scores: tuple[float, float, float] = (10.0, 11.0, 12.0)) -> F
             color = plots.FRACTION if np.isfinite(stored) else plots.SIGN
             ax.plot(at, np.exp(at), "o", color=color, markersize=8)
             label = f"{stored:.2g}" if shift else f"{stored:.0f}".replace("inf", "∞")
-            size = 10 if np.isfinite(stored) else 14
+            size = 14 if label == "∞" else 10
             ax.text(at + dx, np.exp(at) * times, label, ha=side, va="center", fontsize=size, color=color)
         ax.set(yscale="log", ylim=(1e-3, 1e7), xticks=x, xlabel="score", title=title)
         ax.set_xticklabels([f"{at:g}".replace("-", "−") for at in x])
