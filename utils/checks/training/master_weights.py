@@ -72,8 +72,8 @@ NARROW_SQUARES = (
 ADAMW_HABITS = {  # a line of `_adamw` that goes wrong, and what is said
     "no master": "The weights move as if the master were read back from the rounded weight. Create it once, as "
     "weight.float(), keep it in `state`, and never read the weight again.",
-    "no correction": "In the first steps m and v are too small, because they began at 0: divide m by 1 - beta1**t "
-    "and v by 1 - beta2**t.",
+    "no correction": "In the first steps m and v are too small, because they began at 0: divide m by 1 - beta1**t and "
+    "v by 1 - beta2**t.",
     "t stays": "The bias correction is always that of the first step. Count the steps in `state`.",
     "decay last": "The decay comes after the step. It belongs before it: w = w · (1 - lr · decay), then the step.",
     "coupled": "The decay has gone into the gradient, and so into m and v. That is Adam with L2; AdamW shrinks the "
