@@ -35,6 +35,8 @@ def picture_of(doctree):
     cells = (node for node in doctree.findall(nodes.container) if "tag_picture" in node["classes"])
     for cell in cells:
         figure = next(cell.findall(nodes.figure)).deepcopy()
+        for text in list(figure.findall(nodes.literal_block)):  # what a terminal would show instead
+            text.parent.remove(text)
         return nodes.container("", figure, classes=cell["classes"])
     return None
 

@@ -22,8 +22,6 @@ from utils.checks.practice.many_gpus_questions import (
     SHARDED_NORM,
 )
 
-NO_FUNCTION = "The check needs the function itself, as in {call}: {answer!r}."
-
 check_bytes_on_the_wire = paper_table(
     BYTES_ON_THE_WIRE,
     says="A safe sum, 16-bit weights and shards on every rank cost no more bytes than plain DDP.",
