@@ -1,8 +1,6 @@
 """What the browser tests share: the built site, a server for it, a browser, and a page that is watched."""
 
 import importlib.util
-import os
-import shutil
 import socketserver
 import sys
 import threading
@@ -14,12 +12,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import browsers
 from tests.browser.widget_page import DESK
 from utils.widgets.shared.book_widget import BookWidget
 
 SITE = Path(__file__).parents[2] / "_build" / "html"
 EXTENSIONS = Path(__file__).parents[2] / "book" / "_ext"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 QUIET = [
     "--no-sandbox",  # in a container Chromium runs as root
     "--disable-gpu",
@@ -37,11 +35,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if here in Path(item.path).parents:
             item.add_marker(pytest.mark.browser)
-
-
-def find_browser():
-    """The program named by CHROME or found on PATH, or None: Playwright then takes its own."""
-    return os.environ.get("CHROME") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -88,7 +81,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=find_browser(), args=QUIET)
+        chromium = playwright.chromium.launch(executable_path=browsers.find(), args=QUIET)
         yield chromium
         chromium.close()
 

@@ -188,6 +188,20 @@ def test_a_chrome_that_is_no_program_is_named(monkeypatch):
         browsers.set_up()
 
 
+@pytest.mark.parametrize("missing", [(), ("chromium-headless-shell",)])
+def test_debian_s_headless_shell_is_wanted_and_chromium_taken_where_there_is_none(monkeypatch, missing):
+    asked = []
+
+    def run(command, failure, **options):
+        asked.append(command[-1])
+        if command[-1] in missing:
+            raise set_up.SetUpError("Unable to locate package")
+
+    monkeypatch.setattr(browsers, "run", run)
+    browsers.install_from_debian()
+    assert asked == ["update", "chromium-headless-shell", *(["chromium"] if missing else [])]
+
+
 def test_a_browser_that_cannot_be_installed_is_one_sentence(monkeypatch):
     def fail(*arguments, **options):
         raise set_up.SetUpError("no network")
