@@ -12,18 +12,18 @@ INF, NAN = math.inf, math.nan
 check_largest_row = paper(LARGEST_ROW)
 check_casts = paper_table(
     CASTS,
-    says="Overflow begins half a step above the largest number; up to half of the smallest, a number becomes 0.",
+    says="Overflow begins half a step above the largest number, and numbers up to half of the smallest become 0.",
 )
 
 
-# --- What becomes of a number -----------------------------------------------------------------------------------------
+# --- What happens to a number -----------------------------------------------------------------------------------------
 
 FATES = ("nan", "infinite", "zero", "exact", "rounded")
 
 
 @exercise(asks=FATE, takes="fate", seconds=10)
 def check_fate(answer) -> Outcome:
-    """A function from a float and a format with infinities to what becomes of the number, one of `FATES`."""
+    """Take a function that says what happens to a float in a format with infinities, as one of `FATES`."""
     if (first := answer(1.0, FLOAT16)) is None or first is ...:
         return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return one of the five words.")
     for fmt in (FLOAT16, BFLOAT16, FLOAT8_E5M2):
@@ -34,11 +34,13 @@ def check_fate(answer) -> Outcome:
                 return not_yet(f"fate({x!r}, {fmt.name}) is {got!r}, which is none of {words}.")
             if got != want:
                 return not_yet(f'fate({x!r}, {fmt.name}) is "{got}", but should be "{want}". {hint}')
-    return correct("Rounding is decided first, at half a step; only then does it matter whether the result exists.")
+    return correct(
+        "Rounding comes first, with the border at half a step. Only then does it matter whether the result exists."
+    )
 
 
 def _fate(x: float, fmt: FloatFormat) -> str:
-    """What the reference makes of x, in one word."""
+    """Say in one word what the reference does with x."""
     stored = float(quantize(x, fmt))
     if math.isnan(x):
         return "nan"
@@ -50,16 +52,16 @@ def _fate(x: float, fmt: FloatFormat) -> str:
 
 
 def _cases(fmt: FloatFormat) -> list[tuple[float, str]]:
-    """Numbers at which a rule of thumb goes wrong, each with what to think of."""
+    """Return numbers for which a rule of thumb goes wrong, each with a hint."""
     end = fmt.max + float(ulp(fmt.max, fmt)) / 2  # a tie: the even neighbour does not exist
     least, normal = fmt.smallest_subnormal, fmt.smallest_normal
     step = float(ulp(normal, fmt))
-    signs = "What holds for a number holds for its negative. Work with abs(x)."
+    signs = "A negative number follows the same rules as a positive one. Work with abs(x)."
     return [
-        (1.0, "1 is a number of every format."),
+        (1.0, "Every format has the number 1."),
         (1 + 2.0**-20, "It needs more fraction bits than the format has. How far apart are its numbers here?"),
         (0.0, "0 is stored as 0, so nothing is lost."),
-        (NAN, "A NaN equals nothing, itself included: test with math.isnan, before you compare."),
+        (NAN, "A NaN is not equal to anything, not even itself. Test with math.isnan before you compare."),
         (INF, "An infinity is stored as an infinity."),
         (2 * fmt.max, "That is beyond the largest number."),
         (fmt.max, "The largest number itself is in the format."),
@@ -67,19 +69,19 @@ def _cases(fmt: FloatFormat) -> list[tuple[float, str]]:
         (math.nextafter(end, 0), "It is below the midpoint, so it rounds to the largest number."),
         (
             end,
-            "It is the midpoint above the largest number, and the tie goes to the even neighbour, beyond the end.",
+            "It is the midpoint above the largest number, and the tie goes to the even neighbour, beyond the range.",
         ),
         (least, "The smallest positive number is in the format."),
         (least / 2, "It is exactly half of the smallest number, and the tie goes to the even neighbour, 0."),
         (math.nextafter(least / 2, 1), "It is above half of the smallest number, so it rounds up to it."),
         (least / 4, "It is below half of the smallest number."),
         (normal, "The smallest normal number is in the format."),
-        (normal - step, "Below the smallest normal number the gap does not get narrower any more."),
-        (normal - step / 2, "Below the smallest normal number the gap does not get narrower any more."),
-        (1.5 * least, "Between two subnormals there is nothing."),
+        (normal - step, "Below the smallest normal number, the gap does not get narrower."),
+        (normal - step / 2, "Below the smallest normal number, the gap does not get narrower."),
+        (1.5 * least, "There is no number between two neighbouring subnormals."),
         (-1.5, signs),
         (-2 * fmt.max, signs),
         (-least / 4, signs),
         (-1 - 2.0**-20, signs),
-        (3.0 * normal + step, "Divide by the gap at the number: a whole number of gaps is exact."),
+        (3.0 * normal + step, "Divide x by the gap at x. If the result is a whole number, x is exact."),
     ]

@@ -1,4 +1,4 @@
-"""What `numbers/limits` asks: what people expect of overflow, underflow and NaN, and what is said to each."""
+"""The questions of `numbers/limits`: what people expect of overflow, underflow and NaN, with a reply to each."""
 
 from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 
@@ -6,24 +6,26 @@ from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 
 P_SILENT = Choice(
     "numbers/limits/predict-silent",
-    "Which reviews have no answer in float16? Look at the eight above, then choose.",
+    "Which reviews get no answer in float16? Look at the eight reviews above, then choose.",
     (
         Option(
             "The long ones",
-            "All of them are longer than the median. But most long reviews did get an answer, as one above did.",
+            "All reviews without an answer are longer than the median. But most long reviews did get an answer, as one "
+            "of the eight above did.",
         ),
         Option(
-            "Those that are hard to read: irony, negations, rare words",
-            "It is the other way round. Most of them say plainly what their author thinks.",
+            "The ones that are hard to classify because of irony, negations or rare words",
+            "The opposite is true. Most reviews without an answer say plainly what their author thinks.",
         ),
         Option(
-            "Long ones that contain a verdict: a sentence about the writer or the reader, not about the film",
-            "Nearly all of them do. For these plain words the network computes numbers that are too large for float16.",
+            "Long ones with a verdict: a sentence about the writer or the reader, not about the film",
+            "Nearly all reviews without an answer are like this. For these plain words, the network computes "
+            "numbers that are too large for float16.",
             True,
         ),
         Option(
-            "Any: float16 loses digits at random",
-            "Rounding is deterministic: it makes numbers slightly wrong, but not NaN.",
+            "Any of them, because float16 loses digits at random",
+            "Rounding is deterministic. It makes numbers slightly wrong, but not NaN.",
         ),
     ),
     predict=True,
@@ -34,46 +36,49 @@ P_SOFTMAX = Choice(
     (
         Option(
             "0.665, 0.245, 0.090",
-            "That is the true answer, and float16 can hold it. But it cannot hold exp(12) = 162,755.",
+            "That is the true answer, and float16 can hold these numbers. But it cannot hold exp(12) = 162,755.",
         ),
         Option(
             "1, 0, 0",
-            "exp(11) is more than a third of exp(12), so this is far from true. And exp(12) is not finite here.",
+            "exp(11) is more than a third of exp(12), so this is far from true. Also, exp(12) is not finite here.",
         ),
         Option(
             "NaN, 0, 0",
-            "exp(12) is 162,755, beyond 65504: inf. So the sum is inf; inf/inf is NaN, and the others over inf are 0.",
+            "exp(12) is 162,755, beyond 65504, so it becomes inf, and so does the sum. Then inf/inf is NaN, and the "
+            "other two exponentials divided by inf are 0.",
             True,
         ),
-        Option("inf, 0, 0", "The first exponential is inf, but so is the sum, and inf/inf has no answer: NaN."),
+        Option(
+            "inf, 0, 0", "The first exponential is inf, but so is the sum, and inf/inf could be anything, so it is NaN."
+        ),
     ),
     predict=True,
 )
 P_E4M3 = Choice(
     "numbers/limits/predict-e4m3",
-    "Of the numbers from 448 up, which does every library store as 448 when it casts to E4M3?",
+    "Which numbers from 448 up does every library store as 448 when it casts to E4M3?",
     (
-        Option("448 only", "Rounding comes first: 449 is nearer to 448 than to where the next number would be."),
-        Option("those from 448 up to, but not including, 464", "Nearly. What is a tie, and where does it go here?"),
+        Option("only 448", "Rounding comes first: 449 is nearer to 448 than to where the next number would be."),
+        Option("those from 448 up to, but not including, 464", "Almost. Which number is a tie, and where does it go?"),
         Option(
             "those from 448 to 464",
-            "The next number would be 480. 464 is the midpoint, and the tie goes to 448, the even neighbour.",
+            "The next number would be 480, so 464 is the midpoint, and the tie goes to 448, the even neighbour.",
             True,
         ),
-        Option("all from 448 on", "Some libraries do that. Others turn anything above 464 into NaN."),
+        Option("all numbers from 448 up", "Some libraries do that. Others turn anything above 464 into NaN."),
     ),
     predict=True,
 )
 P_UNDER = Choice(
     "numbers/limits/predict-underflow",
-    "Going down, which of these numbers is the first that float16 stores with an error of more than 1 %?",
+    "Going down this list, which number is the first that float16 stores with an error of more than 1 %?",
     (
-        Option("1e-4", "That is a normal number, so it is off by at most half of eps: 0.05 %."),
-        Option("1e-5", "It is a subnormal with about eight bits left. It is off by 0.14 %."),
-        Option("1e-6", "It is a subnormal with five bits left: 17 times the smallest number, off by 1.3 %.", True),
+        Option("1e-4", "That is a normal number, so its error is at most half of eps, or 0.05 %."),
+        Option("1e-5", "It is a subnormal with about eight bits left, and its error is 0.14 %."),
+        Option("1e-6", "It is a subnormal with five bits left, 17 times the smallest, and its error is 1.3 %.", True),
         Option(
-            "None: the number after 1e-6 becomes 0",
-            "A number becomes 0 only from 2**-25 down, about 3e-8. Above that it loses bit after bit.",
+            "None: the next number after 1e-6 becomes 0",
+            "Only numbers up to 2**-25, about 3e-8, become 0. Above that, smaller numbers have fewer bits.",
         ),
     ),
     predict=True,
@@ -86,32 +91,32 @@ PLAY_MASK = Number(
     "Type -1e9, a common mask value, without \u201csaturate\u201d. In how many of the thirteen formats is it stored "
     "as a finite number?",
     answer="7",
-    says="Four reach that far, and three have neither infinity nor NaN, so they store their lowest number.",
+    says="Four formats reach that far. Three others have neither infinity nor NaN, so they store their lowest number.",
     wrong={
         "4": "Four formats reach that far. But look at the 6-bit and 4-bit formats too: what do they store?",
-        "3": "Look at TF32 and bfloat16 again: rounded is finite. And at the 6-bit and 4-bit formats.",
+        "3": "Look at TF32 and bfloat16 again: a rounded number is finite. Also look at the 6-bit and 4-bit formats.",
         "6": "Go through the list once more, from float64 to E2M1.",
-        "8": "E8M0 has no sign, so it stores NaN. One of your eight is not finite.",
-        "9": "NaN is not finite, and infinity is not either. Two of your nine are one of these.",
+        "8": "E8M0 has no sign, so it stores NaN. One of your eight numbers is not finite.",
+        "9": "Neither NaN nor infinity is finite. Two of your nine formats store one of them.",
         "13": "Look at float16: it stores minus infinity.",
         "2": "float64 and float32 hold it exactly. A rounded number is finite too.",
-        "12": "That is the count with \u201csaturate\u201d ticked. Untick it, as a plain cast does.",
+        "12": "That is the count with \u201csaturate\u201d ticked. The question is about a cast without it.",
     },
     otherwise="Count the rows whose stored number is neither infinite nor NaN.",
 )
 PLAY_SMALL = Number(
     "numbers/limits/play-small",
-    "Try powers of ten: 1e-3, 1e-4, ... What is the smallest one that E5M2 still stores as more than 0?",
+    "Try powers of ten: 1e-3, 1e-4, ... What is the smallest one that E5M2 stores as more than 0?",
     answer="1e-5",
-    says="It becomes 2**-16, about 1.5e-5. 1e-6 is below half of that, and becomes 0.",
+    says="1e-5 becomes 2**-16, about 1.5e-5. 1e-6 is below half of that, so it becomes 0.",
     wrong={
         "1e-6": "E5M2's smallest number is 2**-16, about 1.5e-5, and 1e-6 is below half of it.",
-        "1e-4": "E5M2 goes on below that: a stored number need not be normal.",
+        "1e-4": "E5M2 also stores smaller numbers, because a stored number does not have to be normal.",
         "-5": "That is the exponent. Write the number itself, such as 1e-3.",
-        "5": "That is how many zeros it has, roughly. Write the number itself, such as 1e-3.",
-        "1e-7": "In E5M2 that is 0. Look at its row, not at float16's.",
-        "2^-16": "That is what is stored. The question is which power of ten you typed.",
-        "1e-8": "In E5M2 that is 0. Only formats with more exponent bits keep it.",
+        "5": "That is roughly the number of zeros. Write the number itself, such as 1e-3.",
+        "1e-7": "E5M2 stores that as 0. Look at the row of E5M2, not at the row of float16.",
+        "2^-16": "That is the number that E5M2 stores. The question asks for the power of ten that you type.",
+        "1e-8": "E5M2 stores that as 0. Only formats with more exponent bits store it as more than 0.",
     },
     otherwise="Type 1e-3, 1e-4 and so on, and look at the row of E5M2.",
 )
@@ -120,24 +125,25 @@ PLAY_SMALL = Number(
 
 LARGEST_ROW = Number(
     "numbers/limits/largest-row",
-    "All logits of a row are 10; float16 stores exp(10) as 22032. How many can there be before the sum is inf?",
+    "All logits of a row are 10, and float16 stores exp(10) as 22032. At most how many logits give a finite sum?",
     answer="2",
-    says="22032 + 22032 = 44064; a third makes 66096, beyond 65520, so inf. 22032/inf is 0: every weight is 0.",
+    says="22032 + 22032 = 44064. A third term makes 66096, which is beyond 65520, so the sum becomes inf. Then every "
+    "weight is 22032/inf = 0.",
     wrong={
-        "3": "65504/22032 is 2.97. Three make 66096, above 65520, where float16 begins to round to inf.",
-        "2.97": "The right quotient. A row has a whole number of logits: which whole number still fits?",
+        "3": "65504/22032 is 2.97. Three terms make 66096, above 65520, where float16 begins to round to inf.",
+        "2.97": "That is the right quotient, but a row has a whole number of logits. Which whole number still fits?",
         "65504": "That is the largest float16 number. How many times does 22032 fit into it?",
-        "6550": "That adds up the logits. A softmax adds up their exponentials, 22032 each.",
-        "11": "exp overflows above 11.09. Here every exponential is finite; their sum is what overflows.",
+        "6550": "That adds up the logits. A softmax adds up their exponentials, and each of these is 22032.",
+        "11": "exp overflows above 11.09. Here every exponential is finite, but their sum overflows.",
         "1": "22032 + 22032 = 44064 is still a float16 number.",
-        "2048": "2048 is where adding ones stalls. Here each term is 22032, and the sum runs out of range first.",
+        "2048": "2048 is where a sum of ones stalls. Here each term is 22032, so the sum overflows first.",
         "inf": "Each term is finite, but every sum of a row is stored in float16, and float16 ends at 65504.",
     },
     otherwise="Add 22032 until the sum reaches 65520, where rounding to inf begins.",
     tolerance=0.002,  # for the quotient 2.97 in its other lengths
     hints=(
         "A sum of 65520 or more is stored as inf.",
-        "Add one term after the other, and compare each sum with that border.",
+        "Add one term at a time, and compare each sum with 65520.",
     ),
 )
 CASTS = {
@@ -148,8 +154,8 @@ CASTS = {
         says="The smallest positive number is 2**-24 = 5.96e-8, and 2e-8 is below half of it.",
         wrong={
             "2^-24": "5.96e-8 is the smallest positive number. 2e-8 is below half of it, so 0 is nearer.",
-            "2^-25": "2**-25 is half of the smallest positive number: a border, and not a float16 number.",
-            "2e-8": "Float16 ends at 2**-24 = 5.96e-8. Nothing smaller is stored, except 0.",
+            "2^-25": "2**-25 is half of the smallest positive number. It is a border, not a float16 number.",
+            "2e-8": "The smallest positive float16 number is 2**-24 = 5.96e-8. Nothing smaller is stored, except 0.",
             "2^-14": "That is the smallest normal number. Subnormals go on below it, down to 2**-24.",
             "nan": "Underflow never gives NaN.",
         },
@@ -162,8 +168,8 @@ CASTS = {
         says="4e-8 is above 2**-25 = 2.98e-8, the midpoint, so it is rounded up to 5.96e-8.",
         wrong={
             "0": "The midpoint between 0 and 2**-24 is 2**-25 = 2.98e-8. On which side of it is 4e-8?",
-            "4e-8": "Below 2**-24 = 5.96e-8 float16 has nothing but 0.",
-            "6e-8": "That is it, rounded. Write it exactly: 2**-24.",
+            "4e-8": "Below 2**-24 = 5.96e-8, float16 has nothing but 0.",
+            "6e-8": "That is the right number, rounded. Write it exactly: 2**-24.",
             "2^-25": "2**-25 = 2.98e-8 is the midpoint, and 4e-8 lies above it.",
             "2^-14": "That is the smallest normal number. Subnormals go on below it, down to 2**-24.",
             "nan": "Underflow never gives NaN.",
@@ -175,7 +181,8 @@ CASTS = {
         "numbers/limits/cast-34e37",
         "3.4e38 cast to bfloat16",
         answer="inf",
-        says="bfloat16 ends at 3.3895e38, and from 3.3961e38, half a gap further, it overflows. Float32 holds 3.4e38.",
+        says="The largest bfloat16 number is 3.3895e38. Numbers from 3.3961e38 up, half a gap further, overflow. "
+        "Float32 holds 3.4e38.",
         wrong={
             "3.39e38": "That is the largest bfloat16 number. Where is the midpoint between it and 2**128 = 3.4028e38?",
             "3.4e38": "bfloat16 has seven fraction bits: its largest number is (2 - 2**-7) * 2**127 = 3.3895e38.",
@@ -193,11 +200,11 @@ CASTS = {
         says="The smallest positive bfloat16 is 2**-126 * 2**-7 = 2**-133 = 9.18e-41, and 1e-40 is nearest to it.",
         wrong={
             "0": "bfloat16 has subnormals too. Its smallest normal number is 2**-126; divide it by 2**7.",
-            "1e-40": "Subnormals are whole multiples of the smallest one. Which is it, and which multiple is nearest?",
-            "9.2e-41": "That is it, rounded. Write it exactly, as a power of two.",
+            "1e-40": "Subnormals are whole multiples of the smallest. What is that, and which multiple is nearest?",
+            "9.2e-41": "That is the right number, rounded. Write it exactly, as a power of two.",
             "2^-126": "That is the smallest normal number. Subnormals go on below it, seven powers of two further.",
-            "2^-149": "That is float32's smallest number. bfloat16 has 16 fraction bits less.",
-            "2^-134": "That is half of the smallest positive number: a border, and not a bfloat16 number.",
+            "2^-149": "That is float32's smallest number. bfloat16 has 16 fewer fraction bits.",
+            "2^-134": "That is half of the smallest positive number. It is a border, not a bfloat16 number.",
             "2^-132": "That is twice the smallest number, 1.84e-40. One of the two neighbours is nearer.",
             "2^-24": "That is float16's smallest number. bfloat16 has float32's exponents, so it reaches much lower.",
             "inf": "1e-40 is small: it can underflow, but not overflow.",
@@ -212,14 +219,14 @@ CASTS = {
         answer="57344",
         says="57344 = 1.75 * 2**15 is the largest E5M2 number, and 61000 is nearer to it than to 65536.",
         wrong={
-            "inf": "61000 is above the largest number, but is it beyond the midpoint between that and the next one?",
+            "inf": "61000 is above the largest number, but is it beyond the midpoint above that number?",
             "61000": "E5M2 has two fraction bits: its numbers are 8192 apart here.",
             "61440": "That is the midpoint of a gap. It is not an E5M2 number.",
             "65536": "65536 is 2**16, and the largest exponent of E5M2, like that of float16, is 15.",
             "49152": "That is 1.5 * 2**15. With two fraction bits there is one more number in this binade.",
             "448": "That is E4M3's largest number.",
             "65504": "That is float16's largest number. E5M2 has float16's exponents, but two fraction bits.",
-            "nan": "E5M2 has infinities, so it overflows to them. And does 61000 overflow?",
+            "nan": "E5M2 has infinities, so an overflow gives inf. But does 61000 overflow?",
         },
         otherwise="With two fraction bits there are four numbers from 2**15 up to 2**16. Which is the largest?",
     ),
@@ -237,13 +244,13 @@ CASTS = {
             "448": "That is E4M3's largest number.",
             "nan": "E5M2 has infinities, so a number that is too large becomes one of them.",
         },
-        otherwise="Its neighbours are 57344 and, if it existed, 65536. To which does a tie go?",
+        otherwise="Its neighbours are 57344 and, if it existed, 65536. Which of them does a tie go to?",
     ),
 }
 WRONG_LINE = wrong_line(
     "numbers/limits/wrong-line",
-    text="This function evaluates the float16 network of this chapter, and it counts some reviews as answered although"
-    " they are not. Press the line where a missing answer becomes an answer.",
+    text="This function evaluates the float16 network of this chapter, but it treats some reviews as answered although"
+    " they have no answer. Press the line where a missing answer becomes an answer.",
     code="""\
 def accuracy(model, batches):
     right = count = 0
@@ -254,18 +261,18 @@ def accuracy(model, batches):
         count += len(labels)
     return right / count""",
     line=5,
-    says="The argmax of a row of NaNs is 0 here, which is a class like any other. Check `logits.isnan()` before it.",
+    says="The argmax of a row of NaNs is 0 here, and 0 is also a class. Check `logits.isnan()` before this line.",
     replies={
         1: "The name and the arguments are fine.",
         2: "Both are Python integers, which neither round nor overflow.",
         3: "Every batch is used once.",
         4: "A NaN stays NaN when it becomes float32, so it can still be seen.",
-        6: "It compares integers. By now the NaN is gone, so the mistake was made earlier.",
+        6: "This line compares integers. The NaN is already gone, so the mistake was made earlier.",
         7: "The count includes every review, as it should.",
-        8: "A quotient of two integers. The numerator is wrong, and that happened above.",
+        8: "This line divides two integers. The numerator is wrong, but the mistake was made earlier.",
     },
 )
 FATE = Task(
     "numbers/limits/fate",
-    "Write `fate`: what becomes of a number in a format, without casting it.",
+    "Write `fate`, which says what happens to a number in a format, without casting it.",
 )

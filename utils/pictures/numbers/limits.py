@@ -1,4 +1,4 @@
-"""The picture of `numbers/limits`: where five formats begin and end, and what ordinary code puts outside."""
+"""The picture of `numbers/limits`: where five formats begin and end, and which common numbers lie outside."""
 
 import math
 
