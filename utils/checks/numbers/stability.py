@@ -168,7 +168,10 @@ def _mask_fault(value: float, dtype: torch.dtype) -> str:
     if math.isinf(value):
         return f"{name}: -inf works until a whole row is masked. Then -inf - (-inf) is NaN. Use a finite number."
     if stored.isinf():
-        return f"{name}: {value:g} is below the lowest number, {-largest:.6g}, so it is stored as -inf."
+        return (
+            f"{name}: {value:g} is below the lowest number, {-largest:.6g}, so it is stored as -inf. Use a number that "
+            "stays finite."
+        )
     kept, masked = torch.tensor([-20000, 20000], dtype=dtype)  # the lowest score is kept, the highest is masked
     weight = float(torch.softmax(torch.stack([kept, masked + stored]), -1)[1])
     if weight > 0:
