@@ -16,24 +16,24 @@ HALF = torch.float16
 # --- A stable softmax -------------------------------------------------------------------------------------------------
 
 SUBTRACT = "Subtract the maximum of the row first; then no exponent is above 0."
-SOFTMAX_CASES = (  # rows of logits, and what to think of where the result is wrong
+SOFTMAX_CASES = (  # rows of logits, and the hint if the result is wrong
     ([[12, 11, 10]], "exp overflows above 11.09. " + SUBTRACT),
-    ([[10, 10, 10]], "No exponential overflows here, but their sum 66096 does. " + SUBTRACT),
+    ([[10, 10, 10]], "No exponential overflows here, but their sum, 66096, does. " + SUBTRACT),
     ([[60000, 59968, 60000]], "A wider dtype only moves the limit: exp(60000) is inf in float64 too. " + SUBTRACT),
     ([[-60000, -60000]], "All exponentials underflow to 0, and 0/0 is NaN. " + SUBTRACT),
     (
         [[60000, 60000], [0, 1]],
-        "The maximum has to be that of the row. With the maximum of the whole tensor, the other rows underflow to 0/0.",
+        "Take the maximum of each row. With the maximum of the whole tensor, the other rows underflow to 0/0.",
     ),
-    ([[0, -INF, 1]], "A logit of -inf is a masked one: its weight is 0, and the others share the rest."),
-    ([[5]], "The only entry of a row has the weight 1."),
+    ([[0, -INF, 1]], "A logit of -inf is masked: its weight is 0, and the other weights add up to 1."),
+    ([[5]], "If a row has only one entry, the weight of that entry is 1."),
 )
 MASKED_ROW = (
-    "A row of -inf alone should give zeros. Its maximum is -inf, and -inf - (-inf) is NaN. If you subtract 0 there, "
-    "the sum is 0, and 0/0 is NaN too; adding 1e-8 does not help, because float16 stores 1e-8 as 0."
+    "A row of nothing but -inf should give zeros. Its maximum is -inf, and -inf - (-inf) is NaN. If you subtract 0 "
+    "instead, the sum is 0, and 0/0 is NaN too. Adding 1e-8 does not help, because float16 stores 1e-8 as 0."
 )
 LONG_ROW = (
-    "The exponentials are all 1, and their sum is beyond 65504. Add them in float32: `e.sum(-1, dtype=torch.float32)`."
+    "The exponentials are all 1, and their sum is above 65504. Add them in float32: `e.sum(-1, dtype=torch.float32)`."
 )
 
 
@@ -41,7 +41,7 @@ LONG_ROW = (
 def check_softmax16(answer) -> Outcome:
     """A function from float16 logits [B, N] to float16 weights [B, N], softmax along each row.
 
-    It is tried on logits up to 60000, on masked entries (-inf, weight 0) and on rows of nothing else (all weights 0).
+    It is tried on logits up to 60000, on masked entries (-inf, weight 0) and on fully masked rows (all weights 0).
     """
     first = torch.tensor([[1.0, 2, 3], [3, 2, 2]], dtype=HALF)
     try:
@@ -50,7 +50,7 @@ def check_softmax16(answer) -> Outcome:
         if "size of tensor" not in str(error):
             raise
         return not_yet(
-            "Rows of 3 and one number for each row do not fit together: keepdim=True keeps the shape [B, 1]."
+            "Rows of 3 entries and one number per row do not broadcast. With keepdim=True the shape stays [B, 1]."
         )
     if got is None or got is ...:
         return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the weights.")
@@ -61,7 +61,9 @@ def check_softmax16(answer) -> Outcome:
             return not_yet(fault)
     lost = answer(torch.tensor([[1, NAN, 2]], dtype=HALF))
     if not lost.isnan().any():
-        return not_yet(f"softmax16([[1, nan, 2]]) is {_shown(lost)}: the NaN is hidden. Treat only rows of -inf apart.")
+        return not_yet(
+            f"softmax16([[1, nan, 2]]) is {_shown(lost)}: the NaN is hidden. Only rows of -inf need a special case."
+        )
     masked = torch.tensor([[-INF, -INF], [0, 0]], dtype=HALF)
     if fault := _wrong_softmax(answer, masked, MASKED_ROW):
         return not_yet(fault)
@@ -73,7 +75,7 @@ def check_softmax16(answer) -> Outcome:
             x = (spread * torch.randn(5, n, generator=generator)).to(HALF)
             if fault := _wrong_softmax(answer, x, "Compare with torch.softmax on this input, step by step."):
                 return not_yet(fault)
-    return correct("No logit is too large, no row is too long, and a row without a score gives zeros instead of NaN.")
+    return correct("Large logits and long rows work, and a row of nothing but -inf gives zeros instead of NaN.")
 
 
 def _softmax(x: torch.Tensor) -> torch.Tensor:
@@ -85,10 +87,10 @@ def _softmax_habit(got: torch.Tensor, x: torch.Tensor) -> str:
     """Name what was computed in place of the softmax of each row, or give ""."""
     x, got = x.double(), got.double()
     habits = {
-        "Each column sums to 1. Maximum and sum go along each row: dim=-1.": torch.softmax(x, 0),
-        "The whole tensor sums to 1; each row should. Maximum and sum go along each row: dim=-1.": torch.softmax(
-            x.flatten(), 0
-        ).view_as(x),
+        "Each column sums to 1. Take the maximum and the sum along each row: dim=-1.": torch.softmax(x, 0),
+        "The whole tensor sums to 1, but each row should. Take the maximum and the sum along each row: dim=-1.": (
+            torch.softmax(x.flatten(), 0).view_as(x)
+        ),
         "That is the log of the softmax; the task asks for the weights.": torch.log_softmax(x, -1),
         "The rows do not sum to 1 yet: divide by the sum of each row.": torch.exp(x - x.amax(-1, keepdim=True)),
     }
@@ -120,9 +122,9 @@ def _wrong_softmax(answer, x: torch.Tensor, hint: str) -> str:
 def _not_half_like(got, x: torch.Tensor) -> str:
     """Say how `got` is not a float16 tensor of the shape of `x`, or give ""."""
     if not isinstance(got, torch.Tensor):
-        return f"The function gives {type(got).__name__}; it should give a tensor."
+        return f"The function returns {type(got).__name__}; it should return a tensor."
     if got.shape != x.shape:
-        return f"For an input of shape {list(x.shape)} the result has shape {list(got.shape)}; it should be the same."
+        return f"For an input of shape {list(x.shape)} the result has shape {list(got.shape)}; the two should be equal."
     if got.dtype != HALF:
         return f"The result is {got.dtype}; it should be torch.float16."
     return ""
@@ -142,7 +144,7 @@ def _shown(x: torch.Tensor) -> str:
 def check_mask_value(answer) -> Outcome:
     """A function from a torch dtype to the number that, added to scores from -20000 to 20000, masks them.
 
-    In float16, bfloat16 and float32: finite, masked weights of exactly 0, and no NaN where a whole row is masked.
+    In float16, bfloat16 and float32: finite, masked weights of exactly 0, and no NaN if a whole row is masked.
     """
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
         returned = answer(dtype)
@@ -150,7 +152,7 @@ def check_mask_value(answer) -> Outcome:
             return Outcome(NOT_ATTEMPTED, f"The function returns nothing for {dtype} yet.")
         if fault := _mask_fault(as_number(returned), dtype):
             return not_yet(fault)
-    return correct("It is finite, leaves room for the score, and lies far enough below any score that is kept.")
+    return correct("It is finite, leaves room for the score, and puts a masked score far enough below any kept one.")
 
 
 def _mask_fault(value: float, dtype: torch.dtype) -> str:
@@ -160,54 +162,67 @@ def _mask_fault(value: float, dtype: torch.dtype) -> str:
     if math.isnan(value):
         return f"{name}: NaN masks nothing; it spreads to every weight of the row."
     if value >= 0:
-        return f"{name}: {value:g} added to a score does not lower it. A mask value is negative, and large."
+        return (
+            f"{name}: adding {value:g} to a score does not lower it. A mask value is negative, with a large magnitude."
+        )
     if math.isinf(value):
-        return f"{name}: -inf masks well until a row has no score left. Then -inf - (-inf) is NaN. Stay finite."
+        return f"{name}: -inf works until a whole row is masked. Then -inf - (-inf) is NaN. Use a finite number."
     if stored.isinf():
-        return f"{name}: {value:g} is beyond its range, which ends at {-largest:.6g}; stored, it is -inf. Stay finite."
+        return (
+            f"{name}: {value:g} is below the lowest number, {-largest:.6g}, so it is stored as -inf. Use a number that "
+            "stays finite."
+        )
     kept, masked = torch.tensor([-20000, 20000], dtype=dtype)  # the lowest score is kept, the highest is masked
     weight = float(torch.softmax(torch.stack([kept, masked + stored]), -1)[1])
     if weight > 0:
         return (
-            f"{name}: {value:g} is not enough. Where the score -20000 is kept and 20000 is masked, the masked one "
-            f"still gets the weight {weight:.2g}. After the mask it must be lower than the kept one."
+            f"{name}: {value:g} is not low enough. If the score -20000 is kept and 20000 is masked, the masked score "
+            f"still gets the weight {weight:.2g}. After the mask it must be far enough below the kept score."
         )
     for scores in ([-20000] * 3, [-20000, 0, 20000], [20000] * 3):
         masked = torch.tensor(scores, dtype=dtype) + stored
         if torch.softmax(masked, -1).isnan().any():
             return (
-                f"{name}: in a row that is masked as a whole, the scores {scores} become {_shown(masked)}, and the "
-                f"weights NaN. {float(stored):.6g} leaves no room: the score is added to it, and the sum overflows."
+                f"{name}: in a row that is fully masked, the scores {scores} become {_shown(masked)}, and the weights "
+                f"become NaN. {float(stored):.6g} leaves no room for the score, so their sum overflows."
             )
     return ""
 
 
 # --- A safe RMS norm --------------------------------------------------------------------------------------------------
 
-NORM_CASES = (  # rows, eps, and what to think of where the result is wrong
+NORM_CASES = (  # rows, eps, and the hint if the result is wrong
     (
         [[300, 400, -300, -400]],
         1e-5,
-        "The squares 90,000 and 160,000 are beyond 65504, and a number divided by inf is 0. Scale before you square.",
+        "The squares 90,000 and 160,000 are above 65504, and a number divided by inf is 0. Scale before you square.",
     ),
     (
         [[0.001, -0.001]],
         1e-5,
-        "Here eps counts for more than the squares. If you divide the entries by a number, their squares are divided "
-        "by its square, and so must eps be. Torch computes `eps / t` as `(1 / t) * eps`, and 1 / t is inf for t below "
-        "1.5e-5: take `(eps**0.5 / m) ** 2`.",
+        "Here eps is larger than the squares. If you divide the entries by m, their squares are divided by m**2, so "
+        "eps must be divided by m**2 too. Torch computes `eps / t` as `(1 / t) * eps`, and 1 / t is inf for t below "
+        "1.5e-5, so use `(eps**0.5 / m) ** 2`.",
     ),
     (
         [[1e-6, -1e-6]],
         1e-5,
-        "The squares round to 0 unless you scale, and eps divided by the square of 1e-6 is beyond 65504. What is the "
-        "smallest number that you have to divide by, when eps is there too?",
+        "The squares round to 0 unless you scale, and eps divided by the square of 1e-6 is above 65504. What is the "
+        "smallest number that you need to divide by, given that eps is under the root too?",
     ),
-    ([[0, 0, 0]], 1e-5, "In a row of zeros the largest magnitude is 0, and 0/0 is NaN. The result is 0."),
-    ([[0.001, -0.001]], 1e-6, "With eps 1e-5 it was right. Is eps the one that was passed?"),
+    ([[0, 0, 0]], 1e-5, "In a row of zeros the largest magnitude is 0, and 0/0 is NaN. The result should be 0."),
+    ([[0.001, -0.001]], 1e-6, "The result was right for eps = 1e-5. Do you use the eps that was passed?"),
     ([[300, 400], [0.003, 0.004]], 1e-6, "Scale each row by its own largest magnitude: dim=-1, keepdim=True."),
-    ([[60000] * 4], 1e-5, "No number that you divide by may itself overflow: scale, take the root, then put it back."),
-    ([[60000, 1e-7, -3]], 1e-5, "Entries far below the largest do not matter, but they must do no harm."),
+    (
+        [[60000] * 4],
+        1e-5,
+        "The number that you divide by must not overflow. Scale, take the root, and then undo the scaling.",
+    ),
+    (
+        [[60000, 1e-7, -3]],
+        1e-5,
+        "Entries far smaller than the largest do not matter, but they must not break the result.",
+    ),
     ([[60] * 4096], 1e-5, "4,096 squares of 60 add up to 14,745,600. Scale before you add."),
 )
 
@@ -233,7 +248,7 @@ def check_rms_norm16(answer) -> Outcome:
     lost = answer(torch.tensor([[1, NAN], [3, 3]], dtype=HALF), 1e-5)
     if not lost[0].isnan().any() or lost[1].isnan().any():
         return not_yet(
-            f"rms_norm16([[1, nan], [3, 3]]) is {_shown(lost)}. A NaN must stay visible in its row, and in no other."
+            f"rms_norm16([[1, nan], [3, 3]]) is {_shown(lost)}. A NaN must stay visible in its row and reach no other."
         )
     generator = torch.Generator().manual_seed(0)
     for n in (2, 5, 64):
@@ -241,8 +256,8 @@ def check_rms_norm16(answer) -> Outcome:
             x = (torch.randn(3, n, generator=generator) * 10.0**exponent).to(HALF)
             for eps in (1e-5, 1e-6):
                 if fault := _wrong_norm(answer, x, eps):
-                    return not_yet(f"{fault} Digits are lost where scaled squares and scaled eps are all tiny.")
-    return correct("The scale goes out before the squares, and eps with it, so nothing overflows and no row is 0/0.")
+                    return not_yet(f"{fault} Digits are lost if the scaled squares and the scaled eps are all tiny.")
+    return correct("You scale the entries and eps before you square, so nothing overflows and no row becomes 0/0.")
 
 
 def _wrong_norm(answer, x: torch.Tensor, eps: float) -> str:
@@ -258,14 +273,14 @@ def _wrong_norm(answer, x: torch.Tensor, eps: float) -> str:
     if not wrong.any():
         return ""
     row = int(wrong.any(-1).nonzero()[0])
-    shown = f"{x.shape[1]} entries up to {float(x[row].abs().max()):.4g}" if x.shape[1] > 4 else _shown(x[row])
+    shown = f"of {x.shape[1]} entries up to {float(x[row].abs().max()):.4g}" if x.shape[1] > 4 else _shown(x[row])
     at = slice(None) if x.shape[1] <= 4 else slice(int(wrong[row].nonzero()[0]), int(wrong[row].nonzero()[0]) + 1)
-    return f"Row {shown}, eps {eps:g}: you give {_shown(got[row, at])}, but it should be {_shown(want[row, at])}."
+    return f"Row {shown}, eps {eps:g}: your result is {_shown(got[row, at])}, but it should be {_shown(want[row, at])}."
 
 
 NORM_TABOO = {
-    "norm": "torch's own norm computes in float32 inside. Write it yourself: scale, square, mean, root.",
-    "dist": "torch's own norm computes in float32 inside. Write it yourself: scale, square, mean, root.",
+    "norm": "Torch's own norm computes in float32 internally. Write it yourself: scale, square, mean, root.",
+    "dist": "Torch's own norm computes in float32 internally. Write it yourself: scale, square, mean, root.",
 }
 
 
@@ -289,7 +304,7 @@ class _Watch(TorchFunctionMode):
         if reply := next((reply for part, reply in self.taboo.items() if part in name), ""):
             self.message = reply
         elif name in ("tolist", "item", "numpy"):
-            self.message = "Python's and NumPy's numbers are wider than float16. Stay with float16 tensors."
+            self.message = "Python's and NumPy's numbers are wider than float16. Use only float16 tensors."
         elif took and wide:
             self.message = (
                 f"One step goes from float16 to {_name(out.dtype)}. Stay in float16: a wider dtype only moves the "
@@ -312,7 +327,7 @@ LOSS_TABOO = {
 }
 ROUNDED_AWAY = (
     "The formula is right, but float16 rounds the small part away: 1.0001 is stored as 1, and 9.0001 as 9. Compute "
-    "log(1 + x) as log1p(x), and add it to nothing large that cancels later."
+    "log(1 + x) as log1p(x), and do not add it to a large number that cancels later."
 )
 
 
@@ -338,10 +353,10 @@ def check_bce16(answer) -> Outcome:
     want = (z.double().clamp(min=0) - z.double() * y.double()) + torch.log1p(torch.exp(-z.double().abs()))
     times_off = ((got - want).abs() / torch.clamp(0.01 * want, min=1e-5)).nan_to_num(nan=INF)
     if times_off.max() <= 1:
-        return correct("max(z, 0) - z y + log1p(exp(-|z|)): no sigmoid is rounded to 0 or 1, so no log meets a 0.")
+        return correct("max(z, 0) - z y + log1p(exp(-|z|)): no sigmoid is rounded to 0 or 1, so there is no log of 0.")
     at = int(times_off.argmax())
     return not_yet(
-        f"For z = {float(z[at]):g} and y = {float(y[at]):g} the loss is {want[at]:.4g}, yours is {got[at]:.4g}. "
+        f"For z = {float(z[at]):g} and y = {float(y[at]):g} the loss is {want[at]:.4g}, but yours is {got[at]:.4g}. "
         + _loss_hint(got, want, z=z, y=y)
     )
 
@@ -351,26 +366,29 @@ def _loss_hint(got: torch.Tensor, want: torch.Tensor, *, z: torch.Tensor, y: tor
     if torch.allclose(got, want, rtol=0.01, atol=0.005):
         return ROUNDED_AWAY
     if torch.allclose(got[z.abs() <= 5], -want[z.abs() <= 5], rtol=0.05):
-        return "The sign is turned round."
+        return "The sign is wrong."
     if torch.allclose(got[z.abs() <= 5], want.view(3, -1)[[1, 0, 2]].flatten()[z.abs() <= 5], rtol=0.05):
-        return "y and 1 - y are swapped: a target of 1 wants a large logit."
+        return "y and 1 - y are swapped: for a target of 1, a large logit is right."
     sizes = z[~got.isfinite()].abs()
     if sizes.numel() and sizes.min() > 11.09:
         return (
-            "exp above 11.09 is inf, and the sigmoid below -17.33 is 0, whose log is -inf. Then inf - inf or 0 * inf "
-            "is NaN. Use exp(-|z|), which is at most 1, and take no log of a sigmoid."
+            "For z above 11.09, exp(z) is inf. For z below -17.33, the sigmoid is 0, whose log is -inf. Then inf - inf "
+            "or 0 * inf is NaN. Use exp(-|z|), which is at most 1, and do not take the log of a sigmoid."
         )
     if got.isnan().any():
         return (
-            "Print p for this z, and what each log is given, in float16. A p that is rounded to 0 or 1 has lost what "
-            "the loss needs, and nothing that comes later brings it back: work from z."
+            "Print p for this z and the argument of each log, in float16. If p is rounded to 0 or 1, the information "
+            "that the loss needs is gone, and no later step brings it back. Work from z."
         )
     if (got.abs() > 65000).any():
-        return "log(0), or exp above 11.09, is inf; 65504 in its place is no loss either. Use exp(-|z|), at most 1."
+        return (
+            "log(0) or exp(z) above 11.09 is infinite, and 65504 in its place is not the right loss either. Use "
+            "exp(-|z|), which is at most 1."
+        )
     ends = got[(y == 1) & (z < -20)]
     if ends.min() > 1 and ends.max() - ends.min() < 1:
         return (
-            f"The loss stops growing at {float(ends[-1]):.3g}, however wrong the logit: an eps or a clamp caps it, and "
-            "its gradient is 0 there. The true loss grows like |z|. Work from z, not from p."
+            f"The loss stops growing at {float(ends[-1]):.3g}, however wrong the logit is: an eps or a clamp caps it, "
+            "and its gradient is 0 there. The true loss grows like |z|. Work from z, not from p."
         )
     return "Start from log(1 + exp(-z)) for y = 1, and write it so that no exponent is positive."

@@ -11,23 +11,23 @@ P_EMPTY = Choice(
     (
         Option(
             "In the empty row every exponential underflows to 0, so every weight is 0 / 0",
-            "With a naive softmax that would be so. This one subtracts the largest score first, so the largest exponent"
-            " should be 0. What is the largest score here?",
+            "That would be true of a naive softmax. This one subtracts the largest score first, so the largest"
+            " exponent should be 0. What is the largest score here?",
         ),
         Option(
             "In the empty row the largest score is minus infinity, and it is subtracted from itself",
-            "In every other row the largest score is finite: a masked score becomes -inf minus a number, which is -inf,"
-            " and its weight is 0. Here -inf - (-inf) is NaN.",
+            "In every other row the largest score is finite, so a masked score becomes -inf minus a number, which is"
+            " -inf, and its weight is 0. In the empty row, -inf - (-inf) is NaN.",
             True,
         ),
         Option(
-            "0 * -1e9 is NaN for all words that are not padding",
+            "0 * -1e9 is NaN for every word that is not padding",
             "Then every row with a word would have no answer. Torch multiplies a float16 tensor by a Python number in"
             " float32, where -1e9 is finite, and rounds the product: 0 stays 0.",
         ),
         Option(
             "The empty row has no words, so it has no label either",
-            "It has the label of the review that it replaced. Its logits are NaN before any label is looked at.",
+            "It has the label of the review that it replaced. Its logits are NaN before any label is used.",
         ),
     ),
     predict=True,
@@ -41,7 +41,7 @@ P_PADDING = Choice(
         Option("0.25 each", "All four scores are equal, and only differences count.", True),
         Option(
             "the same as for the original scores",
-            "They were replaced, so nothing of them is left. Adding would have kept something.",
+            "The scores were replaced, so nothing is left of them. Adding would have kept something.",
         ),
         Option("NaN", "-65504 is finite, and -65504 - (-65504) is 0."),
     ),
@@ -49,7 +49,7 @@ P_PADDING = Choice(
 )
 P_VAR = Choice(
     "numbers/stability/predict-variance",
-    "1,000 numbers between 198.4 and 201.8; their variance is 0.97. What is `(x * x).mean() - x.mean()**2` in float16?",
+    "The variance of 1,000 numbers between 198.4 and 201.8 is 0.97. What is `(x * x).mean() - x.mean()**2` in float16?",
     (
         Option(
             "0.97",
@@ -57,12 +57,12 @@ P_VAR = Choice(
         ),
         Option(
             "0",
-            "It would be, if only the two terms were rounded. The mean was rounded too, before it was squared.",
+            "It would be 0 if only the two terms were rounded. But the mean was rounded too, before it was squared.",
         ),
         Option(
             "-32",
-            "The mean is stored as 200.125, a little too large, its square as 40064; the mean of the squares as 40032. "
-            "Near 40,040 float16 numbers are 32 apart. Its root is NaN.",
+            "The mean is stored as 200.125, which is a little too large, and its square as 40064. The mean of the "
+            "squares is stored as 40032. Near 40,040 float16 numbers are 32 apart. The square root of -32 is NaN.",
             True,
         ),
         Option(
@@ -79,17 +79,18 @@ P_VAR = Choice(
 
 PLAY_SCORE = Number(
     "numbers/stability/play-score",
-    "One score alone, in float16, softmax as written: exp, then divide. What is the largest score with two decimals "
-    "whose weight is still 1?",
+    "Take a row with a single score, in float16, and the softmax as written: exp, then divide. What is the largest "
+    "score with two decimals whose weight is still 1?",
     answer="11.08",
     says="exp(11.09) would still fit, but float16 stores 11.09 as 11.09375, and the exponential of that is 65759.",
     wrong={
         "11.09": "exp(11.09) is 65513, which would fit. But which number does float16 store for 11.09? Type it above.",
-        "11.0859375": "That is the largest float16 number that works. With two decimals it is 11.09, which is "
-        "stored as the next number up.",
-        "11.090110718526951": "That is the logarithm of 65520. A score must also be stored, and have two decimals.",
-        "65504": "That is the largest float16 number. The score is the one whose exponential comes near to it.",
-        "65520": "From there on float16 rounds to inf. The score is the one whose exponential stays below it.",
+        "11.0859375": "That is the largest float16 number that works. Rounded to two decimals it is 11.09, "
+        "which is stored as the next float16 number up.",
+        "11.090110718526951": "That is the logarithm of 65520. The score must have two decimals, and it is "
+        "rounded when it is stored.",
+        "65504": "That is the largest float16 number. Look for the score whose exponential comes close to it.",
+        "65520": "From 65520 on, float16 rounds to inf. Look for the score whose exponential stays below that.",
     },
     within={
         "-65504 to 11.079": "Its weight is 1, but a larger score works too. Try one above.",
@@ -104,48 +105,48 @@ PLAY_SCORE = Number(
 )
 PLAY_COPIES = Number(
     "numbers/stability/play-copies",
-    "All scores of a float16 row are equal, and the largest is taken out first. How many scores can the row have "
+    "All scores of a float16 row are equal, and the largest is subtracted first. How many scores can the row have "
     "before every weight becomes 0?",
     answer="65519",
-    says="Each exponential is 1, so the sum is the number of scores. Up to 65519 it is rounded to 65504 or less. 65520 "
-    "is rounded to inf, and 1 / inf is 0.",
+    says="Each exponential is 1, so the sum is the number of scores. Up to 65519 it is rounded to 65504 or less. "
+    "But 65520 is rounded to inf, and 1 / inf is 0.",
     wrong={
         "65520": "65520 lies halfway between 65504 and 65536, and that tie is rounded to inf.",
-        "65504": "That is the largest float16 number. A few more ones are still rounded down to it.",
-        "65505": "65505 is rounded down to 65504, and so are a few more.",
+        "65504": "That is the largest float16 number. A slightly larger sum is still rounded down to it.",
+        "65505": "65505 is rounded down to 65504, and so are a few larger sums.",
         "65535": "Rounding to inf begins earlier, halfway between 65504 and 65536.",
         "65536": "65536 is 2**16, which float16 does not have. Rounding to inf begins earlier.",
-        "2048": "There a running sum of ones would stop growing. Here the sum is rounded once, at its end.",
-        "2": "That is for scores of 10 without the largest taken out. With it, each exponential is 1.",
-        "inf": "Each exponential is 1, so the sum grows with the row, and float16 has an end.",
+        "2048": "A running sum of ones would stop growing there. Here the sum is rounded only once, at the end.",
+        "2": "That is for scores of 10 if you do not subtract the largest. If you do, each exponential is 1.",
+        "inf": "Each exponential is 1, so the sum grows with the row, and float16 has a largest number.",
     },
     within={
-        "1 to 65518": "With so many the weights are not 0 yet, and there is room for more.",
-        "65521 to 1e9": "With so many the sum is inf. It becomes inf earlier.",
+        "1 to 65518": "With so many scores the weights are not 0 yet, and there is room for more.",
+        "65521 to 1e9": "With so many scores the sum is inf, but it becomes inf earlier.",
     },
     otherwise="Press “a long row” in the widget and change the number of copies.",
     hints=(
-        "What is exp(0)? And the sum of n of them?",
+        "What is exp(0), and what is the sum of n such terms?",
         "Which whole numbers does float16 round to 65504, and which to inf?",
     ),
     near=0,
 )
 PLAY_MASK = Number(
     "numbers/stability/play-mask",
-    "Every score of a float16 row is padding, and the mask adds the lowest number to each, once. All scores are the "
-    "same whole number. What is the largest such number that makes every weight NaN?",
+    "All scores of a float16 row are the same whole number. All of them are padding, and the mask adds the lowest "
+    "number to each score once. What is the largest score that makes every weight NaN?",
     answer="-16",
     says="-65504 - 16 is -65520, halfway between -65504 and -65536, and float16 rounds that tie to -inf. With -15 the "
     "sum is rounded back to -65504.",
     wrong={
         "-15": "-65519 is nearer to -65504 than to -65536, so it is stored as -65504.",
-        "-32": "float16 numbers are 32 apart there, but half of that is enough to be rounded to -inf.",
+        "-32": "float16 numbers are 32 apart there, but half of that is enough for the sum to be rounded to -inf.",
         "-1": "-65505 is rounded to -65504: the lowest number absorbs a small score.",
-        "16": "Mind the sign. Adding 16 leads away from the end of the format.",
+        "16": "Check the sign. Adding 16 moves away from the end of the range.",
         "0": "-65504 + 0 is -65504, which is finite.",
     },
     within={
-        "-65504 to -17": "That makes every weight NaN, but a larger score does it too.",
+        "-65504 to -17": "That makes every weight NaN, but so does a larger score.",
         "-14 to 65504": "The sum is rounded to a finite number, so the row gets equal weights. Try a lower score.",
     },
     otherwise="Tick every score in the widget, choose “add the lowest number”, and change the scores.",
@@ -164,7 +165,7 @@ SOFTMAX = Task(
 )
 MASK = Task(
     "numbers/stability/mask-value",
-    "Write `mask_value`: for each dtype a finite number that masks a score and never makes inf or NaN.",
+    "Write `mask_value`: a finite number for each dtype that masks a score and never produces inf or NaN.",
 )
 NORM = Task(
     "numbers/stability/safe-rms-norm",
@@ -172,5 +173,5 @@ NORM = Task(
 )
 LOSS = Task(
     "numbers/stability/cross-entropy",
-    "Fix the loss in float16: a binary cross-entropy that gives NaN for correct, confident predictions.",
+    "Fix a binary cross-entropy that gives NaN in float16 for confident, correct predictions.",
 )

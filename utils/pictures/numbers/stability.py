@@ -1,4 +1,4 @@
-"""The picture of `numbers/stability`: three scores whose exponentials fit once the largest one is taken out."""
+"""The picture of `numbers/stability`: three scores whose exponentials fit once the largest one is subtracted."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,9 +13,9 @@ LABELS = ((-0.3, 1.5, "right"), (0.3, 1 / 2.6, "left"), (0.5, 1 / 1.5, "left")) 
 
 
 def shifted_scores(scores: tuple[float, float, float] = (10.0, 11.0, 12.0)) -> Figure:
-    """Draw the exponentials of the scores, as they are and with the largest taken out, below the end of float16.
+    """Draw the exponentials of the scores, as they are and with the largest subtracted, and the end of float16.
 
-    The labels are what float16 stores of them.
+    The labels are the exponentials as float16 stores them.
     """
     fig, axes = plt.subplots(1, 2, figsize=(WIDTH_INCHES, 2.9), sharey=True, layout="constrained")
     for ax, shift, title in zip(axes, (0.0, max(scores)), ("as they are", f"minus {max(scores):g}"), strict=True):

@@ -32,7 +32,7 @@ class SoftmaxRow(BookWidget):
 
     `scores`: one to six numbers, or texts that are read exactly: 8, "1/3", "-inf". `masked`: which of them are padding;
     scores beyond its end are not. `format`: "float16", "bfloat16" or "float32". `softmax`: "naive", or "stable", which
-    takes the largest score out first. `mask`: a key of `facts.MASKS`, from "none" to "put_inf". `copies`: how many
+    subtracts the largest score first. `mask`: a key of `facts.MASKS`, from "none" to "put_inf". `copies`: how many
     times the row is repeated, 1 to 200,000. All are read and set from Python while the page shows the widget; `steps`
     has the numbers and `verdict` the sentence.
 
@@ -111,7 +111,7 @@ class SoftmaxRow(BookWidget):
             f"<p>The softmax of a row of scores{copies} in {self.format}, {SOFTMAXES[self.softmax]}. The mask:"
             f" {MASKS[self.mask]}. {html.escape(verdict(steps))}</p>"
             f"{static_table('mp-sr-static', *_step_table(steps))}"
-            "<p>If every score of this row is padding, and the largest is taken out first, its weights add up to:</p>"
+            "<p>If every score of this row is padding and the largest is subtracted first, the weights add up to:</p>"
             f"{static_table('mp-sr-static', ('mask', *FORMAT_NAMES), _padding_rows(self.row))}"
             "<p class='mp-static-note'>Here scores, mask and format can be changed; that needs JavaScript.</p>"
         )

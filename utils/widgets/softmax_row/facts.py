@@ -24,8 +24,8 @@ MASKS = {
     "add_1e9": "add −1e9",
     "add_lowest": "add the lowest number",
     "add_lowest_twice": "add the lowest twice (two masks)",
-    "put_lowest": "replace by the lowest number",
-    "put_inf": "replace by −inf",
+    "put_lowest": "replace with the lowest number",
+    "put_inf": "replace with −inf",
 }
 MOST_SCORES, MOST_COPIES = 6, 200_000
 
