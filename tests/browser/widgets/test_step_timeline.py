@@ -259,7 +259,7 @@ def test_breaking_the_order_turns_its_blocks_into_warnings(show):
     assert page.get_by_label("Recipe").input_value() == "16-mixed"  # what it needs to be seen
     assert page.get_by_label("clip", exact=True).is_checked()
     assert verdict(page) == (
-        "clip sees 0.5 × 65536 = 32768 and cuts it to 1. Unscaling then leaves 1.53 × 10⁻⁵ instead of 0.5, which is "
+        "clip sees 0.5 × 65536 = 32768 and cuts it to 1. Unscaling then leaves 1.53 × 10⁻⁵ instead of 0.5: "
         "3.05 × 10⁻⁵ of the gradient."
     )
     assert blocks(page, "warned") == ["clip, broken", "unscale_, broken"]

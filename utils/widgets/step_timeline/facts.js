@@ -212,7 +212,7 @@ const consequences = {
     const seen = norm * scale;
     if (seen <= maxNorm) return `clip sees ${fewDigits(norm)} × ${fewDigits(scale)} = ${fewDigits(seen)}, which is at most ${fewDigits(maxNorm)}: no harm this time.`;
     const due = Math.min(norm, maxNorm);
-    return `clip sees ${fewDigits(norm)} × ${fewDigits(scale)} = ${fewDigits(seen)} and cuts it to ${fewDigits(maxNorm)}. Unscaling then leaves ${fewDigits(maxNorm / scale)} instead of ${fewDigits(due)}, which is ${fewDigits(maxNorm / scale / due)} of the gradient.`;
+    return `clip sees ${fewDigits(norm)} × ${fewDigits(scale)} = ${fewDigits(seen)} and cuts it to ${fewDigits(maxNorm)}. Unscaling then leaves ${fewDigits(maxNorm / scale)} instead of ${fewDigits(due)}: ${fewDigits(maxNorm / scale / due)} of the gradient.`;
   },
   always({ scale, overflow }) {
     if (!overflow) return "No harm in this step. Let a gradient overflow, and look again.";
