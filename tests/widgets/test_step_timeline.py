@@ -32,7 +32,7 @@ def test_it_starts_at_the_first_block_of_16_mixed():
         (dict(recipe="half"), "recipe 'half' is not one of '32-true', "),
         (dict(block="eval"), "block 'eval' is not one of 'zero', "),
         (dict(broken="all"), "broken 'all' is not one of '', 'clip_first', "),
-        (dict(recipe="32-true", broken="no_scale"), "broken 'no_scale' shows in 16-mixed alone, not in 32-true"),
+        (dict(recipe="32-true", broken="no_scale"), "broken 'no_scale' shows only in 16-mixed, not in 32-true"),
         (dict(broken="clip_first", clip=False), "broken 'clip_first' needs clip=True"),
         (dict(norm="one"), "norm 'one' is not a number from 1e-12 to 1e12"),
         (dict(scale="0"), "scale '0' is not a number"),

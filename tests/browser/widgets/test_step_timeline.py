@@ -122,7 +122,7 @@ def test_every_listing_runs_in_torch_and_does_what_the_verdict_says(call, recipe
     is_skipped = torch.equal(before, training.model.weight)
     assert is_skipped == ("The step is skipped" in says)
     assert training.scheduler.last_epoch == (0 if is_skipped else 1)
-    assert bool(training.model.weight.isnan().any()) == ("makes NaN of that weight" in says)
+    assert bool(training.model.weight.isnan().any()) == ("turns that weight into NaN" in says)
     assert training.scaler.get_scale() == (32768 if is_skipped else 65536)
     if not is_skipped:
         assert training.optimizer.state[training.model.weight]["exp_avg"].dtype == DTYPES[rows["Adam’s moments"]]
@@ -166,7 +166,7 @@ def test_a_broken_listing_does_the_harm_that_is_told(call, broken, overflow):
             {
                 ("always", True): "No weight has moved, but the learning rate has.",
                 ("always", False): "No harm",
-                ("inverted", True): "It advances now",
+                ("inverted", True): "The scheduler advances now",
                 ("inverted", False): "S did not fall",
             }[broken, overflow]
         )
@@ -222,7 +222,7 @@ def test_numbers_are_short(call, x, text):
 
 def test_a_good_step_says_so(show):
     page = show(StepTimeline())
-    assert verdict(page) == "All gradients are finite: the weights move, S stays 65536, the scheduler advances."
+    assert verdict(page) == "All gradients are finite: the weights move, S stays at 65536, and the scheduler advances."
     assert chosen(page) == "zero_grad"
     assert blocks(page, "off") == ["second batch, not in this step"]
     assert tensors(page)["weights"] == ("float32", "")
@@ -249,7 +249,7 @@ def test_a_step_that_overflows_is_skipped(show):
     assert blocks(page, "skipped") == ["step, skipped", "scheduler, skipped"]
     assert tensors(page)["S"] == ("float32", "32768")
     page.get_by_label("Recipe").select_option("bf16-mixed")
-    assert "AdamW makes NaN of that weight" in verdict(page)
+    assert "AdamW turns that weight into NaN" in verdict(page)
     assert blocks(page, "warned") == ["step, broken"]
 
 
@@ -259,7 +259,7 @@ def test_breaking_the_order_turns_its_blocks_into_warnings(show):
     assert page.get_by_label("Recipe").input_value() == "16-mixed"  # what it needs to be seen
     assert page.get_by_label("clip", exact=True).is_checked()
     assert verdict(page) == (
-        "clip sees 0.5 × 65536 = 32768 and cuts it to 1. Unscaled that leaves 1.53 × 10⁻⁵ where 0.5 was due: "
+        "clip sees 0.5 × 65536 = 32768 and cuts it to 1. Unscaling then leaves 1.53 × 10⁻⁵ instead of 0.5: "
         "3.05 × 10⁻⁵ of the gradient."
     )
     assert blocks(page, "warned") == ["clip, broken", "unscale_, broken"]
@@ -278,7 +278,7 @@ def test_the_numbers_are_the_readers(show):
     type_into(page, "norm of the gradients", "3")
     type_into(page, "max_norm of clip", "1/4")
     assert verdict(page).startswith(
-        "clip sees 3 × 1024 = 3072 and cuts it to 0.25. Unscaled that leaves 0.000244 where"
+        "clip sees 3 × 1024 = 3072 and cuts it to 0.25. Unscaling then leaves 0.000244 instead of"
     )
     assert "clip_grad_norm_(model.parameters(), 0.25)" in listing(page)
     type_into(page, "norm of the gradients", "1e-6")
@@ -295,7 +295,7 @@ def test_bad_input_gets_one_sentence_and_loses_nothing(show):
         assert re.search("is not a number|must be a number", verdict(page))
         assert spoken(page) == verdict(page)
         assert page.locator(".mp-st-listing").inner_text() == before
-    assert verdict(page).endswith("Below: still 65536.")
+    assert verdict(page).endswith("The step below still uses 65536.")
     type_into(page, "scale S", "8")
     assert page.locator("[aria-invalid=true]").count() == 0
     assert verdict(page).startswith("clip sees 0.5 × 8 = 4")
@@ -393,7 +393,7 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     sent = page.evaluate("() => model.sent.at(-1)")
     assert (sent["broken"], sent["overflow"], sent["scale"]) == ("always", True, "2^12")
     StepTimeline(**{key: sent[key] for key in ("recipe", "overflow", "clip", "broken", "scale")})  # Python takes it
-    assert verdict(page).endswith("from 4096 to 1024, a run begins with 2 such steps: its warm-up is 2 ahead.")
+    assert verdict(page).endswith("from 4096 to 1024, a run begins with 2 such steps, so its warm-up is 2 ahead.")
     page.evaluate("() => void Object.assign(model.state, { broken: '', block: 'update' })")
     page.evaluate("() => model.fire('change:block')")
     assert chosen(page) == "update"

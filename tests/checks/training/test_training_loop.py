@@ -175,7 +175,7 @@ def test_accumulated_epoch_takes_the_mean_of_each_group(right):
         (counted(first=True, divisor="parts"), "move by 0.25; it moved by 0.05", "after the first part of a group"),
         (counted(last="dropped"), "groups of 2, so the weight should move by 1; it moved by 0.5", "No step was taken"),
         (counted(divisor="parts"), "groups of 2, so the weight should move by 1; it moved by 0.75", "By how many"),
-        (counted(last="stepped always"), "it raises", "belong to a group that has a part"),
+        (counted(last="stepped always"), "it raises", "a group that has at least one part"),
         (grouped(divide=1), "should move by 0.25; it moved by 0.5", "That is the sum. Divide each loss"),
         (grouped(whole=True), "should move by 0.5; it moved by 0.25", "one step for the whole epoch"),
         (grouped(unscale="part, and update"), "it moved by 0.2", "last part alone"),
@@ -398,14 +398,14 @@ def one_part_only(weights, parts):
         (divides(lambda n, seen, k: k), "The loss is a mean over tokens"),
         (divides(lambda n, seen, k: seen), "divided by the tokens seen so far"),
         (divides(one, lambda counts: counts[-1]), "tokens of the last part only"),
-        (divides(one, sum, zero=False), "batch before is still in it"),
+        (divides(one, sum, zero=False), "previous batch is still in it"),
         (divides(one, sum), "no token at all"),
         (divides(lambda n, seen, k: max(n, 1) * k), "mean of the means"),
         (all_at_once, "all of them are in memory at once"),
         (twice, "called more than once"),
         (one_part_only, "1 of them were called"),
         (keeps_the_last, "It should be 0 (or None)"),
-        (only_the_first_weight, "batch before is still in it"),
+        (only_the_first_weight, "previous batch is still in it"),
     ],
 )
 def test_accumulate_names_the_mistake(wrong, hint):
@@ -473,7 +473,7 @@ def test_resume_names_a_save_that_disturbs():
         t.step()
         return state
 
-    says(training_loop.check_resume((save_and_step, restore)), "`save` changes the training that it saves")
+    says(training_loop.check_resume((save_and_step, restore)), "`save` changes the run that it saves")
 
 
 def test_resume_names_a_replaced_model():

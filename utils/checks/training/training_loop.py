@@ -18,12 +18,12 @@ from utils.checks.training.training_loop_questions import (
 INF = math.inf
 
 check_units = paper_table(
-    UNITS, says="Two rules: a limit or a log waits for unscale_, and whatever outlives the step has to be cleared."
+    UNITS, says="Two rules: clip and log only after unscale_, and clear .grad, because it outlives the step."
 )
 
 
 class _Probe:
-    """One weight, SGD with a learning rate of 1, and a scaler whose scale begins with 1024 and does not grow."""
+    """One weight, SGD with a learning rate of 1, and a scaler whose scale begins at 1024 and does not grow."""
 
     def __init__(self, growth_interval: int = 1000):
         self.weight = nn.Parameter(torch.zeros(1))
@@ -70,15 +70,18 @@ def check_accumulated_epoch(answer) -> Outcome:
             answer([probe.weight], losses, probe.optimizer, probe.scaler, parts)
         except RuntimeError as error:
             return not_yet(
-                f"{shown}: it raises: {error}", "`unscale_` belongs to the group: once, after its last `backward`."
+                f"{shown}: it raises: {error}",
+                "`unscale_` belongs to the group: call it once, after its last `backward`.",
             )
         except AssertionError as error:
-            return not_yet(f"{shown}: it raises: {error}", "`step` and `update` belong to a group that has a part.")
+            return not_yet(
+                f"{shown}: it raises: {error}", "`step` and `update` belong only to a group that has at least one part."
+            )
         moved = before - probe.value
         moved_at_all |= moved != 0
         if not _near(moved, moves):
             if not moved_at_all and probe.weight.grad is None:
-                return Outcome(NOT_ATTEMPTED, "The function moves no weight yet.")
+                return Outcome(NOT_ATTEMPTED, "The function does not move a weight yet.")
             return not_yet(
                 f"{shown}, so the weight should move by {moves:g}; it moved by {moved:g}.",
                 _accumulated(gradients, parts, moves, moved),
@@ -91,11 +94,11 @@ def check_accumulated_epoch(answer) -> Outcome:
         if probe.scaler.get_scale() != (scale / 2 if INF in gradients else scale):
             return not_yet(
                 f"{shown}, and the scale went from {scale:g} to {probe.scaler.get_scale():g}.",
-                "An overflow halves it, once for the group; nothing else changes it here.",
+                "An overflow halves the scale, once for the group; nothing else changes it here.",
             )
     if (fault := _clipped_together(answer)) is not None:
         return fault
-    return correct("All parts of a group count alike, the limit acts on their mean, and the last group is not lost.")
+    return correct("All parts of a group count equally, the limit acts on their mean, and the last group is not lost.")
 
 
 def _clipped_together(answer) -> Outcome | None:
@@ -119,9 +122,9 @@ def _accumulated(gradients: tuple, parts: int, moves: float, moved: float) -> st
     """Name the cause of a weight that moved by another length."""
     groups = [gradients[start : start + parts] for start in range(0, len(gradients), parts)]
     if INF in gradients:
-        return "A part overflows: the step of its group is to be left out, and no other."
+        return "A part overflows: skip the step of its group, and no other step."
     if not groups:
-        return "There is no part, so there is nothing to step for."
+        return "There are no parts, so there is no step to take."
     last, full = groups[-1], [group for group in groups if len(group) == parts]
     if len(last) < parts:
         if _near(moved, sum(sum(group) / parts for group in full)):
@@ -137,15 +140,17 @@ def _accumulated(gradients: tuple, parts: int, moves: float, moved: float) -> st
     if _near(moved, sum(gradients)) or any(sum(group) > 1 and _near(moved, 1.0) for group in groups):
         return "That is the sum. Divide each loss by the number of parts in its group."
     if len(groups) == 1 and math.isclose(moved, gradients[-1] / parts, rel_tol=0.02):
-        return "That is the last part alone: the others were divided by S once too often. `unscale_` once per group."
+        return (
+            "That is the last part alone: the others were divided by S once too often. Call `unscale_` once per group."
+        )
     if abs(moved) > 100:
-        return "These are gradients in units of S: `unscale_` comes before the clip and the step."
+        return "These are gradients in units of S: call `unscale_` before the clip and the step."
     if 0 < abs(moved) < abs(moves) / 50:
         return "That was clipped in units of S, or divided by S twice."
     if any(abs(gradient) > 1 for gradient in gradients):
-        return "The limit of 1 is for the mean over all parts of a group, once it is complete and unscaled."
+        return "The limit of 1 is for the mean over all parts of a group, after that mean is complete and unscaled."
     if math.isclose(moved, moves, rel_tol=0.01):
-        return "A thousandth of the group before is still in `.grad`."
+        return "A thousandth of the previous group's gradient is still in `.grad`."
     return ""
 
 
@@ -182,25 +187,27 @@ def check_accumulate(answer) -> Outcome:
         if any(weight.grad is None for weight in weights):
             return Outcome(NOT_ATTEMPTED, "There is no gradient in `.grad` yet.")
         if len(order) < len(parts):
-            return not_yet(f"There are {len(parts)} parts, and {len(order)} of them were called.")
+            return not_yet(f"There are {len(parts)} parts, but only {len(order)} of them were called.")
         for weight, old in zip(weights, before, strict=True):
             if not _near(weight.grad.item(), want):
                 return not_yet(_tokens(parts, want, weight.grad.item(), old))
         if not all(order):
             return not_yet(
-                "The gradient is right. But all parts were computed before the first backward, so all of them are "
-                "in memory at once, and a big batch would have done. Call `backward` after each part."
+                "The gradient is right, but all parts were computed before the first backward, so all of them are "
+                "in memory at once, and one big batch would do as well. Call `backward` after each part."
             )
-    return correct("Part by part, and divided by the tokens of the whole batch: the gradient of the big batch.")
+    return correct(
+        "Computed part by part and divided by the tokens of the whole batch, this is the gradient of the big batch."
+    )
 
 
 def _without_tokens(grads: list) -> str:
     """Say what a batch that holds padding alone has left in `.grad`."""
     got = next(grad.item() for grad in grads if grad is not None and grad.item() != 0)
-    start = f"A batch holds padding alone, no token at all, and `.grad` is {got:g} after it. "
+    start = f"One batch holds only padding, no token at all, and `.grad` is {got:g} after it. "
     if math.isnan(got):
-        return start + "0/0 is NaN: which divisor is safe, and changes nothing elsewhere?"
-    return start + "It should be 0 (or None): the gradient of the batch before is still in it."
+        return start + "0/0 is NaN. Which divisor is safe here and changes nothing elsewhere?"
+    return start + "It should be 0 (or None): the gradient of the previous batch is still in it."
 
 
 def _parts(weights: list, parts: tuple, order: list[bool]) -> list:
@@ -229,14 +236,14 @@ def _tokens(parts: tuple, want: float, got: float, before: float) -> str:
     full = [part for part in parts if part]
     shown = " and ".join(f"[{', '.join(f'{g:g}' for g in part)}]" for part in parts)
     start = (
-        f"The tokens of the parts have the gradients {shown}: over all of them the mean is {want:g}, yours is {got:g}."
+        f"The tokens of the parts have the gradients {shown}. The mean over all of them is {want:g}; yours is {got:g}."
     )
     means = [sum(part) / len(part) for part in full]
     if math.isnan(got) or math.isinf(got):
-        return start + " A part may hold padding alone: it has no tokens, and 0/0 is NaN."
+        return start + " A part may hold only padding. It then has no tokens, and 0/0 is NaN."
     tokens = max(sum(map(len, parts)), 1)
     if before and any(_near(got, want + left) for left in (before, before / tokens)):
-        return start + " The gradient of the batch before is still in it. Clear it first."
+        return start + " The gradient of the previous batch is still in it. Clear it first."
     for divisor in {len(parts), len(full)}:
         if _near(got, sum(means) / divisor):
             return start + " That is the mean of the means: parts with few tokens count too much."
@@ -245,11 +252,11 @@ def _tokens(parts: tuple, want: float, got: float, before: float) -> str:
     if _near(got, sum(map(sum, parts))):
         return start + " That is the sum. Divide by the number of all tokens."
     if _near(got, sum(map(sum, parts)) / len(parts)):
-        return start + " Divided by the number of parts. The loss is a mean over tokens."
+        return start + " That was divided by the number of parts. The loss is a mean over tokens."
     if _near(got, sum(sum(part) / sum(map(len, parts[: n + 1])) for n, part in enumerate(parts) if part)):
         return start + " Each part was divided by the tokens seen so far. Earlier parts need the whole count too."
     if full and _near(got, sum(map(sum, parts)) / len(parts[-1] or full[-1])):
-        return start + " Divided by the tokens of the last part only."
+        return start + " That was divided by the tokens of the last part only."
     return start
 
 
@@ -257,7 +264,7 @@ def _tokens(parts: tuple, want: float, got: float, before: float) -> str:
 
 
 class SmallTraining:
-    """A small float16 training with everything that can be forgotten: dropout, Adam, a schedule, a scaler, an order.
+    """A small float16 run with everything that can be forgotten: dropout, Adam, a schedule, a scaler, an order.
 
     `step()` takes one step on the next batch. `model`, `optimizer`, `schedule` and `scaler` have `state_dict`;
     dropout draws from torch's global generator, and `order`, a `torch.Generator`, draws the batches.
@@ -291,12 +298,12 @@ class SmallTraining:
 
 
 PARTS = {  # what lives on, and what is said where it was not restored
-    "the weights": "Without the weights there is nothing to go on with: model.state_dict().",
-    "the moments of Adam": "Without them the next steps are those of a new training: optimizer.state_dict().",
-    "the schedule": "It would warm up again: schedule.state_dict().",
-    "the scale": "The scaler has found its scale in the steps before, a new one has not: scaler.state_dict().",
+    "the weights": "Without the weights, there is nothing to resume: model.state_dict().",
+    "the moments of Adam": "Without them, the next steps are those of a new run: optimizer.state_dict().",
+    "the schedule": "A new schedule would warm up again: schedule.state_dict().",
+    "the scale": "The scaler found its scale in earlier steps; a new scaler has not: scaler.state_dict().",
     "torch's global generator": "Dropout draws from it: torch.get_rng_state() and torch.set_rng_state(state).",
-    "the order of the batches": "A new generator draws the first batches once more: order.get_state() and set_state.",
+    "the order of the batches": "A new generator draws the first batches again: order.get_state() and set_state.",
 }
 
 
@@ -343,28 +350,28 @@ def check_resume(answer) -> Outcome:
         if state is None or state is ...:
             return Outcome(NOT_ATTEMPTED, "`save` returns nothing yet.")
         if changed := [name for name, piece in _pieces(stopped).items() if not _same(piece, there[name])]:
-            return not_yet(f"`save` changes the training that it saves: {', '.join(changed)}.")
+            return not_yet(f"`save` changes the run that it saves: {', '.join(changed)}.")
         if [stopped.step() for _ in range(10)] != losses[10:]:
-            return not_yet("The training that was saved goes on differently. `save` must leave it as it is.")
+            return not_yet("The run that was saved continues differently. `save` must leave it as it is.")
         later = _pieces(stopped)
         fresh = SmallTraining(seed=1)
         made = fresh.model
         restore(fresh, state)
         if not isinstance(fresh, SmallTraining) or fresh.model is not made:
-            return not_yet("Put the state into the parts of the new training. Replacing them cuts the optimizer off.")
+            return not_yet("Load the state into the parts of the new run. Replacing them cuts the optimizer off.")
         for name, piece in _pieces(fresh).items():
             if _same(piece, there[name]):
                 continue
             if _same(piece, later[name]):
                 return not_yet(
                     f"{name[0].upper()}{name[1:]}: what you restored is the state of ten steps later. `state_dict` "
-                    "gives references to what goes on changing. Copy it (copy.deepcopy), or write it to a file."
+                    "returns references to tensors that keep changing. Copy it (copy.deepcopy), or write it to a file."
                 )
-            return not_yet(f"After `restore` something is not as it was: {name}. {PARTS[name]}")
+            return not_yet(f"After `restore`, one part is not as it was: {name}. {PARTS[name]}")
         if [fresh.step() for _ in range(10)] != losses[10:] or not _same(
             _pieces(fresh)["the weights"], later["the weights"]
         ):
-            return not_yet("All parts are as they were, and yet the next steps differ. Is one of them shared?")
+            return not_yet("All parts are as they were, but the next steps differ. Is one of the parts shared?")
     return correct(
-        "Ten steps, a stop, ten more: the losses and the weights of the run that was never stopped, bit for bit."
+        "Ten steps, a stop and ten more give the losses and weights of the run that was never stopped, bit for bit."
     )

@@ -35,15 +35,15 @@ BREAKS = {
 }
 LIMITS = (Fraction(1, 10**12), Fraction(10**12))
 STEP = (  # the step of 16-mixed, for pages without JavaScript
-    ("optimizer.zero_grad()", "drops the gradients of the last step"),
-    ("logits = model(x), under torch.autocast", "matrix products in float16; the weights stay float32"),
-    ("loss = loss_fn(logits.float(), y)", "the loss in float32"),
-    ("scaler.scale(loss).backward()", "the loss times S, and so every gradient; .grad is float32, times S"),
-    ("scaler.unscale_(optimizer)", "every gradient times 1/S; notes whether one is infinite or NaN"),
-    ("clip_grad_norm_(model.parameters(), max_norm)", "measures the true norm, and limits it"),
+    ("optimizer.zero_grad()", "drops the gradients of the previous step"),
+    ("logits = model(x), under torch.autocast", "computes matrix products in float16; the weights stay float32"),
+    ("loss = loss_fn(logits.float(), y)", "computes the loss in float32"),
+    ("scaler.scale(loss).backward()", "multiplies the loss by S, and so every gradient; .grad is float32, times S"),
+    ("scaler.unscale_(optimizer)", "multiplies every gradient by 1/S; notes whether one is infinite or NaN"),
+    ("clip_grad_norm_(model.parameters(), max_norm)", "measures the true norm and limits it"),
     ("scaler.step(optimizer)", "moves the float32 weights, or skips the step if a gradient is infinite or NaN"),
-    ("scaler.update()", "halves S after such a step; doubles it after 2000 good ones in a row"),
-    ("scheduler.step(), if S has not fallen", "the learning rate waits where the weights did"),
+    ("scaler.update()", "halves S after a skipped step; doubles it after 2000 good steps in a row"),
+    ("scheduler.step(), if S has not fallen", "advances the learning rate, unless the step was skipped"),
 )
 
 
@@ -75,7 +75,7 @@ class StepTimeline(BookWidget):
     def __init__(self, recipe: str = "16-mixed", **kwargs):
         super().__init__(recipe=recipe, **kwargs)
         if BREAKS[self.broken] not in ("", self.recipe):
-            raise ValueError(f"broken {self.broken!r} shows in {BREAKS[self.broken]} alone, not in {self.recipe}")
+            raise ValueError(f"broken {self.broken!r} shows only in {BREAKS[self.broken]}, not in {self.recipe}")
         if self.broken == "clip_first" and not self.clip:
             raise ValueError("broken 'clip_first' needs clip=True")
 
@@ -104,8 +104,8 @@ class StepTimeline(BookWidget):
             f"<tr><td><code>{html.escape(line)}</code></td><td>{html.escape(what)}</td></tr>" for line, what in STEP
         )
         return (
-            "<p>One step of 16-mixed, with clipping, in its order:</p>"
+            "<p>One step of 16-mixed with clipping, in order:</p>"
             f'<table class="mp-st-static"><thead><tr><th>line</th><th>what it does</th></tr></thead>'
-            f'<tbody>{rows}</tbody></table><p class="mp-static-note">Here each block can be pressed, the recipe '
-            "changed and the order broken; that needs JavaScript.</p>"
+            f'<tbody>{rows}</tbody></table><p class="mp-static-note">With JavaScript, you can press each block, '
+            "change the recipe and break the order.</p>"
         )

@@ -16,7 +16,7 @@ export const STEP_RECIPES = {
 export const BREAKS = {
   clip_first: { label: "clip before unscale_", marks: ["unscale", "clip"], needs: { recipe: "16-mixed", clip: true, overflow: false } },
   always: { label: "always advance the scheduler", marks: ["schedule"], needs: { recipe: "16-mixed", overflow: true } },
-  inverted: { label: "advance it when S fell", marks: ["schedule"], needs: { recipe: "16-mixed" } },
+  inverted: { label: "advance it if S fell", marks: ["schedule"], needs: { recipe: "16-mixed" } },
   no_scale: { label: "no scale", marks: ["scale", "backward"], needs: { recipe: "16-mixed" } },
   no_update: { label: "forget update", marks: ["update"], needs: { recipe: "16-mixed" } },
   no_zero: { label: "forget zero_grad", marks: ["zero", "backward"], needs: {} },
@@ -108,15 +108,15 @@ export function stepTensors(plan, key) {
   const keys = stepBlocks(plan).map((block) => block.key);
   const done = (name) => keys.indexOf(name) <= keys.indexOf(key);
   const scaled = usesScaler(plan);
-  const rows = [{ name: "weights", dtype: weights, note: plan.overflow && !scaled && done("step") ? "a NaN among them" : "" }];
+  const rows = [{ name: "weights", dtype: weights, note: plan.overflow && !scaled && done("step") ? "includes NaN" : "" }];
   if (done("forward") && !done("backward")) rows.push({ name: "activations", dtype: isMixed ? `${compute} and float32` : compute, note: "kept for backward" });
   if (done("loss") && !done("unscale")) rows.push({ name: "loss", dtype: "float32", note: done("scale") && scaled ? "× S" : "" });
   const norm = gradientNorm(plan, key);
   if (norm !== null) {
     const carries = scaled && !done("unscale");
-    const text = Number.isFinite(norm) ? `norm ${fewDigits(norm)}` : plan.clip && done("clip") ? "NaN among them" : "∞ among them";
+    const text = Number.isFinite(norm) ? `norm ${fewDigits(norm)}` : plan.clip && done("clip") ? "includes NaN" : "includes ∞";
     rows.push({ name: "gradients", dtype: weights, note: `${carries ? "× S, " : ""}${text}` });
-  } else if (plan.broken === "no_zero") rows.push({ name: "gradients", dtype: weights, note: "of the last step" });
+  } else if (plan.broken === "no_zero") rows.push({ name: "gradients", dtype: weights, note: "from the previous step" });
   rows.push({ name: "Adam’s moments", dtype: weights, note: "" });
   if (scaled) {
     const next = plan.overflow && done("update") && plan.broken !== "no_update" ? plan.scale / 2 : plan.scale;
@@ -134,28 +134,28 @@ export function blockWords(plan, key) {
   if (["scale", "unscale", "check", "update"].includes(key) && !scaled) return [noScaler(plan), ""];
   const instead = brokenWords[`${plan.broken} ${key}`];
   if (instead) return [instead, ""];
-  const found = overflow ? "it has: this step will be skipped" : "it has not";
+  const found = overflow ? "it has, so this step will be skipped" : "it has not";
   const words = {
-    zero: ["The gradients of the last step are dropped: .grad is None.", "Without it, gradients of earlier steps stay in the sum."],
+    zero: ["The gradients of the previous step are dropped: .grad is None.", "Without it, gradients of earlier steps stay in the sum."],
     forward: isMixed
-      ? [`The weights stay float32. Under autocast, matrix products read them as ${compute}; other operations run in float32. The lists of both differ between CPU and CUDA.`, "backward needs no autocast: each operation goes back in the dtype of its forward."]
+      ? [`The weights stay float32. Under autocast, matrix products read them as ${compute}; other operations run in float32. The two lists of operations differ between CPU and CUDA.`, "backward needs no autocast: each operation runs backward in the dtype of its forward pass."]
       : [`No autocast: every operation runs in ${compute}, the dtype of the weights.`, ""],
-    loss: [`The logits become float32, and the loss is computed from them there.${accumulate ? " It is halved, because the two batches together should give a mean." : ""}`,
-      compute === "float16" ? "In float16 a loss beyond 65504 would be infinite, with its factor S too." : compute === "bfloat16" ? "In bfloat16 the loss would have two or three digits." : ""],
-    scale: [`The loss times S = ${S}. By the chain rule every gradient carries the same factor.`, "Without it, small gradients become 0 in float16."],
-    backward: [`The gradients go back through the layers in ${compute}${scaled ? ", S times as large" : ""}. In .grad they are ${weights}, as the weights are.`,
-      scaled ? "Without it no gradient exists, and scaler.step raises an AssertionError." : "Without it no gradient exists, and no weight moves."],
+    loss: [`The logits are converted to float32, and the loss is computed in float32.${accumulate ? " It is halved, because the two batches together should give a mean." : ""}`,
+      compute === "float16" ? "In float16, a loss beyond 65504 would be infinite, and its factor S counts too." : compute === "bfloat16" ? "In bfloat16, the loss would have two or three digits." : ""],
+    scale: [`The loss is multiplied by S = ${S}. By the chain rule, every gradient carries the same factor.`, "Without it, small gradients become 0 in float16."],
+    backward: [`The gradients go back through the layers in ${compute}${scaled ? ", S times as large" : ""}. In .grad they are ${weights}, like the weights.`,
+      scaled ? "Without it, there are no gradients, and scaler.step raises an AssertionError." : "Without it, there are no gradients, and no weight moves."],
     again: accumulate
-      ? [`forward, loss${scaled ? ", scale" : ""} and backward once more: .grad is now the sum of both batches.${scaled ? " S is the same for both: update comes after the last." : ""}`, "Without the / 2 in the loss the gradient would be twice as large."]
-      : ["Switched off: one batch makes the step.", ""],
-    unscale: [`Every gradient times 1/S, in float32, in place. It notes whether one is infinite or NaN.${clip ? "" : " Without clipping it has no line: scaler.step does it."}`,
-      clip ? "Left out, clip would measure S times the norm; scaler.step would unscale after it." : ""],
-    clip: clip ? [clipWords(plan), "After unscale_, so that it measures the true norm."] : ["Switched off.", ""],
-    check: [`scaler.step asks what unscale_ has noted: has a gradient overflowed? Here ${found}.`, "Without it one infinite gradient would make NaN of a weight."],
+      ? [`forward, loss${scaled ? ", scale" : ""} and backward run once more, and .grad is now the sum over both batches.${scaled ? " S is the same for both, because update comes after the second." : ""}`, "Without the / 2 in the loss, the gradient would be twice as large."]
+      : ["Switched off: the step uses one batch.", ""],
+    unscale: [`It multiplies every gradient by 1/S, in float32 and in place, and notes whether one is infinite or NaN.${clip ? "" : " Without clipping, it has no line of its own: scaler.step does it."}`,
+      clip ? "Without it, clip would measure S times the norm, and scaler.step would unscale only after that." : ""],
+    clip: clip ? [clipWords(plan), "It comes after unscale_, so that it measures the true norm."] : ["Switched off.", ""],
+    check: [`scaler.step looks at what unscale_ has noted: has a gradient overflowed? Here ${found}.`, "Without it, one infinite gradient would turn a weight into NaN."],
     step: scaled && overflow ? ["Skipped: weights and moments stay as they were.", ""]
-      : [`AdamW moves the ${weights} weights${overflow ? "; infinite / infinite is NaN" : ""}.`, weights === "float32" ? "In float32 small updates are kept." : `Updates below half a gap of ${weights} are lost.`],
-    update: [overflow ? `S falls from ${S} to ${fewDigits(scale / 2)}.` : `S stays ${S}; after 2000 good steps in a row it doubles.`, "Without it the next step raises a RuntimeError."],
-    schedule: [scaled && overflow ? "It waits: no step was made." : "The learning rate moves on, once for each step that was made.", scaled ? "A skipped step shows in S, which has fallen: hence >=." : ""],
+      : [`AdamW moves the ${weights} weights${overflow ? "; infinity / infinity is NaN" : ""}.`, weights === "float32" ? "In float32, small updates are kept." : `Updates below half a gap of ${weights} are lost.`],
+    update: [overflow ? `S falls from ${S} to ${fewDigits(scale / 2)}.` : `S stays at ${S}; after 2000 good steps in a row, it doubles.`, "Without it, the next step raises a RuntimeError."],
+    schedule: [scaled && overflow ? "It waits, because no step was taken." : "The learning rate advances, once for each step that was taken.", scaled ? "After a skipped step, S has fallen, hence the >=." : ""],
   };
   return words[key];
 }
@@ -163,27 +163,27 @@ export function blockWords(plan, key) {
 // What a block does where it is the broken one, by what is broken and the block.
 const brokenWords = {
   "no_zero zero": "Left out: .grad still holds the gradients of the last step.",
-  "no_update update": "Left out: S stays, and the scaler still waits for it.",
-  "always schedule": "The learning rate moves on, whether a step was made or not.",
-  "inverted schedule": "The learning rate moves on where S fell, which is where no step was made.",
-  "clip_first unscale": "Every gradient times 1/S, but clip has measured them already.",
+  "no_update update": "Left out: S does not change, and the scaler still waits for update.",
+  "always schedule": "The learning rate advances whether a step was taken or not.",
+  "inverted schedule": "The learning rate advances if S fell, that is, if no step was taken.",
+  "clip_first unscale": "It multiplies every gradient by 1/S, but clip has already measured them.",
 };
 
 function clipWords({ norm, maxNorm, overflow, scale, broken }) {
-  if (overflow) return "The norm is infinite: finite gradients become 0, infinite ones NaN.";
+  if (overflow) return "The norm is infinite, so finite gradients become 0 and infinite ones become NaN.";
   const seen = broken === "clip_first" ? norm * scale : norm;
   return seen > maxNorm
-    ? `The norm is ${fewDigits(seen)}, more than ${fewDigits(maxNorm)}: all gradients are multiplied by ${fewDigits(maxNorm / seen)}.`
-    : `The norm is ${fewDigits(seen)}, at most ${fewDigits(maxNorm)}: nothing changes.`;
+    ? `The norm is ${fewDigits(seen)}, which is more than ${fewDigits(maxNorm)}, so all gradients are multiplied by ${fewDigits(maxNorm / seen)}.`
+    : `The norm is ${fewDigits(seen)}, which is at most ${fewDigits(maxNorm)}, so nothing changes.`;
 }
 
 function noScaler({ recipe, broken }) {
-  if (broken === "no_scale") return "Left out, with the scaler: that is what is broken here.";
+  if (broken === "no_scale") return "Left out, together with the scaler: that is what is broken here.";
   return {
     "32-true": "Not needed: float32 holds gradients down to 10⁻⁴⁵.",
     "bf16-mixed": "Not needed: bfloat16 has the exponents of float32, so small gradients survive.",
     "bf16-true": "Not needed: bfloat16 has the exponents of float32, so small gradients survive.",
-    "16-true": "Not there: GradScaler refuses float16 gradients, since 1/S would make them underflow after all.",
+    "16-true": "Not possible: GradScaler refuses float16 gradients, because 1/S would make them underflow after all.",
   }[recipe];
 }
 
@@ -192,7 +192,7 @@ export function stepVerdict(plan) {
   if (plan.broken) return { isWrong: true, text: consequences[plan.broken](plan) };
   const { recipe, overflow, scale } = plan;
   if (!usesScaler(plan)) {
-    if (overflow) return { isWrong: true, text: `Nothing in ${recipe} looks for it: AdamW makes NaN of that weight, and the next loss is NaN.` };
+    if (overflow) return { isWrong: true, text: `Nothing in ${recipe} checks for the overflow: AdamW turns that weight into NaN, and the next loss is NaN.` };
     const text = {
       "16-true": `No scaler can help here. Gradients below 2⁻²⁵ ≈ ${fewDigits(2 ** -25)} are 0, and small updates are lost.`,
       "bf16-true": "No scale is needed, but small updates are lost: the weights are bfloat16.",
@@ -203,35 +203,35 @@ export function stepVerdict(plan) {
   }
   return overflow
     ? { isWrong: false, text: `The step is skipped, S falls from ${fewDigits(scale)} to ${fewDigits(scale / 2)}, and the scheduler waits.` }
-    : { isWrong: false, text: `All gradients are finite: the weights move, S stays ${fewDigits(scale)}, the scheduler advances.` };
+    : { isWrong: false, text: `All gradients are finite: the weights move, S stays at ${fewDigits(scale)}, and the scheduler advances.` };
 }
 
 const consequences = {
   clip_first({ norm, scale, maxNorm, overflow }) {
     if (overflow) return "A gradient is infinite, so the step is skipped: no harm this time.";
     const seen = norm * scale;
-    if (seen <= maxNorm) return `clip sees ${fewDigits(norm)} × ${fewDigits(scale)} = ${fewDigits(seen)}, at most ${fewDigits(maxNorm)}: no harm this time.`;
+    if (seen <= maxNorm) return `clip sees ${fewDigits(norm)} × ${fewDigits(scale)} = ${fewDigits(seen)}, which is at most ${fewDigits(maxNorm)}: no harm this time.`;
     const due = Math.min(norm, maxNorm);
-    return `clip sees ${fewDigits(norm)} × ${fewDigits(scale)} = ${fewDigits(seen)} and cuts it to ${fewDigits(maxNorm)}. Unscaled that leaves ${fewDigits(maxNorm / scale)} where ${fewDigits(due)} was due: ${fewDigits(maxNorm / scale / due)} of the gradient.`;
+    return `clip sees ${fewDigits(norm)} × ${fewDigits(scale)} = ${fewDigits(seen)} and cuts it to ${fewDigits(maxNorm)}. Unscaling then leaves ${fewDigits(maxNorm / scale)} instead of ${fewDigits(due)}: ${fewDigits(maxNorm / scale / due)} of the gradient.`;
   },
   always({ scale, overflow }) {
     if (!overflow) return "No harm in this step. Let a gradient overflow, and look again.";
     const skips = Math.ceil(Math.log2(scale / 1024));
-    const start = skips > 0 ? ` Where S must fall from ${fewDigits(scale)} to 1024, a run begins with ${skips} such step${skips === 1 ? "" : "s"}: its warm-up is ${skips} ahead.` : "";
+    const start = skips > 0 ? ` If S must fall from ${fewDigits(scale)} to 1024, a run begins with ${skips} such step${skips === 1 ? "" : "s"}, so its warm-up is ${skips} ahead.` : "";
     return `No weight has moved, but the learning rate has.${start}`;
   },
   inverted: ({ overflow }) => (overflow
-    ? "It advances now, in the one step that changed nothing."
-    : "S did not fall, so the scheduler waits, in this step and in every good one: the learning rate stands still."),
-  no_scale: ({ scale, overflow }) => `Gradients below 2⁻²⁵ ≈ ${fewDigits(2 ** -25)} become 0 in float16; with S = ${fewDigits(scale)} only those below ${fewDigits(2 ** -25 / scale)} would.${overflow ? " And nothing looks for the infinite one: it makes NaN of a weight." : ""}`,
-  no_update: ({ scale, clip, overflow }) => `The next ${clip ? "unscale_" : "scaler.step"} raises a RuntimeError: the scaler still waits for update(). S stays ${fewDigits(scale)}${overflow ? ", though a gradient overflowed" : ""}.`,
+    ? "The scheduler advances now, in the one step that changed nothing."
+    : "S did not fall, so the scheduler waits in this step and in every good one: the learning rate does not change."),
+  no_scale: ({ scale, overflow }) => `Gradients below 2⁻²⁵ ≈ ${fewDigits(2 ** -25)} become 0 in float16; with S = ${fewDigits(scale)} only those below ${fewDigits(2 ** -25 / scale)} would.${overflow ? " And nothing checks for the infinite one, which turns a weight into NaN." : ""}`,
+  no_update: ({ scale, clip, overflow }) => `The next ${clip ? "unscale_" : "scaler.step"} raises a RuntimeError, because the scaler still waits for update(). S stays at ${fewDigits(scale)}${overflow ? ", although a gradient overflowed" : ""}.`,
   no_zero(plan) {
     const { norm, scale, overflow } = plan;
     if (!usesScaler(plan)) return overflow
-      ? "The infinity stays in .grad, and infinity plus any gradient is infinite: no later step can be right."
-      : `The next gradient is added to this one: if both are alike, the norm is 2 × ${fewDigits(norm)} = ${fewDigits(2 * norm)}, and ${fewDigits(10 * norm)} after ten steps.`;
+      ? "The infinity stays in .grad, and infinity plus any gradient is infinite, so no later step can be right."
+      : `The next gradient is added to this one: if both are the same, the norm is 2 × ${fewDigits(norm)} = ${fewDigits(2 * norm)}, and ${fewDigits(10 * norm)} after ten steps.`;
     return overflow
       ? `The infinity stays in .grad, so every later step is skipped too: after 20 of them S is ${fewDigits(scale * 2 ** -20)}.`
-      : `unscale_ hides it: next time .grad is this gradient plus S times the new one, and 1/S leaves 1/${fewDigits(scale)} of this one. An infinity would stay for ever: let a gradient overflow.`;
+      : `unscale_ hides the mistake: in the next step, .grad is this gradient plus S times the new one, and dividing by S leaves 1/${fewDigits(scale)} of this one. An infinity would stay forever: let a gradient overflow.`;
   },
 };

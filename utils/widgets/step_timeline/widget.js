@@ -54,7 +54,7 @@ function render({ model, el }) {
       store({ [name]: text });
     } catch (error) {
       if (!(error instanceof NumberTextError)) throw error;
-      Object.assign(state, { wrong: name, refused: `${error.message} Below: still ${model.get(name)}.` });
+      Object.assign(state, { wrong: name, refused: `${error.message} The step below still uses ${model.get(name)}.` });
       draw();
       setText(status, state.refused);
     }
@@ -74,7 +74,7 @@ function render({ model, el }) {
     [name, h("button", { class: "mp-button", type: "button", on: { click: () => setBroken(name) } }, label)]);
   const verdictLine = h("p", { class: "mp-st-verdict" });
   const status = h("p", { class: "mp-unseen", role: "status" });
-  const blocks = h("ol", { class: "mp-st-blocks", "aria-label": "The blocks of one step; arrow keys walk along them", on: { keydown: walk } });
+  const blocks = h("ol", { class: "mp-st-blocks", "aria-label": "The blocks of one step; use the arrow keys to move along them", on: { keydown: walk } });
   const [title, what, without] = [h("p", { class: "mp-st-title" }), h("p"), h("p", { class: "mp-st-soft" })];
   const tensors = h("tbody");
   const table = h("table", { class: "mp-st-tensors" }, h("caption", {}, "Tensors after this block"),
