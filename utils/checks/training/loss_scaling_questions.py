@@ -40,8 +40,9 @@ PLATEAU = Choice(
     (
         Option(
             "About 30",
-            "Then you would have to choose S with care, and again whenever the gradients change. The range is wider: "
-            "float16 covers 40 powers of two, from 2^-24 to 2^16, and these gradients need only part of them.",
+            "Then you would have to choose S with care, and choose it again whenever the gradients change. The range "
+            "is wider: float16 covers 40 powers of two, from 2^-24 to 2^16, and these gradients need only part of "
+            "them.",
         ),
         Option(
             "About 2,000",
@@ -83,8 +84,8 @@ INVERTED = Choice(
         ),
         Option(
             "At 12 of the 500 steps of the warm-up",
-            "The scale falls exactly when a step is skipped, and `<` moves the schedule only then, so twelve times. A "
-            "run that never overflows keeps its first learning rate forever.",
+            "The scale falls exactly when a step is skipped, and `<` moves the schedule only then, which happens "
+            "twelve times. A run that never overflows keeps its first learning rate forever.",
             True,
         ),
     ),
@@ -103,7 +104,7 @@ RESCUED = Number(
     "thousand is lost, and the step is taken.",
     wrong={
         "21": "21 is the exponent. Give the scale itself, 2^21.",
-        "20": "20 is an exponent, and at 2^20 the line below the bars still says that a few become zero, less than "
+        "20": "20 is an exponent. At 2^20, the line below the bars still says that a few become zero, less than "
         "0.01 %.",
         "2^20": "At 2^20, less than 0.01 % of them still becomes zero. What is the first scale at which none does?",
         "2^22": "None becomes zero at 2^22, but none does at half that scale either.",
@@ -161,9 +162,9 @@ MEAN_OVER_A_PAGE = {
         wrong={
             "1/50000": "That is the probability. The loss is a mean over 32 × 1,024 tokens, so divide by their number.",
             "1/32768": "That is 1/N. The gradient is the word's probability, divided by N.",
-            "-1/32768": "That is nearly the gradient of the right word, (p - 1) / N. A wrong word has p / N.",
-            "-49999/50000/32768": "That is the gradient of the right word, (p - 1) / N. A wrong word has p / N.",
-            "49999/50000/32768": "(1 - p) / N is the size of the right word's gradient. A wrong word has p / N.",
+            "-1/32768": "That is nearly the gradient of the right word, (p - 1) / N. That of a wrong word is p / N.",
+            "-49999/50000/32768": "That is the gradient of the right word, (p - 1) / N. That of a wrong word is p / N.",
+            "49999/50000/32768": "(1 - p) / N is the size of the right word's gradient. That of a wrong word is p / N.",
             "1/50000/32": "The mean is over all 32 × 1,024 tokens, not over the 32 texts.",
             "1/50000/1024": "The mean is over all tokens of all 32 texts, which is 32 × 1,024.",
             "-1/50000/32768": "The size is right. But a wrong word's logit should fall, so its gradient is positive.",
