@@ -101,7 +101,7 @@ def test_the_sentence_is_that_of_the_nearest_watched_step_at_the_scale_of_the_sc
         (
             lambda: ScaleCockpit(one(SHARES), log2_scale=30),
             "Step 1 would be skipped: the largest of all gradients, 1.22 × 10⁻⁴, times 2³⁰ is 131070. It overflows,"
-            " and one is enough.",
+            " and one overflow is enough.",
         ),
         (
             lambda: ScaleCockpit(one(crafted([1], 0, infinite=1))),
@@ -113,8 +113,8 @@ def test_the_sentence_is_that_of_the_nearest_watched_step_at_the_scale_of_the_sc
         ),
         (
             lambda: ScaleCockpit(one(SHARES), amaxes=[0.5, 65520 / 65536], step=2),
-            "Step 2 would be skipped: the largest of all gradients, 1, times 2¹⁶ is 65520. It overflows, and one is"
-            " enough.",
+            "Step 2 would be skipped: the largest of all gradients, 1, times 2¹⁶ is 65520. It overflows, and one"
+            " overflow is enough.",
         ),
         (
             lambda: ScaleCockpit(one(SHARES), amaxes=[0.5, 1e-9], step=2),

@@ -70,16 +70,16 @@ def test_the_gradient_of_a_page_is_what_autograd_gives_and_64_is_the_smallest_sc
         ("gradient", 1, "over how many tokens"),
         ("gradient", 6e-10, "rounded"),
         ("smallest scale", 6, "not its exponent"),
-        ("smallest scale", 32, "still 0"),
+        ("smallest scale", 32, "still becomes 0"),
         ("smallest scale", 128, "so is half as much"),
         ("smallest scale", 256, "so is a smaller scale"),
-        ("smallest scale", 1024, "Go down"),
-        ("smallest scale", 65536, "usual first scale"),
+        ("smallest scale", 1024, "more than enough"),
+        ("smallest scale", 65536, "usual initial scale"),
         ("smallest scale", 131072, "all its bits"),
         ("smallest scale", 1 / 64, "smaller"),
         ("smallest scale", 1, "without a scale"),
         ("smallest scale", 48.83, "next power of two"),
-        ("smallest scale", 97.66, "rounding goes up"),
+        ("smallest scale", 97.66, "is rounded up"),
         ("smallest scale", 49, "Multiply 6.1e-10"),
     ],
 )
@@ -131,10 +131,10 @@ def test_the_trace_takes_a_count_and_a_step():
         (1, "at the start"),
         (2, "How many halvings"),
         (3, "16384 become 8192"),
-        (5, "how many at the end"),
+        (5, "How many are there at the end"),
         (2000, "were taken"),
         (8, "is 8 times 8192"),
-        (7, "count the halvings"),
+        (7, "Count the halvings"),
         ([1, 2, 3, 2004], "not a number"),
     ],
 )
@@ -231,7 +231,7 @@ def test_clipped_step_takes_every_way_to_clip_true_gradients_without_unscale(rig
 def test_a_step_that_calls_unscale_is_told_that_the_limit_can_carry_the_scale(unscaled):
     outcome = loss_scaling.check_clipped_step(unscaled)
     assert outcome.status == NOT_YET
-    assert "but with `unscale_`" in outcome.message
+    assert "your code calls `unscale_`" in outcome.message
     assert "the limit can carry it too" in outcome.hint
 
 
@@ -248,7 +248,7 @@ def test_a_step_that_calls_unscale_is_told_that_the_limit_can_carry_the_scale(un
         (order("zero", "backward", "unscale", "clip", "step"), "scaler.update() at the end of each step is missing"),
         (order("zero", "backward", "clip", "step"), "in the same unit"),
         (order("zero", "backward", "clip to the scale", "step"), "scaler.update() at the end of each step is missing"),
-        (order("zero", "backward", "step", "update"), "Nothing was clipped"),
+        (order("zero", "backward", "step", "update"), "The gradients were not clipped"),
         (order("zero", "backward", "step", "clip", "update"), "only after the step"),
         (order("zero", "backward", "plain step"), "still the scaled gradients"),
         (order("zero", "backward", "clip", "plain step"), "it was 0.5 and needed no clipping"),
@@ -274,8 +274,8 @@ def test_clipped_step_tells_what_was_seen_and_folds_the_mistake(wrong, hint):
 def test_the_step_of_the_exercise_shows_numbers_and_no_cause():
     outcome = loss_scaling.check_clipped_step(order("zero", "backward", "clip", "step", "update"))
     assert outcome.message == (
-        "Step 1 has a gradient of norm 0.5, and the limit is 1. It should move the weights by [0.3, 0, 0.4]; yours "
-        "moves them by [9.16e-06, 0, 1.22e-05]."
+        "Step 1 has a gradient of norm 0.5, and the limit is 1. It should move the weights by [0.3, 0, 0.4], but "
+        "yours moves them by [9.16e-06, 0, 1.22e-05]."
     )
 
 
@@ -295,7 +295,7 @@ def test_a_clip_that_raises_on_an_overflow_is_told_that_an_overflow_is_no_error(
 
     outcome = loss_scaling.check_clipped_step(strict)
     assert outcome.message.startswith("Step 3 stops with RuntimeError")
-    assert "no error" in outcome.hint
+    assert "not an error" in outcome.hint
 
 
 def test_a_step_with_another_limit_is_refused():
@@ -307,7 +307,7 @@ def test_a_step_with_another_limit_is_refused():
         scaler.step(optimizer)
         scaler.update()
 
-    assert "Print the norm just before the clip" in loss_scaling.check_clipped_step(half_the_limit).hint
+    assert "Print the norm right before the clip" in loss_scaling.check_clipped_step(half_the_limit).hint
 
 
 # --- 4: the schedule
@@ -433,7 +433,8 @@ def test_scheduled_step_takes_every_way_to_know_that_the_step_was_taken(how):
     outcome = loss_scaling.check_scheduled_step(each(how))
     assert outcome, outcome.message
     assert outcome.message == (
-        "Of 16 steps the first optimizer took 13, the second 12, and each schedule moved as often."
+        "Of 16 steps, the first optimizer took 13 and the second 12, and each schedule moved as often as its optimizer "
+        "stepped."
     )
 
 
@@ -442,20 +443,20 @@ def test_scheduled_step_takes_every_way_to_know_that_the_step_was_taken(how):
     [
         (scheduled(float.__ge__), "it cannot tell them apart"),
         (scheduled(float.__eq__), "Do not go by the scale"),
-        (scheduled(float.__lt__), "only where the scale has fallen"),
-        (scheduled(lambda new, old: True), "every time, after a skipped step too"),
+        (scheduled(float.__lt__), "only when the scale has fallen"),
+        (scheduled(lambda new, old: True), "every time, even after a skipped step"),
         (scheduled(lambda new, old: False), "never move"),
-        (each(by_what_step_returns), "None here in either case"),
-        (each(by_looking_at_the_weights), "is taken, too"),
-        (scheduled(float.__gt__), "where its own optimizer stepped"),
+        (each(by_what_step_returns), "here it is None in either case"),
+        (each(by_looking_at_the_weights), "is also taken"),
+        (scheduled(float.__gt__), "when its own optimizer has stepped"),
         (by_the_last_gradients, "follow the second optimizer"),
         (crossed, "with the other optimizer"),
-        (if_any, "Ask each optimizer for itself"),
-        (scheduled(float.__ge__, times=2), "where its own optimizer stepped"),
+        (if_any, "Check each optimizer separately"),
+        (scheduled(float.__ge__, times=2), "when its own optimizer has stepped"),
         (scheduled(None, early=True), "had the learning rate of the next one"),
         (scheduled(float.__ge__, update=False), "scaler.update() at the end"),
         (scheduled(float.__ge__, zero=False), "zero_grad, scale, backward"),
-        (scheduled(float.__ge__, step=False), "Leave it to scaler.step"),
+        (scheduled(float.__ge__, step=False), "Leave the skipping to scaler.step"),
         (lambda losses, optimizers, scaler, schedules: schedules[0].step(), "zero_grad, scale, backward"),
     ],
 )
@@ -472,17 +473,18 @@ def test_scheduled_step_tells_what_was_seen_and_folds_the_mistake(wrong, hint):
     [
         (
             scheduled(float.__ge__),
-            "Step 2 of the second optimizer was taken, that of the other skipped. The schedule of the second did not "
-            "move.",
+            "Step 2 of the second optimizer was taken, and that of the other was skipped. The schedule of the second "
+            "optimizer did not move.",
         ),
         (
             scheduled(lambda new, old: True),
-            "Step 2 of the first optimizer was skipped, that of the other taken. The schedule of the first moved.",
+            "Step 2 of the first optimizer was skipped, and that of the other was taken. The schedule of the first "
+            "optimizer moved.",
         ),
         (
             scheduled(float.__ge__, times=2),
-            "Step 1 of the first optimizer was taken, that of the other taken. The schedule of the first moved 2 "
-            "times.",
+            "Step 1 of the first optimizer was taken, and that of the other was taken. The schedule of the first "
+            "optimizer moved 2 times.",
         ),
     ],
 )
@@ -543,10 +545,10 @@ def first_row(grads, dtype, scale=1.0):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (lambda g, d, s=1.0: 100 * lost_share(g, d, s), "not percent"),
+        (lambda g, d, s=1.0: 100 * lost_share(g, d, s), "not a percentage"),
         (lambda g, d, s=1.0: 1 - lost_share(g, d, s), "share that is kept"),
         (lambda g, d, s=1.0: ((g * s).to(d) == 0).float().mean(), "zero before is not lost"),
-        (lambda g, d, s=1.0: (((g * s).to(d) == 0) & (g != 0)).float().mean(), "not part of the whole"),
+        (lambda g, d, s=1.0: (((g * s).to(d) == 0) & (g != 0)).float().mean(), "does not count in the total"),
         (cast_first, "Multiply first"),
         (lambda g, d, s=1.0: lost_share(g, d), "Multiply first"),
         (lambda g, d, s=1.0: lost_share(g.where(g.abs() >= 2**-24 / s, 1e-30 * (g != 0)), d, s), "4e-8"),
@@ -554,13 +556,13 @@ def first_row(grads, dtype, scale=1.0):
         (lambda g, d, s=1.0: lost_share(g, torch.float16, s), "exponents of float32"),
         (lambda g, d, s=1.0: 0.0 if d is torch.bfloat16 else lost_share(g, d, s), "bfloat16 ends too"),
         (lambda g, d, s=1.0: lost_share(g, d, 1.0 if d is torch.bfloat16 else s), "far above 2^-133"),
-        (lambda g, d, s=1.0: lost_share(g.where(g.abs() < 65520, 1e-30), d, s), "another loss"),
-        (lambda g, d, s=1.0: ((g[g != 0] * s).to(d) == 0).float().mean(), "0/0 is NaN"),
+        (lambda g, d, s=1.0: lost_share(g.where(g.abs() < 65520, 1e-30), d, s), "lost in another way"),
+        (lambda g, d, s=1.0: ((g[g != 0] * s).to(d) == 0).float().mean(), "0/0 would be NaN"),
         (lambda g, d, s=1.0: lost_share(g, d, s) if len(g) < 9 else 0.5, "Of 20,000 gradients, times 1, float16"),
         (without_positive_only, "One of these four becomes zero"),
         (below_half, "The tie goes to zero"),
         (first_row, "count all of its entries"),
-        (lambda g, d, s=1.0: lost_share(g, d, s) if len(g) else math.nan, "no gradient at all"),
+        (lambda g, d, s=1.0: lost_share(g, d, s) if len(g) else math.nan, "no gradients at all"),
         (in_place, "changes its input"),
         (lambda g, d, s=1.0: [1.0], "not a number"),
     ],

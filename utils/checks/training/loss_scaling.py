@@ -29,14 +29,14 @@ from utils.formats import BFLOAT16, FLOAT16
 
 check_mean_over_a_page = paper_table(
     MEAN_OVER_A_PAGE,
-    says="2^-25 is 49 times as large as 6.1e-10, so 64 is enough. 65536 has ten powers of two to spare.",
+    says="2^-25 is 49 times as large as 6.1e-10, so 64 is enough, and 65536 has ten powers of two to spare.",
 )
 
 
 check_read_a_trace = paper_table(
     READ_A_TRACE,
-    says="Three halvings in three steps, 2,000 good steps before the growth, and a skip right after it. A log of the "
-    "scale can hide a skip, so count the skipped steps.",
+    says="There are three halvings in three steps, 2,000 good steps before the scale grows, and a skip right after "
+    "that. A log of the scale can hide a skip, so count the skipped steps.",
 )
 
 
@@ -114,23 +114,24 @@ def check_clipped_step(answer) -> Outcome:
                 return fault
             if "scale" not in scaler.called:
                 return not_yet(
-                    f"Step {number} moves the weights as it should, here in float32. In float16 it would lose the "
-                    "small gradients.",
+                    f"Step {number} moves the weights as it should, but this check runs in float32. In float16, the "
+                    "step would lose the small gradients.",
                     "The loss has to go through scaler.scale(loss).",
                 )
             scale = SCALE if number < 3 else SCALE / 2
             if scaler.get_scale() != scale:
                 return not_yet(
-                    f"After step {number} the scale should be {scale:g}, it is {scaler.get_scale():g}.",
-                    "Call scaler.update() once, at the end of each step: it is what halves the scale after an "
-                    "overflow.",
+                    f"After step {number} the scale should be {scale:g}, but it is {scaler.get_scale():g}.",
+                    "Call scaler.update() once, at the end of each step. It halves the scale after an overflow.",
                 )
     if "unscale_" in scaler.called:
         return not_yet(
-            "All five steps move the weights as they should, but with `unscale_`.",
-            "The gradients carry the scale, and they may: the limit can carry it too.",
+            "All five steps move the weights as they should, but your code calls `unscale_`.",
+            "The gradients may keep the scale, because the limit can carry it too.",
         )
-    return correct("A norm of 0.5 is left alone, a norm of 5 is cut to 1, an overflow is skipped, at every scale.")
+    return correct(
+        "At every scale, a norm of 0.5 is left alone, a norm of 5 is cut to 1, and a step that overflows is skipped."
+    )
 
 
 def _misuse(error: Exception, number: int, called: list[str]) -> Outcome:
@@ -140,19 +141,19 @@ def _misuse(error: Exception, number: int, called: list[str]) -> Outcome:
     if "after step" in message and "step" in called:
         why = "unscale_ comes too late: the optimizer has already stepped. Clip between unscale_ and step."
     elif again and called.count("unscale_") > 1:
-        why = "unscale_ divides once, so it is called once in each step."
+        why = "unscale_ may divide the gradients only once, so call it once in each step."
     elif again and number > 1:
-        why = "The scaler has not closed the step before: scaler.update() at the end of each step is missing."
+        why = "The scaler has not closed the previous step: scaler.update() at the end of each step is missing."
     elif "non-finite" in message:
-        why = "A step that overflows is no error: let the norm be infinite, and scaler.step skips the step."
+        why = "A step that overflows is not an error. Let the norm be infinite, and scaler.step will skip the step."
     elif "_scale is None" in message or "scale" not in called:
         why = "The loss has to go through scaler.scale(loss) before backward()."
     elif "prior to update" in message:
-        why = "update() goes by what unscale_ and step have seen: let the scaler take the scale out and step."
+        why = "update() relies on what unscale_ and step have seen: let the scaler take the scale out and step."
     elif "No inf checks" in message:
-        why = "No gradients were there to be looked at. zero_grad belongs before backward, or after the whole step."
+        why = "There were no gradients to look at. zero_grad belongs before backward, or after the whole step."
     else:
-        why = "Print which methods of the scaler are called, and in which order."
+        why = "Print which methods of the scaler are called, and in what order."
     return not_yet(f"Step {number} stops with {type(error).__name__}: {message}", why)
 
 
@@ -163,42 +164,42 @@ def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outc
         if not moved.any():
             return None
         return not_yet(
-            f"Step {number} overflows, and should be skipped; yours moves the weights by {_shown(moved)}.",
-            "scaler.step(optimizer) skips such a step, optimizer.step() does not.",
+            f"Step {number} overflows and should be skipped, but yours moves the weights by {_shown(moved)}.",
+            "scaler.step(optimizer) skips such a step, but optimizer.step() does not.",
         )
     norm = float(g.norm())
     want = g / max(norm, 1.0)
     if torch.allclose(moved, want, rtol=1e-4, atol=1e-6):
         return None
     seen = f"Step {number} has a gradient of norm {norm:g}, and the limit is 1. It should move the weights by "
-    seen += f"{_shown(want)}; yours moves them by {_shown(moved)}."
+    seen += f"{_shown(want)}, but yours moves them by {_shown(moved)}."
     if number > 3 and not moved.any():
         return not_yet(
             seen,
-            "The infinite gradients of the step before are still there: zero_grad before each backward, or after the "
-            "whole step.",
+            "The infinite gradients of the previous step are still there. Call zero_grad before each backward, or "
+            "after the whole step.",
         )
     habits = {
-        "That is 65536 times too little, with and without clipping: the gradients were divided by the scale twice. "
-        "scaler.step divides by itself, unless unscale_ has done it.": g / SCALE,
-        "Which norm do the gradients have when they are clipped? Clipped to 1 with the scale still on them, they are "
-        "then divided by it. Gradients and limit have to be in the same unit.": g
+        "That is 65536 times too little, with and without clipping, because the gradients were divided by the scale "
+        "twice. scaler.step divides them too, unless unscale_ has already done so.": g / SCALE,
+        "What norm do the gradients have when they are clipped? If they still carry the scale, they are clipped to 1 "
+        "and then divided by the scale. The gradients and the limit have to be in the same unit.": g
         / norm
         / (SCALE if number < 3 else SCALE / 2),
-        "The limit fitted the scale of the first steps. The overflow has halved the scale since then.": 2 * g / norm,
-        "These are still the scaled gradients. scaler.unscale_ or scaler.step takes the scale out; optimizer.step does "
-        "not.": g * SCALE,
-        "The norm is 1, but it was 0.5 and needed no clipping: the scaled gradients were clipped. And optimizer.step "
-        "does not take the scale out; scaler.step does, and it skips a step that has overflowed.": g / norm,
-        "Nothing was clipped, or only after the step: clip between backward and step.": g,
-        "Each parameter, or each value, was clipped on its own. The norm is that of all gradients together: one "
-        "call of clip_grad_norm_ with model.parameters().": torch.tensor([3 / 3.0, 0.0, -4 / 4.0]),
+        "The limit fitted the first scale, but the overflow has halved the scale since then.": 2 * g / norm,
+        "These are still the scaled gradients. scaler.unscale_ or scaler.step takes the scale out, but optimizer.step "
+        "does not.": g * SCALE,
+        "The norm is 1, but it was 0.5 and needed no clipping: the scaled gradients were clipped. Also, optimizer.step "
+        "does not take the scale out. scaler.step does, and it skips a step that overflows.": g / norm,
+        "The gradients were not clipped, or only after the step. Clip them between backward and step.": g,
+        "Each parameter, or each value, was clipped on its own. The limit is for the norm of all gradients together, "
+        "so make one call of clip_grad_norm_ with model.parameters().": torch.tensor([3 / 3.0, 0.0, -4 / 4.0]),
     }
     if norm > 1:
         habits.pop(next(message for message in habits if message.startswith("The norm is 1")))
     why = next(
         (message for message, wrong in habits.items() if torch.allclose(moved, wrong, rtol=1e-3, atol=1e-9)),
-        "The order is: scale, backward, clip, step, update. Print the norm just before the clip.",
+        "The order is scale, backward, clip, step, update. Print the norm right before the clip.",
     )
     return not_yet(seen, why)
 
@@ -270,8 +271,8 @@ def check_scheduled_step(answer) -> Outcome:
         return _schedule_fault(moves)
     first, second = map(sum, zip(*moves, strict=True))
     return correct(
-        f"Of {len(KINDS)} steps the first optimizer took {first}, the second {second}, and each schedule moved as "
-        "often."
+        f"Of {len(KINDS)} steps, the first optimizer took {first} and the second {second}, and each schedule moved as "
+        "often as its optimizer stepped."
     )
 
 
@@ -281,19 +282,19 @@ def _step_fault(
     """Say how the weights should not have moved, or give None."""
     if skipped:
         return (
-            not_yet(f"{place} overflows, and yet the weights move.", "Leave it to scaler.step.")
+            not_yet(f"{place} overflows, but the weights still move.", "Leave the skipping to scaler.step.")
             if moved.any()
             else None
         )
     if torch.allclose(moved, rate * gradient, rtol=1e-3, atol=1e-7):
         return None
-    seen = f"{place} should move the weights by {_shown(rate * gradient)}, yours moves them by {_shown(moved)}."
+    seen = f"{place} should move the weights by {_shown(rate * gradient)}, but yours moves them by {_shown(moved)}."
     if torch.allclose(moved, rate / 2 * gradient, rtol=1e-3, atol=1e-7):
-        why = "The schedule has moved before the optimizer: this step had the learning rate of the next one."
+        why = "The schedule moved before the optimizer, so this step had the learning rate of the next one."
     elif not moved.any():
-        why = "Are the gradients of the step before still there? For each optimizer: zero_grad, scale, backward, step."
+        why = "Are the previous gradients still there? Call zero_grad, scale, backward and step for each optimizer."
     else:
-        why = "Only the schedules need fixing: zero_grad, scale, backward, step and one update were right."
+        why = "Only the schedules need fixing. The calls of zero_grad, scale, backward, step and one update were right."
     return not_yet(seen, why)
 
 
@@ -312,31 +313,31 @@ RIGHT_MOVES = _moves(lambda kinds, which, grown: kinds[which] != "skipped")
 HABITS = (
     (
         _moves(lambda kinds, which, grown: "skipped" not in kinds),
-        "In this step one optimizer overflows and the other does not. The scale falls all the same, so it cannot tell "
-        "them apart. What else differs, of each optimizer: its gradients, or whether its `step` is called?",
+        "In this step, one optimizer overflows and the other does not. The scale falls in either case, so it cannot "
+        "tell them apart. What else differs between them: the gradients, or whether `step` is called?",
     ),
     (
         _moves(lambda kinds, which, grown: kinds != ("skipped", "skipped")),
-        "Both schedules move where at least one optimizer has stepped. Ask each optimizer for itself.",
+        "Both schedules move when at least one optimizer has stepped. Check each optimizer separately.",
     ),
     (
         _moves(lambda kinds, which, grown: "skipped" not in kinds and not grown),
-        "The scale is one for both optimizers, so it falls where either overflows; and where it grew, both have "
+        "Both optimizers share one scale, so it falls when either of them overflows, and when it grows, both have "
         "stepped. Do not go by the scale.",
     ),
     (
         _moves(lambda kinds, which, grown: "skipped" in kinds),
-        "The schedules move only where the scale has fallen, that is, where a step was skipped.",
+        "The schedules move only when the scale has fallen, that is, when a step was skipped.",
     ),
-    (_moves(lambda kinds, which, grown: True), "The schedules move every time, after a skipped step too."),
+    (_moves(lambda kinds, which, grown: True), "The schedules move every time, even after a skipped step."),
     (
         _moves(lambda kinds, which, grown: False),
-        "The schedules never move. If you go by what scaler.step returns: it is what optimizer.step returns, None here "
-        "in either case.",
+        "The schedules never move. Do you go by what scaler.step returns? That is what optimizer.step returns, and "
+        "here it is None in either case.",
     ),
     (
         _moves(lambda kinds, which, grown: kinds[which] == "good"),
-        "A step with a gradient of zero is taken, too, although no weight moves.",
+        "A step with a gradient of zero is also taken, although no weight moves.",
     ),
     (
         _moves(lambda kinds, which, grown: kinds[1 - which] != "skipped"),
@@ -348,7 +349,7 @@ HABITS = (
     ),
     (
         _moves(lambda kinds, which, grown: kinds[1] != "skipped"),
-        "Both schedules follow the second optimizer. Is a variable of the loop used after it?",
+        "Both schedules follow the second optimizer. Is a loop variable used after the loop?",
     ),
 )
 
@@ -362,11 +363,12 @@ def _schedule_fault(moves: list[tuple[int, int]]) -> Outcome:
     was = "skipped" if KINDS[step][which] == "skipped" else "taken"
     other = "skipped" if KINDS[step][1 - which] == "skipped" else "taken"
     seen = (
-        f"Step {step + 1} of the {NAMES[which]} optimizer was {was}, that of the other {other}. The schedule of the "
-        f"{NAMES[which]} {did}."
+        f"Step {step + 1} of the {NAMES[which]} optimizer was {was}, and that of the other was {other}. The schedule "
+        f"of the {NAMES[which]} optimizer {did}."
     )
     why = next(
-        (why for rule, why in HABITS if moves == rule), "Each schedule moves once where its own optimizer stepped."
+        (why for rule, why in HABITS if moves == rule),
+        "Each schedule should move once, and only when its own optimizer has stepped.",
     )
     return not_yet(seen, why)
 
@@ -376,28 +378,48 @@ def _schedule_fault(moves: list[tuple[int, int]]) -> Outcome:
 DTYPES = {torch.float16: FLOAT16, torch.bfloat16: BFLOAT16}
 LOST_CASES = (  # gradients, dtype, scale, and what to think of where the share is wrong
     ([1.0, 3.0, -1e-9, 2.0], torch.float16, 1.0, "One of these four becomes zero."),
-    ([0.0, 0.0, 1e-9, 1.0], torch.float16, 1.0, "What was zero before is not lost, and not part of the whole."),
-    ([1.0, 1e-6, 1e-7, 4e-8], torch.float16, 1.0, "4e-8 is above half of the smallest subnormal, so it is rounded up."),
+    ([0.0, 0.0, 1e-9, 1.0], torch.float16, 1.0, "What was zero before is not lost, and does not count in the total."),
+    (
+        [1.0, 1e-6, 1e-7, 4e-8],
+        torch.float16,
+        1.0,
+        "4e-8 is more than half of the smallest subnormal, so it is rounded up.",
+    ),
     (
         [1e-9, 3e-9, 1.0, 2.0],
         torch.float16,
         16.0,
-        "Multiply first, in float32: what the cast has made zero stays zero.",
+        "Multiply first, in float32, because what the cast has made zero stays zero.",
     ),
-    ([-1.0, -2.0, -1e-7, 1.0], torch.float16, 1.0, "Negative gradients are as good as positive ones."),
-    ([1e-9, 1e-20, 1e-30, 1.0], torch.bfloat16, 1.0, "bfloat16 has the exponents of float32: it keeps all of these."),
+    ([-1.0, -2.0, -1e-7, 1.0], torch.float16, 1.0, "Negative gradients count as well as positive ones."),
+    (
+        [1e-9, 1e-20, 1e-30, 1.0],
+        torch.bfloat16,
+        1.0,
+        "bfloat16 has the exponents of float32, so it keeps all of these.",
+    ),
     (
         [1e-41, 1e-40, 1.0, 2.0],
         torch.bfloat16,
         1.0,
-        "bfloat16 ends too, at 2^-133: 1e-41 is below half of that. Cast, and look.",
+        "bfloat16 ends too, at 2^-133, and 1e-41 is less than half of that. Cast, and count the zeros.",
     ),
-    ([1e-41, 2e-41, 1.0, 2.0], torch.bfloat16, 2.0**10, "Times 1,024 all of these are far above 2^-133."),
-    ([1e5, 1.0], torch.float16, 1.0, "1e5 becomes infinite in float16. That is another loss; it is not zero."),
-    ([2.0**-25, 1.0], torch.float16, 1.0, "2^-25 is exactly half of the smallest float16. The tie goes to zero: cast."),
-    ([[1e-9, 1.0], [0.0, 2.0]], torch.float16, 1.0, "Here the gradients are a matrix; count all of its entries."),
-    ([0.0, 0.0], torch.float16, 1.0, "Where no gradient can be lost, 0/0 is NaN. The share is 0."),
-    ([], torch.float16, 1.0, "There is no gradient at all here. The share is 0."),
+    (
+        [1e-41, 2e-41, 1.0, 2.0],
+        torch.bfloat16,
+        2.0**10,
+        "After multiplication by 1,024, all of these are far above 2^-133.",
+    ),
+    ([1e5, 1.0], torch.float16, 1.0, "1e5 becomes infinite in float16. It is lost in another way, but it is not zero."),
+    (
+        [2.0**-25, 1.0],
+        torch.float16,
+        1.0,
+        "2^-25 is exactly half of the smallest float16 number. The tie goes to zero, so cast instead of comparing.",
+    ),
+    ([[1e-9, 1.0], [0.0, 2.0]], torch.float16, 1.0, "Here the gradients are a matrix, so count all of its entries."),
+    ([0.0, 0.0], torch.float16, 1.0, "No gradient can be lost here, and 0/0 would be NaN. The share is 0."),
+    ([], torch.float16, 1.0, "There are no gradients at all here. The share is 0."),
 )
 
 
@@ -406,16 +428,18 @@ def check_lost_share(answer) -> Outcome:
     """A function (grads, dtype, scale=1.0) to the share of the non-zero gradients that become zero in `dtype`."""
     first = answer(torch.tensor([1.0, 2.0, 3.0, 1e-9]), torch.float16)
     if first is None or first is ...:
-        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the share.")
+        return Outcome(NOT_ATTEMPTED, "The function returns nothing yet. Return the share.")
     if as_number(first) in (25, 75):
-        return not_yet("One of [1, 2, 3, 1e-9] is lost. Return a share between 0 and 1, not percent.")
+        return not_yet("One of [1, 2, 3, 1e-9] is lost. Return a share between 0 and 1, not a percentage.")
     if as_number(first) == 0.75:
         return not_yet("One of [1, 2, 3, 1e-9] is lost, a share of 0.25. Yours is the share that is kept.")
     for values, dtype, scale, hint in LOST_CASES:
         got, want = _lost(answer, torch.tensor(values), dtype, scale), _true_share(values, dtype, scale)
         if not math.isclose(got, want, abs_tol=1e-6):
-            times = f", times {scale:g}," if scale != 1 else ""
-            return not_yet(f"Of {values}{times} {_name(dtype)} loses a share of {want:g}, yours is {got:g}. {hint}")
+            times = f", times {scale:g}" if scale != 1 else ""
+            return not_yet(
+                f"Of {values}{times}, {_name(dtype)} loses a share of {want:g}, but yours is {got:g}. {hint}"
+            )
     gradients = like_recorded()
     shares = {}
     for dtype in DTYPES:
@@ -423,13 +447,14 @@ def check_lost_share(answer) -> Outcome:
             got, want = _lost(answer, gradients, dtype, scale), _true_share(gradients, dtype, scale)
             if not math.isclose(got, want, abs_tol=1e-6):
                 return not_yet(
-                    f"Of {gradients.numel():,} gradients, times {scale:g}, {_name(dtype)} loses {want:.3%}, by "
-                    f"your function {got:.3%}."
+                    f"Of {gradients.numel():,} gradients, times {scale:g}, {_name(dtype)} loses {want:.3%}, but your "
+                    f"function gives {got:.3%}."
                 )
             shares[dtype, scale] = want
     return correct(
-        f"Of the {gradients.numel():,} random gradients float16 loses {shares[torch.float16, 1.0]:.1%}, with a scale "
-        f"of 65536 {shares[torch.float16, 2.0**16]:.2%}. bfloat16 loses {shares[torch.bfloat16, 1.0]:.0%} without any."
+        f"Of the {gradients.numel():,} random gradients, float16 loses {shares[torch.float16, 1.0]:.1%} without a "
+        f"scale and {shares[torch.float16, 2.0**16]:.2%} with a scale of 65536. bfloat16 loses "
+        f"{shares[torch.bfloat16, 1.0]:.0%} without any scale."
     )
 
 

@@ -122,7 +122,7 @@ class ScaleCockpit(BookWidget):
             f" is {size_text(product, 3 if product < 10000 else 5)}"
         )
         if product >= BOUND:
-            return f"Step {self.step} would be skipped: {product_text}. It overflows, and one is enough."
+            return f"Step {self.step} would be skipped: {product_text}. It overflows, and one overflow is enough."
         return f"Step {self.step} is taken: {product_text}. It fits below {BOUND}."
 
     def _check_choice(self, kind: str, group: str, step: int) -> None:
@@ -191,7 +191,7 @@ class ScaleCockpit(BookWidget):
             for power in (0, 8, 16, 24)
         ]
         return (
-            f"<p>Here the loss scale is moved over recorded gradients, and a loss scaler is replayed; that needs "
+            f"<p>This widget applies a loss scale to recorded gradients and replays a loss scaler. It needs "
             f"JavaScript. {html.escape(self.verdict)} {html.escape(watched)}: {html.escape(self.sentence)}</p>"
             f"{static_table('mp-sc-static', ('loss scale', 'in float16'), rows)}"
         )

@@ -69,7 +69,7 @@ export function verdictOf(step, amax, scale) {
   const skipped = isSkipped(amax, scale);
   if (amax === null) return { skipped, text: `Step ${step} would be skipped: a gradient was infinite or NaN when it was recorded.` };
   const product = `the largest of all gradients, ${sizeText(amax)}, times ${scaleText(scale)} is ${sizeText(amax * scale, amax * scale < 10000 ? 3 : 5)}`;
-  return skipped ? { skipped, text: `Step ${step} would be skipped: ${product}. It overflows, and one is enough.` }
+  return skipped ? { skipped, text: `Step ${step} would be skipped: ${product}. It overflows, and one overflow is enough.` }
     : { skipped, text: `Step ${step} is taken: ${product}. It fits below ${FLOAT16_BOUND}.` };
 }
 

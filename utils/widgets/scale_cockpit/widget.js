@@ -228,7 +228,7 @@ function render({ model, el }) {
     panels = [kindRow, layers, scale, { draw: (view) => bars.draw({ ...view, shift: 0 }) }, axis, shares, settings];
     el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-sc" },
       h("div", { class: "mp-sc-top" }, kindRow.node, layers.node),
-      h("div", { class: "mp-sc-head" }, title, h("p", { class: "mp-sc-what" }, "Times the loss scale, in float16’s window; share of the values, by power of two.")),
+      h("div", { class: "mp-sc-head" }, title, h("p", { class: "mp-sc-what" }, "Share of the values by power of two, after multiplication by the loss scale, in float16’s window.")),
       h("div", {}, bars.node, axis.node), scale.node, verdict, h("div", {}, shares.node, sentence),
       h("div", { class: "mp-sc-run" }, hasScaler ? [h("strong", { class: "mp-sc-title" }, "The scaler, step by step"), stairs.node] : null,
         h("label", { class: `mp-sc-slide${hasScaler ? " mp-sc-aligned" : ""}` }, h("span", {}, "Training step ", stepText), stepInput), hasScaler ? [stairs.key, summary] : null),
