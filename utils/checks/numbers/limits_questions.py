@@ -181,7 +181,7 @@ CASTS = {
         "numbers/limits/cast-34e37",
         "3.4e38 cast to bfloat16",
         answer="inf",
-        says="The largest bfloat16 number is 3.3895e38. Numbers from 3.3961e38 up, half a gap further, overflow. "
+        says="The largest bfloat16 number is 3.3895e38. Numbers from 3.3962e38 up, half a gap further, overflow. "
         "Float32 holds 3.4e38.",
         wrong={
             "3.39e38": "That is the largest bfloat16 number. Where is the midpoint between it and 2**128 = 3.4028e38?",

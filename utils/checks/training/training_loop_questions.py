@@ -175,7 +175,7 @@ WITHOUT_SCALER = Number(
         "5": "The second batch is greyed out too, but 16-mixed does not have it either unless you accumulate.",
         "3": "Count the check too: nothing looks for infinities any more.",
         "2": "More than `scale` and `unscale_`: which other blocks belong to the scaler?",
-        "8": "Those are the blocks that 16-mixed has left. Count the greyed-out ones.",
+        "7": "Those are the blocks that bf16-mixed keeps. Count the greyed-out ones.",
     },
     otherwise="Compare the blocks that are greyed out in the two recipes.",
     hints=("A greyed-out block is not in this step.", "Switch back to 16-mixed: which block is greyed out there too?"),
@@ -276,7 +276,6 @@ UNITS = {
             "2": "Nearly: 2 was left in it from the first step. What did `unscale_` do to that 2?",
             "1024": "Only 2 was left over from the first step, because `unscale_` had divided it.",
             "516/256": "What is left over is 2, not 4: it was unscaled in the first step.",
-            "258": "Only 512 was divided. `unscale_` divides all of `.grad`, including what was left over.",
         },
         otherwise="2 is left from the first step, `backward` adds 512, and `unscale_` divides the sum.",
         hints=(
