@@ -15,6 +15,7 @@
 
   // The part of anywidget's model that a view may use: get, set, save_changes, on, off.
   class Model {
+    isInPage = true; // and so the address is the widget's to read and write
     #state;
     #listeners = new Map();
 

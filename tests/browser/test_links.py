@@ -30,7 +30,10 @@ def dead_links(path):
             yield f"{address}: no such file"
         elif parts.fragment and target.suffix == ".html":
             place = unquote(parts.fragment)
-            if not (soup(target).find(id=place) or soup(target).find(attrs={"name": place})):
+            if "?" in place:  # the state of a widget
+                if not soup(target).find(attrs={"data-mp-widget": place.partition("?")[0]}):
+                    yield f"{address}: no such widget"
+            elif not (soup(target).find(id=place) or soup(target).find(attrs={"name": place})):
                 yield f"{address}: no such place"
 
 
@@ -47,8 +50,13 @@ def test_pictures_in_the_text_have_alt_text_and_figures_a_caption(path):
 
 
 def test_a_dead_link_is_found(tmp_path):
-    (tmp_path / "other.html").write_text('<p id="here"></p>')
+    (tmp_path / "other.html").write_text('<p id="here"></p><div data-mp-widget="bits"></div>')
     page = tmp_path / "page.html"
-    links = ("other.html#here", "other.html#gone", "lost.html", "#x")
+    links = ("other.html#here", "other.html#bits?a=1", "other.html#gone", "other.html#bit?a=1", "lost.html", "#x")
     page.write_text("".join(f'<a href="{link}"></a>' for link in links))
-    assert list(dead_links(page)) == ["other.html#gone: no such place", "lost.html: no such file", "#x: no such place"]
+    assert list(dead_links(page)) == [
+        "other.html#gone: no such place",
+        "other.html#bit?a=1: no such widget",
+        "lost.html: no such file",
+        "#x: no such place",
+    ]

@@ -29,6 +29,7 @@ from utils.widgets.group_outlier import GroupOutlier
 from utils.widgets.model_size import ModelSize
 from utils.widgets.number_line import NumberLine
 from utils.widgets.op_lookup import OpLookup
+from utils.widgets.playground import Playground
 from utils.widgets.precision_plan import PrecisionPlan
 from utils.widgets.scale_cockpit import ScaleCockpit
 from utils.widgets.scale_explorer import ScaleExplorer
@@ -101,6 +102,7 @@ CASES = {
         lambda w: ["ties to even 0.3125", "0.28125 with 40 %, 0.3125 with 60 %"],
     ),
     "op_lookup": Case(lambda: OpLookup(version="2.13.0"), lambda w: ["softmax whatever comes in casts to float32"]),
+    "playground": Case(Playground, lambda w: ["float16 moments of Adam: fails"], starts="Run", ends_ms=300),
     "precision_plan": Case(PrecisionPlan, lambda w: [w.plan.verdict]),
     "scale_cockpit": Case(
         lambda: ScaleCockpit(record(), run_of_a_scaler()[0], amaxes=run_of_a_scaler()[1]),

@@ -1,0 +1,121 @@
+// The controls of the playground: settings, the buttons of a run, every knob, the histogram and the counts.
+
+import { FORMATS } from "../shared/numbers/formats.js";
+import { setText } from "../shared/page/elements.js";
+import { axisOfBinades, binadeAxis, binadeBars, fateShares } from "../shared/plot/binades_plot.js";
+import { shareText } from "../shared/words/sizes.js";
+import { TENSORS } from "./training/net.js";
+import {
+  DATA_NAMES, formatName, histogramTitle, OPTIMIZER_NAMES, RULE_NAMES, scaleName, TENSOR_NAMES,
+} from "./words.js";
+
+// A choice among values of any kind: take(value) at a change, draw(value).
+function choice(h, { label, values, text, take, isBare = false }) {
+  const options = values.map((value) => h("option", { value: String(value) }, text(value)));
+  const select = h("select", { class: "mp-input", "aria-label": isBare ? label : null, on: { change: () => take(values[select.selectedIndex]) } }, options);
+  return {
+    node: isBare ? select : h("label", { class: "mp-field" }, h("span", {}, label), select),
+    draw(value) {
+      select.value = String(value);
+    },
+  };
+}
+
+/** The setting to begin with, and what it shows. */
+export function presetPanel(h, actions, presets) {
+  const own = h("option", { value: "" }, "your own setting");
+  const select = h("select", { class: "mp-input", on: { change: () => actions.preset(select.value) } },
+    presets.map(({ name, label }) => h("option", { value: name }, label)), own);
+  const says = h("p", { class: "mp-pg-says" });
+  return {
+    node: h("div", { class: "mp-pg-preset" }, h("label", { class: "mp-field" }, h("span", {}, "Setting"), select), says),
+    draw({ preset }) {
+      own.hidden = own.disabled = Boolean(preset);
+      select.value = preset?.name ?? "";
+      setText(says, preset?.says ?? "You changed the setting. Choose one from the list to go back to it.");
+    },
+  };
+}
+
+/** Run, one step, from the start, another seed, and a link to the setting. */
+export function runPanel(h, actions) {
+  const button = (text, click, more = "") => h("button", { class: `mp-button ${more}`, type: "button", on: { click } }, text);
+  const run = button("Run", actions.toggle, "mp-primary mp-pg-run");
+  const step = button("+1", () => actions.steps(1));
+  step.setAttribute("aria-label", "one step");
+  const more = button("+100", () => actions.steps(100));
+  more.setAttribute("aria-label", "100 steps");
+  const seed = button("Other seed", actions.otherSeed);
+  const link = button("Copy link", actions.copyLink);
+  return {
+    node: h("div", { class: "mp-pg-buttons", role: "group", "aria-label": "Training" }, run, step, more, button("Restart", actions.restart), seed, link),
+    draw({ isRunning, run: { net, setup }, linkText }) {
+      setText(run, isRunning ? "Pause" : net.steps === 0 ? "Run" : "Run on");
+      setText(seed, `Seed ${setup.seed} → ${actions.nextSeed()}`);
+      setText(link, linkText);
+    },
+  };
+}
+
+/** Every knob: a format and a rule for each tensor, and the rest of the training. */
+export function knobPanel(h, actions, offered) {
+  const rows = TENSORS.map((tensor) => {
+    const format = choice(h, { label: `Format of ${TENSOR_NAMES[tensor]}`, values: offered.format, text: formatName, take: (value) => actions.format(tensor, value), isBare: true });
+    const rule = choice(h, { label: `Rounding of ${TENSOR_NAMES[tensor]}`, values: offered.rule, text: (name) => RULE_NAMES[name], take: (value) => actions.rule(tensor, value), isBare: true });
+    return { tensor, format, rule, node: h("div", { class: "mp-pg-knob" }, h("span", {}, TENSOR_NAMES[tensor]), format.node, rule.node) };
+  });
+  const master = h("input", { type: "checkbox", on: { change: () => actions.format("master", master.checked ? "float32" : null) } });
+  const knob = (name, label, text = String) => [name, choice(h, { label, values: offered[name], text, take: (value) => actions.set({ [name]: value }) })];
+  const others = Object.fromEntries([
+    knob("scale", "Loss scale", scaleName), knob("push", "Loss × 2⁻ᵏ", (k) => (k === 0 ? "k = 0" : `k = ${k}`)), knob("growth", "Scale doubles after"),
+    knob("optimizer", "Optimizer", (name) => OPTIMIZER_NAMES[name]), knob("rate", "Learning rate"), knob("batch", "Batch"), knob("data", "Data", (name) => DATA_NAMES[name]),
+  ]);
+  const note = "Loss × 2⁻ᵏ makes all gradients smaller, and the optimizer multiplies them by 2ᵏ again. It pushes this small network to where large models are; in exact arithmetic it would change nothing.";
+  return {
+    node: h("details", { class: "mp-pg-knobs", open: true }, h("summary", {}, "All knobs"),
+      rows.map(({ node }) => node),
+      h("label", { class: "mp-check" }, master, "float32 master copy of the weights"),
+      h("div", { class: "mp-pg-others" }, Object.values(others).map(({ node }) => node)), h("p", { class: "mp-pg-note" }, note)),
+    draw({ run: { setup } }) {
+      for (const { tensor, format, rule } of rows) {
+        format.draw(setup.formats[tensor]);
+        rule.draw(setup.rules[tensor]);
+      }
+      master.checked = setup.formats.master !== null;
+      for (const [name, one] of Object.entries(others)) one.draw(setup[name]);
+    },
+  };
+}
+
+/** The values of one tensor by binades, in the window of its format. */
+export function histogramPanel(h, actions) {
+  const tensor = choice(h, { label: "Histogram of", values: TENSORS, text: (name) => TENSOR_NAMES[name], take: actions.watch });
+  const title = h("p", { class: "mp-pg-title" });
+  const [bars, axis, shares] = [binadeBars(h, { tall: true }), binadeAxis(h), fateShares(h)];
+  return {
+    node: h("div", { class: "mp-pg-part" }, tensor.node, title, bars.node, axis.node, shares.node),
+    draw({ run: { net, setup }, watched }) {
+      const { histogram } = net;
+      // one axis for all steps, so that the bars move and not the axis
+      const view = { histogram, fmt: FORMATS[setup.formats[watched]], axis: axisOfBinades([{ low: -45, counts: new Array(60).fill(1) }]), shift: 0 };
+      tensor.draw(watched);
+      setText(title, histogramTitle(watched, view.fmt));
+      for (const part of [bars, axis, shares]) part.draw(view);
+    },
+  };
+}
+
+/** What was lost so far. */
+export function countPanel(h) {
+  const names = ["gradients stored as 0", "underflows when stored", "gradients that overflowed", "updates that changed nothing", "steps skipped"];
+  const values = names.map(() => h("dd", {}));
+  const share = (n, total) => (total === 0 ? "–" : n === 0 ? "none" : n === total ? "all" : shareText(n, total));
+  return {
+    node: h("dl", { class: "mp-pg-counts" }, names.map((name, i) => h("div", {}, h("dt", {}, name), values[i]))),
+    draw({ run: { net } }) {
+      const { zeros, under, over, gradients, lost, updates } = net.all;
+      const texts = [share(zeros, gradients), share(under, gradients), share(over, gradients), share(lost, updates), net.skipped === 0 ? "none" : String(net.skipped)];
+      texts.forEach((text, i) => setText(values[i], text));
+    },
+  };
+}

@@ -1,0 +1,196 @@
+"""The settings that the playground offers, and the tasks of its tour: the one place for their words and knobs."""
+
+from dataclasses import dataclass, field
+
+from utils.widgets.playground.training.setup import TENSORS, Setup
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A setting: `changes` of the start, where all is float32 and rounds to nearest; `says`: what to look for."""
+
+    name: str
+    label: str
+    says: str
+    changes: dict = field(default_factory=dict)
+    watched: str = "gradients"
+
+    @property
+    def setup(self) -> Setup:
+        """The setting itself."""
+        return Setup().change(**self.changes)
+
+    def as_json(self) -> dict:
+        """Return the preset as the page reads it."""
+        return {
+            "name": self.name,
+            "label": self.label,
+            "says": self.says,
+            "changes": self.changes,
+            "watched": self.watched,
+        }
+
+
+NARROW = dict.fromkeys(TENSORS, "float16")
+PRESETS = (
+    Preset("float32", "float32 everywhere", "Nothing is narrow here. Both networks are the same, and both learn."),
+    Preset(
+        "float16-gradients",
+        "float16 gradients, tiny: fails",
+        "The loss is multiplied by 2⁻¹⁹, so the gradients are as small as in some large models. "
+        "Most of them are below float16's smallest number and become 0.",
+        {"formats": {"gradients": "float16"}, "push": 19},
+    ),
+    Preset(
+        "loss-scaling",
+        "the same with dynamic loss scaling: works",
+        "The same tiny gradients in float16, multiplied by a scale before they are stored. The scale doubles every "
+        "20 steps; when a gradient overflows, it is halved and the step is skipped.",
+        {"formats": {"gradients": "float16"}, "push": 19, "scale": "dynamic", "growth": 20},
+    ),
+    Preset(
+        "static-1024",
+        "E4M3 gradients, fixed scale 1024: fails",
+        "One gradient beyond 448 becomes NaN. Nothing checks for it, so it reaches the weights.",
+        {"formats": {"gradients": "float8_e4m3fn"}, "scale": 1024.0},
+    ),
+    Preset(
+        "no-master",
+        "bfloat16 weights without a copy: slow",
+        "Many updates are smaller than half the gap at their weight, so they change nothing.",
+        {"formats": {"weights": "bfloat16"}, "rate": 0.003},
+        watched="weights",
+    ),
+    Preset(
+        "stochastic",
+        "the same with stochastic rounding: works",
+        "A small update is now made with the probability that makes the mean right.",
+        {"formats": {"weights": "bfloat16"}, "rules": {"weights": "stochastic"}, "rate": 0.003},
+        watched="weights",
+    ),
+    Preset(
+        "float16-moments",
+        "float16 moments of Adam: fails",
+        "Adam averages squared gradients. In float16 the small ones become 0, and then Adam divides by almost nothing.",
+        {"formats": {"moments": "float16"}},
+        watched="moments",
+    ),
+    Preset(
+        "fp8",
+        "E4M3 forward, E5M2 backward, float32 master: works",
+        "Eight bits for weights, activations and gradients, with a float32 copy of the weights.",
+        {
+            "formats": {
+                "weights": "float8_e4m3fn",
+                "activations": "float8_e4m3fn",
+                "gradients": "float8_e5m2",
+                "master": "float32",
+            }
+        },
+    ),
+    Preset(
+        "all-float16",
+        "float16 for everything: fails",
+        "Weights, activations, gradients, moments and every single addition in float16.",
+        {"formats": NARROW},
+        watched="moments",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class TourTask:
+    """A task of the tour: it starts from a preset, and `rule` names the test of `tasks.js` that checks it."""
+
+    id: str
+    text: str
+    preset: str
+    rule: str
+    says: str
+    hints: tuple[str, ...]
+
+    def as_json(self) -> dict:
+        """Return the task as the page reads it."""
+        return {
+            "id": self.id,
+            "text": self.text,
+            "preset": self.preset,
+            "rule": self.rule,
+            "says": self.says,
+            "hints": list(self.hints),
+        }
+
+
+TOUR = (
+    TourTask(
+        "playground/learn",
+        "Run the float32 network until it classifies at least 99 % of the points correctly.",
+        "float32",
+        "learned",
+        "That is the network to compare with. It stays beside yours, with the same data and the same seed.",
+        ("Press Run, and wait for some hundred steps.",),
+    ),
+    TourTask(
+        "playground/break",
+        "Make it fail by changing one thing: one format, one rounding rule, the loss scale or the power of two of the "
+        "loss. After 300 steps, fewer than 80 % of the points may be right while float32 has at least 90 %.",
+        "float32",
+        "broken",
+        "One tensor in too few bits is enough.",
+        (
+            "Which tensor holds the smallest numbers? Look at the histograms.",
+            "Adam's moments are averages of squares, and the square of a small number is tiny.",
+            "Try float16 or an 8-bit format for the moments.",
+        ),
+    ),
+    TourTask(
+        "playground/rescue",
+        "The gradients are tiny and stored in float16. Rescue the run, but keep float16 gradients and 2⁻¹⁹: after 600 "
+        "steps its loss must be at most 1.2 times that of float32.",
+        "float16-gradients",
+        "rescued",
+        "A loss scale moves the gradients into float16's range, and divides them again before the optimizer.",
+        (
+            "The histogram shows where the gradients are, and where float16's range begins.",
+            "Move the gradients to the right before they are stored: use a loss scale.",
+            "Choose the dynamic scale, or a fixed one near 2¹⁹.",
+        ),
+    ),
+    TourTask(
+        "playground/scale",
+        "With E4M3 gradients, the fixed scale 1024 ends in NaN. Find the largest fixed scale with which all of the "
+        "first 600 steps stay finite.",
+        "static-1024",
+        "largest-scale",
+        "Twice that scale overflows in one of the steps. A dynamic scale finds such a limit by itself.",
+        (
+            "Halve the scale until the run survives 600 steps.",
+            "If it survives, test the next larger one too: the task is done when both are known.",
+        ),
+    ),
+    TourTask(
+        "playground/updates",
+        "bfloat16 weights lose many of their updates. Make the loss after 800 steps at most 1.15 times that of "
+        "float32, with bfloat16 weights, without a master copy, and with the same learning rate.",
+        "no-master",
+        "updated",
+        "Stochastic rounding loses as many single updates, but not their mean.",
+        (
+            "An update below half the gap is always lost when you round to nearest.",
+            "Which rounding rule keeps such an update sometimes?",
+            "Round the weights stochastically.",
+        ),
+    ),
+    TourTask(
+        "playground/moments",
+        "Adam's moments in float16 make the run fail. Rescue it with another 16-bit format for the moments, and leave "
+        "everything else as it is: at least 99 % right after 600 steps.",
+        "float16-moments",
+        "moments",
+        "bfloat16 has fewer fraction bits than float16, but the range of float32. Here the range matters.",
+        (
+            "What do the small second moments become in float16? The histogram shows it.",
+            "Which 16-bit format reaches much further down?",
+        ),
+    ),
+)

@@ -1,0 +1,111 @@
+// The tour: tasks one at a time, checked while the network trains, with progress that the browser keeps.
+
+import { setText } from "../shared/page/elements.js";
+import { forgetProgress, readProgress, writeProgress } from "../shared/page/progress.js";
+import { isSolved, noteScale } from "./tasks.js";
+
+const TOUR_SAYS = {
+  begin: "Press “Start the task”: it puts the knobs in place and begins to train.",
+  going: "Change what you like. The task is checked while the network trains.",
+  before: "Solved before. Do it again, if you like.",
+};
+
+/** The tour of `tasks`; `presets` by name hold where they begin. Gives { node, check(run), message(), draw() }. */
+export function tourPanel(h, actions, { tasks, setupOf, model }) {
+  const kept = tasks.map(({ id }) => readProgress(id));
+  const tried = new Map();
+  let at = Math.max(0, kept.findIndex(({ solved }) => !solved));
+  let [verdict, tone] = ["", ""];
+  let [latest, ignored] = [null, null]; // a run that was there before the task was chosen does not solve it
+
+  const steps = tasks.map((_, i) => h("button", { class: "mp-pg-task", type: "button", on: { click: () => choose(i) } }));
+  const title = h("h3", {});
+  const text = h("p", { class: "mp-pg-task-text" });
+  const said = h("p", { class: "mp-pg-task-said" });
+  const begin = h("button", { class: "mp-button", type: "button", on: { click: start } }, "Start the task");
+  const hint = h("button", { class: "mp-button", type: "button", on: { click: giveHint } });
+  const next = h("button", { class: "mp-button mp-primary", type: "button", on: { click: goOn } }, "Next task");
+  const forget = h("button", { class: "mp-link", type: "button", on: { click: forgetAll } }, "forget my progress");
+  const node = h("section", { class: "mp-pg-tour", "aria-label": "Tour" },
+    h("div", { class: "mp-pg-tour-head" }, title, h("div", { class: "mp-pg-tasks", role: "group", "aria-label": "All tasks" }, steps)),
+    text, said, h("div", { class: "mp-pg-buttons" }, begin, hint, next, forget));
+
+  function choose(i) {
+    at = i;
+    tried.clear();
+    ignored = latest;
+    [verdict, tone] = kept[i].solved ? [TOUR_SAYS.before, "good"] : [TOUR_SAYS.begin, ""];
+    actions.redraw();
+  }
+
+  function goOn() {
+    const later = kept.findIndex(({ solved }, i) => !solved && i > at);
+    choose(later >= 0 ? later : Math.max(0, kept.findIndex(({ solved }) => !solved)));
+    begin.focus(); // the button that was pressed is gone
+  }
+
+  function start() {
+    tried.clear();
+    [verdict, tone] = [TOUR_SAYS.going, ""];
+    actions.preset(tasks[at].preset, { run: true });
+  }
+
+  function share() {
+    model.set("solved", tasks.filter((_, i) => kept[i].solved).map(({ id }) => id));
+    model.save_changes();
+  }
+
+  function giveHint() {
+    const { hints, id } = tasks[at];
+    kept[at].hints = Math.min(kept[at].hints + 1, hints.length);
+    writeProgress(id, kept[at]);
+    [verdict, tone] = [`Hint ${kept[at].hints} of ${hints.length}: ${hints[kept[at].hints - 1]}`, ""];
+    actions.redraw(verdict);
+  }
+
+  function forgetAll() {
+    tasks.forEach(({ id }, i) => {
+      forgetProgress(id);
+      kept[i] = { solved: false, hints: 0 };
+    });
+    share();
+    choose(0);
+    steps[0].focus();
+  }
+
+  choose(at);
+  return {
+    node,
+    /** Look whether the run solves the task; the sentence to be said where it does so now. */
+    check(run) {
+      latest = run;
+      if (run === ignored) return "";
+      noteScale(tried, run);
+      if (run.net.steps === 0 || tone === "good" || !isSolved(tasks[at], run, setupOf(tasks[at].preset), tried)) return "";
+      kept[at].solved = true;
+      writeProgress(tasks[at].id, kept[at]);
+      const all = kept.every(({ solved }) => solved) ? ", and with it all tasks" : "";
+      [verdict, tone] = [`✓ Solved${all}. ${tasks[at].says}`, "good"];
+      share();
+      return verdict;
+    },
+    draw() {
+      const solved = kept.filter((one) => one.solved).length;
+      setText(title, `Tour: task ${at + 1} of ${tasks.length}, ${solved} solved`);
+      setText(text, tasks[at].text);
+      setText(said, verdict);
+      said.dataset.tone = tone;
+      const { hints } = tasks[at];
+      setText(hint, kept[at].hints < hints.length ? `Hint (${kept[at].hints} of ${hints.length})` : "Last hint again");
+      hint.hidden = tone === "good";
+      next.hidden = !kept[at].solved || kept.every((one) => one.solved);
+      forget.hidden = solved === 0;
+      steps.forEach((step, i) => {
+        setText(step, kept[i].solved ? "✓" : String(i + 1));
+        step.setAttribute("aria-label", `Task ${i + 1}${kept[i].solved ? ", solved" : ""}`);
+        if (i === at) step.setAttribute("aria-current", "step");
+        else step.removeAttribute("aria-current");
+      });
+    },
+  };
+}

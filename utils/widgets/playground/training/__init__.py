@@ -1,0 +1,1 @@
+"""The training behind the playground, in the page and in Python, bit for bit."""

@@ -1,0 +1,220 @@
+// Playground: a small network that trains in the page, with a number format for each of its tensors.
+
+import { copyText, elements, setText } from "../shared/page/elements.js";
+import { linkTo, readAddress, writeAddress } from "../shared/page/address.js";
+import { bindModel } from "../shared/page/model.js";
+import { fromAddress, START, toAddress } from "./address.js";
+import { countPanel, histogramPanel, knobPanel, presetPanel, runPanel } from "./panels.js";
+import { axisOf, fieldPicture, lossPlot, scalePlot } from "./picture.js";
+import { newRun } from "./training/run.js";
+import { tourPanel } from "./tour.js";
+import { captionText, verdictText } from "./words.js";
+
+const NAME = "playground";
+const RATE = 150; // steps a second, so that learning can be watched
+const FRAME_MS = 10; // of each frame for training, so that the page stays alive
+const FIELD_MS = 120; // between two pictures of the field
+const LONGEST_LEG = 1000; // steps until a run pauses by itself
+const OTHER_SEEDS = 5;
+
+function render({ model, el }) {
+  const stop = new AbortController();
+  const h = elements(stop.signal);
+  const { presets, offered } = model.get("facts");
+  const tasks = model.get("goals");
+  const setupOf = (name) => applied(presets.find((preset) => preset.name === name));
+  const isCalm = matchMedia("(prefers-reduced-motion: reduce)");
+  let [run, watched, isRunning, isSeen, frame, linkText] = [null, model.get("watched"), false, true, 0, "Copy link"];
+  let [last, pictured, goal, spoken] = [0, 0, LONGEST_LEG, ""];
+  const save = bindModel(model, ["setup", "watched", "goal"], followModel, stop.signal);
+
+  function begin(setup, { write = true } = {}) {
+    run = newRun(setup);
+    run.net.watched = watched;
+    goal = LONGEST_LEG;
+    share();
+    if (write && model.isInPage) writeAddress(NAME, toAddress(setup));
+  }
+
+  // What Python reads: the knobs, how far the run is, and its curves.
+  function share() {
+    const { net, curve, loss, accuracy } = run;
+    const finite = (x) => (Number.isFinite(x) ? x : null);
+    save({ setup: run.setup, watched, steps: net.steps, loss: finite(loss), accuracy, curve: curve.map((row) => row.map(finite)) });
+  }
+
+  function change(setup) {
+    const wasRunning = isRunning;
+    halt();
+    begin(setup);
+    if (wasRunning) start();
+    draw();
+  }
+
+  const actions = {
+    preset(name, { run: startNow = false } = {}) {
+      const preset = presets.find((one) => one.name === name);
+      if (!preset) return;
+      watched = preset.watched;
+      const wasRunning = isRunning;
+      halt();
+      begin(setupOf(name));
+      if (wasRunning || startNow) start();
+      draw(preset.says);
+    },
+    toggle() {
+      if (isRunning) {
+        halt();
+        return draw(verdictText(run));
+      }
+      if (run.net.steps >= goal) goal = run.net.steps + LONGEST_LEG;
+      start();
+      draw();
+    },
+    steps(count) {
+      halt();
+      advance(count);
+      draw(verdictText(run));
+    },
+    restart: () => change(run.setup),
+    nextSeed: () => (run.setup.seed % OTHER_SEEDS) + 1,
+    otherSeed: () => change({ ...run.setup, seed: actions.nextSeed() }),
+    set: (some) => change({ ...run.setup, ...some }),
+    format: (tensor, value) => change({ ...run.setup, formats: { ...run.setup.formats, [tensor]: value } }),
+    rule: (tensor, value) => change({ ...run.setup, rules: { ...run.setup.rules, [tensor]: value } }),
+    watch(tensor) {
+      watched = run.net.watched = tensor;
+      if (!isRunning && run.net.steps > 0) advance(1); // the histogram is that of a step
+      share();
+      draw();
+    },
+    async copyLink(event) {
+      const worked = await copyText(linkTo(NAME, toAddress(run.setup)), event.currentTarget ?? el);
+      linkText = worked ? "Copied" : "Not copied";
+      draw(worked ? "The link to this setting is copied." : "The link could not be copied. It is in the address of the page.");
+    },
+    redraw: (text = "") => run && draw(text),
+  };
+
+  function advance(count) {
+    run.advance(count);
+    run.judge();
+  }
+
+  function start() {
+    isRunning = true;
+    last = 0;
+    if (isCalm.matches) { // no motion: the whole leg at once, in slices
+      frame = requestAnimationFrame(slice);
+    } else frame = requestAnimationFrame(tick);
+  }
+
+  function halt() {
+    cancelAnimationFrame(frame);
+    isRunning = false;
+    run?.judge();
+    if (run) share();
+  }
+
+  function slice() {
+    const end = performance.now() + 4 * FRAME_MS;
+    while (performance.now() < end && run.net.steps < goal) run.advance(Math.min(10, goal - run.net.steps));
+    if (run.net.steps < goal) frame = requestAnimationFrame(slice);
+    else finish();
+  }
+
+  function tick(now) {
+    const due = last ? Math.min(Math.ceil(((now - last) * RATE) / 1000), goal - run.net.steps) : 1;
+    last = now;
+    const end = performance.now() + FRAME_MS;
+    if (isSeen) {
+      for (let i = 0; i < due && performance.now() < end; i += 1) run.advance(1);
+    }
+    if (run.net.steps >= goal) return finish();
+    if (now - pictured > FIELD_MS && isSeen) {
+      pictured = now;
+      run.judge();
+      draw();
+    }
+    frame = requestAnimationFrame(tick);
+  }
+
+  function finish() {
+    halt();
+    draw(verdictText(run));
+  }
+
+  const presetNow = () => presets.find((preset) => same(setupOf(preset.name), { ...run.setup, seed: START.seed }));
+
+  const [verdict, status] = [h("p", { class: "mp-verdict mp-pg-verdict" }), h("p", { class: "mp-unseen", role: "status" })];
+  const [own, ghost] = [fieldPicture(h, "your formats:"), fieldPicture(h, "float32:")];
+  const [presetPart, runPart, losses, scales, counts, histogram, knobs] = [
+    presetPanel(h, actions, presets), runPanel(h, actions), lossPlot(h), scalePlot(h), countPanel(h), histogramPanel(h, actions), knobPanel(h, actions, offered),
+  ];
+  const tour = tasks.length ? tourPanel(h, actions, { tasks, setupOf, model }) : null;
+
+  function draw(speak = "") {
+    const solved = tour?.check(run) ?? "";
+    const view = { run, watched, isRunning, linkText, preset: presetNow(), most: axisOf(run.net.steps) };
+    for (const part of [presetPart, runPart, losses, scales, counts, histogram, knobs]) part.draw(view);
+    tour?.draw();
+    const { net, loss, ghostLoss, accuracy, ghostAccuracy } = run;
+    own.draw(net, captionText(loss, accuracy, net.steps));
+    ghost.draw(run.ghost, captionText(ghostLoss, ghostAccuracy, net.steps));
+    setText(verdict, verdictText(run));
+    spoken = solved || speak || spoken;
+    setText(status, spoken);
+    if (linkText !== "Copy link" && !speak.includes("link")) linkText = "Copy link";
+    if (solved) share();
+  }
+
+  function followModel(trait) {
+    if (trait === "setup") change(model.get("setup"));
+    else if (trait === "watched") actions.watch(model.get("watched"));
+    else if (trait === "goal" && model.get("goal") > run.net.steps) actions.steps(model.get("goal") - run.net.steps);
+  }
+
+  const addressed = () => {
+    const state = model.isInPage ? readAddress(NAME) : null;
+    return state && fromAddress(state, offered);
+  };
+  if (model.isInPage) { // a link on this page to a setting
+    addEventListener("hashchange", () => {
+      const setup = addressed();
+      if (setup && !same(setup, run.setup)) change(setup);
+    }, { signal: stop.signal });
+  }
+  begin(addressed() ?? model.get("setup"), { write: false });
+  el.classList.add("mp-widget", "mp-playground");
+  el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-pg" }, presetPart.node, runPart.node,
+    h("div", { class: "mp-pg-pictures" }, own.node, ghost.node), verdict,
+    h("p", { class: "mp-pg-title" }, "Loss"), losses.node,
+    h("p", { class: "mp-plot-key" }, h("span", {}, h("span", { class: "mp-pg-key mp-pg-own-key" }), "your formats"), h("span", {}, h("span", { class: "mp-pg-key mp-pg-ghost-key" }), "float32")),
+    scales.node, tour?.node, counts.node, histogram.node, knobs.node, status)));
+  draw();
+
+  const watcher = new IntersectionObserver(([{ isIntersecting }]) => {
+    isSeen = isIntersecting;
+    if (isSeen && model.get("autorun") && run.net.steps === 0 && !isRunning && !isCalm.matches) start();
+  });
+  watcher.observe(el);
+  const themes = new MutationObserver(() => draw());
+  themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  return () => {
+    cancelAnimationFrame(frame);
+    watcher.disconnect();
+    themes.disconnect();
+    stop.abort();
+  };
+}
+
+// The start with the changes of a preset.
+function applied({ changes }) {
+  const { formats, rules, ...others } = changes;
+  return { ...START, ...others, formats: { ...START.formats, ...formats }, rules: { ...START.rules, ...rules } };
+}
+
+const sorted = (value) => (value && typeof value === "object" ? Object.entries(value).map(([name, one]) => [name, sorted(one)]).sort(([a], [b]) => (a < b ? -1 : 1)) : value);
+const same = (a, b) => JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
+
+export default { render };
