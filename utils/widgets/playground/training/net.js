@@ -8,7 +8,7 @@ import { nearlyNormal, seededDice } from "../../shared/numbers/dice.js";
 import { FORMATS } from "../../shared/numbers/formats.js";
 import { pointsOf } from "./data.js";
 import { sigmoid, softplus, tanh } from "./elementary.js";
-import { dotProduct, rounder } from "./rounding.js";
+import { rounder, sumsOfProducts } from "./rounding.js";
 
 export const TENSORS = ["weights", "activations", "gradients", "moments", "accumulator"];
 const HIDDEN = 16;
@@ -56,14 +56,15 @@ export class Net {
     // what only looks at the network draws no die of the training's
     const calm = rules.activations === "stochastic" ? "ties_to_even" : rules.activations;
     const still = rules.accumulator === "stochastic" ? "ties_to_even" : rules.accumulator;
-    this.looking = { activations: rounder(FORMATS[formats.activations], calm), dot: dotProduct(FORMATS[formats.accumulator], still) };
+    this.looking = { activations: rounder(FORMATS[formats.activations], calm), sums: sumsOfProducts(FORMATS[formats.accumulator], still) };
     this.keep = formats.master ? rounder(FORMATS[formats.master]) : this.store.weights;
-    this.dot = dotProduct(FORMATS[formats.accumulator], rules.accumulator, diceOf("accumulator"));
+    this.sums = sumsOfProducts(FORMATS[formats.accumulator], rules.accumulator, diceOf("accumulator"));
     this.points = pointsOf(setup.data);
     this.pick = seededDice(seed);
     this.layers = makeLayers(this, nearlyNormal(seed + 9000));
     this.inputs = SIZES.slice(0, -1).map((size) => withOnes(batch, size));
     this.labels = new Float64Array(batch);
+    this.row = new Float64Array(HIDDEN);
     Object.assign(this, {
       scale: setup.scale === "none" ? 1 : setup.scale === "dynamic" ? 2 ** 16 : setup.scale, goodSteps: 0, powers: [1, 1],
       steps: 0, skipped: 0, loss: NaN, isFinite: true, watched: "gradients", histogram: emptyHistogram(),
@@ -73,19 +74,22 @@ export class Net {
   }
 
   /** The outputs (logits) for the first `count` rows of the inputs. */
-  forward(count, { activations, dot, watch = "" }) {
-    const { layers, inputs, histogram } = this;
+  forward(count, { activations, sums, watch = "" }) {
+    const { layers, inputs, histogram, row } = this;
     layers.forEach(({ fanIn, fanOut, used, out }, l) => {
       const [x, next] = [inputs[l], inputs[l + 1]];
       for (let b = 0; b < count; b += 1) {
+        if (!next) {
+          sums(x, b * fanIn, 1, used, 0, 1, fanIn, out, b, 1, 1);
+          if (watch === "accumulator") countIn(histogram, out[b]);
+          continue;
+        }
+        sums(x, b * fanIn, 1, used, 0, 1, fanIn, row, 0, fanOut, fanIn);
         for (let j = 0; j < fanOut; j += 1) {
-          const z = dot(x, b * fanIn, 1, used, j * fanIn, 1, fanIn);
-          if (watch === "accumulator") countIn(histogram, z);
-          if (next) {
-            const a = tanh(z);
-            if (watch === "activations") countIn(histogram, a);
-            next[b * (fanOut + 1) + j] = activations(a);
-          } else out[b] = z;
+          if (watch === "accumulator") countIn(histogram, row[j]);
+          const a = tanh(row[j]);
+          if (watch === "activations") countIn(histogram, a);
+          next[b * (fanOut + 1) + j] = activations(a);
         }
       }
     });
@@ -113,7 +117,7 @@ export class Net {
 
   lossAndItsGradient(scale) {
     const { setup: { batch, push }, labels } = this;
-    const outputs = this.forward(batch, { activations: this.store.activations, dot: this.dot, watch: this.watched });
+    const outputs = this.forward(batch, { activations: this.store.activations, sums: this.sums, watch: this.watched });
     const factor = (scale * 2 ** -push) / batch; // powers of two
     const { delta } = this.layers.at(-1);
     let sum = 0;
@@ -138,19 +142,21 @@ export class Net {
   }
 
   backward() {
-    const { layers, inputs, dot, setup: { batch } } = this;
+    const { layers, inputs, sums, row, setup: { batch } } = this;
     for (let l = layers.length - 1; l >= 0; l -= 1) {
       const { fanIn, fanOut, used, gradient, delta } = layers[l];
       const x = inputs[l];
       for (let j = 0; j < fanOut; j += 1) {
-        for (let i = 0; i < fanIn; i += 1) gradient[j * fanIn + i] = this.storeGradient(dot(delta, j, fanOut, x, i, fanIn, batch));
+        sums(delta, j, fanOut, x, 0, fanIn, batch, gradient, j * fanIn, fanIn, 1);
+        for (let i = j * fanIn; i < (j + 1) * fanIn; i += 1) gradient[i] = this.storeGradient(gradient[i]);
       }
       if (l === 0) return;
       const below = layers[l - 1].delta;
       for (let b = 0; b < batch; b += 1) {
+        sums(delta, b * fanOut, 1, used, 0, fanIn, fanOut, row, 0, fanIn - 1, 1);
         for (let i = 0; i < fanIn - 1; i += 1) {
           const a = x[b * fanIn + i];
-          below[b * (fanIn - 1) + i] = this.storeGradient((1 - a * a) * dot(delta, b * fanOut, 1, used, i, fanIn, fanOut));
+          below[b * (fanIn - 1) + i] = this.storeGradient((1 - a * a) * row[i]);
         }
       }
     }

@@ -79,35 +79,97 @@ export function rounder(fmt, rule = "ties_to_even", dice = Math.random) {
 }
 
 /**
- * A function that gives the sum of n products, each sum rounded to the format: a[i], a[i + di], ... times b[j], ...
+ * A function (a, i, di, b, j, dj, n, out, at, count, step) that writes `count` sums of n products to out[at], ...: of
+ * a[i], a[i + di], ... times b[j], b[j + dj], ..., then from b[j + step] on. Each sum is rounded after each product.
  *
  * A product of two numbers of up to 24 bits is exact in a double. The sum is one addition of doubles, then rounded.
+ * Rounding to nearest goes through four sums at a time, because each addition has to wait for the one before.
  */
-export function dotProduct(fmt, rule = "ties_to_even", dice = Math.random) {
-  if (rule !== "ties_to_even") return sumWith(rounder(fmt, rule, dice));
-  if (fmt.name === "float32") return sumInFloat32;
+export function sumsOfProducts(fmt, rule = "ties_to_even", dice = Math.random) {
+  if (rule !== "ties_to_even") return sumsWith(rounder(fmt, rule, dice));
+  return fmt.name === "float32" ? sumsInFloat32 : nearestSums(fmt);
+}
+
+function nearestSums(fmt) {
   const { shifts, max, past } = gridOf(fmt);
-  return (a, i, di, b, j, dj, n) => {
+  const four = new Float64Array(4);
+  const high = new Uint32Array(four.buffer);
+  const inRange = (rounded, exact) => {
+    if (rounded <= max && rounded >= -max) return rounded;
+    return Number.isNaN(exact) ? exact : exact < 0 ? -past : past;
+  };
+  const one = (a, i, di, b, j, dj, n) => {
     let sum = 0;
     for (let k = 0; k < n; k += 1, i += di, j += dj) {
       const exact = sum + a[i] * b[j];
       double[0] = exact;
       const shift = shifts[(words[1] >>> 20) & 2047];
-      sum = exact + shift - shift;
-      if (!(sum <= max && sum >= -max)) sum = Number.isNaN(exact) ? exact : exact < 0 ? -past : past;
+      sum = inRange(exact + shift - shift, exact);
     }
     return sum;
   };
+  return (a, i, di, b, j, dj, n, out, at, count, step) => {
+    let c = 0;
+    for (; c + 4 <= count; c += 4) {
+      let [s0, s1, s2, s3] = [0, 0, 0, 0];
+      let from = i;
+      let j0 = j + c * step;
+      for (let k = 0; k < n; k += 1, from += di, j0 += dj) {
+        const x = a[from];
+        const e0 = s0 + x * b[j0];
+        const e1 = s1 + x * b[j0 + step];
+        const e2 = s2 + x * b[j0 + 2 * step];
+        const e3 = s3 + x * b[j0 + 3 * step];
+        four[0] = e0;
+        four[1] = e1;
+        four[2] = e2;
+        four[3] = e3;
+        const h0 = shifts[(high[1] >>> 20) & 2047];
+        const h1 = shifts[(high[3] >>> 20) & 2047];
+        const h2 = shifts[(high[5] >>> 20) & 2047];
+        const h3 = shifts[(high[7] >>> 20) & 2047];
+        s0 = inRange(e0 + h0 - h0, e0);
+        s1 = inRange(e1 + h1 - h1, e1);
+        s2 = inRange(e2 + h2 - h2, e2);
+        s3 = inRange(e3 + h3 - h3, e3);
+      }
+      out[at + c] = s0;
+      out[at + c + 1] = s1;
+      out[at + c + 2] = s2;
+      out[at + c + 3] = s3;
+    }
+    for (; c < count; c += 1) out[at + c] = one(a, i, di, b, j + c * step, dj, n);
+  };
 }
 
-function sumInFloat32(a, i, di, b, j, dj, n) {
-  let sum = 0;
-  for (let k = 0; k < n; k += 1, i += di, j += dj) sum = Math.fround(sum + a[i] * b[j]);
-  return sum;
+function sumsInFloat32(a, i, di, b, j, dj, n, out, at, count, step) {
+  const { fround } = Math;
+  let c = 0;
+  for (; c + 4 <= count; c += 4) {
+    let [s0, s1, s2, s3] = [0, 0, 0, 0];
+    for (let k = 0, from = i, j0 = j + c * step; k < n; k += 1, from += di, j0 += dj) {
+      const x = a[from];
+      s0 = fround(s0 + x * b[j0]);
+      s1 = fround(s1 + x * b[j0 + step]);
+      s2 = fround(s2 + x * b[j0 + 2 * step]);
+      s3 = fround(s3 + x * b[j0 + 3 * step]);
+    }
+    out[at + c] = s0;
+    out[at + c + 1] = s1;
+    out[at + c + 2] = s2;
+    out[at + c + 3] = s3;
+  }
+  for (; c < count; c += 1) {
+    let sum = 0;
+    for (let k = 0, from = i, j0 = j + c * step; k < n; k += 1, from += di, j0 += dj) sum = fround(sum + a[from] * b[j0]);
+    out[at + c] = sum;
+  }
 }
 
-const sumWith = (round) => (a, i, di, b, j, dj, n) => {
-  let sum = 0;
-  for (let k = 0; k < n; k += 1, i += di, j += dj) sum = round(sum + a[i] * b[j]);
-  return sum;
+const sumsWith = (round) => (a, i, di, b, j, dj, n, out, at, count, step) => {
+  for (let c = 0; c < count; c += 1) {
+    let sum = 0;
+    for (let k = 0, from = i, to = j + c * step; k < n; k += 1, from += di, to += dj) sum = round(sum + a[from] * b[to]);
+    out[at + c] = sum;
+  }
 };
