@@ -217,4 +217,4 @@ function applied({ changes }) {
 const sorted = (value) => (value && typeof value === "object" ? Object.entries(value).map(([name, one]) => [name, sorted(one)]).sort(([a], [b]) => (a < b ? -1 : 1)) : value);
 const same = (a, b) => JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
 
-export default { render };
+export default { render, linkable: false };

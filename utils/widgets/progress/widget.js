@@ -260,4 +260,4 @@ function render({ model, el }) {
   return () => stop.abort();
 }
 
-export default { render };
+export default { render, linkable: false };

@@ -47,4 +47,4 @@ function render({ model, el }) {
   return () => stop.abort();
 }
 
-export default { render };
+export default { render, linkable: false };
