@@ -274,8 +274,8 @@ def test_the_stall_is_the_picture_of_a_tie(show):
     assert values == ["256", "1", "257", "256"]
     assert page.locator(".mp-swamp-ulp").inner_text() == "ulp here 2, increment 1 = 0.5 ulp"
     assert said(page) == (
-        "The sum has stalled at 256: the increment is half of the gap 2, and a tie goes to the even neighbour, "
-        "which is the sum itself."
+        "The sum has stalled at 256: the increment is half of the gap 2, and a tie goes to the neighbour "
+        "whose last bit is 0, which is the sum itself."
     )
     assert "stalls at 256" in page.locator("svg").text_content()
     press(page, "add 10")
@@ -297,7 +297,7 @@ def test_kahans_step_shows_what_it_keeps(show):
     ]
     assert step.locator("dt").all_inner_texts() == ["wanted =", "grown =", "excess ="]
     assert step.locator(".mp-swamp-meaning").all_inner_texts() == [
-        "the increment, less what the sum has in excess",
+        "the increment minus the excess: a negative excess is what the sum lacks",
         "the new sum, rounded",
         "what was added, less what was wanted",
     ]

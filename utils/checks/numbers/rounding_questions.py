@@ -131,128 +131,157 @@ E3M4 = {
 }
 
 
-def _first_gap(name: str, in_prose: str, p: int, wrong: dict[str, str]) -> Number:
-    """Ask for the first whole number that a format of `p` significant bits cannot hold, 2**p + 1."""
-    top = 2**p
+def _first_even_gap(name: str, in_prose: str, p: int, wrong: dict[str, str]) -> Number:
+    """Ask for the first even number that a format of `p` significant bits cannot hold, 2**(p + 1) + 2."""
+    top = 2 ** (p + 1)
     return Number(
-        f"numbers/rounding/first-gap-{name}",
-        text=f"The first whole number above 0 that {in_prose} cannot hold ({p - 1} fraction bits)",
-        answer=str(top + 1),
-        says=f"{top} is a power of two and is held. From there on the ulp is 2, so {top + 1} is between two numbers.",
+        f"numbers/rounding/first-even-gap-{name}",
+        text=f"The first even number above 0 that {in_prose} cannot hold ({p - 1} fraction bits)",
+        answer=str(top + 2),
+        says=f"Up to {top} the ulp is 2 or less. From there on it is 4, so {top + 2} is between two numbers.",
         wrong={
-            str(top): f"{top} = 2**{p} is a power of two: an empty fraction holds it. What comes after it?",
-            str(top - 1): f"{top - 1} is {p} ones in binary: the hidden 1 and {p - 1} fraction bits. It is held.",
-            str(top // 2 + 1): f"The hidden 1 counts too: with it there are {p} bits. {top // 2 + 1} is held.",
-            str(top // 2): f"{top // 2} is a power of two and is held. With the hidden 1 there are {p} bits.",
-            str(2 * top + 1): f"One bit too many: {p - 1} fraction bits and the hidden 1 make {p}, not {p + 1}.",
-            str(2 * top): f"{2 * top} is a power of two and is held. The holes begin before it.",
-            str(top + 2): f"{top + 2} is even, and from {top} to {2 * top} the ulp is 2: it is held.",
-            str(top + 3): f"{top + 3} is not held, but it is not the first.",
+            str(top): f"{top} = 2**{p + 1} is a power of two: an empty fraction holds it. What comes after it?",
+            str(top - 2): f"{top - 2} is twice {top // 2 - 1}, which is {p} ones in binary. It is held.",
+            str(top // 2 + 1): f"{top // 2 + 1} is the first whole number that is not held, but it is odd.",
+            str(top // 2): f"{top // 2} is a power of two and is held. The odd numbers end there.",
+            str(top // 2 + 2): f"From {top // 2} to {top} the ulp is 2, so every even number is held there.",
+            str(top // 4 + 2): f"The hidden 1 counts too: with it there are {p} bits. {top // 4 + 2} is held.",
+            str(top + 1): f"{top + 1} is odd, and odd numbers were lost earlier.",
+            str(top + 4): f"{top + 4} is a multiple of 4, and from {top} to {2 * top} the ulp is 4: it is held.",
+            str(top + 6): f"{top + 6} is not held, but it is not the first.",
+            str(2 * top): f"{2 * top} is a power of two and is held. The even holes begin before it.",
+            str(2 * top + 2): f"One bit too many: {p - 1} fraction bits and the hidden 1 make {p}, not {p + 1}.",
             **wrong,
         },
-        otherwise="Not that. Whole numbers are held as long as the ulp is 1 or less. Where does it become 2?",
+        otherwise="Not that. Even numbers are held as long as the ulp is 2 or less. Where does it become 4?",
         hints=(
-            f"With the hidden 1 there are {p} bits. How far can you count with {p} bits?",
-            f"Above 2**{p} the ulp is 2.",
+            f"An even number is twice a whole number. How far can you count with {p} bits, the hidden 1 included?",
+            f"Every whole number up to 2**{p} is held, so every even one up to twice that.",
         ),
     )
 
 
-RANGE = "{} is about the range. Long before its end, gaps are wider than 1, and whole numbers fall into them."
+RANGE = "{} is about the range. Long before its end, gaps are wider than 2, and even numbers fall into them."
 # Exercise 2.
 FIRST_GAPS = {
-    "float16": _first_gap(
-        "float16",
-        "float16",
-        p=11,
+    "float32": _first_even_gap(
+        "float32",
+        "float32",
+        p=24,
         wrong={
-            "65505": RANGE.format("65505"),
-            "65504": "65504 is the largest number of float16 and is held. Whole numbers are missing much earlier.",
-            "65536": RANGE.format("65536"),
-            "65537": "The hidden 1 and 10 fraction bits decide, not the 16 bits of the code.",
-            "257": "257 is the answer for bfloat16, which has 7 fraction bits. float16 has 10.",
+            "4294967298": "4294967298 = 2**32 + 2. The 24 significant bits decide, not the 32 bits of the code.",
+            "4098": "4098 is the answer for 11 significant bits, those of float16. float32 has 24.",
+            "514": "514 is the answer for 8 significant bits, those of bfloat16. float32 has 24.",
         },
     ),
-    "bfloat16": _first_gap(
-        "bfloat16",
-        "bfloat16",
-        p=8,
-        wrong={
-            "2049": "2049 is the answer for float16. bfloat16 has 3 fraction bits fewer.",
-            "16777217": "16777217 = 2**24 + 1 is the answer for float32. bfloat16 has its range, not its precision.",
-            "65537": "The hidden 1 and 7 fraction bits decide, not the 16 bits of the code.",
-        },
-    ),
-    "float8_e4m3fn": _first_gap(
+    "float8_e4m3fn": _first_even_gap(
         "e4m3",
         "E4M3",
         p=4,
         wrong={
-            "449": RANGE.format("449"),
-            "448": "448 is the largest number of E4M3 and is held. Whole numbers are missing much earlier.",
-            "257": "257 is the answer for bfloat16, which has 7 fraction bits. E4M3 has 3.",
-            "13": "13 is 1101 in binary: the hidden 1 and three fraction bits. It is held.",
+            "450": RANGE.format("450"),
+            "448": "448 is the largest number of E4M3 and is held. Even numbers are missing much earlier.",
+            "258": "258 = 2**8 + 2. The 4 significant bits decide, not the 8 bits of the code.",
+            "26": "26 is twice 13, 1101 in binary: the hidden 1 and three fraction bits. It is held.",
+        },
+    ),
+    "float8_e5m2": _first_even_gap(
+        "e5m2",
+        "E5M2",
+        p=3,
+        wrong={
+            "57346": RANGE.format("57346"),
+            "57344": "57344 is the largest number of E5M2 and is held. Even numbers are missing much earlier.",
+            "34": "34 is the answer for E4M3, which has 3 fraction bits. E5M2 has 2.",
+            "66": "66 = 2**6 + 2. Five exponent bits give the range; the three significant bits decide here.",
         },
     ),
 }
 
 # Exercise 3.
 STALL = Number(
-    "numbers/rounding/stall",
-    text="`total` is a bfloat16 and starts at 0. A loop adds losses of exactly 0.5. Where does the total stop growing?",
-    answer="128",
-    says="From 128 on the ulp is 1. 128.5 lies halfway between 128 and 129, and the tie goes to the even one: 128.",
+    "numbers/rounding/stall-of-threes",
+    text="`total` is a float16 and starts at 0. A loop adds losses of exactly 3. Where does the total stop growing?",
+    answer="8192",
+    says="From 8192 on the ulp is 8, and 3 is less than half of it. Below, it is more than half an ulp.",
     wrong={
-        "256": "256 is where a loop that adds 1 stops. An addend of half an ulp is lost: where is half an ulp 0.5?",
-        "64": "From 64 to 128 the ulp is 0.5, so each sum is a bfloat16 number. Go on to where half an ulp is 0.5.",
-        "512": "At 512 the ulp is 4. An addend is lost much earlier, as soon as it is half an ulp.",
-        "1024": "1024 is where float16 stops. bfloat16 has 3 fraction bits fewer.",
-        "129": "The total reaches 128. 128.5 is a tie between 128 and 129: which of the two codes ends in 0?",
-        "128.5": "128.5 is not a bfloat16 number: from 128 on the ulp is 1. Where does the sum end up instead?",
-        "127.5": "127.5 + 0.5 = 128 is a bfloat16 number, so one more addition works.",
-        "127": "From 64 to 128 the ulp is 0.5: 127 + 0.5 = 127.5 is held.",
-        "255": "Above 128 the ulp is 1, and 0.5 is half of it. The sum never gets to 255.",
-        "0.5": "0.5 + 0.5 = 1 is held. The ulp must grow to twice the addend first.",
-        "1": "1 + 0.5 = 1.5 is held. The ulp must grow to twice the addend first.",
-        "inf": "It never gets there: an addend of at most half an ulp changes nothing, and the ulp grows with the sum.",
+        "4096": "At 4096 the ulp is 4, and 3 is more than half of it: 4099 is rounded up to 4100. Go on.",
+        "2048": "2048 is where a loop that adds 1 stops. 3 is more than half of the ulp there, which is 2.",
+        "6144": "6144 = 3 * 2048. From 4096 to 8192 the ulp is 4, so 3 still moves the sum.",
+        "8191": "From 4096 on only multiples of 4 are held, so the sum never is 8191.",
+        "8193": "From 8192 on only multiples of 8 are held.",
+        "8195": "8195 is the exact next sum. Its neighbours are 8192 and 8200: which is nearer?",
+        "8200": "8192 + 3 = 8195 is nearer to 8192 than to 8200.",
+        "8188": "8188 + 3 = 8191 lies between 8188 and 8192 and is nearer to 8192: one more addition counts.",
+        "16384": "At 16384 the ulp is 16. The sum stops as soon as half an ulp is more than 3.",
+        "1024": "1024 is where bfloat16 stops. float16 has 3 fraction bits more.",
+        "256": "256 is where ones stop in bfloat16. Here the format is float16, and the addend is 3.",
+        "65504": "65504 is the largest number. An addend is lost much earlier, as soon as it is less than half an ulp.",
+        "3": "3 + 3 = 6 is held. The ulp must grow to more than twice the addend first.",
+        "inf": "It never gets there: an addend below half an ulp changes nothing, and the ulp grows with the sum.",
     },
-    otherwise="Not that. An addend is lost when it is at most half an ulp of the sum. Where is the ulp of bfloat16 1?",
+    otherwise="Not that. An addend is lost when it is less than half an ulp of the sum. Where is the ulp of float16 8?",
     hints=(
-        "The sum stands still once 0.5 is at most half an ulp. So where does the ulp become 1?",
-        "The ulp is 2**(e - 7) in the binade that begins at 2**e. It is 1 for e = 7.",
+        "The sum stands still once 3 is less than half an ulp. Ulps are powers of two: which one is that?",
+        "The ulp is 2**(e - 10) in the binade that begins at 2**e. It is 8 for e = 13.",
     ),
 )
 
-# Exercises 4 to 6.
+# Exercises 4 and 5.
 TO_BFLOAT16 = Task(
     "numbers/rounding/to-bfloat16",
     text="Write `to_bfloat16(word)`: round a float32 code to a bfloat16 code, ties to even, using only integers.",
-)
-STOCHASTIC_ROUND = Task(
-    "numbers/rounding/stochastic-round",
-    text="Write `stochastic_round(x, rng)`: round an array to whole numbers so that the mean stays the same.",
 )
 TO_E4M3 = Task(
     "numbers/rounding/find-the-bug",
     text="Find and fix every mistake in `to_e4m3`.",
 )
 
+# Under the number line.
+PLAY_TICKS = Number(
+    "numbers/rounding/play-ticks",
+    text="Go down from 1 in E4M3. Below which number do the ticks no longer get closer together?",
+    answer="2^-5",
+    says="From 2**-5 down to 0 all ticks are 2**-9 apart. The subnormals begin below 2**-6, but they have the same gap"
+    " as the lowest binade of normal numbers.",
+    wrong={
+        "2^-6": "2**-6 is the smallest normal number, and the subnormals begin below it. Are the ticks just above it"
+        " wider apart than those below?",
+        "2^-9": "2**-9 is the last gap itself, and the smallest number above 0. How far up is the gap still that?",
+        "2^-7": "7 is the bias. The subnormals begin at 2**(1 - 7), and the gap has become constant even before.",
+        "2^-4": "From 2**-5 to 2**-4 the ticks are 2**-8 apart, and below 2**-5 closer still.",
+        "2^-8": "2**-8 is the gap from 2**-5 to 2**-4. The question asks for a place on the line.",
+        "7/512": "7/512 is the largest subnormal. The tick above it is as far away as the one below it.",
+        "0": "The ticks near 0 are all 2**-9 apart. Go up until they are wider apart.",
+    },
+    otherwise="Not that. Compare the gaps on both sides of a power of two: is the upper one twice the lower one?",
+    hints=(
+        "The gap at the smallest number above 0 is 2**-9. Go up from there.",
+        "In the lowest normal binade, from 2**-6 to 2**-5, the three fraction bits are worth 2**-9 each step.",
+    ),
+)
+
 P_COUNTER = Choice(
-    "numbers/rounding/predict-257",
+    "numbers/rounding/predict-countdown",
     predict=True,
-    text="A bfloat16 counter holds 256. You add 1 four times, one after another. What does it hold?",
+    text="A float16 counter holds 4096. You subtract 1, 4,096 times, one after another. What does it hold?",
     options=(
-        Option("260", "260 is a bfloat16 number, and adding 4 at once gives it. But each single step of 1 is lost."),
+        Option("0", "Only if every whole number on the way were a float16. From 2048 to 4096 only even ones are."),
         Option(
-            "256",
-            "From 256 on the ulp is 2. 257 is halfway between 256 and 258, and the tie goes to the even code: 256."
-            " This happens four times.",
+            "2048",
+            "Counting up stops at 2048. On the way down, the sum would have to leave 4096 first, and from 2048 on every"
+            " whole number is held.",
+        ),
+        Option(
+            "4096",
+            "Below 4096 the ulp is 2. 4095 is halfway between 4094 and 4096, and the tie goes to the one whose last bit"
+            " is 0: 4096. This happens 4,096 times.",
             right=True,
         ),
-        Option("257", "257 needs 9 significant bits; bfloat16 has 8. Not even the first step is stored."),
         Option(
-            "264",
-            "Always up would give 258, 260, 262, 264. But a tie goes to the even code, here the lower one.",
+            "−1024",
+            "Ties that always go down would lead there: by 2 each time to 2048, then by 1. But a tie goes to the"
+            " neighbour whose last bit is 0, here the upper one.",
         ),
     ),
 )
@@ -275,53 +304,52 @@ P_EPS = Choice(
     ),
 )
 P_SMALL = Choice(
-    "numbers/rounding/predict-where-fine",
+    "numbers/rounding/predict-which-interval",
     predict=True,
-    text="A tutorial says: between −1 and 1, float16 has a precision of 0.0001; digits beyond that mean nothing. True?",
+    text="Which interval holds more float16 numbers: from 1/1024 to 1, or from 1 to 1024?",
     options=(
         Option(
-            "True: four digits after the decimal point",
-            "A float does not keep a fixed number of digits after the point. Above 0.5 the gap is 0.00049;"
-            " above 0.001 it is 0.00000095.",
+            "From 1 to 1024, because it is a thousand times longer",
+            "It is, but at 1024 the gaps are a thousand times wider than at 1.",
         ),
         Option(
-            "True that the gap is fixed, but it is 0.000977: `eps` holds everywhere",
-            "`eps` is the gap from 1 to 2. In each binade below it is half as wide.",
+            "From 1 to 1024: with the fixed gap `eps` = 1/1024 it holds a million, the other a thousand",
+            "`eps` is the gap from 1 to 2 only. It doubles with each binade above and halves with each one below.",
         ),
         Option(
-            "False: the gap shrinks with the number, and what is stored is exact",
-            "Above 0.5 the gap is 0.00049, above 0.1 it is 0.000061: always between 0.0005 and 0.001 of the number, as"
-            " long as it is normal. And 0.1 is stored as 0.0999755859375, exactly.",
+            "From 1/1024 to 1, because floating-point numbers crowd near 0",
+            "They lie closer together there, and the interval is shorter in the same proportion.",
+        ),
+        Option(
+            "Both hold equally many",
+            "Each is ten binades long, and every binade holds 1,024 numbers.",
             right=True,
-        ),
-        Option(
-            "False: near 0 the numbers are relatively coarser, as most bits go to the exponent",
-            "Every normal number has all 11 significant bits, however small it is. Your answer is true only"
-            " below 2**-14.",
         ),
     ),
 )
 P_SUM = Choice(
-    "numbers/rounding/predict-perplexity",
+    "numbers/rounding/predict-divide-first",
     predict=True,
-    text="On a long text a bfloat16 total gives a perplexity that is too low. Why?",
+    text="To keep the bfloat16 total small, you divide each loss by 1,024 before adding, and multiply the total by"
+    " 1,024 in the end. What does the bfloat16 column show then?",
     options=(
         Option(
-            "Thousands of errors, up and down at random, pile up",
-            "Random errors would leave the total sometimes above, sometimes below. Here it falls ever further behind.",
+            "Almost what the float32 column shows, because the gaps near a small total are small",
+            "The gaps are 1,024 times smaller, but so are the losses. What matters is the ratio of the two.",
         ),
         Option(
-            "The total overflows",
-            "bfloat16 reaches 3.4e38, and an overflow would show as infinity. This total is a few thousand at most.",
-        ),
-        Option(
-            "Once the total is large, most losses do not change it any more",
-            "A loss that is smaller than half the gap at the total is rounded away. The count of tokens goes on.",
+            "The same numbers as now",
+            "Dividing by a power of two only lowers every exponent by 10. Each addition is rounded at the same bit as"
+            " before.",
             right=True,
         ),
         Option(
-            "Each loss is cut to three digits before it is added",
-            "The losses are float32. Even in bfloat16, each would be off by at most 0.4 %, up as often as down.",
+            "The same error, but later in the text, because the total takes longer to become large",
+            "The total is 1,024 times smaller at every token, and so is each loss: nothing happens later.",
+        ),
+        Option(
+            "Even lower numbers, because the small losses underflow to 0",
+            "bfloat16 holds numbers down to about 1e-40. Dividing these losses by 1,024 comes nowhere near that.",
         ),
     ),
 )

@@ -129,7 +129,9 @@ class Swamping(BookWidget):
         gap = float(ulp(end, self.fmt))
         share = abs(self.stored_increment) / gap
         size = (
-            "half of that gap, a tie that goes to the even neighbour" if share == 0.5 else "less than half of that gap"
+            "half of that gap, a tie that goes to the neighbour whose last bit is 0"
+            if share == 0.5
+            else "less than half of that gap"
         )
         return (
             f"it stops at {_number(end)}. There the gap to the next number is {_number(gap)}, and the increment is "

@@ -140,7 +140,7 @@ export function stallSentence(sum) {
   const { result, end } = alignedAddition(a, b, fmt);
   const gap = gapText(end);
   const reason = result.tie
-    ? `the increment is half of the gap ${gap}, and a tie goes to the even neighbour, which is the sum itself`
+    ? `the increment is half of the gap ${gap}, and a tie goes to the neighbour whose last bit is 0, which is the sum itself`
     : `the increment is less than half of the gap ${gap} to the next number`;
   return `The sum has stalled at ${sumText(a)}: ${reason}.`;
 }
@@ -169,7 +169,7 @@ export function kahanStep(sum) {
     return `${text} ${isExact ? "=" : "≈"} ${bare(right)}`;
   };
   const lines = [
-    ["wanted", line(`${bare(increment)} − ${bracket(excess)}`, wanted, [increment, excess]), "the increment, less what the sum has in excess"],
+    ["wanted", line(`${bare(increment)} − ${bracket(excess)}`, wanted, [increment, excess]), "the increment minus the excess: a negative excess is what the sum lacks"],
     ["grown", line(`${bare(total)} + ${bracket(wanted)}`, grown, [total, wanted]), "the new sum, rounded"],
     ["excess", line(`(${bare(grown)} − ${bracket(total)}) − ${bracket(wanted)}`, left, [grown, total, wanted]), "what was added, less what was wanted"],
   ];
