@@ -245,10 +245,13 @@ def kept_text(product: float, top: float) -> str:
 
 
 def check_series(series: dict) -> dict[str, list[float]]:
-    """Return the series as lists of float32 values; raise ValueError in one sentence where one has no use here."""
+    """Return the series as lists of float32 values, in the nine digits that tell these apart.
+
+    Raises: ValueError, in one sentence, where one has no use here.
+    """
     if not series:
         raise ValueError("series holds no tensor")
-    kept = {name: [float(np.float32(amax)) for amax in amaxes] for name, amaxes in series.items()}
+    kept = {name: [float(f"{np.float32(amax):.9g}") for amax in amaxes] for name, amaxes in series.items()}
     for name, amaxes in kept.items():
         for step, amax in enumerate(amaxes, 1):
             if not 0 <= amax <= MOST_AMAX:  # NaN neither
