@@ -19,7 +19,8 @@ export function diagnose(goal, code, fmt) {
   const now = decode(code, fmt);
   if (target === null) return towardNaN(now, fmt);
   const aim = decode(target, fmt);
-  const text = aboutTooFar(goal, now, aim, code - target) ?? aboutClass(goal, now, aim, fmt) ?? aboutSign(now, aim) ?? aboutBiasAndLead(now, aim, fmt) ??
+  const text = aboutTooFar(goal, now, aim, code - target) ?? aboutClass(goal, now, aim, fmt) ?? aboutSign(now, aim) ??
+    aboutBiasAndLead(now, aim, fmt) ??
     aboutOneBit(code ^ target, fmt) ?? aboutFields(now, aim, fmt) ?? aboutPower(goal, now, aim, fmt) ?? aboutBits(code, target, fmt);
   const signToo = now.sign !== aim.sign && now.kind !== "nan" && !/sign/.test(text);
   return signToo ? `${text} The sign is still wrong too.` : text;
