@@ -182,7 +182,7 @@ def page_rows(saved, path):
             asked = [records[question.id] for question in check.asks if question.id in records]
             solved = sum(record["solved"] for record in asked)
             status = CORRECT if solved == len(check.asks) > 0 else NOT_YET if asked else NOT_ATTEMPTED
-            yield Row(str(path), chapter, name, status, f"{solved} of {len(check.asks)} solved in the page", PAGE)
+            yield Row(str(path), chapter, name, status, f"{solved} of {len(check.asks)} done in the page", PAGE)
 
 
 def rows_of(path, timeout=None):

@@ -1,7 +1,7 @@
-"""Sphinx extension: what there is to solve in the book, found in the built pages, for the widget `progress`.
+"""Sphinx extension: what there is to do in the book, found in the built pages, for the widget `progress`.
 
 The places of goals and questions on a page get an anchor, and each page that has some gets a line that counts what is
-solved. When all pages are written, the widget `progress` on the contents page gets their list. Solutions and reference
+done. When all pages are written, the widget `progress` on the contents page gets their list. Solutions and reference
 pages hold nothing that counts.
 """
 
@@ -18,7 +18,7 @@ STATE = re.compile(r'\bdata-mp-state="([^"]*)"')
 ANCHOR = re.compile(r'\bid="([^"]*)"')
 PROGRESS = re.compile(r'<div\b[^>]*\bdata-mp-widget="progress"[^>]*>.*?</div>', re.DOTALL)
 BOOK, APART = "book/", ("book/solutions/", "book/reference/")
-LISTS = ("goals", "questions")  # the traits that hold what can be solved; each item has an id and a text
+LISTS = ("goals", "questions")  # the traits that hold what can be done; each item has an id and a text
 CONTENTS = "your-progress"  # the heading of the contents page that the lines lead to
 LINE = Path(__file__).with_name("progress_line.js")
 LONGEST = 60  # characters of an exercise's text that a link shows
@@ -34,7 +34,7 @@ class Exercise:
 
 
 def counts(docname):
-    """Whether what is solved on a page counts."""
+    """Whether what is done on a page counts."""
     return docname.startswith(BOOK) and not docname.startswith(APART)
 
 
@@ -101,7 +101,7 @@ def in_order(includes, root):
 
 
 def line(solvable, link):
-    """The line of a page that counts its solved exercises: it is right before anything is painted."""
+    """The line of a page that counts its finished exercises: it is right before anything is painted."""
     count = len(solvable)
     words = "1 exercise to solve on this page" if count == 1 else f"{count} questions and exercises on this page"
     names = html.escape(" ".join(exercise.id for exercise in solvable))

@@ -1,4 +1,4 @@
-// Counts what is solved on this page; it stands right behind its line, so that nothing moves (book_progress.py).
+// Counts what is done on this page; it stands right behind its line, so that nothing moves (book_progress.py).
 {
   const link = document.currentScript.previousElementSibling.firstElementChild;
   const ids = link.dataset.mpIds.split(" ");
@@ -6,7 +6,7 @@
   const count = () => {
     try {
       const solved = ids.filter(isSolved).length;
-      const words = `${solved} of ${ids.length} solved`;
+      const words = `${solved} of ${ids.length} done`;
       link.textContent = solved === ids.length ? `✓ ${words}` : words;
     } catch { /* nothing is stored: the line stays as it is */ }
   };

@@ -232,6 +232,6 @@ def test_a_page_has_its_theme_and_its_fonts_before_the_theme_script_runs(scheme,
     assert [url for url in asked if ".woff" in url] == []
 
 
-def test_the_contents_page_counts_what_is_solved(page_watch, site):
+def test_the_contents_page_counts_what_is_done(page_watch, site):
     opened = page_watch().open(f"{site.as_uri()}/{FIRST}")
     assert opened.locator("[data-mp-widget=progress] a").count() > 10

@@ -72,7 +72,7 @@ def test_the_table_of_formats_in_bits_is_that_of_the_formats():
         fmt = formats.FORMATS[NAMED.get(label, label)]
         assert fields == f"1 + {fmt.exponent_bits} + {fmt.mantissa_bits}"
         assert int(bias) == fmt.bias
-        exact = (fmt.max, fmt.smallest_normal, fmt.eps, fmt.eps / 2)
+        exact = (fmt.max, fmt.smallest_normal, fmt.smallest_subnormal, fmt.eps)
         for text, value in zip(limits, exact, strict=True):
             digits = len(text.partition("e")[0].replace(".", "").strip("0"))
             assert float(text) == float(f"{value:.{digits - 1}e}"), (label, text)

@@ -177,7 +177,7 @@ def test_what_an_exercise_needs_of_the_chapter_comes_along_and_nothing_else():
             "## Exercises\n\nRead on.\n\n### 1. An area",
             "from utils.checks import bits as checks\n\nanswer = area(...)\nchecks.check_flips_of_6(answer)",
             "### 2. Mend it",
-            "def twice(x):\n    return formats.decode(x)\n\nchecks.check_decode_float16(twice)",
+            "def twice(x):\n    return formats.decode(x)\n\nchecks.check_decode_e4m3fnuz(twice)",
             "## Sources",
             "secret = 1",
         )

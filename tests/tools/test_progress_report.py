@@ -50,7 +50,7 @@ def test_saved_outputs_are_read_as_the_checks_printed_them(saved):
         ("checks.check_largest_e4m3fnuz(480)", said("→ Not yet. 480 is NaN. (There is a hint: look at `.hint`.)")),
         ("checks.check_flips_of_6(answer)", said("✓ Correct. A 1 that becomes 0.")),
         (
-            "checks.check_decode_float16(f)",
+            "checks.check_decode_e4m3fnuz(f)",
             [nbformat.v4.new_output("error", ename="NameError", evalue="no f", traceback=[])],
         ),
     ]
@@ -60,13 +60,13 @@ def test_saved_outputs_are_read_as_the_checks_printed_them(saved):
         "largest_e4m3fnuz": NOT_YET,
         "smallest_subnormals": NOT_ATTEMPTED,  # its cell was removed
         "flips_of_6": CORRECT,
-        "decode_float16": NOT_YET,
+        "decode_e4m3fnuz": NOT_YET,
         "encode_0_3_e4m3": NOT_ATTEMPTED,
     }
-    assert [row.exercise for row in rows][3:] == ["decode_float16", "smallest_subnormals", "encode_0_3_e4m3"]
+    assert [row.exercise for row in rows][3:] == ["decode_e4m3fnuz", "smallest_subnormals", "encode_0_3_e4m3"]
     says = {row.exercise: row.says for row in rows}
     assert says["largest_e4m3fnuz"] == "480 is NaN."
-    assert says["decode_float16"] == "NameError: no f"
+    assert says["decode_e4m3fnuz"] == "NameError: no f"
     assert "no cell" in says["smallest_subnormals"]
     assert {row.source for row in rows} == {progress_report.SAVED}
 

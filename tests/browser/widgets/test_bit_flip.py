@@ -51,6 +51,12 @@ def test_a_click_flips_a_bit_and_says_what_happened(show):
     assert message(page) == "Bit 9 (fraction) is now 1: it adds 2⁻¹ × 2⁰ = 0.5. 1 became 1.5."
     bit(page, 15).click()
     assert value(page) == "−1.5"
+    bit(page, 8).click()
+    assert message(page) == "Bit 8 (fraction) is now 1: it adds 2⁻² × 2⁰ = 0.25 to the size. −1.5 became −1.75."
+    bit(page, 8).click()
+    assert message(page) == (
+        "Bit 8 (fraction) is now 0: it takes away 2⁻² × 2⁰ = 0.25 from the size. −1.75 became −1.5."
+    )
     bit(page, 14).click()
     assert value(page) == "NaN"
     assert page.locator(".mp-kind").inner_text() == "not a number (NaN)"
@@ -281,6 +287,13 @@ def test_a_goal_is_solved_by_flips_with_a_kind_word_on_the_way(show):
         (Goal("g", "t", value="1.75"), "float16", 0x3E00, "One bit is still wrong, in the fraction."),
         (Goal("g", "t", value="1"), "float16", 0x7C00, "That is infinity"),
         (Goal("g", "t", kind="largest"), "float16", 0x7C00, "One step too far: this is infinity."),
+        (Goal("g", "t", kind="largest"), "float16", 0x7FFF, "Too far: this is NaN."),
+        (
+            Goal("g", "t", kind="largest"),
+            "float8_e5m2",
+            0xFC,
+            "Too far: this is infinity. The sign is still wrong too.",
+        ),
         (Goal("g", "t", kind="largest"), "float8_e4m3fn", 0x77, "if the top exponent were reserved as in IEEE 754"),
         (Goal("g", "t", kind="largest"), "float8_e4m3fn", 0x7F, "One step too far: this is NaN."),
         (Goal("g", "t", kind="smallest_subnormal"), "float16", 0x0400, "That is the smallest normal number."),

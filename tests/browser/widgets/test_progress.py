@@ -82,21 +82,21 @@ SOME = {
 
 def test_a_new_reader_sees_what_there_is_and_where_to_begin(show):
     page = show()
-    assert counts(page) == ["0 of 5 solved", "0 of 2 solved", "0 of 3 solved"]
+    assert counts(page) == ["0 of 5 done", "0 of 2 done", "0 of 3 done"]
     assert page.locator(".mp-pg-next").all_inner_texts() == ["Next: Which type is faster?", "Next: Make 1.5625."]
     assert page.get_by_role("button", name="forget").count() == 0
     assert page.locator(".mp-pg-hints").all_inner_texts() == ["", "", ""]
 
 
-def test_solved_exercises_and_hints_are_counted_by_chapter_and_for_the_book(show):
+def test_finished_exercises_and_hints_are_counted_by_chapter_and_for_the_book(show):
     page = show(stored=SOME)
-    assert counts(page) == ["3 of 5 solved", "✓ all 2 solved", "1 of 3 solved"]
+    assert counts(page) == ["3 of 5 done", "✓ all 2 done", "1 of 3 done"]
     assert bars(page) == [[3, 5], [2, 2], [1, 3]]
     assert page.locator(".mp-pg-hints").all_inner_texts() == ["4 hints taken", "1 hint taken", "3 hints taken"]
-    assert page.locator("progress").nth(2).get_attribute("aria-valuetext") == "1 of 3 solved"
+    assert page.locator("progress").nth(2).get_attribute("aria-valuetext") == "1 of 3 done"
 
 
-def test_the_next_exercise_is_the_first_that_is_not_solved_and_its_link_leads_there(show):
+def test_the_next_exercise_is_the_first_that_is_not_done_and_its_link_leads_there(show):
     page = show(stored={"numbers/bits/exercise-1": SOLVED, "numbers/bits/exercise-3": SOLVED})
     link = row(page, "Bits").locator(".mp-pg-next")
     assert link.inner_text() == "Next: Make the largest number."
@@ -109,7 +109,9 @@ def test_to_forget_a_chapter_asks_once_and_leaves_everything_else(show):
     before = stored(page)
     bits = row(page, "Bits")
     bits.get_by_role("button", name="forget the progress in Bits").click()
-    assert bits.get_by_role("group").locator(".mp-pg-question").inner_text() == "Forget 1 solved exercise and 3 hints?"
+    assert (
+        bits.get_by_role("group").locator(".mp-pg-question").inner_text() == "Forget 1 finished exercise and 3 hints?"
+    )
     assert stored(page) == before
     bits.get_by_role("button", name="Keep them").click()
     assert stored(page) == before
@@ -117,17 +119,17 @@ def test_to_forget_a_chapter_asks_once_and_leaves_everything_else(show):
     bits.get_by_role("button", name="forget the progress in Bits").click()
     bits.get_by_role("button", name="Yes, forget").click()
     assert stored(page) == {key: text for key, text in before.items() if "numbers/bits" not in key}
-    assert counts(page) == ["2 of 5 solved", "✓ all 2 solved", "0 of 3 solved"]
-    assert status(page) == "Forgotten: 1 solved exercise and 3 hints."
+    assert counts(page) == ["2 of 5 done", "✓ all 2 done", "0 of 3 done"]
+    assert status(page) == "Forgotten: 1 finished exercise and 3 hints."
     assert page.evaluate("() => document.activeElement.textContent") == "Bits"
 
 
 def test_to_forget_the_book_keeps_what_is_not_of_this_edition(show):
     page = show(stored=SOME, script="localStorage.setItem('mode', 'dark')")
     page.get_by_role("button", name="forget the progress in the whole book").click()
-    assert "Forget 3 solved exercises and 4 hints?" in page.locator(".mp-pg-book").inner_text()
+    assert "Forget 3 finished exercises and 4 hints?" in page.locator(".mp-pg-book").inner_text()
     page.get_by_role("button", name="Yes, forget").click()
-    assert counts(page) == ["0 of 5 solved", "0 of 2 solved", "0 of 3 solved"]
+    assert counts(page) == ["0 of 5 done", "0 of 2 done", "0 of 3 done"]
     assert stored(page) == {"mode": "dark", "mp-progress:older/edition/gone": json.dumps(SOLVED)}
 
 
@@ -142,7 +144,7 @@ def test_everything_can_be_done_with_the_keyboard_alone(show):
     page.keyboard.press("Space")
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")
-    assert counts(page)[2] == "0 of 3 solved"
+    assert counts(page)[2] == "0 of 3 done"
 
 
 def fold(page):
@@ -170,8 +172,8 @@ def test_progress_goes_to_another_browser_as_a_file(show):
     other = fold(show(stored={"numbers/bits/exercise-2": SOLVED}))
     other.get_by_label("Bring in a saved file").set_input_files(file)
     other.wait_for_function("() => document.querySelector('.mp-pg-said').textContent")
-    assert other.locator(".mp-pg-said").inner_text() == "Brought in: 5 solved exercises."
-    assert counts(other) == ["✓ all 5 solved", "✓ all 2 solved", "✓ all 3 solved"]
+    assert other.locator(".mp-pg-said").inner_text() == "Brought in: 5 finished exercises."
+    assert counts(other) == ["✓ all 5 done", "✓ all 2 done", "✓ all 3 done"]
     kept = {key: json.loads(text) for key, text in stored(other).items()}
     assert kept["mp-progress:numbers/bits/exercise-3"] == CHOSEN
     assert kept["mp-progress:numbers/bits/exercise-2"] == {"solved": True, "hints": 2}
@@ -185,9 +187,9 @@ def text_of(records, **change):
 @pytest.mark.parametrize(
     ("mine", "theirs", "says", "kept"),
     [
-        (SOLVED, HINTED, "Brought in; no exercise is solved in it.", {"solved": True, "hints": 2}),
-        (HINTED, CHOSEN, "Brought in: 1 solved exercise.", {**CHOSEN, "hints": 2}),
-        (CHOSEN, {**SOLVED, "chosen": 0}, "Brought in; all that is solved in it was solved here already.", CHOSEN),
+        (SOLVED, HINTED, "Brought in; nothing in it is done.", {"solved": True, "hints": 2}),
+        (HINTED, CHOSEN, "Brought in: 1 finished exercise.", {**CHOSEN, "hints": 2}),
+        (CHOSEN, {**SOLVED, "chosen": 0}, "Brought in; all that is done in it was done here already.", CHOSEN),
     ],
 )
 def test_two_records_of_one_exercise_become_one_and_nothing_is_lost(show, mine, theirs, says, kept):
@@ -200,8 +202,8 @@ def test_two_records_of_one_exercise_become_one_and_nothing_is_lost(show, mine, 
 def test_the_words_tell_new_ones_from_known_ones(show):
     page = fold(show(stored={"numbers/bits/exercise-1": SOLVED}))
     text = text_of({f"numbers/bits/exercise-{n}": SOLVED for n in (1, 2, 3)})
-    assert bring(page, text) == "Brought in: 2 solved exercises; 1 more was solved here already."
-    assert status(page) == "Brought in: 2 solved exercises; 1 more was solved here already."
+    assert bring(page, text) == "Brought in: 2 finished exercises; 1 more was done here already."
+    assert status(page) == "Brought in: 2 finished exercises; 1 more was done here already."
 
 
 def test_the_copied_text_can_be_brought_in(show):
@@ -211,10 +213,10 @@ def test_the_copied_text_can_be_brought_in(show):
     assert page.locator(".mp-pg-said").inner_text() == "Copied. Paste it here in the other browser."
     text = page.evaluate("() => window.copied")
     assert text.isascii()
-    assert bring(page, text) == "Brought in; all that is solved in it was solved here already."
+    assert bring(page, text) == "Brought in; all that is done in it was done here already."
 
 
-def test_where_nothing_is_solved_there_is_nothing_to_save(show):
+def test_where_nothing_is_done_there_is_nothing_to_save(show):
     page = fold(show())
     page.get_by_role("button", name="Save as a file").click()
     assert page.locator(".mp-pg-said").inner_text() == "There is nothing to save yet."
@@ -257,7 +259,7 @@ def test_what_is_no_saved_progress_gets_one_sentence_and_changes_nothing(show, t
     field = page.get_by_label("or paste the text")
     assert field.input_value() == text
     assert field.get_attribute("aria-invalid") == "true"
-    assert bring(page, text_of({"a/b": SOLVED})) == "Brought in: 1 solved exercise."
+    assert bring(page, text_of({"a/b": SOLVED})) == "Brought in: 1 finished exercise."
     assert field.get_attribute("aria-invalid") is None
 
 
@@ -265,9 +267,9 @@ def test_a_browser_that_stores_nothing_says_so(show):
     off = "Object.defineProperty(window, 'localStorage', { get() { throw new Error('storage is off'); } })"
     page = show(script=off)
     assert page.locator(".mp-pg-warning").inner_text() == (
-        "This browser stores nothing for this page, so what you solve is forgotten as soon as you leave."
+        "This browser stores nothing for this page, so what you do is forgotten as soon as you leave."
     )
-    assert counts(page) == ["0 of 5 solved", "0 of 2 solved", "0 of 3 solved"]
+    assert counts(page) == ["0 of 5 done", "0 of 2 done", "0 of 3 done"]
     assert page.get_by_role("button").count() == 0
     assert page.locator("details").count() == 0
 
@@ -276,14 +278,14 @@ def test_a_full_storage_is_told(show):
     page = fold(show(stored={"numbers/bits/exercise-1": SOLVED}))
     page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full'); }; }")
     assert bring(page, text_of({"numbers/bits/exercise-2": SOLVED})).startswith("The browser could not store all of it")
-    assert counts(page)[2] == "1 of 3 solved"
+    assert counts(page)[2] == "1 of 3 done"
     assert page.get_by_label("or paste the text").input_value() != ""
 
 
 @pytest.mark.parametrize("broken", ["{", "null", "7", '"x"', '{"solved": 1, "hints": "many"}'])
 def test_a_broken_record_counts_as_nothing_and_is_not_saved(show, broken):
     page = show(script=f"localStorage.setItem('mp-progress:numbers/bits/exercise-1', {json.dumps(broken)})")
-    assert counts(page)[2] == "0 of 3 solved"
+    assert counts(page)[2] == "0 of 3 done"
     assert page.locator(".mp-pg-hints").all_inner_texts() == ["", "", ""]
 
 
@@ -296,7 +298,7 @@ def test_it_counts_again_when_something_changed(show, event):
       {target}.dispatchEvent(new Event("{event}"));
     }}""")
     page.wait_for_timeout(20)
-    assert counts(page)[0] == "1 of 5 solved"
+    assert counts(page)[0] == "1 of 5 done"
 
 
 def test_a_question_that_is_asked_stays_while_another_tab_solves_something(show):
@@ -307,7 +309,7 @@ def test_a_question_that_is_asked_stays_while_another_tab_solves_something(show)
       dispatchEvent(new Event("storage"));
     }""")
     page.wait_for_timeout(20)
-    assert page.locator(".mp-pg-question:visible").inner_text() == "Forget 2 solved exercises and 3 hints?"
+    assert page.locator(".mp-pg-question:visible").inner_text() == "Forget 2 finished exercises and 3 hints?"
 
 
 def test_in_a_notebook_it_says_where_progress_is_counted(show):
@@ -336,7 +338,7 @@ def test_cleanup_removes_every_listener(browser):
       document.dispatchEvent(new Event("visibilitychange"));
     }""")
     page.wait_for_timeout(20)
-    assert counts(page)[0] == "0 of 5 solved"
+    assert counts(page)[0] == "0 of 5 done"
     page.close()
 
 
@@ -363,7 +365,7 @@ def test_it_fits_and_axe_finds_nothing_serious(show, viewport, theme):
 
 @pytest.fixture(scope="module")
 def built(site):
-    """What can be solved on each built page that counts, by the name of the page."""
+    """What can be done on each built page that counts, by the name of the page."""
     pages = {path.relative_to(site).with_suffix("").as_posix(): path for path in sorted(site.rglob("book/**/*.html"))}
     found = {name: book_progress.exercises(path.read_text("utf8")) for name, path in pages.items()}
     return {name: exercises for name, exercises in found.items() if exercises and book_progress.counts(name)}
@@ -387,25 +389,25 @@ def test_the_contents_page_lists_the_exercises_of_all_pages(site, built):
             assert f' id="{item["place"]}"' in target, item["id"]
 
 
-def test_what_is_solved_on_a_page_is_counted_there_and_on_the_contents_page(page_watch, http_site, built):
+def test_what_is_done_on_a_page_is_counted_there_and_on_the_contents_page(page_watch, http_site, built):
     watched = page_watch()
     first, *_ = built["book/numbers/bits"]
     total = len(built["book/numbers/bits"])
     page = watched.open(f"{http_site}/book/numbers/bits.html")
     line = page.locator(".mp-solved")
-    assert line.inner_text() == f"0 of {total} solved"
+    assert line.inner_text() == f"0 of {total} done"
     contents = page.context.new_page()
     contents.goto(f"{http_site}/book/intro.html")
     contents.wait_for_selector('[data-mp-widget="progress"][data-mp-ready="true"]')
-    assert row(contents, "Bits").locator(".mp-pg-count").inner_text() == f"0 of {total} solved"
+    assert row(contents, "Bits").locator(".mp-pg-count").inner_text() == f"0 of {total} done"
     quiz = page.locator(f'[id="{first.place}"]')
     for option in quiz.get_by_role("radio").all():
         option.click()
     if quiz.get_by_role("button", name="Compare").is_visible():
         quiz.get_by_role("button", name="Compare").click()
-    assert line.inner_text() == f"1 of {total} solved"
+    assert line.inner_text() == f"1 of {total} done"
     contents.wait_for_function("() => /^1 of/.test(document.querySelector('.mp-pg-book .mp-pg-count').textContent)")
-    assert row(contents, "Bits").locator(".mp-pg-count").inner_text() == f"1 of {total} solved"
+    assert row(contents, "Bits").locator(".mp-pg-count").inner_text() == f"1 of {total} done"
     line.get_by_role("link").click()
     page.wait_for_url("**/book/intro.html#your-progress")
     assert page.locator("#your-progress h2").is_visible()

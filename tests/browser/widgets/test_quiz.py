@@ -196,7 +196,9 @@ def test_what_is_no_number_gets_one_sentence_and_stays(show, text, says):
     assert field.get_attribute("aria-invalid") is None
 
 
-@pytest.mark.parametrize("text", ["0x2A", "0x2a", "42", "0b101010", "0 0101 010", "00101010"])
+@pytest.mark.parametrize(
+    "text", ["0x2A", "0x2a", "42", "0b101010", "0 0101 010", "00101010", '"0x2A"', "'0b101010'", "0b0 0101 010"]
+)
 def test_a_code_may_be_typed_as_bits(show, text):
     page = show(CODE)
     answer(page, text)
@@ -259,6 +261,18 @@ def test_a_code_without_its_prefix_is_told_so(show, typed):
     assert said(page) == [f"Write 0x before a hexadecimal code: 0x{typed.upper()}."]
     answer(page, f"0x{typed}")
     assert said(page)[0].startswith("✓ Correct." if typed != "aa" else "→ Not yet. The sign.")
+
+
+def test_what_is_no_code_is_told_how_one_is_written(show):
+    page = show(CODE)
+    answer(page, "two a")
+    assert said(page) == ["That cannot be read as a code. Write it like 0x1C, 0b11100 or 0 0011 100."]
+
+
+def test_a_number_may_stand_in_quotation_marks(show):
+    page = show(LARGEST)
+    answer(page, '"2**8 * 1.75"')
+    assert said(page)[0].startswith("✓ Correct.")
 
 
 def test_bits_in_the_place_of_a_value_are_told_so(show):

@@ -1,18 +1,30 @@
 """The checks of numbers/bits: the right answer, and for each foreseen wrong one the hint that names the mistake."""
 
+import ast
 import math
 
 import numpy as np
 import pytest
 
+import book_rules as rules
 from tests.book_questions import right_option
 from utils.checks.numbers import bits
 from utils.checks.numbers import bits_questions as questions
 from utils.checks.outcome import NOT_YET
-from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E4M3FNUZ, FLOAT8_E5M2, FLOAT16, decode, encode
+from utils.formats import (
+    BFLOAT16,
+    FLOAT6_E3M2FN,
+    FLOAT8_E4M3FN,
+    FLOAT8_E4M3FNUZ,
+    FLOAT8_E5M2,
+    FLOAT8_E5M2FNUZ,
+    FLOAT16,
+    decode,
+    encode,
+)
 from utils.widgets.bit_flip import BitFlip
 
-FOUR = (FLOAT16, BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2)
+THREE = (FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, FLOAT6_E3M2FN)
 
 
 @pytest.mark.parametrize("answer", [0x3E40, "0x3E40", "0b0011111001000000", "0 01111 1001000000"])
@@ -49,7 +61,7 @@ def test_flip_to_1_5625_names_the_misconception(answer, hint):
     [
         (480, "bias is 8"),
         (448, "largest value of E4M3"),
-        (224, "only NaN"),
+        (224, "no infinity"),
         (120, "reserved"),
         (128, "fraction"),
         (256, "too far"),
@@ -68,65 +80,108 @@ def test_largest_e4m3fnuz_is_that_of_the_format():
     assert bits.check_largest_e4m3fnuz(FLOAT8_E4M3FNUZ.max)
 
 
-def encoder(instead=None):
+def question_code(instead=None):
     """The function of the question about lines, with its wrong line exchanged."""
     question, lines = questions.WRONG_LINE, []
     for option in question.options:
         line = option.text.removeprefix("```\n").removesuffix("\n```")
         lines.append(instead if option.right and instead else line)
-    scope = {"math": math}
+    scope = {}
     exec("\n".join(lines), scope)
-    return scope["encode16"]
+    return scope["to_bfloat16"]
 
 
-def test_the_wrong_line_fails_at_ties_alone_and_mended_it_does_not():
+def test_the_wrong_line_fails_at_half_of_the_ties_and_mended_it_does_not():
+    wrong = question_code()
+    mended = question_code("    rounds_up = rest > 0x8000 or (rest == 0x8000 and top & 1)")
+    tops = [*range(0, 0x7F80, 37), 0x7F7F, 0x7F80, *range(0x8000, 0xFF80, 41)]
+    misses = 0
+    for top in tops:
+        rests = (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF) if top & 0x7FFF < 0x7F80 else (0,)
+        words = np.array([top << 16 | rest for rest in rests], dtype=np.uint32)
+        want = encode(words.view(np.float32), BFLOAT16).tolist()
+        assert [mended(word) for word in words.tolist()] == want
+        got = [wrong(word) for word in words.tolist()]
+        faults = [rest for rest, a, b in zip(rests, got, want, strict=True) if a != b]
+        assert faults in ([], [0x8000])
+        misses += len(faults)
+    assert 0.4 < misses / len(tops) < 0.6
+    for word in (0x7F800001, 0xFF800001, 0x7FC00000, 0x7FFFFFFF):
+        assert np.isnan(decode(wrong(word), BFLOAT16))
+
+
+def of_the_page(name):
+    """A function that the chapter defines, alone with `math`."""
+    sources = [cell.source for cell in rules.read_page(rules.BOOK / "numbers/bits.ipynb") if cell.kind == "code"]
+    source = next(source for source in sources if f"def {name}(" in source)
+    (made,) = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    scope = {"math": math}
+    exec(ast.unparse(made), scope)
+    return scope[name]
+
+
+@pytest.mark.parametrize(
+    ("fmt", "layout"),
+    [(FLOAT16, (5, 10, 15)), (FLOAT8_E5M2, (5, 2, 15)), (FLOAT8_E4M3FN, (4, 3, 7, False))],
+    ids=str,
+)
+def test_the_decoder_of_the_page_has_the_cases_that_others_forget(fmt, layout):
+    codes = np.arange(2**fmt.bits)
+    got = [of_the_page("decode")(code, *layout) for code in (0, 1, 2**fmt.bits - 1)]
+    assert got[:2] == [0.0, fmt.smallest_subnormal]
+    assert math.isnan(got[2])
+    decoder = of_the_page("decode")
+    np.testing.assert_array_equal([decoder(code, *layout) for code in codes.tolist()], decode(codes, fmt))
+
+
+def test_the_encoder_of_the_page_is_right_at_every_tie():
     numbers = decode(np.arange(0x7C00), FLOAT16)
-    ties = (numbers[1:] + numbers[:-1]) / 2
-    above = ties[1:]  # just below the first tie, 2**-25, the addition of 0.5 rounds up by itself
-    beside = np.concatenate([np.nextafter(above, 0), np.nextafter(above, 1e9), [65519.9, 65520.0, 1e9]])
-    mended = encoder("    steps = round(size / 2.0 ** (e - 10))")
-    for values in (numbers, -numbers, beside, -beside):
-        want = encode(values, FLOAT16).tolist()
-        assert [encoder()(value) for value in values.tolist()] == want
-        assert [mended(value) for value in values.tolist()] == want
-    want = encode(ties, FLOAT16).tolist()
-    assert [mended(value) for value in ties.tolist()] == want
-    assert np.mean([encoder()(value) != code for value, code in zip(ties.tolist(), want, strict=True)]) > 0.4
+    ties = np.append((numbers[1:] + numbers[:-1]) / 2, 65520.0)
+    encoder = of_the_page("encode")
+    for values in (ties, -ties, numbers):
+        assert [encoder(value, 5, 10, 15) for value in values.tolist()] == encode(values, FLOAT16).tolist()
 
 
 def test_smallest_subnormals_takes_numbers_and_expressions():
-    assert bits.check_smallest_subnormals({fmt.name: fmt.smallest_subnormal for fmt in FOUR})
-    written = {"float16": "2**-24", "bfloat16": "2**-133", "float8_e4m3fn": "2^-9", "float8_e5m2": "1/65536"}
+    assert bits.check_smallest_subnormals({fmt.name: fmt.smallest_subnormal for fmt in THREE})
+    written = {"float8_e4m3fnuz": "2**-10", "float8_e5m2fnuz": "2^-17", "float6_e3m2fn": "1/16"}
     assert bits.check_smallest_subnormals(written)
 
 
-@pytest.mark.parametrize("fmt", FOUR, ids=str)
+@pytest.mark.parametrize("fmt", THREE, ids=str)
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
         (lambda f: f.smallest_normal, "smallest normal"),
         (lambda f: 2.0**-f.bias * (1 + 2.0**-f.mantissa_bits), "hidden 1"),
         (lambda f: 2.0 ** (-f.bias - f.mantissa_bits), "half of it"),
-        (lambda f: f.eps, "eps"),
+        (lambda f: f.eps, lambda f: "smallest normal" if f.eps == f.smallest_normal else "eps"),
         (lambda f: 0.0, "above 0"),
         (lambda f: 3 * f.smallest_subnormal, "0...01"),
         (lambda f: 1.0004 * f.smallest_subnormal, "rounded"),
     ],
 )
 def test_smallest_subnormals_names_the_format_and_the_misconception(fmt, wrong, hint):
-    answer = {f.name: f.smallest_subnormal for f in FOUR} | {fmt.name: wrong(fmt)}
+    answer = {f.name: f.smallest_subnormal for f in THREE} | {fmt.name: wrong(fmt)}
     outcome = bits.check_smallest_subnormals(answer)
     assert outcome.status == NOT_YET
     assert fmt.name in outcome.message
-    assert hint in outcome.message
+    assert (hint(fmt) if callable(hint) else hint) in outcome.message
+
+
+def test_what_the_table_of_the_page_says_of_other_formats_is_not_the_answer():
+    for copied in ("1.4e-45", "9.2e-41", "6e-8", "1.5e-5", "0.00195", "2^-9", "2^-24"):
+        for fmt in THREE:
+            answer = {f.name: f.smallest_subnormal for f in THREE} | {fmt.name: copied}
+            assert bits.check_smallest_subnormals(answer).status == NOT_YET
 
 
 FLIPS = {15: -6, 14: "6 * 2**-16", 10: 3, 9: 4}
 
 
-def test_flips_of_6_takes_the_four_values_and_a_rounded_one():
+def test_flips_of_6_takes_the_four_values_and_tells_of_a_rounded_one():
     assert bits.check_flips_of_6(FLIPS)
-    assert bits.check_flips_of_6(FLIPS | {14: 9.16e-5})
+    assert "rounded" in bits.check_flips_of_6(FLIPS | {14: 9.16e-5}).message
 
 
 @pytest.mark.parametrize(
@@ -149,35 +204,47 @@ def test_flips_of_6_names_the_bit_and_the_misconception(bit, value, hint):
 VALUES = decode(np.arange(2**16), FLOAT16).tolist()
 
 
-def right(code):
-    return VALUES[code]  # decoded at once: 65,536 calls of `decode` take longer than a check may on a busy machine
+def e4m3fnuz(code):
+    return float(decode(code, FLOAT8_E4M3FNUZ))
+
+
+def of_the_page_with_bias_8(code, ieee=False):
+    return of_the_page("decode")(code, 4, 3, 8, ieee)
 
 
 def without_cases(code):
-    sign = -1 if code >> 15 else 1
-    return sign * 2.0 ** ((code >> 10 & 31) - 15) * (1 + (code & 1023) / 1024)
+    sign = -1 if code >> 7 else 1
+    return sign * 2.0 ** ((code >> 3 & 15) - 8) * (1 + (code & 7) / 8)
 
 
 @pytest.mark.parametrize(
     ("decoder", "hint"),
     [
+        (of_the_page_with_bias_8, "0x80"),  # copied from the page
+        (lambda code: of_the_page_with_bias_8(code, ieee=True), "0x80"),
+        (lambda code: math.nan if code == 0x80 else of_the_page_with_bias_8(code), "0x7F"),
+        (lambda code: math.nan if code == 0x80 else of_the_page_with_bias_8(code, ieee=True), "highest exponent"),
+        (lambda code: of_the_page("decode")(code, 4, 3, 7, False), "exponent field 8"),
         (without_cases, "zero"),
-        (lambda code: 0.0 if code & 0x7FFF == 0 else right(code), "negative zero"),
-        (lambda code: right(code) if code & 0x7C00 or code & 0x7FFF == 0 else 2 * right(code), "no hidden 1"),
-        (lambda code: math.inf if code & 0x7C00 == 0x7C00 else right(code), "minus infinity"),
-        (lambda code: right(code) if code != 0x1234 else 1.0, "0x1234"),
+        (lambda code: 0.0 if code & 0x7F == 0 else e4m3fnuz(code), "no -0"),
+        (lambda code: e4m3fnuz(code) / (1 if code & 0x78 else 2), "smallest subnormal"),
+        (lambda code: abs(e4m3fnuz(code)), "minus"),
+        (lambda code: e4m3fnuz(code) if code != 0x12 else 1.0, "0x12"),
         (lambda code: [][0], "IndexError"),
     ],
-    ids=["bug of the web", "-0", "subnormals", "sign of infinity", "one code", "raises"],
+    ids=["page", "IEEE", "E4M3 end", "IEEE end", "bias 7", "no cases", "-0", "subnormals", "sign", "one", "raises"],
 )
-def test_decode_float16_names_the_first_wrong_code(decoder, hint):
-    outcome = bits.check_decode_float16(decoder)
+def test_decode_e4m3fnuz_names_the_first_wrong_code(decoder, hint):
+    outcome = bits.check_decode_e4m3fnuz(decoder)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
 
 
-def test_decode_float16_takes_a_right_decoder():
-    assert bits.check_decode_float16(right)
+def test_decode_e4m3fnuz_takes_a_right_decoder():
+    assert bits.check_decode_e4m3fnuz(e4m3fnuz)
+    assert bits.check_decode_e4m3fnuz(
+        lambda code: math.nan if code == 0x80 else (-1) ** (code >> 7) * of_the_page("decode")(code & 0x7F, 5, 3, 8)
+    )
 
 
 @pytest.mark.parametrize("answer", [0x2A, "0x2a", "0b00101010", "0 0101 010"])

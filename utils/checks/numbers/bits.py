@@ -2,11 +2,9 @@
 
 import math
 
-import numpy as np
-
 from utils.checks.numbers.bits_questions import (
     CODE_1_5625,
-    DECODE16,
+    DECODE_FNUZ,
     FLIPS_OF_6,
     LARGEST_E4M3FNUZ,
     NEAREST_0_3,
@@ -24,7 +22,7 @@ from utils.checks.outcome import (
     paper_table,
     same_number,
 )
-from utils.formats import FLOAT8_E4M3FN, FLOAT16, decode
+from utils.formats import FLOAT8_E4M3FN, FLOAT8_E4M3FNUZ, FLOAT16, decode
 
 
 @exercise(asks=CODE_1_5625)
@@ -52,7 +50,7 @@ def check_flip_to_1_5625(answer) -> Outcome:
 check_largest_e4m3fnuz = paper(LARGEST_E4M3FNUZ)
 check_smallest_subnormals = paper_table(
     SMALLEST,
-    says="All four are 2**(1 - bias) * 2**-mantissa_bits: one step of the finest grid that the format has.",
+    says="All three are 2**(1 - bias) * 2**-mantissa_bits: one step of the finest grid that the format has.",
 )
 check_flips_of_6 = paper_table(
     FLIPS_OF_6,
@@ -61,30 +59,27 @@ check_flips_of_6 = paper_table(
 )
 
 
-@exercise(asks=DECODE16, takes="decode16", seconds=5)
-def check_decode_float16(answer) -> Outcome:
-    """A function from a float16 code (int) to its value (float), tried on all 65,536 codes."""
+@exercise(asks=DECODE_FNUZ, takes="decode_fnuz", seconds=5)
+def check_decode_e4m3fnuz(answer) -> Outcome:
+    """A function from a float8_e4m3fnuz code (int) to its value (float), tried on all 256 codes."""
     named = [
-        (0x0000, "zero: exponent and fraction are 0"),
-        (0x8000, "negative zero: only the sign is 1"),
-        (0x0001, "the smallest subnormal: with exponent field 0 there is no hidden 1, and the power is 2**-14"),
-        (0x03FF, "the largest subnormal, one step below 2**-14"),
-        (0x7C00, "infinity: exponent field 31, fraction 0"),
-        (0xFC00, "minus infinity"),
-        (0x7C01, "NaN: exponent field 31, fraction not 0"),
-        (0x3E00, "1.5, a normal value"),
+        (0x44, "exponent field 8, fraction 4 of 8"),
+        (0xC4, "the same with a minus"),
+        (0x00, "zero: exponent and fraction are 0"),
+        (0x01, "the smallest subnormal: with exponent field 0 there is no hidden 1, and the power is 2**-7"),
+        (0x07, "the largest subnormal, one step below 2**-7"),
+        (0x80, "there is no -0: its code is the NaN"),
+        (0x78, "the highest exponent field, 15, holds numbers"),
+        (0x7F, "no NaN and no infinity: the largest number"),
+        (0xFF, "the smallest number"),
     ]
-    if (returned := answer(0x3E00)) is None or returned is ...:
+    if (returned := answer(named[0][0])) is None or returned is ...:
         return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the value.")
-    for code, what in named:
-        got, want = float(answer(code)), float(decode(code, FLOAT16))
+    for code, what in [*named, *((code, "") for code in range(2**8))]:
+        got, want = float(answer(code)), float(decode(code, FLOAT8_E4M3FNUZ))
         if not same_number(got, want):
-            return not_yet(f"Code 0x{code:04X} gives {got!r}, but it is {want!r} ({what}).")
-    codes = np.arange(2**16)
-    for code, want in zip(codes.tolist(), decode(codes, FLOAT16).tolist(), strict=True):
-        if not same_number(got := float(answer(code)), want):
-            return not_yet(f"Code 0x{code:04X} gives {got!r}, but it is {want!r}.")
-    return correct("All 65,536 codes agree, zeros, subnormals, infinities and NaNs included.")
+            return not_yet(f"Code 0x{code:02X} gives {got!r}, but it is {want!r}{what and f' ({what})'}.")
+    return correct("All 256 codes agree: one zero, one NaN, no infinity, and numbers up to ±240.")
 
 
 @exercise(asks=NEAREST_0_3)

@@ -1,28 +1,28 @@
 """What `numbers/bits` asks: its predictions, and the answers that people really give to its exercises."""
 
-from utils.checks.questions import Choice, Number, Option, Task, wrong_line
-from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT16, FloatFormat
+from utils.checks.questions import Choice, Number, Option, Task, number, wrong_line
+from utils.formats import FLOAT6_E3M2FN, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, FloatFormat
 
-FLIPPED_BIT = Choice(
-    "numbers/bits/flipped-bit",
-    "Which of the four flips does damage?",
+FLIPPED_ANSWERS = Choice(
+    "numbers/bits/flipped-answers",
+    "What happens to the answers of the network?",
     (
         Option(
-            "Bit 31: it comes first, so it counts most.",
-            "It is the sign. The weight becomes its opposite, and a network of many weights hardly notices one.",
+            "They stay as they were: one weight among so many cannot matter.",
+            "That holds for most flips, as the next output shows. But a single huge number can drown all the others.",
         ),
         Option(
-            "Bit 30, and none of the others.",
-            "It makes the weight about 10**37, and every answer NaN. Why bit 30, and not its neighbours?",
+            "Some change, those of the reviews in whose words this weight matters.",
+            "The weight belongs to a layer that every word of every review goes through, so no review is spared.",
+        ),
+        Option(
+            "Every review gets the same answer, as the huge number drowns all others.",
+            "It does drown all others. But what comes out at the end is not even a number: both scores are NaN.",
+        ),
+        Option(
+            "There are none: both scores of every review are NaN.",
+            "The weight is finite, and still no score is. Some step in between turns a huge number into NaN.",
             right=True,
-        ),
-        Option(
-            "Bits 30 and 29: both sit high in the exponent.",
-            "They are neighbours, but bit 30 is 0 here and bit 29 is 1. Clearing bit 29 makes the weight almost 0.",
-        ),
-        Option(
-            "None: one weight among so many cannot matter.",
-            "That holds for three of the four flips. But a single huge number can drown all the others.",
         ),
     ),
     predict=True,
@@ -51,7 +51,7 @@ NAN_CODES = Choice(
 )
 CODE_1_5625 = Number(
     "numbers/bits/code-1-5625",
-    text="The float16 code of 1.5625 (write it like `0x1234` or `0 01010 0011001100`):",
+    text="The float16 code of 1.5625 (write it like `0x1234` or `0 00100 1000110100`):",
     answer="0x3E40",
     says="0 01111 1001000000: the hidden 1, plus 1/2, plus 1/16.",
     wrong={
@@ -82,7 +82,7 @@ LARGEST_E4M3FNUZ = Number(
     wrong={
         "480": "Check the exponent: the field holds 15, the bias is 8, so the power is 2**7, not 2**8.",
         "448": "448 is the largest value of E4M3. FNUZ has another bias, and it keeps no code for NaN at this end.",
-        "224": "That leaves the last code for NaN. Here 1 0000 000 is the only NaN, so 0 1111 111 is a number.",
+        "224": "That leaves the last code for NaN or infinity. Here there is no infinity, and NaN is 1 0000 000.",
         "120": "120 would be right if the whole top exponent were reserved, as in IEEE formats. Here none of it is.",
         "128": "That is 2**7 with an empty fraction. How far can the fraction still grow?",
         "256": "2**8 is one binade too far: the field ends at 15, and 15 - 8 = 7.",
@@ -100,42 +100,49 @@ LARGEST_E4M3FNUZ = Number(
 
 def _smallest(fmt: FloatFormat, fields: str) -> Number:
     exponent, steps = fmt.emin - fmt.mantissa_bits, 2**fmt.mantissa_bits
+    foreseen = (  # where two of them are one number, the first speaks
+        (f"2^{fmt.emin}", "That is the smallest normal value. With exponent field 0 the fraction can go lower."),
+        (
+            f"2^-{fmt.bias} * {steps + 1}/{steps}",
+            "That keeps the hidden 1 and the exponent 0 - bias. Exponent field 0 means neither.",
+        ),
+        (
+            f"2^{fmt.emin} * {steps + 1}/{steps}",
+            "That is the second normal value: it keeps the hidden 1. Exponent field 0 has none.",
+        ),
+        (
+            f"2^{exponent - 1}",
+            f"That is half of it. Subnormals use the exponent 1 - bias = {fmt.emin}, not 0 - bias.",
+        ),
+        (f"2^-{fmt.mantissa_bits}", "That is eps, the gap above 1. The question is about the gap above 0."),
+        (f"2^-{fmt.bias}", "That reads exponent field 0 as a power of two. It has a rule of its own: no hidden 1."),
+        (f"{2.0**fmt.emin:.2g}", "That is the smallest normal value. With exponent field 0 the fraction goes lower."),
+        ("0", "The smallest positive value lies above 0."),
+        ("1", "1 is its code, read as a whole number. The question asks for its value."),
+    )
+    values = [number(text) for text, _ in foreseen]
     return Number(
         f"numbers/bits/smallest-{fmt.name.replace('_', '-')}",
         text=f"The smallest positive value of `{fmt.name}` ({fields}):",
         answer=f"2^{exponent}",
         says=f"One step of the fraction, 2**-{fmt.mantissa_bits}, at the lowest exponent, {fmt.emin}.",
-        wrong={
-            f"2^{fmt.emin}": "That is the smallest normal value. With exponent field 0 the fraction can go lower.",
-            f"2^-{fmt.bias} * {steps + 1}/{steps}": "That keeps the hidden 1 and the exponent 0 - bias."
-            " Exponent field 0 means neither.",
-            f"2^{fmt.emin} * {steps + 1}/{steps}": "That is the second normal value: it keeps the hidden 1."
-            " Exponent field 0 has none.",
-            f"2^{exponent - 1}": f"That is half of it. Subnormals use the exponent 1 - bias = {fmt.emin},"
-            " not 0 - bias.",
-            f"2^-{fmt.mantissa_bits}": "That is eps, the gap above 1. The question is about the gap above 0.",
-            f"2^-{fmt.bias}": "That reads exponent field 0 as a power of two. It has a rule of its own: no hidden 1.",
-            f"{2.0**fmt.emin:.2g}": "That is the smallest normal value. With exponent field 0 the fraction goes lower.",
-            "0": "The smallest positive value lies above 0.",
-            "1": "1 is its code, read as a whole number. The question asks for its value.",
-        },
+        wrong={text: hint for i, (text, hint) in enumerate(foreseen) if values[i] not in values[:i]},
         otherwise=f"Not that. The code is 0...01: a fraction of 2**-{fmt.mantissa_bits}, and no hidden 1.",
         hints=(
             "Exponent field 0 and the last fraction bit: there is no hidden 1, so the significand is that bit alone.",
             f"The power is 2**(1 - {fmt.bias}), and the last of {fmt.mantissa_bits} fraction bits is worth"
             f" 2**-{fmt.mantissa_bits}.",
         ),
-        near=0.03,  # 0.002 for 2**-9
+        near=0.03,  # 0.00098 for 2**-10
     )
 
 
 SMALLEST = {
     fmt.name: _smallest(fmt, fields)
     for fmt, fields in (
-        (FLOAT16, "5 exponent bits, 10 fraction bits, bias 15"),
-        (BFLOAT16, "8 exponent bits, 7 fraction bits, bias 127"),
-        (FLOAT8_E4M3FN, "4 exponent bits, 3 fraction bits, bias 7"),
-        (FLOAT8_E5M2, "5 exponent bits, 2 fraction bits, bias 15"),
+        (FLOAT8_E4M3FNUZ, "4 exponent bits, 3 fraction bits, bias 8"),
+        (FLOAT8_E5M2FNUZ, "5 exponent bits, 2 fraction bits, bias 16"),
+        (FLOAT6_E3M2FN, "3 exponent bits, 2 fraction bits, bias 3"),
     )
 }
 READ_AGAIN = "The code of 6 is 0 10001 1000000000: flip that bit in it, then read the code again."
@@ -149,7 +156,6 @@ FLIPS_OF_6 = {
         wrong={"6": "The size is right, the sign is not. The sign bit is 0 now, and becomes 1."},
         otherwise=f"It is the sign. {READ_AGAIN}",
         hints=("Bit 15 is the first of the sixteen, bit 0 the last.",),
-        tolerance=0.005,
     ),
     14: Number(
         "numbers/bits/flip-14-of-6",
@@ -164,7 +170,6 @@ FLIPS_OF_6 = {
         },
         otherwise=f"It is the top exponent bit. {READ_AGAIN}",
         hints=("The exponent field is 17, 10001 in binary. Without its first bit it is 1.",),
-        tolerance=0.005,
     ),
     10: Number(
         "numbers/bits/flip-10-of-6",
@@ -178,7 +183,6 @@ FLIPS_OF_6 = {
         },
         otherwise=f"It is the last exponent bit. {READ_AGAIN}",
         hints=("The exponent field is 17, 10001 in binary, and bit 10 is its last bit.",),
-        tolerance=0.005,
     ),
     9: Number(
         "numbers/bits/flip-9-of-6",
@@ -197,7 +201,6 @@ FLIPS_OF_6 = {
         hints=(
             "The fraction field is 1000000000, so the significand is 1 + 1/2. What is left of it without that bit?",
         ),
-        tolerance=0.005,
     ),
 }
 NEAREST_0_3 = Number(
@@ -224,24 +227,26 @@ NEAREST_0_3 = Number(
     ),
 )
 WRONG_LINE = wrong_line(
-    "numbers/bits/wrong-line",
-    text="This encoder returns the right code for every float16 number, yet it is wrong for some of the numbers in"
-    " between. Press the line with the bug.",
+    "numbers/bits/wrong-line-bfloat16",
+    text="This function takes the code of a float32 number and returns the code of the nearest bfloat16 number. It is"
+    " right for all but about one code in 130,000. Press the line with the bug.",
     code="""\
-def encode16(value):
-    sign = 0x8000 if math.copysign(1, value) < 0 else 0
-    size = abs(value)
-    e = math.frexp(size)[1] - 1 if size >= 2.0**-14 else -14
-    steps = math.floor(size / 2.0 ** (e - 10) + 0.5)
-    return sign + min(((e + 14) << 10) + steps, 0x7C00)""",
-    line=5,
-    says="It sends every tie up. The rule is ties to even, which Python's `round` follows.",
+def to_bfloat16(word):
+    top, rest = word >> 16, word & 0xFFFF
+    is_nan = word & 0x7FFFFFFF > 0x7F800000
+    if is_nan:
+        return top | 0x0040
+    rounds_up = rest >= 0x8000
+    return top + rounds_up""",
+    line=6,
+    says="`rest` is 0x8000 exactly halfway between two neighbours. Such a tie goes to the even one, not always up.",
     replies={
         1: "The name and the argument are fine.",
-        2: "Bit 15 is the sign, and 0x8000 is that bit. `copysign` sees the sign of -0.0 too.",
-        3: "The sign is stored by itself, so the rest works with the size.",
-        4: "`frexp` gives the power of two above the size, so minus 1 is right; below 2**-14 the exponent is fixed.",
-        6: "14 and not 15: the hidden bit is among the steps and adds 1 to the field. Past the end comes infinity.",
+        2: "The upper half of a float32 has bfloat16's fields; what rounding decides on is the lower half.",
+        3: "Python does `&` before `>`. Without the sign, the codes above 0x7F800000, infinity, are the NaNs.",
+        4: "A NaN must not be rounded as a number is, so it leaves before.",
+        5: "A NaN whose fraction bits all lie in the lower half would become infinity. Setting one bit prevents that.",
+        7: "True counts as 1. A carry into the exponent is right: it leads to the next binade, or to infinity.",
     },
 )
-DECODE16 = Task("numbers/bits/decode16", "My `decode16` is right for all 65,536 codes.")
+DECODE_FNUZ = Task("numbers/bits/decode-e4m3fnuz", "My `decode_fnuz` is right for all 256 codes.")

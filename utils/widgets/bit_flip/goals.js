@@ -19,7 +19,8 @@ export function diagnose(goal, code, fmt) {
   const now = decode(code, fmt);
   if (target === null) return towardNaN(now, fmt);
   const aim = decode(target, fmt);
-  const text = aboutClass(goal, now, aim, fmt) ?? aboutSign(now, aim) ?? aboutBiasAndLead(now, aim, fmt) ??
+  const text = aboutTooFar(goal, now, aim, code - target) ?? aboutClass(goal, now, aim, fmt) ?? aboutSign(now, aim) ??
+    aboutBiasAndLead(now, aim, fmt) ??
     aboutOneBit(code ^ target, fmt) ?? aboutFields(now, aim, fmt) ?? aboutPower(goal, now, aim, fmt) ?? aboutBits(code, target, fmt);
   const signToo = now.sign !== aim.sign && now.kind !== "nan" && !/sign/.test(text);
   return signToo ? `${text} The sign is still wrong too.` : text;
@@ -40,13 +41,19 @@ function towardNaN(now, fmt) {
   return "Not yet: this format gives NaN a code that other formats use for a kind of zero.";
 }
 
+// Past the largest number; only the next code is one step away.
+function aboutTooFar(goal, now, aim, steps) {
+  if (goal.kind !== "largest" || aim.kind !== "normal" || !["infinity", "nan"].includes(now.kind)) return null;
+  return `${steps === 1n ? "One step too far" : "Too far"}: this is ${now.kind === "nan" ? "NaN" : "infinity"}.`;
+}
+
 function aboutClass(goal, now, aim, fmt) {
   if (now.kind === "infinity" && aim.kind !== "infinity") {
-    return goal.kind === "largest" ? "One step too far: this is infinity." : "That is infinity: all exponent bits are 1. Clear one of them.";
+    return "That is infinity: all exponent bits are 1. Clear one of them.";
   }
   if (now.kind === "nan") {
     if (aim.kind === "infinity") return "That is NaN: for infinity the fraction must be 0.";
-    return goal.kind === "largest" ? "One step too far: this is NaN." : "That is NaN, not a number. Change a bit back.";
+    return "That is NaN, not a number. Change a bit back.";
   }
   if (aim.kind === "infinity") {
     const set = `${ones(now.exponent)} of ${fmt.exponent_bits} exponent bits`;

@@ -1,4 +1,4 @@
-"""Progress: what a reader has solved in the whole book, chapter by chapter, and what is next."""
+"""Progress: what a reader has done in the whole book, chapter by chapter, and what is next."""
 
 import html
 
@@ -7,15 +7,18 @@ import traitlets
 from utils.widgets.shared.book_widget import BookWidget
 
 NOTE = (
-    "The built pages of the book count here what you have solved. JupyterLab runs on another address, so what you solve"
+    "The built pages of the book count here what you have done. JupyterLab runs on another address, so what you do"
     " there is counted separately."
 )
 
 
 class Progress(BookWidget):
-    """Count what is solved in each chapter, lead to what is next, forget it, or take it to another browser.
+    """Count what is done in each chapter, lead to what is next, forget it, or take it to another browser.
 
-    `chapters`: for each page with something to solve, in the order of the book, a dict with its "chapter"
+    A prediction is done when it has been compared, right or wrong, and a task when it is ticked off; all else when it
+    is right.
+
+    `chapters`: for each page with something to do, in the order of the book, a dict with its "chapter"
     ("numbers/bits"), "title", "page" (its address from here) and "items", each of these a dict with "id", "text" and
     "place" (the anchor of its widget on the page). The build finds them in the built pages (see
     book/_ext/book_progress.py); a notebook has none, and the widget says `note` instead.
@@ -30,7 +33,7 @@ class Progress(BookWidget):
         return f"Progress({len(self.chapters)} chapters)"
 
     def static_html(self) -> str:
-        """Show the note, or what there is to solve in each chapter, for pages without JavaScript."""
+        """Show the note, or what there is to do in each chapter, for pages without JavaScript."""
         if not self.chapters:
             return f"<p>{html.escape(self.note)}</p>"
         rows = "".join(
@@ -38,7 +41,7 @@ class Progress(BookWidget):
             f" {exercises(len(chapter['items']))}</li>"
             for chapter in self.chapters
         )
-        return f'<p class="mp-static-note">To count what you have solved needs JavaScript.</p><ul>{rows}</ul>'
+        return f'<p class="mp-static-note">Counting what you have done needs JavaScript.</p><ul>{rows}</ul>'
 
 
 def exercises(count: int) -> str:

@@ -1,4 +1,4 @@
-// What is solved, as records { solved, hints, ... } by id: counted, written as text, read again. Pure functions.
+// What is done (a prediction, right or wrong), as records { solved, hints, ... } by id: counted, written as text, read again.
 
 const PROGRESS_BOOK = "mixed-precision-bit-by-bit";
 const PROGRESS_VERSION = 1;
@@ -8,7 +8,7 @@ export const PROGRESS_MOST = 1e6; // characters: far more than a whole book need
 /** A sentence for the reader who brought something that is no saved progress. */
 export class ProgressTextError extends Error {}
 
-/** Sums over the exercises of a chapter or of the book, and the first that is not solved; read(id) gives a record. */
+/** Sums over the exercises of a chapter or of the book, and the first that is not done; read(id) gives a record. */
 export function countProgress(items, read) {
   const records = items.map(({ id }) => read(id));
   const isSolved = ({ solved }) => solved === true;
@@ -22,9 +22,9 @@ export function countProgress(items, read) {
 
 export const countWord = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
-/** What would be forgotten, in words: "7 solved exercises and 2 hints"; "" for nothing. */
+/** What would be forgotten, in words: "7 finished exercises and 2 hints"; "" for nothing. */
 export function keptWords({ solved, hints }) {
-  const words = [solved ? countWord(solved, "solved exercise") : "", hints ? countWord(hints, "hint") : ""];
+  const words = [solved ? countWord(solved, "finished exercise") : "", hints ? countWord(hints, "hint") : ""];
   return words.filter(Boolean).join(" and ");
 }
 
@@ -64,16 +64,16 @@ export const isProgressEntry = (id, value) => PROGRESS_ID.test(id) && id.length 
 const isProgress = (value) => isRecord(value) && typeof value.solved === "boolean" &&
   Number.isSafeInteger(value.hints) && value.hints >= 0;
 
-/** Two records of one exercise in one: solved if one of them is, and no hint is lost; `mine` wins where both know. */
+/** Two records of one exercise in one: done if one of them is, and no hint is lost; `mine` wins where both know. */
 export function mergeProgress(mine, theirs) {
   const better = theirs.solved && !mine.solved ? theirs : mine;
   return { ...better, solved: mine.solved || theirs.solved, hints: Math.max(mine.hints, theirs.hints) };
 }
 
-/** What to say when a text with so many solved exercises was brought in, so many of them new in this browser. */
+/** What to say when a text with so many finished exercises was brought in, so many of them new in this browser. */
 export function broughtWords(solved, fresh) {
-  if (!solved) return "Brought in; no exercise is solved in it.";
-  if (!fresh) return "Brought in; all that is solved in it was solved here already.";
+  if (!solved) return "Brought in; nothing in it is done.";
+  if (!fresh) return "Brought in; all that is done in it was done here already.";
   const known = solved - fresh;
-  return `Brought in: ${countWord(fresh, "solved exercise")}${known ? `; ${known} more ${known === 1 ? "was" : "were"} solved here already` : ""}.`;
+  return `Brought in: ${countWord(fresh, "finished exercise")}${known ? `; ${known} more ${known === 1 ? "was" : "were"} done here already` : ""}.`;
 }

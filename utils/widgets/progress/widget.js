@@ -8,7 +8,7 @@ import {
 } from "./records.js";
 
 const PROGRESS_SAYS = {
-  off: "This browser stores nothing for this page, so what you solve is forgotten as soon as you leave.",
+  off: "This browser stores nothing for this page, so what you do is forgotten as soon as you leave.",
   disk: "Some browsers keep each page apart that is opened from a disk; if a count is missing, open the book through a server (make serve).",
   copied: "Copied. Paste it here in the other browser.",
   uncopied: "The browser does not allow to copy; save a file instead.",
@@ -39,9 +39,9 @@ function storageWorks() {
   }
 }
 
-// A bar with its words: "3 of 8 solved". `name` is what it counts, for those who do not see where it stands.
+// A bar with its words: "3 of 8 done". `name` is what it counts, for those who do not see where it stands.
 function progressMeter(h, name) {
-  const bar = h("progress", { class: "mp-pg-bar", "aria-label": `${name}: solved` });
+  const bar = h("progress", { class: "mp-pg-bar", "aria-label": `${name}: done` });
   const words = h("span", { class: "mp-pg-count" });
   return {
     bar,
@@ -49,14 +49,14 @@ function progressMeter(h, name) {
     draw({ total, solved }) {
       bar.max = total;
       bar.value = solved;
-      bar.setAttribute("aria-valuetext", `${solved} of ${total} solved`);
-      setText(words, solved === total ? `✓ all ${total} solved` : `${solved} of ${total} solved`);
+      bar.setAttribute("aria-valuetext", `${solved} of ${total} done`);
+      setText(words, solved === total ? `✓ all ${total} done` : `${solved} of ${total} done`);
       words.dataset.tone = solved === total ? "good" : "";
     },
   };
 }
 
-// A button that asks once: "Forget 7 solved exercises?" Yes, forget / Keep them. `sum` is what there is to forget.
+// A button that asks once: "Forget 7 finished exercises?" Yes, forget / Keep them. `sum` is what there is to forget.
 function forgetControl(h, { name, forget, say, after }) {
   let asking = false;
   let sum = null;
@@ -138,7 +138,7 @@ function movePanel(h, { say, redraw }) {
   const copy = button("Copy as text", copyAll);
   const node = h("details", { class: "mp-pg-move" }, h("summary", {}, "Take your progress to another browser"),
     h("div", { class: "mp-pg-stack" },
-      h("p", {}, "There, open this page and bring in what you save here. Nothing that is solved there is lost."),
+      h("p", {}, "There, open this page and bring in what you save here. Nothing that is done there is lost."),
       h("div", { class: "mp-pg-buttons" }, button("Save as a file", saveFile), copy),
       h("label", { class: "mp-field" }, "Bring in a saved file", file),
       h("label", { class: "mp-field" }, "or paste the text", field),

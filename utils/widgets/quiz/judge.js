@@ -17,11 +17,11 @@ export function nearestDouble(number) {
 /** Whether a question asks for a code, which may also be written as bits: its answer begins with 0x or 0b. */
 const asksForCode = ({ answer }) => /^0[xb]/i.test(answer);
 
-/** Read what was typed: a number, with its unit or without, or bits with blanks between them where a code is asked for.
- * Throws NumberTextError. */
+/** Read what was typed: a number, with its unit or without, or bits with blanks between them where a code is asked for;
+ * the quotation marks of a string of Python may stand around it. Throws NumberTextError. */
 export function readQuizNumber(typed, question) {
-  const trimmed = typed.trim();
-  const text = question.unit && trimmed.endsWith(question.unit) ? trimmed.slice(0, -question.unit.length) : typed;
+  const trimmed = typed.trim().replace(/^(["'])(.*)\1$/, "$2").trim();
+  const text = question.unit && trimmed.endsWith(question.unit) ? trimmed.slice(0, -question.unit.length) : trimmed;
   const bits = text.replace(/\s+/g, "");
   if (asksForCode(question) && /^(?!0b)[0-9a-f]*[a-f][0-9a-f]*$/i.test(bits)) {
     throw new NumberTextError(`Write 0x before a hexadecimal code: 0x${bits.toUpperCase()}.`);
@@ -29,8 +29,13 @@ export function readQuizNumber(typed, question) {
   if (!asksForCode(question) && /^[01]+(\s+[01]+)+$/.test(trimmed)) {
     throw new NumberTextError("Those are the bits of a code. The question asks for its value, a number.");
   }
-  const spaced = asksForCode(question) && /^[01]{2,}$/.test(bits);
-  return nearestDouble(parseNumber(spaced ? `0b${bits}` : text));
+  const spaced = asksForCode(question) && /^(0b)?[01]{2,}$/i.test(bits);
+  try {
+    return nearestDouble(parseNumber(spaced ? `0b${bits.replace(/^0b/i, "")}` : text));
+  } catch (error) {
+    if (!asksForCode(question) || !(error instanceof NumberTextError)) throw error;
+    throw new NumberTextError("That cannot be read as a code. Write it like 0x1C, 0b11100 or 0 0011 100.");
+  }
 }
 
 /** Judge a float64: { right, says }, with the sentence that belongs to it. */

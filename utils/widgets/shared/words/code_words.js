@@ -70,7 +70,8 @@ export function explainFlip(bit, before, after, fmt) {
   if (field === "sign") return `${opening}: ${now ? "minus" : "plus"}. ${change}`;
   if (field === "fraction") {
     const worth = `${placeValue(bit, fmt)} × ${powerText(b, fmt)} = ${aboutText(worthOf(bit, after, fmt))}`;
-    return `${opening}: it ${now ? "adds" : "takes away"} ${worth}. ${change}`;
+    const fromSize = b.sign ? (now ? " to the size" : " from the size") : "";
+    return `${opening}: it ${now ? "adds" : "takes away"} ${worth}${fromSize}. ${change}`;
   }
   return `${opening}, so the exponent field is ${b.exponent}, not ${a.exponent}: ${exponentEffect(a, b)} ${change}`;
 }
