@@ -203,8 +203,7 @@ LAUNCH = Number(
     "your_machine/rate-of-a-launch",
     "The rate of `x @ x` with n = 4096, if it took 0.009 ms",
     answer=str(2 * 4096**3 / 9e-6 / 1e12),
-    says=f"About 15,300 TFLOP/s, but the data sheet promises {PEAK}. So the product had not finished when the clock "
-    "was read: the program timed only the launch.",
+    says=f"About 15,300 TFLOP/s, but the data sheet promises {PEAK}. No product can have finished in 0.009 ms.",
     tolerance=0.01,
     unit="TFLOP/s",
     wrong={
