@@ -98,7 +98,7 @@ def test_the_table_of_hardware_in_your_machine_is_that_of_the_cards():
     listed = [name for row in table for name in row[0].split(", ")]
     assert sorted(listed) == sorted(card.label.removeprefix("AMD ") for card in cards.CARDS.values() if card.roof())
     by_label = {card.label.removeprefix("AMD "): card for card in cards.CARDS.values()}
-    for names, native, to_float32, to_tf32, recipe in table:
+    for names, recipe, native, to_float32, to_tf32 in table:
         for card in map(by_label.get, names.split(", ")):
             own = {cards.TYPES[kind] for kind, how in card.support.items() if how == cards.TENSOR}
             assert set(native.split(", ")) == own - {"float64", "float32"}
