@@ -126,7 +126,8 @@ def execute(notebook: NotebookNode, path: str | Path, timeout: int = CELL_TIMEOU
     )
     start = time.perf_counter()
     try:
-        client.execute(env={**os.environ, "PYTHONPATH": search_path})
+        # one thread, as in the tests: with two, sums are added in another order
+        client.execute(env={"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": search_path})
     except CellExecutionError as error:
         message = f"{place(notebook, path)}: {error.ename}: {error.evalue}"
         raise NotebookError(f"{message}\n{last_traceback(notebook)}") from None

@@ -4,6 +4,7 @@ import math
 import statistics
 
 import pytest
+import torch
 
 from utils import measure
 from utils.checks import your_machine as checks
@@ -13,7 +14,7 @@ from utils.checks.questions import judge, number
 from utils.cost.architectures import NAMED
 from utils.widgets.recipe_picker.advice import advise
 
-RIGHT = {"A": "16-mixed", "B": "bf16-mixed", "C": "32-true", "D": "bf16-mixed", "loss scaler": "A"}
+RIGHT = {"A": "32-true", "B": "bf16-mixed", "C": "32-true", "D": "bf16-mixed", "loss scaler": "none"}
 
 
 def test_the_four_recipes():
@@ -24,7 +25,7 @@ def test_the_four_recipes():
     ("change", "hint"),
     [
         ({"A": "bf16-mixed"}, "from capability 8.0 on"),
-        ({"A": "32-true"}, "leaves the tensor cores idle"),
+        ({"A": "16-mixed"}, "Tensor cores begin at 7.0"),
         ({"A": "16-true"}, "small updates are rounded away"),
         ({"B": "16-mixed"}, "needs a loss scaler"),
         ({"B": "bf16-true"}, "Keep float32 weights"),
@@ -32,8 +33,10 @@ def test_the_four_recipes():
         ({"C": "16-mixed"}, "It multiplies nothing"),
         ({"C": "bf16-mixed"}, "integers"),
         ({"D": "16-mixed"}, "`avx512_fp16`"),
-        ({"loss scaler": "A and B"}, "nothing to scale"),
-        ({"loss scaler": "none"}, "small gradients become zero"),
+        ({"D": "32-true"}, "what you time first"),
+        ({"loss scaler": "A and C"}, "compute in float32"),
+        ({"loss scaler": "B and D"}, "nothing to scale"),
+        ({"loss scaler": "all four"}, "become zero"),
     ],
 )
 def test_a_wrong_recipe_gets_a_hint(change, hint):
@@ -82,8 +85,14 @@ def test_what_is_asked_about_the_picker_is_what_it_answers():
     stored = {memory: advise("T4", "generate", parameters=llama, memory=memory).levers for memory in range(10, 25)}
     assert min(memory for memory, levers in stored.items() if not levers) == number(questions.ALL_16.answer)
     assert round(advise("T4", "generate", parameters=llama, memory=17).total / 1e9, 1) == 14.6
-    chosen = advise("CPU", "generate", parameters=llama, memory=16)
-    assert (chosen.recipe, chosen.emulated) == ("bf16-true", True)
+    plain = {memory: advise("CPU", "generate", parameters=llama, memory=memory) for memory in range(17, 35)}
+    enough = number(questions.EMULATED_PICK.answer)
+    assert {memory: plan.recipe for memory, plan in plain.items()} == {
+        memory: "32-true" if memory >= enough else "bf16-true" for memory in plain
+    }
+    assert plain[24].emulated
+    assert not any(plan.levers for plan in plain.values())
+    assert round(plain[enough].total / 1e9, 1) == 29.1
     assert 26.5e9 < 4 * llama < 27.5e9
 
 
@@ -94,6 +103,9 @@ def test_what_is_asked_about_the_picker_is_what_it_answers():
         (questions.ROOM, 69, "right"),
         (questions.ALL_16, 16, "14.4 GB is too little"),
         (questions.ALL_16, 15, "a tenth of the card free"),
+        (questions.EMULATED_PICK, 17, "still bf16-true"),
+        (questions.EMULATED_PICK, 32, "too little for 29.1"),
+        (questions.EMULATED_PICK, 100, "raise the memory"),
     ],
 )
 def test_a_task_under_the_picker_has_words_for_slips(question, value, hint):
@@ -142,15 +154,42 @@ def test_a_wrong_capability_test_gets_a_hint(wrong, message, hint):
     assert hint in outcome.hint
 
 
-def by_signs(one, other):
-    wins, losses = (
-        sum(pairs) for pairs in zip(*((x < y, x > y) for x, y in zip(one, other, strict=True)), strict=True)
-    )
+def on_the_page(facts):
+    if facts["kind"] == "cuda":
+        return facts["capability"] >= "8.0"
+    one = torch.ones(2, 2, dtype=torch.bfloat16)
+    return (one @ one).dtype is torch.bfloat16
+
+
+def test_the_function_of_the_page_is_not_an_attempt():
+    assert checks.check_multiplies_bfloat16(on_the_page).status == NOT_ATTEMPTED
+
+
+def sign_chance(one, other):  # that of the page
+    wins = sum(x < y for x, y in zip(one, other, strict=True))
+    losses = sum(x > y for x, y in zip(one, other, strict=True))
     turns = wins + losses
-    chance = 2 * sum(math.comb(turns, k) for k in range(min(wins, losses) + 1)) / 2**turns
-    if chance > 0.01:
-        return "no difference"
-    return "faster" if wins > losses else "slower"
+    return min(1, 2 * sum(math.comb(turns, k) for k in range(min(wins, losses) + 1)) / 2**turns)
+
+
+def by_signs(one, other, factor=1.0):
+    for word, ours, theirs in (("faster", one, other), ("slower", other, one)):
+        slowed = [factor * time for time in ours]
+        if (
+            sign_chance(slowed, theirs) < 0.01
+            and sum(x < y for x, y in zip(slowed, theirs, strict=True)) > len(one) / 2
+        ):
+            return word
+    return "no difference"
+
+
+def by_signs_beyond(one, other):
+    return by_signs(one, other, factor=1.1)
+
+
+def by_signs_and_size(one, other):
+    ratio = statistics.median(y / x for x, y in zip(one, other, strict=True))
+    return by_signs(one, other) if abs(math.log(ratio)) > math.log(1.1) else "no difference"
 
 
 def by_compare(one, other):
@@ -158,7 +197,7 @@ def by_compare(one, other):
     return verdict if verdict in ("faster", "slower") else "no difference"
 
 
-@pytest.mark.parametrize("verdict", [by_signs, by_compare])
+@pytest.mark.parametrize("verdict", [by_signs_beyond, by_signs_and_size])
 def test_a_right_verdict(verdict):
     assert checks.check_verdict(verdict).status == CORRECT
 
@@ -174,8 +213,13 @@ def by_the_median_ratio(one, other):
 
 
 def by_eleven_wins(one, other):
-    wins = sum(x < y for x, y in zip(one, other, strict=True))
-    return "faster" if wins >= 11 else "slower" if wins <= 1 else "no difference"
+    wins, losses = (sum(1.1 * x < y for x, y in zip(*pair, strict=True)) for pair in ((one, other), (other, one)))
+    return "faster" if wins >= 11 else "slower" if losses >= 11 else "no difference"
+
+
+def by_one_loss(one, other):
+    wins, losses = (sum(1.1 * x < y for x, y in zip(*pair, strict=True)) for pair in ((one, other), (other, one)))
+    return "faster" if wins >= len(one) - 1 else "slower" if losses >= len(one) - 1 else "no difference"
 
 
 @pytest.mark.parametrize(
@@ -183,12 +227,15 @@ def by_eleven_wins(one, other):
     [
         (lambda one, other: "faster" if min(one) < min(other) else "slower", "sees a difference in 100%"),
         (lambda one, other: "faster" if sum(one) < sum(other) else "slower", "sees a difference in 100%"),
-        (by_quartiles, "A real difference of 15 %, 12 turns"),
+        (by_quartiles, "A real difference of 20 %, 12 turns"),
         (by_the_median_ratio, "Two equal calls, 12 turns"),
+        (by_signs, "A difference of 7 %"),  # copied from the page
+        (by_compare, "A difference of 7 %"),
         (by_eleven_wins, "Two equal calls, 20 turns"),
-        (lambda one, other: by_signs(other, one), "where the first call is the faster one"),
+        (by_one_loss, "A real difference of 20 %, 20 turns"),
+        (lambda one, other: by_signs_beyond(other, one), "where the first call is the faster one"),
         (lambda one, other: "no difference", "seen in only 0%"),
-        (lambda one, other: by_signs(one, other) == "faster", "It returned False"),
+        (lambda one, other: by_signs_beyond(one, other) == "faster", "It returned False"),
         (lambda one, other: one[99], "IndexError"),
     ],
 )
@@ -196,6 +243,11 @@ def test_a_wrong_verdict_gets_a_hint(wrong, message):
     outcome = checks.check_verdict(wrong)
     assert outcome.status == NOT_YET
     assert message in outcome.message
+
+
+def test_the_hint_for_more_turns_is_about_their_losses():
+    assert "add up the ways" in checks.check_verdict(by_one_loss).hint
+    assert "the same turn" in checks.check_verdict(by_quartiles).hint
 
 
 def test_an_empty_verdict_is_not_attempted():

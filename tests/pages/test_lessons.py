@@ -8,7 +8,7 @@ import pytest
 import book_rules as rules
 import lesson_rules as lessons
 from utils import formats
-from utils.cost import cards
+from utils.cost import cards, decide
 
 CHAPTERS = [path for path in rules.pages() if rules.is_chapter(path) and lessons.is_edited(path)]
 
@@ -90,18 +90,22 @@ def test_the_table_of_flips_in_bits_is_that_of_the_formats():
         assert float(last) == (float(f"{value:.0e}") if "about" in factor else value)
 
 
+TRAINED_IN = {"bf16-mixed": "bfloat16 autocast", "16-mixed": "float16 autocast, loss scaling"}
+
+
 def test_the_table_of_hardware_in_your_machine_is_that_of_the_cards():
     table = [row for row in rows(section("your_machine", "")) if "CPU" not in row[0]]
     listed = [name for row in table for name in row[0].split(", ")]
     assert sorted(listed) == sorted(card.label.removeprefix("AMD ") for card in cards.CARDS.values() if card.roof())
     by_label = {card.label.removeprefix("AMD "): card for card in cards.CARDS.values()}
-    for names, native, to_float32, to_tf32 in table:
+    for names, recipe, native, to_float32, to_tf32 in table:
         for card in map(by_label.get, names.split(", ")):
             own = {cards.TYPES[kind] for kind, how in card.support.items() if how == cards.TENSOR}
             assert set(native.split(", ")) == own - {"float64", "float32"}
             peaks = card.roof().peaks
             assert int(to_float32) == round(peaks["float16"] / peaks["float32"])
             assert to_tf32 == (f"{peaks['float16'] / peaks['tf32']:.0f}" if "tf32" in peaks else "–")
+            assert recipe == TRAINED_IN[decide.suited(card, "train")[0]]
 
 
 A_TABLE = "| a |\n| --- |\n| 1 |"

@@ -1,5 +1,6 @@
 """Checks of `your_machine`."""
 
+import itertools
 import math
 import random
 
@@ -8,7 +9,7 @@ from utils.checks.your_machine_questions import BFLOAT16_NATIVE, LAUNCH, PICKS, 
 
 check_recipes = choice_table(
     PICKS,
-    says="A card that multiplies bfloat16 needs no loss scaler. `f16c` and `avx512_vnni` multiply neither format.",
+    says="Only B and D multiply a 16-bit format. `f16c` and `avx512_vnni` multiply neither float16 nor bfloat16.",
 )
 check_rate_of_a_launch = paper(LAUNCH)
 
@@ -38,6 +39,8 @@ def check_multiplies_bfloat16(answer) -> Outcome:
     """A function from what `machine.facts()` says of a machine to whether it multiplies bfloat16 natively."""
     if all((returned := answer(dict(facts))) is None or returned is ... for facts, _ in MACHINES.values()):
         return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return True or False.")
+    if all(bool(answer(dict(facts))) == _on_the_page(facts) for facts, _ in MACHINES.values()):
+        return Outcome(NOT_ATTEMPTED, "It answers as the function on the page does. Find the two bugs.")
     for name, (facts, native) in MACHINES.items():
         if (got := bool(answer(dict(facts)))) != native:
             told = (
@@ -45,6 +48,11 @@ def check_multiplies_bfloat16(answer) -> Outcome:
             )
             return not_yet(f"It says {got} for {name} ({told}); it should say {native}.", _machine_hint(facts, got))
     return correct(f"All {len(MACHINES)} machines are right: what they report counts, not what happens to run here.")
+
+
+def _on_the_page(facts: dict) -> bool:
+    """What the function with the two bugs says."""
+    return facts["kind"] == "cpu" or facts["capability"] >= "8.0"
 
 
 def _machine_hint(facts: dict, got: bool) -> str:
@@ -60,6 +68,8 @@ def _machine_hint(facts: dict, got: bool) -> str:
 SAME, WORDS = "no difference", ("faster", "slower", "no difference")
 TRIALS = 300
 MOST_ALARMS = 0.05
+SMALL, LARGE = 1.07, 1.2  # a difference that must not be called one, and one that must be seen
+NOISE = {12: 0.1, 20: 0.3, 50: 0.02}  # by the number of turns
 
 
 def draw_turns(turns: int, *, factor: float, noise: float, interrupted: float, seed: int) -> tuple[list, list]:
@@ -87,21 +97,27 @@ def check_verdict(answer) -> Outcome:
     first = answer(*draw_turns(12, factor=1.0, noise=0.1, interrupted=0.0, seed=0))
     if first is None or first is ...:
         return Outcome(NOT_ATTEMPTED, f"The function returns nothing yet; return one of {', '.join(map(repr, WORDS))}.")
-    for turns, noise in ((12, 0.1), (20, 0.3), (50, 0.02)):
-        for spikes in (0.0, 0.1):
-            replies = says(turns, factor=1.0, noise=noise, interrupted=spikes)
-            if strange := [word for word in replies if word not in WORDS]:
-                return not_yet(f"It returned {strange[0]!r}; return one of {', '.join(map(repr, WORDS))}.")
-            alarms = sum(word != SAME for word in replies) / TRIALS
-            bound = MOST_ALARMS + 3 * math.sqrt(MOST_ALARMS * (1 - MOST_ALARMS) / TRIALS)
-            if alarms > bound:
-                return not_yet(
-                    f"Two equal calls, {turns} turns: it sees a difference in {alarms:.0%} of {TRIALS} trials.",
-                    "If the calls are equal, each is equally likely to win a turn. How many wins out of"
-                    f" {turns} are unlikely?",
-                )
+    for factor, turns, spikes in itertools.product((1.0, SMALL, 1 / SMALL), NOISE, (0.0, 0.1)):
+        replies = says(turns, factor=factor, noise=NOISE[turns], interrupted=spikes)
+        if strange := [word for word in replies if word not in WORDS]:
+            return not_yet(f"It returned {strange[0]!r}; return one of {', '.join(map(repr, WORDS))}.")
+        alarms = sum(word != SAME for word in replies) / TRIALS
+        bound = MOST_ALARMS + 3 * math.sqrt(MOST_ALARMS * (1 - MOST_ALARMS) / TRIALS)
+        if alarms > bound and factor == 1:
+            return not_yet(
+                f"Two equal calls, {turns} turns: it sees a difference in {alarms:.0%} of {TRIALS} trials.",
+                "If the calls are equal, each is equally likely to win a turn. How many wins out of"
+                f" {turns} are unlikely?",
+            )
+        if alarms > bound:
+            return not_yet(
+                f"A difference of 7 %, which does not interest you, {turns} turns: it sees one in {alarms:.0%} of"
+                f" {TRIALS} trials.",
+                "The sign test asks whether one call is faster at all. When does the first call win a turn by more"
+                " than 10 %?",
+            )
     for turns, spikes in ((12, 0.0), (20, 0.06), (50, 0.1)):
-        for factor, wanted in ((1.15, "faster"), (1 / 1.15, "slower")):
+        for factor, wanted in ((LARGE, "faster"), (1 / LARGE, "slower")):
             replies = says(turns, factor=factor, noise=0.03, interrupted=spikes)
             against = "slower" if wanted == "faster" else "faster"
             if replies.count(against) > TRIALS // 20:
@@ -111,11 +127,22 @@ def check_verdict(answer) -> Outcome:
                 )
             if replies.count(wanted) < 0.8 * TRIALS:
                 return not_yet(
-                    f"A real difference of 15 %, {turns} turns: seen in only {replies.count(wanted) / TRIALS:.0%} of"
+                    f"A real difference of 20 %, {turns} turns: seen in only {replies.count(wanted) / TRIALS:.0%} of"
                     f" {TRIALS} trials.",
-                    "The machine slows down during the measurement, and is interrupted now and then. Compare the two"
-                    " times of the same turn with each other.",
+                    _missed_hint(turns),
                 )
     if answer([1.0] * 12, [1.0] * 12) != SAME:
         return not_yet("Twelve times of 1.0 for each call: that is no difference.")
-    return correct("It finds a difference of 15 % on a machine that slows down, and rarely sees one that is not there.")
+    return correct("It finds a difference of 20 % on a machine that slows down, and rarely sees one that is not there.")
+
+
+def _missed_hint(turns: int) -> str:
+    if turns == 12:
+        return (
+            "The machine slows down during the measurement, and is interrupted now and then. Compare the two times of"
+            " the same turn with each other."
+        )
+    return (
+        f"It passed with 12 turns. With {turns}, an interruption can cost the faster call several turns, but as many"
+        " losses are still unlikely between equal calls: add up the ways to lose 0, 1, 2, ... turns."
+    )

@@ -8,42 +8,51 @@ from utils.runs.raschka2023 import BY_NAME
 
 THREE_STEPS = Choice(
     "your_machine/predict-three-steps",
-    "Widen both float16 matrices to float32, multiply them, and round the result to float16. On a processor that "
-    "cannot multiply float16, how long does this take, compared with torch's own `x @ y`?",
+    "Widen both float16 matrices of the puzzle to float32, multiply them, and round the result to float16. On a "
+    "processor that cannot multiply float16, how long does this take, compared with the float32 product alone?",
     (
         Option(
-            "About as long: torch takes the same three steps",
-            "The arithmetic is the same, but not the code. Compare the float16 row of the table with the float32 row.",
+            "About half as long: 16 bits are half the bytes",
+            "One of the three steps is the float32 product itself, with 32 bits per number. Nothing halves its time.",
         ),
         Option(
-            "Longer: these are three calls instead of one",
-            "The two casts and the extra calls do cost time. Compare that with the gap between the float16 row and the "
-            "float32 row of the table.",
-        ),
-        Option(
-            "A small fraction of the time",
-            "Two casts and a float32 product take little longer than the float32 product in the table.",
+            "Hardly longer, at most three times as long",
+            "The casts touch each number once, 3n² in all, but the product takes 2n³ operations.",
             right=True,
+        ),
+        Option(
+            "About six times as long, as in the picture",
+            "The picture counts the instructions of eight products. How often is a widened number used in a whole "
+            "matrix product?",
+        ),
+        Option(
+            "Tens of times as long, as in the table",
+            "The table times torch's own float16 product. Which of these three calls multiplies float16?",
         ),
     ),
     predict=True,
 )
-FLOAT32_RUN, MIXED_RUN = BY_NAME["float32"].minutes, BY_NAME["bf16-mixed"].minutes
+FLOAT32_RUN, TF32_RUN, MIXED_RUN = (BY_NAME[name].minutes for name in ("float32", "TF32", "bf16-mixed"))
 STEP_GAIN = Choice(
     "your_machine/predict-step-gain",
-    f"On an A100, fine-tuning a DistilBERT took {FLOAT32_RUN:.0f} minutes in float32. The data sheet promises 16 times "
-    "the rate of float32 for bfloat16 products. How long did it take with bfloat16 autocast?",
+    f"On an A100, fine-tuning a DistilBERT took {FLOAT32_RUN:.0f} minutes in float32 and {TF32_RUN:.0f} minutes with "
+    "TF32, whose products are 8 times as fast on the data sheet. For bfloat16, the data sheet promises 16 times. How "
+    "long did it take with bfloat16 autocast?",
     (
         Option(
-            "About 1 minute", "Only if the run were nothing but large products. How much of a step is something else?"
+            "About 1 minute",
+            f"That is {FLOAT32_RUN:.0f} / 16, as if the run were nothing but products. Then TF32 would have taken "
+            f"{FLOAT32_RUN / 8:.1f} minutes.",
         ),
-        Option("About 3 minutes", "A step does more than multiply, and most of the rest gains little or nothing."),
+        Option(
+            "About 4 minutes",
+            f"That is half of {TF32_RUN:.0f}, as if all that TF32 left were products. How many minutes of it can be?",
+        ),
         Option(
             "About 7 minutes",
-            f"{MIXED_RUN} minutes: {FLOAT32_RUN / MIXED_RUN:.1f} times as fast, far from 16.",
+            f"{MIXED_RUN} minutes: most of what TF32 left is not products.",
             right=True,
         ),
-        Option("About 20 minutes", "The products are a large part of this run, and they do get faster."),
     ),
     predict=True,
 )
@@ -101,23 +110,26 @@ ALL_16 = Number(
     otherwise="Choose the T4, generate and LLaMA 7B, then raise the memory from 16, one GB at a time.",
     hints=("The 8-bit weights disappear from the answer as soon as 16 bits fit.",),
 )
-EMULATED_PICK = Choice(
+EMULATED_PICK = Number(
     "your_machine/play-emulated",
-    "Choose the CPU without 16-bit products, 16 GB, and generate with LLaMA 7B. Why does the picker answer bf16-true, "
-    "although this CPU emulates bfloat16?",
-    (
-        Option(
-            "Because bfloat16 is faster there", "It is emulated, so its products gain nothing. Read the reason again."
-        ),
-        Option(
-            "Because float32 does not fit",
-            "27 GB of float32 weights do not fit into 16 GB. The gain is memory; the speed has to be measured.",
-            right=True,
-        ),
-        Option(
-            "Because it is more accurate", "bfloat16 has 8 significant bits and float32 has 24. Accuracy can only fall."
-        ),
-    ),
+    "Choose the CPU without 16-bit products, and generate text with LLaMA 7B. From how many whole GB on does the "
+    "picker answer 32-true?",
+    answer="33",
+    says="In float32, weights and cache take 29.1 GB, and 0.9 × 33 = 29.7. With less memory it answers bf16-true "
+    "although bfloat16 is emulated: that saves memory, but no time.",
+    unit="GB",
+    wrong={
+        "17": "From 17 GB on, the weights stay in 16 bits. But the recipe is still bf16-true.",
+        "27": "The float32 weights do take 27 GB. There is a cache too, and a tenth of the memory stays free.",
+        "29": "Weights and cache take 29.1 GB, so 29 GB would not hold them. And a tenth stays free.",
+        "30": "Weights and cache take 29.1 GB. But the picker leaves a tenth of the memory free.",
+        "32": "A tenth of 32 GB stays free, and the 28.8 GB that are left are too little for 29.1.",
+        "34": "That is enough, but not the minimum. Try one less.",
+        "64": "That is enough, but far above the minimum.",
+    },
+    otherwise="Choose the CPU without 16-bit products, generate and LLaMA 7B, then raise the memory until the recipe "
+    "changes.",
+    hints=("Begin at 24 GB. The recipe changes when float32 weights and cache fit.",),
 )
 
 # --- Exercises --------------------------------------------------------------------------------------------------------
@@ -125,13 +137,17 @@ EMULATED_PICK = Choice(
 TRUE_WEIGHTS = "With 16-bit weights small updates are rounded away. Keep float32 weights: that is what mixed means."
 PICKS = {
     "A": Choice(
-        "your_machine/recipe-of-7-5",
-        "A, a GPU of compute capability (7, 5):",
+        "your_machine/recipe-of-6-1",
+        "A, a GPU of compute capability (6, 1):",
         (
-            Option("16-mixed", "Its tensor cores multiply float16 and no other 16-bit format.", right=True),
-            Option("bf16-mixed", "It runs, but emulated: tensor cores multiply bfloat16 from capability 8.0 on."),
-            Option("32-true", "It works, but leaves the tensor cores idle. Which format do they multiply at 7.5?"),
-            Option("16-true", TRUE_WEIGHTS),
+            Option(
+                "16-mixed",
+                "Tensor cores begin at 7.0. Without them, float16 products promise no gain, and the gradients would "
+                "need a loss scaler.",
+            ),
+            Option("bf16-mixed", "It may run, but emulated: NVIDIA's GPUs multiply bfloat16 from capability 8.0 on."),
+            Option("32-true", "It has no tensor cores, so no 16-bit format promises a faster step.", right=True),
+            Option("16-true", f"Tensor cores begin at 7.0. {TRUE_WEIGHTS}"),
         ),
     ),
     "B": Choice(
@@ -160,20 +176,25 @@ PICKS = {
         "D, a CPU that reports `amx_bf16`, `amx_int8` and `f16c`:",
         (
             Option("16-mixed", "`amx_bf16` multiplies bfloat16. float16 would need `amx_fp16` or `avx512_fp16`."),
-            Option("bf16-mixed", "AMX multiplies blocks of bfloat16 and adds them up in float32.", right=True),
-            Option("32-true", "It works, but one of the flags names a faster format."),
-            Option("bf16-true", TRUE_WEIGHTS),
+            Option(
+                "bf16-mixed",
+                "AMX multiplies blocks of bfloat16 and adds them up in float32. Whether a step gains, the clock says.",
+                right=True,
+            ),
+            Option("32-true", "One of the flags names a format that may be faster. That is what you time first."),
+            Option("bf16-true", f"One of the flags does name bfloat16. {TRUE_WEIGHTS}"),
         ),
     ),
     "loss scaler": Choice(
         "your_machine/which-need-a-scaler",
-        "Which of the four recipes need a loss scaler?",
+        "Which of your four recipes need a loss scaler?",
         (
-            Option("A", "Gradients below 2**-25 become zero in float16.", right=True),
-            Option("A and B", "B's recipe computes in bfloat16, whose range is float32's: nothing to scale."),
-            Option("A, B and D", "B and D compute in bfloat16, whose range is float32's: nothing to scale."),
-            Option("all four", "float32 and bfloat16 hold gradients down to 1e-38 and below. A scaler is for float16."),
-            Option("none", "One of the four recipes computes in float16, where small gradients become zero."),
+            Option("none", "float32 and bfloat16 hold gradients down to 1e-38 and below.", right=True),
+            Option("A and C", "Both compute in float32, which needs no scaler: it holds gradients down to 1e-38."),
+            Option("B and D", "Both compute in bfloat16, whose range is float32's: nothing to scale."),
+            Option(
+                "all four", "A scaler is for float16, where gradients below 2**-25 become zero. Who computes in it?"
+            ),
         ),
     ),
 }
@@ -182,8 +203,7 @@ LAUNCH = Number(
     "your_machine/rate-of-a-launch",
     "The rate of `x @ x` with n = 4096, if it took 0.009 ms",
     answer=str(2 * 4096**3 / 9e-6 / 1e12),
-    says=f"About 15,300 TFLOP/s, but the data sheet promises {PEAK}. So the product had not finished when the clock "
-    "was read: the program timed only the launch.",
+    says=f"About 15,300 TFLOP/s, but the data sheet promises {PEAK}. No product can have finished in 0.009 ms.",
     tolerance=0.01,
     unit="TFLOP/s",
     wrong={

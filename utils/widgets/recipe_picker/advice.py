@@ -60,8 +60,8 @@ REASONS = {
         "It multiplies neither 16-bit type natively, so float32 is the format that it computes in anyway."
     ),
     "generate-emulated": (
-        "In float32 it does not fit. bfloat16 takes half the bytes; its products are emulated, so the gain is memory,"
-        " and the speed has to be measured."
+        "In float32, the weights with the keys and values do not fit. bfloat16 takes half the bytes; its products are"
+        " emulated, so the gain is memory, and the speed has to be measured."
     ),
 }
 LEVERS = {
