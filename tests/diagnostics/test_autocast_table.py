@@ -10,11 +10,12 @@ import torch.nn.functional as F
 from packaging.version import Version
 from torch import linalg as L
 
-from utils.diagnostics import autocast_table
+from utils.diagnostics import autocast_table, dtype_probe
 from utils.diagnostics.autocast_docs import (
     DOCUMENTED,
     ERROR,
     FOLLOWS,
+    INSIDE,
     NARROW,
     NATIVE,
     PROMOTE,
@@ -223,6 +224,16 @@ def test_cuda_keeps_in_float32_what_a_cpu_computes_in_whatever_comes_in(rows, cu
         assert (rows[name].rule, cuda_rows[name].rule) == (FOLLOWS, WIDE), name
     assert (rows["binary_cross_entropy"].rule, cuda_rows["binary_cross_entropy"].rule) == (WIDE, ERROR)
     assert "unsafe to autocast" in cuda_rows["binary_cross_entropy"].message
+
+
+@pytest.mark.parametrize("name", sorted(INSIDE["cpu"]))
+def test_a_cell_with_a_float32_result_multiplies_in_16_bits_on_a_cpu(rows, dtype, name):
+    cell = getattr(torch.nn, name)(4, 4)
+    with dtype_probe.DtypeProbe(cell) as seen, torch.no_grad(), torch.autocast("cpu", dtype=dtype):
+        cell(torch.randn(2, 4))
+    products = [step for step in seen.steps if step.op == "addmm"]
+    assert rows[name].of_wide == "float32"
+    assert [set(step.inputs) for step in products] == 2 * [{str(dtype)[6:]}]
 
 
 @pytest.mark.parametrize("name", sorted(NATIVE))

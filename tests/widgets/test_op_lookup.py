@@ -12,6 +12,7 @@ from utils.widgets.shared.book_widget import BookWidget
 ROWS = [
     OperationDtypes("matmul", "products", NARROW, "bfloat16", "bfloat16", ("bfloat16", "bfloat16")),
     OperationDtypes("einsum", "products", NARROW, "bfloat16", "bfloat16", ("bfloat16", "bfloat16")),
+    OperationDtypes("LSTMCell", "products", FOLLOWS, "float32", "bfloat16", ("float32", "bfloat16")),
     OperationDtypes("softmax", "activations", FOLLOWS, "float32", "bfloat16", ()),
     OperationDtypes("binary_cross_entropy", "losses", WIDE, "float32", "float32", ("float32", "float32")),
     OperationDtypes("add", "several inputs", PROMOTE, "float32", "bfloat16", ("float32", "float32")),
@@ -30,6 +31,7 @@ def test_each_row_has_what_was_measured_and_what_is_documented_for_the_other_dev
     assert found == {
         "matmul": (NARROW, NARROW),
         "einsum": (NARROW, NARROW),
+        "LSTMCell": (FOLLOWS, NARROW),
         "softmax": (FOLLOWS, WIDE),
         "binary_cross_entropy": (WIDE, ERROR),
         "add": (PROMOTE, PROMOTE),
@@ -41,6 +43,7 @@ def test_each_row_has_what_was_measured_and_what_is_documented_for_the_other_dev
 def test_a_note_says_what_a_rule_cannot(widget):
     notes = {row["name"]: (row["here_note"], row["there_note"]) for row in widget.rows}
     assert notes.pop("einsum") == ("", "not in the docs, but in torch 2.13")
+    assert notes.pop("LSTMCell") == ("its products are cast down", "")
     assert notes.pop("scatter_add") == ("a mix raises", "")
     assert set(notes.values()) == {("", "")}  # layer_norm takes float32 weights with a narrow input
 
@@ -48,7 +51,8 @@ def test_a_note_says_what_a_rule_cannot(widget):
 def test_measured_on_cuda_the_other_device_is_the_cpu():
     widget = OpLookup(ROWS, device="cuda", version="2.13.0")
     assert widget.heads == ["CUDA: measured, torch 2.13.0", "CPU: documented"]
-    assert [row["there"] for row in widget.rows[:4]] == [NARROW, NARROW, FOLLOWS, WIDE]
+    assert [row["there"] for row in widget.rows[:5]] == [NARROW, NARROW, FOLLOWS, FOLLOWS, WIDE]
+    assert widget.rows[2]["there_note"] == "its products are cast down"
 
 
 def test_without_rows_it_measures_the_cpu():
@@ -89,4 +93,4 @@ def test_the_static_form_is_the_whole_table(widget):
 def test_it_is_found_by_its_name_and_says_what_it_holds(widget):
     assert BookWidget.registry()["op_lookup"] is OpLookup
     widget.query = "norm"
-    assert repr(widget) == "OpLookup(7 operations, query='norm', rule='')"
+    assert repr(widget) == "OpLookup(8 operations, query='norm', rule='')"

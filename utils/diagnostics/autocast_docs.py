@@ -104,6 +104,12 @@ UNLISTED: dict[str, dict[str, str]] = {
     },
 }
 
+# What the dtype of the result hides: the float32 state of such a cell makes its result float32 on a CPU.
+INSIDE: dict[str, dict[str, str]] = {
+    "cpu": dict.fromkeys(("LSTMCell", "GRUCell"), "its products are cast down"),
+    "cuda": {},
+}
+
 # In no list, since they promote without autocast, on every device.
 NATIVE = frozenset({"add", "cat", "div", "mul", "stack", "where"})
 

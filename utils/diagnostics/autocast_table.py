@@ -69,7 +69,7 @@ def ask_without_gpu(dtype: torch.dtype, operations: Iterable[Operation] | None =
     """Return the rows of CUDA on a machine that has none: tensors without data go through torch's own dispatcher.
 
     That tells which casts this version of torch makes; no kernel runs, so `of_mixed` may show a dtype where the kernel
-    would raise. Left out are operations that ask the driver which kernel to take, where there is no driver.
+    would raise. Where there is no GPU, operations that need one even for tensors without data are left out.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 

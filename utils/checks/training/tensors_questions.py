@@ -34,8 +34,8 @@ WHY_LOST = Choice(
 )
 OTHER_NETWORK = Choice(
     "training/tensors/predict-other-network",
-    "The DistilBERT starts from random weights as well, and learns to classify film reviews. Does the share of its "
-    "activation gradients that float16 would make 0 rise too, from the first step to the last?",
+    "The DistilBERT starts from random weights as well, and learns to classify film reviews. From the first step to "
+    "the last, would float16 lose a growing share of its activation gradients, too?",
     (
         Option(
             "It rises: a better network makes smaller mistakes",
@@ -161,8 +161,8 @@ PLAY_E4M3 = Number(
 
 EDGE = Number(
     "training/tensors/the-edge",
-    "A vocabulary of 32,000 tokens, all equally probable; the loss is the mean over 256 texts of 1,024 tokens. How "
-    "many powers of two is the gradient of a wrong token's logit below 2^-25? Take 32,000 as 2^15.",
+    "The 32,000 tokens of a vocabulary are equally probable, and the loss is the mean over all 256 × 1,024 tokens of a "
+    "batch. How many powers of two is the gradient of a wrong token's logit below 2^-25? Take 32,000 as 2^15.",
     answer="8",
     says="p/N = 2^-15 / 2^18 = 2^-33, eight binades below the edge. As the model learns, most tokens get a smaller p.",
     wrong={

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import traitlets
 
-from utils.diagnostics.autocast_docs import ERROR, NATIVE, PROMOTE, RULES, UNLISTED, documented
+from utils.diagnostics.autocast_docs import ERROR, INSIDE, NATIVE, PROMOTE, RULES, UNLISTED, documented
 from utils.widgets.shared.book_widget import BookWidget
 from utils.widgets.shared.choices import one_of
 
@@ -46,7 +46,7 @@ class OpLookup(BookWidget):
             rows = measure(device, torch.bfloat16)
         other = next(name for name in LABELS if name != device)
         super().__init__(
-            rows=[_row(row, other) for row in rows],
+            rows=[_row(row, device, other) for row in rows],
             rules=[{"name": name, "label": rule.label, "why": rule.why} for name, rule in RULES.items()],
             heads=[f"{LABELS[device]}: measured, torch {version}", f"{LABELS[other]}: documented"],
             **kwargs,
@@ -85,7 +85,7 @@ def _words(rule: str, note: str) -> str:
     return f"{RULES[rule].label} ({note})" if note else RULES[rule].label
 
 
-def _row(row, other: str) -> dict:
+def _row(row, device: str, other: str) -> dict:
     """Describe a row for the page: its two rules by name, and what else there is to say of each."""
     mixes = len(row.of_mixed) > 0 and set(row.of_mixed) == {ERROR} and row.rule != ERROR
     real = UNLISTED[other].get(row.name)
@@ -94,7 +94,7 @@ def _row(row, other: str) -> dict:
         "name": row.name,
         "group": row.group,
         "here": row.rule,
-        "here_note": "a mix raises" if mixes else "",
+        "here_note": "a mix raises" if mixes else INSIDE[device].get(row.name, ""),
         "there": real or rule,
-        "there_note": "not in the docs, but in torch 2.13" if real else "",
+        "there_note": "not in the docs, but in torch 2.13" if real else INSIDE[other].get(row.name, ""),
     }
