@@ -65,7 +65,7 @@ class AllWidgets(SphinxDirective):
 
 def first_places(env):
     """The HTML of each widget's first place in the book, and the page where it is, by the widget's name."""
-    found = {}
+    places = {}
     for docname in in_order(env, env.config.root_doc):
         path = Path(env.doc2path(docname))
         if path.suffix != ".ipynb":
@@ -75,8 +75,8 @@ def first_places(env):
                 text = "".join(output.get("data", {}).get("text/html", ""))
                 for name in book_widgets.PLACE.findall(text):
                     if name not in NOT_ALONE:
-                        found.setdefault(name, (docname, text))
-    return found
+                        places.setdefault(name, (docname, text))
+    return places
 
 
 def sentence_of(widget):
