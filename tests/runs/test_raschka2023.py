@@ -35,8 +35,14 @@ def test_high_and_medium_are_one_way_to_multiply_on_an_a100():
     assert raschka2023.MEDIUM.minutes == pytest.approx(high.minutes, rel=0.01)
 
 
-def test_a_second_float32_run_brackets_what_a_seed_can_do():
+def test_the_same_float32_run_repeats_in_plain_pytorch_and_moves_with_the_version_and_the_epoch():
     assert raschka2023.ANSWERED == 9_996
-    float32 = raschka2023.BY_NAME["float32"]
-    assert pytest.approx(float32.minutes, rel=0.05) == raschka2023.PLAIN_MINUTES  # so it ran without TF32 too
-    assert float32.accuracy < raschka2023.PLAIN_ACCURACY < raschka2023.BY_NAME["16-mixed"].accuracy
+    float32, mixed = raschka2023.BY_NAME["float32"], raschka2023.BY_NAME["16-mixed"]
+    for minutes in (raschka2023.PLAIN_MINUTES, raschka2023.FIRST_MINUTES, raschka2023.BEST_MINUTES):
+        assert pytest.approx(float32.minutes, rel=0.05) == minutes  # so they ran without TF32 too
+    plain = raschka2023.PLAIN_ACCURACY, raschka2023.PLAIN_TRAINED, raschka2023.PLAIN_VALIDATED[-1]
+    assert plain == (float32.accuracy, raschka2023.LOGGED_TRAINED, raschka2023.LOGGED_VALIDATED)
+    assert max(raschka2023.PLAIN_VALIDATED) - raschka2023.PLAIN_VALIDATED[-1] > 2
+    assert float32.accuracy < raschka2023.FIRST_ACCURACY < mixed.accuracy < raschka2023.BEST_ACCURACY
+    for name, accuracies in raschka2023.REPEATED.items():
+        assert set(accuracies) == {raschka2023.BY_NAME[name].accuracy}

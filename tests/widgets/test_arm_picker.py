@@ -117,6 +117,19 @@ def test_rates_and_remarks_are_taken_where_they_are_recorded():
     assert (runs["32-true-high"]["remark"], "remark" in runs["32-true"]) == (remark, False)
 
 
+def test_only_the_quantities_that_are_asked_for_are_offered(data):
+    some = arms_of(five_seeds(), quantities=("weights", "accuracy"))
+    assert [row["name"] for row in some["quantities"]] == ["accuracy", "weights"]  # in the usual order
+    for name in ("weights", "accuracy"):
+        row, usual = arm_words.quantity_of(some, name), arm_words.quantity_of(data, name)
+        for arm in ("32-true", "16-true"):
+            assert arm_words.values_of(some["groups"][0], arm, row) == arm_words.values_of(
+                data["groups"][0], arm, usual
+            )
+    with pytest.raises(ValueError, match="no quantity is called beauty"):
+        arms_of(five_seeds(), quantities=("accuracy", "beauty"))
+
+
 def test_the_state_of_eleven_arms_is_small_and_plain_json():
     for devices, most in (((CPU,), 14_000), ((CPU, GPU), 17_000)):
         widget = ArmPicker(arms_of(all_arms(devices)))
@@ -162,7 +175,8 @@ def test_a_clear_difference_is_given_with_its_interval(data):
             "cannot be distinguished from 32-true with these 5 pairs: −0.2 ± 1.1 points",
         ),
         ((-2.0, -2.2, -1.8), "lower", "lower by 2.0 ± 0.5 points (3 pairs)"),
-        ((0.01, 0.02, 0.01, 0.01, 0.02), "higher", "higher by 0.01 ± 0.01 points (5 pairs)"),
+        ((0.01, 0.02, 0.01, 0.01, 0.02), "higher", "higher by 0.014 ± 0.007 points (5 pairs)"),
+        ((-0.5, -0.45, -0.65, 0.0, -1.05), "lower", "lower by 0.53 ± 0.47 points (5 pairs)"),
         ((1.5,), "pair", "one pair, so no interval: +1.5 points"),
         ((0.0, 0.0), "equal", "equal in each of 2 pairs"),
         ((-0.3, -0.3), "lower", "lower by 0.3 points, in each of 2 pairs"),
@@ -215,9 +229,16 @@ def test_the_summary_names_each_arm_once(data):
     widget = ArmPicker(data, chosen=["16-mixed", "bf16-mixed", "16-true", "64-true"])
     assert widget.summary == (
         "Test accuracy, against 32-true: 16-mixed is higher; bf16-mixed cannot be distinguished from it; "
-        "16-true has no number; 64-true is not recorded."
+        "16-true has no number; 64-true is not recorded. "
+        "Each interval is for one comparison alone, not corrected for 2 at once."
     )
-    widget.chosen = []
+    widget.chosen = ["16-mixed"]
+    assert widget.summary.endswith("against 32-true: 16-mixed is higher.")
+    widget.chosen = ["bf16-mixed", "16-true"]  # one interval, and it includes 0
+    assert widget.summary.endswith("16-true has no number.")
+    widget.chosen, widget.quantity = ["16-mixed", "16-true"], "weights"  # no seed changes a byte
+    assert widget.summary.endswith("16-true is lower; 16-mixed is equal to it.")
+    widget.chosen, widget.quantity = [], "accuracy"
     assert widget.summary == "Tick a recipe to compare it with 32-true."
 
 
@@ -231,6 +252,15 @@ def test_one_seed_alone_gives_an_order_and_the_others_another(data):
     order = sorted(ACCURACY, key=lambda arm: -ACCURACY[arm][3])
     widget.seed = 3
     assert widget.summary.startswith(f"Seed 3 alone says: {', then '.join(order)}.")
+
+
+def test_a_first_place_that_two_share_is_named():
+    runs = [run("32-true", 0, 0.81), run("16-mixed", 0, 0.81), run("32-true", 1, 0.8), run("16-mixed", 1, 0.82)]
+    widget = ArmPicker(arms_of(runs), seed=0)
+    assert widget.summary == (
+        "Seed 0 alone says: 32-true = 16-mixed. The 2 seeds give 2 orders; "
+        "first is 32-true in 1 and 16-mixed in 2 (shared in 1)."
+    )
 
 
 @pytest.mark.parametrize(
@@ -331,8 +361,10 @@ def test_the_static_form_has_every_arm_with_its_verdict(data):
     page = html.unescape(widget.static_html())
     rows = dict(re.findall(r"<tr><th scope='row'>(.*?)</th>(.*?)</tr>", page))
     assert list(rows) == list(COMPARED)
-    assert plain(rows["32-true"]) == "<td>81.0 ± 0.4 %</td><td>baseline</td>"
-    assert rows["64-true"] == "<td>not recorded</td><td>not recorded</td>"
+    seeds = "<td>81.55, 80.75, 81.1, 80.95, 80.65</td>"
+    assert plain(rows["32-true"]) == f"<td>81.0 ± 0.4 %</td>{seeds}<td>baseline</td>"
+    assert rows["64-true"] == "<td>not recorded</td><td>–</td><td>not recorded</td>"
+    assert "seeds 0, 1, 2, 3 and 4" in page
     for arm, found in widget.verdicts.items():
         assert rows[arm].endswith(f"<td>{found.text}</td>")
     assert widget.summary in page

@@ -8,26 +8,31 @@ import torch
 
 from tests.book_questions import right_option
 from utils import records
-from utils.checks.outcome import NOT_YET
+from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
 from utils.checks.training import distilbert as checks
 from utils.checks.training.distilbert_questions import (
+    ACTIVATIONS,
+    EVIDENCE,
+    HOW_OFTEN_SEEN,
     LARGER_EPSILON,
+    MOST_MEMORY,
     PLACE,
-    PRICE,
     SEED_COUNT,
-    SEEDS_NEEDED,
-    WRONG_BAR,
 )
+from utils.cost import memory
 from utils.measure import mean_interval
 from utils.runs import experiment, raschka2023
-from utils.runs.seeds_needed import seeds_needed
+from utils.runs.seeds_needed import probability_to_see, seeds_needed
 from utils.widgets.arm_picker import words
 from utils.widgets.arm_picker.facts import arms_of
 
 STUDENT_T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
 
 
-@pytest.mark.parametrize("answer", [26612, 26600, 27000, "4 * 0.1408 / 0.0046**2"])
+@pytest.mark.parametrize(
+    "answer",
+    [26612, 26600, 27000, "4 * 0.1408 / 0.0046**2", 10_000 * (2 * 0.38 / 0.46) ** 2, 10_000 * (2 / 1.2) ** 2, 27335],
+)
 def test_the_test_size_takes_a_rounded_answer(answer):
     assert checks.check_test_size(answer)
 
@@ -40,7 +45,7 @@ def test_the_test_size_takes_a_rounded_answer(answer):
         (13306, "inside the square"),
         (53224, "together"),
         (4 * 0.9215 * 0.0785 / 0.0046**2, "Both"),
-        (10_000, "solve for n"),
+        (10_000, "half of 0.0046"),
     ],
 )
 def test_the_test_size_names_the_misconception(answer, hint):
@@ -61,10 +66,23 @@ def test_z_names_the_misconception(answer, hint):
     assert hint in outcome.message
 
 
-def test_the_wrong_bar_is_the_only_one_that_the_log_contradicts():
-    shown = {run.name: run for run in raschka2023.RUNS}
-    for option in WRONG_BAR.options:
-        assert option.right == (shown[option.text].charted_gb != shown[option.text].reserved_gb)
+def test_the_evidence_against_the_first_claim_rounds_less_than_float32_and_is_better():
+    shown = raschka2023.BY_NAME
+    assert right_option(EVIDENCE).text == "float64"
+    assert round(shown["float64"].accuracy - shown["float32"].accuracy, 1) == 2.2
+    learned = [run for run in raschka2023.RUNS if run.accuracy > 60]
+    assert max(learned, key=lambda run: run.accuracy).name == "bf16-true"
+
+
+def test_what_the_forward_pass_saves_takes_most_of_the_memory():
+    held = memory.predict("DistilBERT", "32-true", batch=12, length=512)
+    parts = held.weights, held.gradients, held.optimizer, held.activations
+    assert [f"{part / 1e9:.2f}" for part in parts[:3]] == ["0.27", "0.27", "0.54"]
+    assert parts[3] > held.total / 2
+    options = [option.text for option in MOST_MEMORY.options]
+    assert options.index(right_option(MOST_MEMORY).text) == parts.index(max(parts))
+    narrow = memory.predict("DistilBERT", "16-mixed", batch=12, length=512)
+    assert (narrow.weights, narrow.gradients, narrow.optimizer) == parts[:3]
 
 
 def paired(a, b):
@@ -83,7 +101,12 @@ def by_wrong_row(a, b):
     return paired(a, b)[1] / table[len(a) - 1] * table[len(a)] if len(a) > 2 else paired(a, b)[1]
 
 
-@pytest.mark.parametrize("function", [paired, by_hand])
+def in_float32(a, b):
+    gaps = torch.tensor(a) - torch.tensor(b)
+    return gaps.mean(), STUDENT_T.get(len(a) - 1, 2.365) * gaps.std() / len(a) ** 0.5
+
+
+@pytest.mark.parametrize("function", [paired, by_hand, in_float32])
 def test_paired_interval_takes_a_right_function(function):
     assert checks.check_paired_interval(function)
 
@@ -118,19 +141,28 @@ def small_runs():
     return [r for r in every if (r.size, r.data_name, r.device["kind"]) == ("small", "imdb", "cpu")]
 
 
-def test_the_prediction_about_the_seeds_follows_from_the_recorded_spread():
+def test_the_prediction_about_five_pairs_is_the_power_of_the_t_test():
     gaps = experiment.compare_by_seed(small_runs())["bf16-mixed"].by_seed
-    spread = 100 * statistics.stdev(gaps)
-    assert round(spread, 1) == 0.4
-    assert right_option(SEEDS_NEEDED).text == "about twenty"
-    assert 18 <= seeds_needed(0.25, spread=spread) <= 24
-    assert 18 <= seeds_needed(0.25, spread=0.4) <= 24
-    assert seeds_needed(1 / 9, spread=0.4) == pytest.approx(100, abs=6)
+    assert round(100 * statistics.stdev(gaps), 1) == 0.4
+    assert right_option(HOW_OFTEN_SEEN).text == "one in five"
+    assert probability_to_see(5, 0.25, spread=0.4) == pytest.approx(0.2, abs=0.02)
+    assert probability_to_see(5, 0.47, spread=0.4) == pytest.approx(0.5, abs=0.02)
+    assert probability_to_see(5, 2 / 3, spread=0.4) == pytest.approx(0.8, abs=0.02)
+    assert seeds_needed(0.25, spread=0.4) == 23
+    assert STUDENT_T[4] * 0.4 / 5**0.5 == pytest.approx(0.5, abs=0.01)  # the interval reaches this far
 
 
-def test_the_prediction_about_a_larger_epsilon_is_what_was_recorded():
+def test_the_prediction_about_a_larger_epsilon_is_the_step_in_float16():
+    g = torch.tensor(0.005, dtype=torch.float16)
+    m, v, eps = 0.1 * g, 0.001 * g * g, torch.tensor(1e-4, dtype=torch.float16)
+    assert v == 0
+    assert (m / 0.1 / eps).item() == pytest.approx(50, rel=0.01)
+    assert (m / eps).item() == pytest.approx(5, rel=0.01)
+    assert right_option(LARGER_EPSILON).text == "fifty learning rates"
+
+
+def test_a_larger_epsilon_lets_one_seed_of_five_learn_something():
     right = sorted(r.results["accuracy"] for r in small_runs() if r.recipe == "16-true-eps")
-    assert right_option(LARGER_EPSILON).text == "hardly better than guessing"
     assert right[3] < 0.52 < 0.6 < right[4]
     assert {r.results["nan_step"] for r in small_runs() if r.recipe == "16-true-eps"} == {None}
 
@@ -144,24 +176,26 @@ def test_the_tasks_of_the_widget_have_the_recorded_answers():
     ranks = words.ranked(group, data["arms"], accuracy)
     assert ranks["16-mixed"][3] == 1
     assert ranks["16-mixed"][4] == int(PLACE.answer)
-    optimizer = words.quantity_of(data, "optimizer")
-    for option in PRICE.options:
-        kind = words.verdict_of(group, option.text, "32-true", optimizer).kind
-        assert (kind == "equal") == option.right
+    against = words.verdict_of(group, "16-mixed", "32-true", accuracy).differences
+    assert [sum(gap > 0 for gap in against.values()), sum(gap >= 0 for gap in told.values())] == [3, 3]
+    saved = words.quantity_of(data, "saved_activations")
+    assert f", {ACTIVATIONS.answer}\u00a0%" in words.verdict_of(group, "bf16-mixed", "32-true", saved).text
+    assert ", 50\u00a0%" in words.verdict_of(group, "bf16-true", "32-true", saved).text
+    assert words.value_text(group, "bf16-mixed", saved).startswith("35")
 
 
 class HalfAdam:
-    """Adam as the exercise gives it, with what a learner may change as attributes of the class."""
+    """Adam as the exercise prints it, with what a learner may change as attributes of the class."""
 
-    moments, gradient, eps, clean = torch.float16, torch.float16, 1e-8, False
+    m_dtype, v_dtype, gradient, eps, clean = torch.float16, torch.float16, torch.float16, 1e-8, False
     correct, sign, weights_dtype = True, 1.0, None
 
     def __init__(self, weights, lr=1e-3):
         self.weights, self.lr, self.t = list(weights), lr, 0
         for w in self.weights if self.weights_dtype else ():
             w.data = w.data.to(self.weights_dtype)
-        self.m = [torch.zeros_like(w, dtype=self.moments) for w in self.weights]
-        self.v = [torch.zeros_like(w, dtype=self.moments) for w in self.weights]
+        self.m = [torch.zeros_like(w, dtype=self.m_dtype) for w in self.weights]
+        self.v = [torch.zeros_like(w, dtype=self.v_dtype) for w in self.weights]
 
     @torch.no_grad()
     def step(self):
@@ -175,31 +209,111 @@ class HalfAdam:
             w -= self.sign * self.lr * (update.nan_to_num(0, 0, 0) if self.clean else update)
 
 
+class RootAdam(HalfAdam):
+    """It keeps 1,024 √v in float16 and m in bfloat16: four bytes, wide enough, but the small changes of v are lost."""
+
+    m_dtype = torch.bfloat16
+
+    @torch.no_grad()
+    def step(self):
+        self.t += 1
+        for w, m, root in zip(self.weights, self.m, self.v, strict=True):
+            g, v = w.grad.float(), (root.float() / 1024) ** 2
+            m += 0.1 * (g - m)
+            v += 0.001 * (g * g - v)
+            root.copy_(1024 * v.sqrt())
+            w -= self.lr * (m / (1 - 0.9**self.t)) / ((v / (1 - 0.999**self.t)).sqrt() + self.eps)
+
+
+class ScaledAdam(HalfAdam):
+    """It keeps 1,024 m in float16, and v in float32: six bytes, as allowed."""
+
+    v_dtype = torch.float32
+
+    @torch.no_grad()
+    def step(self):
+        self.t += 1
+        for w, m, v in zip(self.weights, self.m, self.v, strict=True):
+            g = w.grad.float()
+            m += 0.1 * (1024 * g - m)
+            v += 0.001 * (g * g - v)
+            w -= self.lr * (m.float() / 1024 / (1 - 0.9**self.t)) / ((v / (1 - 0.999**self.t)).sqrt() + self.eps)
+
+
+WIDE, SHORT = torch.float32, torch.bfloat16
+
+
 def variant(**changes):
     return type("HalfAdam", (HalfAdam,), changes)
 
 
-def test_the_rescue_is_moments_in_float32():
-    assert checks.check_rescue(variant(moments=torch.float32, gradient=torch.float32))
+@pytest.mark.parametrize("right", [variant(m_dtype=SHORT, v_dtype=WIDE, gradient=WIDE), ScaledAdam])
+def test_the_rescue_is_a_wide_second_moment_and_a_short_first_one(right):
+    assert checks.check_rescue(right)
+
+
+def test_the_class_as_it_is_printed_is_not_an_attempt():
+    assert checks.check_rescue(HalfAdam).status == NOT_ATTEMPTED
 
 
 @pytest.mark.parametrize(
     ("changes", "says", "hint"),
     [
-        ({}, "is NaN", "0/0"),
-        ({"moments": torch.float32}, "A gradient of 1e-6 moves", "In which dtype is g squared"),
+        ({"m_dtype": WIDE, "v_dtype": WIDE}, "A gradient of 1e-6 moves", "In which dtype is g squared"),
         ({"eps": 1e-7}, "A gradient of 1e-6 moves|Adam's first step", "root of v"),
         ({"eps": 1e-4}, "No NaN. But Adam's first step", "A large eps"),
         ({"clean": True}, "No NaN. But Adam's first step", "loses that update"),
-        ({"weights_dtype": torch.float32}, "float32 now", "What else is narrow"),
-        ({"moments": torch.float32, "gradient": torch.float32, "sign": -1.0}, "uphill", "subtracts"),
-        ({"moments": torch.float32, "gradient": torch.float32, "correct": False}, "After 30 steps", "step to step"),
+        ({"weights_dtype": WIDE}, "float32 now", "What else is narrow"),
+        ({"m_dtype": SHORT, "v_dtype": WIDE, "gradient": WIDE, "sign": -1.0}, "uphill", "subtracts"),
+        ({"m_dtype": SHORT, "v_dtype": WIDE, "gradient": WIDE, "correct": False}, "After 30 steps", "step to step"),
+        ({"m_dtype": WIDE, "v_dtype": WIDE, "gradient": WIDE}, "keeps 8 bytes", "v changes by a thousandth"),
+        ({"v_dtype": WIDE, "gradient": WIDE}, "Only the smallest gradient", "a tenth of that gradient"),
+        ({"m_dtype": WIDE, "v_dtype": SHORT, "gradient": WIDE}, "after 3,000 is", "so small a change"),
+        ({"m_dtype": SHORT, "v_dtype": SHORT, "gradient": WIDE}, "after 3,000 is", "so small a change"),
+        ({"step": RootAdam.step, "m_dtype": SHORT}, "after 3,000 is", "so small a change"),
         ({"step": lambda self: None}, "have not moved", "in place"),
     ],
-    ids=["as given", "squares", "eps 1e-7", "eps 1e-4", "nan_to_num", "wide weights", "sign", "correction", "nothing"],
+    ids=[
+        "squares",
+        "eps 1e-7",
+        "eps 1e-4",
+        "nan_to_num",
+        "wide weights",
+        "sign",
+        "correction",
+        "eight bytes",
+        "float16 m",
+        "bfloat16 v",
+        "four bytes",
+        "root",
+        "nothing",
+    ],
 )
 def test_the_rescue_names_the_misconception(changes, says, hint):
     outcome = checks.check_rescue(variant(**changes))
     assert outcome.status == NOT_YET
     assert any(text in outcome.message for text in says.split("|")), outcome.message
     assert hint in outcome.hint
+
+
+def test_moments_that_the_check_cannot_see_are_asked_for():
+    kept = {}
+
+    class Hidden(variant(m_dtype=WIDE, v_dtype=WIDE, gradient=WIDE)):
+        @property
+        def m(self):
+            return kept[id(self), "m"]
+
+        @m.setter
+        def m(self, moments):
+            kept[id(self), "m"] = moments
+
+        @property
+        def v(self):
+            return kept[id(self), "v"]
+
+        @v.setter
+        def v(self, moments):
+            kept[id(self), "v"] = moments
+
+    assert "where are m and v" in checks.check_rescue(Hidden).message

@@ -12,7 +12,9 @@ def test_every_dot_is_a_run_and_every_bar_its_interval():
     found = distilbert._recorded_differences()
     (ax,) = distilbert.seed_by_seed().axes
     drawn = [line for line in ax.lines if line.get_marker() in ("o", "s")]
-    dots = sorted((round(x, 6), int(y)) for line in drawn for x, y in zip(*line.get_data(), strict=True))
+    places = [(round(x, 6), round(y, 6)) for line in drawn for x, y in zip(*line.get_data(), strict=True)]
+    assert len(set(places)) == len(places)  # no dot hides another
+    dots = sorted((x, round(y)) for x, y in places)
     wanted = sorted((round(gap, 6), row) for row, by_seed in enumerate(found.values()) for gap in by_seed)
     assert dots == wanted
     assert max(abs(x) for x, _ in dots) < distilbert.REACH

@@ -1,7 +1,7 @@
 """Checks of `training/distilbert`."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from utils.checks.training.distilbert_questions import (
 )
 from utils.measure import mean_interval, student_t
 
+IN_FLOAT32 = 3e-5  # how far float32 may move a mean of differences of two numbers near 92
+
 check_z_of_difference = paper(Z_OF_DIFFERENCE)
 check_test_size = paper(TEST_SIZE)
 
@@ -39,9 +41,9 @@ def check_paired_interval(answer) -> Outcome:
         a, b = luck + rng.normal(0.1, 0.1, n), luck + rng.normal(0, 0.1, n)
         mean, half = (float(part) for part in answer(a.tolist(), b.tolist()))
         wanted_mean, wanted_half = mean_interval(a - b)
-        if math.isclose(mean, -wanted_mean, rel_tol=1e-6):
+        if math.isclose(mean, -wanted_mean, abs_tol=IN_FLOAT32):
             return not_yet("The sign is reversed: the difference is a - b.")
-        if not math.isclose(mean, wanted_mean, rel_tol=1e-6):
+        if not math.isclose(mean, wanted_mean, abs_tol=IN_FLOAT32):
             return not_yet(f"For {n} seeds the mean should be {wanted_mean:.4f}, yours is {mean:.4f}.")
         if math.isclose(half, wanted_half, rel_tol=1e-3):
             continue
@@ -64,7 +66,7 @@ def check_paired_interval(answer) -> Outcome:
             return not_yet("The half-width is NaN. Square the deviations from the mean before you add them.")
         return not_yet(f"For {n} seeds the half-width should be {wanted_half:.4f}, yours is {half:.4f}.")
     mean, half = (float(part) for part in answer([92.1, 93.1, 91.6], [91.6, 92.6, 91.1]))
-    if not (math.isclose(mean, 0.5, rel_tol=1e-6) and abs(half) < 1e-6):
+    if not (math.isclose(mean, 0.5, abs_tol=IN_FLOAT32) and abs(half) < 10 * IN_FLOAT32):
         return not_yet(f"Three equal differences of 0.5 should give 0.5 ± 0; yours gives {mean:.4f} ± {half:.4f}.")
     return correct("Pairing removes the luck that the two runs of a seed share, if they share any.")
 
@@ -74,25 +76,30 @@ def check_paired_interval(answer) -> Outcome:
 HALF, RATE = torch.float16, 2.0**-10  # a learning rate that float16 holds exactly
 GRADIENTS = (0.0, 1e-6, 1e-4, 1e-3, 1e-2, 1.0)
 STEPS = 60
+ALLOWED = 6  # bytes per weight for the moments
+LONG, BLOCK = 3000, 500  # steps with one gradient; the weights go back to 0 after each block
 
 
 @exercise(asks=RESCUE, takes="HalfAdam", seconds=20)
 def check_rescue(answer) -> Outcome:
-    """A class (weights, lr, eps) with a step() that is Adam on float16 weights: first steps, a path, a small network.
+    """A class (weights, lr, eps) with a step() that is Adam on float16 weights, its moments in six bytes per weight.
 
-    Adam's first step is as long as the learning rate, whatever the gradient; a gradient of 0 moves nothing.
+    Adam's first step is as long as the learning rate, whatever the gradient; a gradient of 0 moves nothing. Then come
+    a path of 30 steps, the bytes that the optimizer keeps, the step after 3,000 steps, and a small network.
     """
     moved, fault = _first_step(answer)
+    if not fault and _moves_as_printed(moved):
+        return Outcome(NOT_ATTEMPTED, "This still steps as the class in the exercise does: 0/0 for a gradient of 0.")
     if not fault:
-        fault = _first_step_fault(moved) or _path_fault(answer)
+        fault = _first_step_fault(moved) or _path_fault(answer) or _long_run_fault(answer)
     if fault:
         return not_yet(*fault)
     before, after = _trained(answer)
     if not after < 0.5 * before:
         return not_yet(f"No NaN, but a small network does not learn: its loss goes from {before:.2f} to {after:.2f}.")
     return correct(
-        f"With float16 weights and gradients, a small network's loss falls from {before:.2f} to {after:.2f} in {STEPS}"
-        " steps. Only Adam's moments and eps had failed."
+        f"With float16 weights and gradients and {ALLOWED} bytes for the moments, a small network's loss falls from"
+        f" {before:.2f} to {after:.2f} in {STEPS} steps."
     )
 
 
@@ -107,6 +114,12 @@ def _first_step(make: Callable) -> tuple[list[float], tuple[str, str] | None]:
         message = f"The weights are {weight.dtype} now. That works, but takes twice the bytes: keep them in float16."
         return [], (message, "What else is narrow in Adam?")
     return (-weight.detach().float() / RATE).tolist(), None
+
+
+def _moves_as_printed(moved: list[float]) -> bool:
+    """Whether these steps are those of float16 moments: 0/0 for a gradient of 0, g/0 for the small ones."""
+    zero, *small = moved[: GRADIENTS.index(1e-2)]
+    return math.isnan(zero) and all(map(math.isinf, small))
 
 
 def _first_step_fault(moved: list[float]) -> tuple[str, str] | None:
@@ -127,6 +140,12 @@ def _first_step_fault(moved: list[float]) -> tuple[str, str] | None:
     if any(value < 0 for value in moved):
         return "A weight moves uphill: a positive gradient has made it larger.", "Adam subtracts its step."
     wrong = {g: value for g, value in by_gradient.items() if abs(value - (g != 0)) > 0.05}
+    if list(wrong) == [1e-6] and 0.5 < small < 2:
+        return (
+            f"Only the smallest gradient is wrong: 1e-6 moves its weight by {small:.3g} learning rates, not by one.",
+            "m is a tenth of that gradient. How many bits does your dtype keep of 1e-7? Another one of that size keeps"
+            " all of its bits there.",
+        )
     if wrong:
         steps = ", ".join(f"{value:.3g} for {g:g}" for g, value in wrong.items())
         return (
@@ -148,11 +167,51 @@ def _path_fault(make: Callable) -> tuple[str, str] | None:
         for optimizer in optimizers:
             optimizer.step()
     off = (ours.detach().float() - wide.detach()).abs().max().item() / RATE
-    if off < 0.2:
+    if not off < 0.2:
+        return (
+            f"The first step is right. After 30 steps a weight is {off:.2g} learning rates away from Adam in float32.",
+            "Keep m and v from step to step, and divide by 1 - 0.9**t and 1 - 0.999**t.",
+        )
+    held = sum(tensor.nbytes for tensor in _tensors_of(vars(optimizers[0]), but=ours)) / ours.numel()
+    if held == 0:
+        return "It steps as Adam does, but where are m and v? Keep them as attributes of the optimizer.", ""
+    if held > ALLOWED + 0.5:
+        return (
+            f"It steps as Adam does. But the optimizer keeps {held:.3g} bytes per weight, and {ALLOWED} are allowed.",
+            "One of the two may have 4 bytes. v changes by a thousandth of itself per step, m by a tenth.",
+        )
+    return None
+
+
+def _tensors_of(value: object, *, but: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Yield the tensors in these attributes, lists and dicts, without the weight `but` and its gradient."""
+    if isinstance(value, torch.Tensor):
+        if value is not but and value.data_ptr() not in (but.data_ptr(), but.grad.data_ptr()):
+            yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _tensors_of(part, but=but)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _tensors_of(part, but=but)
+
+
+def _long_run_fault(make: Callable) -> tuple[str, str] | None:
+    """Take many steps with one gradient, and look at the length of the last ones: one learning rate."""
+    weight = nn.Parameter(torch.zeros(8, dtype=HALF))
+    optimizer = make([weight], lr=RATE)
+    for step in range(LONG):
+        if step % BLOCK == 0:
+            weight.data.zero_()  # float16 holds 500 steps from 0 exactly
+        weight.grad = torch.full_like(weight, 1e-3)
+        optimizer.step()
+    length = -weight.detach().float().mean().item() / RATE / BLOCK
+    if abs(length - 1) < 0.1:
         return None
     return (
-        f"The first step is right. After 30 steps a weight is {off:.2g} learning rates away from Adam in float32.",
-        "Keep m and v from step to step, in float32, and divide by 1 - 0.9**t and 1 - 0.999**t.",
+        f"The first steps are right. But with one gradient all the time, a step after {LONG:,} is {length:.2f} learning"
+        " rates long; it should still be one.",
+        "v changes by at most a thousandth of itself per step. Does its dtype keep so small a change?",
     )
 
 

@@ -19,64 +19,72 @@ EVIDENCE = Choice(
         Option("TF32", "It fits the claim: its products see fewer bits than float32's do, and it scores higher."),
         Option("bf16-true", "It fits the claim best: it rounds the most and scores the highest."),
     ),
+    predict=True,
 )
-SEEDS_NEEDED = Choice(
-    "training/distilbert/seeds-needed",
-    "Suppose that bf16-mixed really were a quarter of a point better in this model. The paired differences have a "
-    "standard deviation of 0.4 points. How many seeds does it take to see the gain in four experiments out of five?",
+HOW_OFTEN_SEEN = Choice(
+    "training/distilbert/how-often-seen",
+    "Suppose that a recipe really is a quarter of a point better, and that s = 0.4 points. You compare it with another "
+    "one in five pairs, and so do many colleagues. How many of you get a 95 % interval that excludes zero?",
     (
         Option(
-            "five",
-            "Five seeds give an interval of about ±0.5 points, so they would miss a quarter of a point most of the "
-            "time.",
+            "one in five",
+            "The interval reaches about 0.5 points to either side, twice the true difference. It excludes zero only "
+            "where luck doubles the difference, so those who see it also report it as too large.",
+            right=True,
         ),
-        Option("about twenty", "Yes. To see a difference half as large, you need four times as many seeds.", True),
         Option(
-            "about a hundred",
-            "That is enough for about a ninth of a point. The standard error falls with the square root of the number "
-            "of seeds: with a hundred it is only 0.04 points.",
+            "one in two",
+            "That takes a true difference of nearly half a point. A quarter of a point is only half the half-width of "
+            "the interval, so most of you miss it.",
+        ),
+        Option(
+            "four in five",
+            "With five pairs, that takes a true difference of about two thirds of a point; for a quarter of a point it "
+            "takes 23 pairs.",
+        ),
+        Option(
+            "19 in 20", "The 95 % say how often the interval contains the true difference, not how often it excludes 0."
         ),
     ),
     predict=True,
 )
 LARGER_EPSILON = Choice(
-    "training/distilbert/larger-epsilon",
-    "One recorded recipe, 16-true-eps, keeps everything in float16 and sets ε to 0.0001, which float16 can hold. "
-    "Nothing is divided by zero now. How well does this model learn with it?",
+    "training/distilbert/step-with-larger-epsilon",
+    "Set ε to 0.0001, which float16 can hold, and keep m and v in float16. Adam's first step should be one learning "
+    "rate long. How long is it for a gradient of 0.005?",
     (
         Option(
-            "as well as in float32",
-            "There is no NaN, but v is still 0 for most gradients, so the steps are not Adam's. Four of five seeds "
-            "only guess.",
+            "one learning rate",
+            "That is its length where v is stored. But v = 0.001 · 0.005² = 2.5e-8 is below 3e-8 and rounds to 0.",
         ),
         Option(
-            "a few points worse",
-            "It is far worse than that. Where v is 0, a step is the gradient divided by ε, which is up to ten times "
-            "too long or far too short. Four of five seeds do no better than guessing.",
+            "five learning rates",
+            "That is m / ε without the bias correction. m is 0.0005, and divided by 0.1 it is g again.",
         ),
         Option(
-            "hardly better than guessing",
-            "Yes. Four of five seeds never get beyond guessing. Without v, Adam's steps have the wrong length: up to "
-            "ten times too long.",
+            "fifty learning rates",
+            "v rounds to 0, so only ε is left below the line: 0.005 / 0.0001. The larger ε removes the division by "
+            "zero, but not its cause.",
             right=True,
         ),
+        Option("infinitely long", "v does round to 0, but ε no longer does, so nothing is divided by zero."),
     ),
     predict=True,
 )
-WRONG_BAR = Choice(
-    "training/distilbert/wrong-bar",
-    "Which bar of the memory chart cannot be right: float64 10.42 GB, float32 10.42, TF32 5.37, 16-mixed 4.31 or "
-    "bf16-true 2.87?",
+MOST_MEMORY = Choice(
+    "training/distilbert/most-memory",
+    "The float32 run reserved 5.37 GB for 67 million parameters and batches of 12 reviews with 512 tokens. What takes "
+    "most of it?",
     (
-        Option("float64", "10.42 GB is right for float64. How many bytes does one weight take in each recipe?"),
+        Option("the weights", "They take 4 bytes each: 67 million of them are 0.27 GB, a twentieth."),
+        Option("the gradients", "One per weight, 4 bytes each: as much as the weights, 0.27 GB, and no more."),
+        Option("Adam's moments", "Two per weight, 8 bytes: 0.54 GB, the most of what grows with the parameters alone."),
         Option(
-            "float32",
-            "TF32 stores everything in float32, so both need the same memory. The chart repeats the bar of float64.",
+            "what the forward pass saves for the backward pass",
+            "It grows with batch and length, not with the parameters, and it is the only part that autocast makes "
+            "smaller.",
             right=True,
         ),
-        Option("TF32", "5.37 GB is what the log says. TF32 changes how products are computed, not what is stored."),
-        Option("16-mixed", "4.31 GB is what the log says: float32 weights and optimizer, smaller activations."),
-        Option("bf16-true", "2.87 GB is what the log says: every tensor takes half the bytes of float32."),
     ),
     predict=True,
 )
@@ -90,8 +98,9 @@ SEED_COUNT = Number(
     answer="2",
     says="Two seeds favour 16-mixed, two favour bf16-mixed, and one is a tie.",
     wrong={
-        "3": "One of the three is a tie: the same number of correct answers. A tie favours neither recipe.",
-        "4": "That is the count with 32-true as the baseline. Choose bf16-mixed instead.",
+        "3": "That is the count against 32-true. Against bf16-mixed, three is what you get if you count the tie, which "
+        "favours neither recipe.",
+        "4": "Too many. In two of the five seeds 16-mixed lies clearly to the left of bf16-mixed.",
         "1": "Look at the seeds one by one: more than one has 16-mixed to the right of the baseline.",
         "5": "For some seeds 16-mixed is less accurate than bf16-mixed. Compare them seed by seed.",
         "0": "The mean is near 0, but single seeds are not. Look at each seed.",
@@ -106,7 +115,7 @@ PLACE = Number(
     answer="7",
     says="From first to seventh, with the same recipe: only the seed has changed.",
     wrong={
-        "1": "That is its place with seed 3.",
+        "1": "That is its place with seed 3. Choose seed 4.",
         "5": "Recipes that tie share a place, but each of them counts: after three thirds, the next is sixth.",
         "8": "That is one place too low. Count the recipes that are more accurate, and add one.",
         "6": "Some recipes are not ticked yet, or you counted one too few. Six recipes are more accurate.",
@@ -114,19 +123,25 @@ PLACE = Number(
     otherwise="Not that. Tick every recipe, choose seed 4, and look at the table of ranks.",
     hints=("Every recipe has to be ticked.", "The table of ranks has a column for seed 4."),
 )
-PRICE = Choice(
-    "training/distilbert/play-price",
-    "Choose the memory of the optimizer. Which recipe with 16-bit weights needs as much as 32-true?",
-    (
-        Option("16-true-eps", "It needs half. A larger ε takes no memory, but it hardly helps either."),
-        Option(
-            "16-true-moments",
-            "That is the price of the rescue: moments of 4 bytes each. Weights and gradients stay at 2 bytes.",
-            right=True,
-        ),
-        Option("bf16-true", "It needs half: its moments are bfloat16."),
-        Option("bf16-true-stochastic", "It needs half: random rounding has nothing to store."),
-    ),
+ACTIVATIONS = Number(
+    "training/distilbert/play-activations",
+    text="Choose the memory of the saved activations, with 32-true as the baseline. What share of it does bf16-mixed "
+    "save in the small model?",
+    answer="21",
+    unit="%",
+    says="Autocast narrows only part of what is saved: norms, softmax and the loss still keep float32. In the small "
+    "model that part is smaller than in the logs.",
+    wrong={
+        "79": "That is what is left. How much is saved?",
+        "27": "That is the pretrained model of the logs. The widget shows the small model.",
+        "50": "That is bf16-true, where every tensor has half the bytes.",
+        "9.2": "That is the difference in megabytes. The share stands beside it.",
+        "35": "That is what bf16-mixed keeps, in megabytes. What share of 32-true's does it save?",
+        "0": "That is the optimizer, or the weights: a mixed recipe keeps both in float32.",
+    },
+    otherwise="Not that. The row of bf16-mixed has the difference in megabytes, and then as a share.",
+    hints=("The list of quantities has several kinds of memory.", "It is one fifth, roughly."),
+    tolerance=0.02,
 )
 
 # --- Exercises --------------------------------------------------------------------------------------------------------
@@ -170,12 +185,15 @@ TEST_SIZE = Number(
         "53225": "That is both test sets together. How many does each hold?",
         "2.6612": "You mixed points and shares: the difference is 0.0046 as a share.",
     },
-    otherwise="Not that. Set 0.0046 equal to two standard errors of the difference and solve for n.",
+    otherwise="Not that. The variance of the difference is 0.1408 / n, and its root should be half of 0.0046.",
     hints=(
         "The variance of the difference is (p (1 - p) + q (1 - q)) / n, and the numerator is 0.1408.",
         "n is 4 × 0.1408 / 0.0046².",
     ),
-    tolerance=0.02,
+    tolerance=0.05,  # 1.2 standard errors, or 0.27 points for both, lead to 27,800 and 27,300
 )
 PAIRED_INTERVAL = Task("training/distilbert/paired-interval", "My `paired_interval` pairs the runs seed by seed.")
-RESCUE = Task("training/distilbert/rescue", "My `HalfAdam` trains float16 weights without a NaN.")
+RESCUE = Task(
+    "training/distilbert/rescue-in-six-bytes",
+    "My `HalfAdam` trains float16 weights with six bytes per weight for m and v.",
+)

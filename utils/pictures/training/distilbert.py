@@ -10,6 +10,7 @@ from utils.runs import experiment
 
 NARROWER = ("32-true-medium", "16-mixed", "bf16-mixed", "16-true-moments", "bf16-true", "bf16-true-stochastic")
 HIGH, LOW = 0, 4  # the seeds that are followed
+STEP, NEAR = 0.18, 0.08  # rows and points: how far above one another dots of a row stand, and how near they lie then
 LEFT, REACH = -2.35, 1.25  # points: where the names begin, and how far the differences reach
 
 
@@ -30,8 +31,17 @@ def seed_by_seed() -> Figure:
     ax.axvspan(-REACH, 0, color=plots.SIGN_TINT, alpha=0.5, linewidth=0, zorder=0)
     ax.axvline(0, color=plots.INK_SOFT, linewidth=1)
     for row, by_seed in zip(rows, differences.values(), strict=True):
-        others = np.delete(by_seed, [HIGH, LOW])
-        ax.plot(others, np.full(len(others), row), "o", color=plots.INK_SOFT, markersize=4, alpha=0.7)
+        seeds = [HIGH, LOW, *(seed for seed in range(len(by_seed)) if seed not in (HIGH, LOW))]  # these two stay in row
+        below = {seed: (abs(by_seed[seeds[:i]] - by_seed[seed]) < NEAR).sum() for i, seed in enumerate(seeds)}
+        others = seeds[2:]
+        ax.plot(
+            by_seed[others],
+            [row - STEP * below[seed] for seed in others],
+            "o",
+            color=plots.INK_SOFT,
+            markersize=4,
+            alpha=0.7,
+        )
         mean, half = measure.mean_interval(by_seed)
         ax.errorbar(mean, row + 0.3, xerr=half, fmt="|", color=plots.INK, capsize=3, linewidth=1.6)
     for seed, color, marker in ((HIGH, plots.EXPONENT, "o"), (LOW, plots.SIGN, "s")):

@@ -105,8 +105,9 @@ class ArmPicker(BookWidget):
         for arm in self.data["arms"]:
             value = words.value_text(group, arm, row)
             told = "baseline" if arm == self.baseline else words.verdict_of(group, arm, self.baseline, row).text
-            rows.append((arm, value, told))
-        heads = ("recipe", row["label"], f"against {self.baseline}, seed by seed")
+            rows.append((arm, value, words.by_seed_text(group, arm, row), told))
+        seeds = f"seeds {words.listed([str(seed) for seed in group['seeds']])}"
+        heads = ("recipe", row["label"], seeds, f"against {self.baseline}, seed by seed")
         where = f"{group['device']}; {group['conditions']}. ± is the 95 % Student interval over the seeds."
         return (
             "<p>Here recorded recipes are compared by any quantity, seed by seed or from one seed alone; that needs "

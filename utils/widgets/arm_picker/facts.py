@@ -77,18 +77,23 @@ QUANTITIES = (
 )
 
 
-def arms_of(records: Iterable[Record], arms: Sequence[str] = COMPARED) -> dict:
+def arms_of(
+    records: Iterable[Record], arms: Sequence[str] = COMPARED, *, quantities: Sequence[str] | None = None
+) -> dict:
     """Return the numbers of all runs of the experiment "distilbert" as rounded JSON values.
 
     Runs are grouped by what they were recorded on and under which conditions: only runs of one group are compared. The
     group with most arms comes first; of two runs of one arm, seed and group the later counts. `arms`: names of recipes
-    to list, in order, recorded or not.
+    to list, in order, recorded or not. `quantities`: names of those to offer, by default all.
 
-    Raises: ValueError where no record is of that experiment and one of these arms.
+    Raises: ValueError where no record is of that experiment and one of these arms, and for a quantity of no such name.
     """
     matching = [record for record in records if record.experiment == EXPERIMENT and record.recipe in arms]
     if not matching:
         raise ValueError(f"no record is of {EXPERIMENT!r} in {', '.join(arms)}; pass records.load_all()")
+    if unknown := set(quantities or ()) - {quantity.name for quantity in QUANTITIES}:
+        raise ValueError(f"no quantity is called {', '.join(sorted(unknown))}")
+    offered = [quantity for quantity in QUANTITIES if quantities is None or quantity.name in quantities]
     points = min(MOST_POINTS, max(6, MOST_NUMBERS // len(matching)))
     groups = {}
     for record in sorted(matching, key=lambda record: record.date):
@@ -99,8 +104,8 @@ def arms_of(records: Iterable[Record], arms: Sequence[str] = COMPARED) -> dict:
         "arms": list(arms),
         "notes": {name: RECIPES[name].note for name in arms if name in RECIPES},
         "points": points,
-        "quantities": [_quantity_row(at, quantity) for at, quantity in enumerate(QUANTITIES)],
-        "groups": [_group_row(*key, runs, arms, points) for key, runs in most_first],
+        "quantities": [_quantity_row(at, quantity) for at, quantity in enumerate(offered)],
+        "groups": [_group_row(*key, runs, arms, points, offered) for key, runs in most_first],
     }
 
 
@@ -124,7 +129,9 @@ def _group_of(record: Record) -> tuple[str, str]:
     return f"{device['name']} ({kind}{threads}), {record.size}", trained
 
 
-def _group_row(device: str, conditions: str, runs: dict, arms: Sequence[str], points: int) -> dict:
+def _group_row(
+    device: str, conditions: str, runs: dict, arms: Sequence[str], points: int, offered: Sequence[Quantity]
+) -> dict:
     every = [record for by_seed in runs.values() for record in by_seed.values()]
     days = sorted({record.date[:10] for record in every})
     versions = sorted({record.versions["torch"].partition("+")[0] for record in every})
@@ -134,12 +141,14 @@ def _group_row(device: str, conditions: str, runs: dict, arms: Sequence[str], po
         "conditions": f"{conditions}; torch {', '.join(versions)}; {' to '.join(dict.fromkeys((days[0], days[-1])))}",
         "steps": max(record.results["planned_steps"] for record in every),
         "seeds": seeds,
-        "runs": {name: _run_row([runs[name].get(seed) for seed in seeds], points) for name in arms if name in runs},
+        "runs": {
+            name: _run_row([runs[name].get(seed) for seed in seeds], points, offered) for name in arms if name in runs
+        },
     }
 
 
-def _run_row(runs: list[Record | None], points: int) -> dict:
-    every = [[run and _number(run, quantity) for run in runs] for quantity in QUANTITIES]
+def _run_row(runs: list[Record | None], points: int, offered: Sequence[Quantity]) -> dict:
+    every = [[run and _number(run, quantity) for run in runs] for quantity in offered]
     values = [numbers[0] if len(set(numbers)) == 1 else numbers for numbers in every]  # bytes: one number for all seeds
     row = {"values": values, "curves": [run and _curve(run, points) for run in runs]}
     if any(run and run.results["nan_step"] for run in runs):

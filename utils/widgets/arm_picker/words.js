@@ -60,7 +60,7 @@ function told(group, baseline, quantity, gaps) {
   const differences = gaps.map(([, gap]) => gap);
   const [mean, half] = meanInterval(differences);
   const [usual, unit, n] = [decimalsOf(group, quantity), differenceUnit(quantity), gaps.length];
-  const decimals = half && Number(fixedText(half, usual)) === 0 ? usual + 1 : usual; // "± 0.0" would say nothing
+  let decimals = half && Number(fixedText(half, usual)) === 0 ? usual + 1 : usual; // "± 0.0" would say nothing
   const signed = `${mean < 0 ? "−" : "+"}${fixedText(mean, decimals)}`;
   const side = mean > 0 ? "higher" : "lower";
   if (half === null) return ["pair", `one pair, so no interval: ${withUnit(signed, unit)}`];
@@ -68,6 +68,7 @@ function told(group, baseline, quantity, gaps) {
     if (mean === 0) return ["equal", `equal in each of ${n} pairs`];
     return [side, `${side} by ${withUnit(fixedText(mean, decimals), unit)}${shareText(group, baseline, quantity, gaps, mean)}, in each of ${n} pairs`];
   }
+  if (Math.abs(mean) > half && fixedText(mean, decimals) === fixedText(half, decimals)) decimals += 1; // "0.5 ± 0.5" would seem to reach 0
   const spread = `\u00a0±\u00a0${fixedText(half, decimals)}`;
   if (Math.abs(mean) <= half) return ["cannot", `cannot be distinguished from ${baseline} with these ${n} pairs: ${withUnit(signed + spread, unit)}`];
   return [side, `${side} by ${withUnit(fixedText(mean, decimals) + spread, unit)}${shareText(group, baseline, quantity, gaps, mean)} (${n} pairs)`];
@@ -112,13 +113,21 @@ export function remarkText(group, arm) {
 /** The verdicts on all arms in a sentence. */
 export function summaryText(group, others, baseline, quantity) {
   if (others.length === 0) return `Tick a recipe to compare it with ${baseline}.`;
-  const kinds = others.map((arm) => [arm, verdictOf(group, arm, baseline, quantity).kind]);
+  const verdicts = others.map((arm) => verdictOf(group, arm, baseline, quantity));
+  const kinds = others.map((arm, i) => [arm, verdicts[i].kind]);
   const clauses = Object.entries(SAID).map(([kind, [one, several]]) => {
     const names = kinds.filter(([, its]) => its === kind).map(([arm]) => arm);
     return names.length ? `${listText(names)} ${names.length === 1 ? one : several}` : "";
   });
   const { label } = quantity;
-  return `${label[0].toUpperCase()}${label.slice(1)}, against ${baseline}: ${clauses.filter(Boolean).join("; ")}.`;
+  return `${label[0].toUpperCase()}${label.slice(1)}, against ${baseline}: ${clauses.filter(Boolean).join("; ")}.${uncorrectedText(verdicts)}`;
+}
+
+// What several intervals at once need to be said of them; nothing where seeds do not matter.
+function uncorrectedText(verdicts) {
+  const intervals = verdicts.filter(({ kind, gaps }) => ["higher", "lower", "cannot"].includes(kind) && meanInterval(gaps.map(([, gap]) => gap))[1]);
+  if (intervals.length < 2 || intervals.every(({ kind }) => kind === "cannot")) return "";
+  return ` Each interval is for one comparison alone, not corrected for ${intervals.length} at once.`;
 }
 
 // The arms in the order that one seed gives: "a, then b = c".
@@ -137,5 +146,7 @@ export function oneSeedText(group, arms, quantity, seed) {
   const different = new Set(orders).size;
   if (different === 1) return `${text} All ${seeds.length} seeds give this order.`;
   const firsts = ranks.map(([arm, its]) => [arm, its.filter((rank) => rank === 1).length]).filter(([, count]) => count);
-  return `${text} The ${seeds.length} seeds give ${different} orders; first is ${listText(firsts.map(([arm, count]) => `${arm} in ${count}`))}.`;
+  const shared = seeds.filter((_, i) => ranks.filter(([, its]) => its[i] === 1).length > 1).length;
+  const tie = shared ? ` (shared in ${shared})` : "";
+  return `${text} The ${seeds.length} seeds give ${different} orders; first is ${listText(firsts.map(([arm, count]) => `${arm} in ${count}`))}${tie}.`;
 }

@@ -70,6 +70,12 @@ def value_text(group: dict, arm: str, quantity: dict, seed: int | None = None) -
     return with_unit(text, quantity["unit"])
 
 
+def by_seed_text(group: dict, arm: str, quantity: dict) -> str:
+    """Return the numbers of an arm in the order of the seeds, "81.5, 80.75, 81.1", with a dash where there is none."""
+    numbers = values_of(group, arm, quantity)
+    return ", ".join("–" if x is None else f"{x:g}" for x in numbers) if any(numbers) else "–"
+
+
 def verdict_of(group: dict, arm: str, baseline: str, quantity: dict) -> Verdict:
     """Return what the pairs of an arm and the baseline say, seed by seed, in words."""
     nan = _nan_steps(group, arm, quantity)
@@ -104,6 +110,8 @@ def _told(group: dict, baseline: str, quantity: dict, gaps: dict, mean: float, h
     if float(fixed(half, decimals)) == 0:  # "± 0.0" would say nothing
         decimals += 1
         signed = f"{'−' if mean < 0 else '+'}{fixed(mean, decimals)}"
+    if abs(mean) > half and fixed(mean, decimals) == fixed(half, decimals):  # "0.5 ± 0.5" would seem to reach 0
+        decimals += 1
     spread = f"\u00a0±\u00a0{fixed(half, decimals)}"
     if abs(mean) <= half:
         return (
@@ -162,13 +170,23 @@ def summary_of(group: dict, others: Sequence[str], baseline: str, quantity: dict
     """Return the verdicts on all arms in a sentence."""
     if not others:
         return f"Tick a recipe to compare it with {baseline}."
-    kinds = {arm: verdict_of(group, arm, baseline, quantity).kind for arm in others}
+    told = {arm: verdict_of(group, arm, baseline, quantity) for arm in others}
+    kinds = {arm: verdict.kind for arm, verdict in told.items()}
     clauses = []
     for kind, (singular, several) in SAID.items():
         if names := [arm for arm in others if kinds[arm] == kind]:
             clauses.append(f"{listed(names)} {singular if len(names) == 1 else several}")
     label = quantity["label"]
-    return f"{label[0].upper()}{label[1:]}, against {baseline}: {'; '.join(clauses)}."
+    return f"{label[0].upper()}{label[1:]}, against {baseline}: {'; '.join(clauses)}.{_uncorrected_text(told)}"
+
+
+def _uncorrected_text(told: dict[str, Verdict]) -> str:
+    """Return what several intervals at once need to be said of them; nothing where seeds do not matter."""
+    intervals = [verdict for verdict in told.values() if verdict.kind in ("higher", "lower", "cannot")]
+    intervals = [verdict for verdict in intervals if verdict.half]
+    if len(intervals) < 2 or all(verdict.kind == "cannot" for verdict in intervals):
+        return ""
+    return f" Each interval is for one comparison alone, not corrected for {len(intervals)} at once."
 
 
 def ranked(group: dict, arms: Sequence[str], quantity: dict) -> dict[str, list[int]]:
@@ -203,4 +221,6 @@ def one_seed_text(group: dict, arms: Sequence[str], quantity: dict, seed: int) -
         return f"{text} All {len(seeds)} seeds give this order."
     firsts = Counter(arm for i in range(len(seeds)) for arm in ranks if ranks[arm][i] == 1)
     winners = [f"{arm} in {firsts[arm]}" for arm in ranks if firsts[arm]]
-    return f"{text} The {len(seeds)} seeds give {len(set(orders))} orders; first is {listed(winners)}."
+    shared = sum(sum(numbers[i] == 1 for numbers in ranks.values()) > 1 for i in range(len(seeds)))
+    tie = f" (shared in {shared})" if shared else ""
+    return f"{text} The {len(seeds)} seeds give {len(set(orders))} orders; first is {listed(winners)}{tie}."
