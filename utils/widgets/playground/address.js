@@ -35,3 +35,10 @@ export function fromAddress(state, offered) {
   else if (state.scale === "dynamic") setup.scale = "dynamic";
   return setup;
 }
+
+/** Whether a text names the value that a knob starts with, which an address leaves out. */
+export function isStart(name, text) {
+  const [tensor, part] = name.split("-");
+  if (TENSORS.includes(tensor)) return text === (part === "rounding" ? "ties_to_even" : "float32");
+  return name in START && text === String(START[name]);
+}

@@ -29,10 +29,11 @@ export function presetPanel(h, actions, presets) {
   const says = h("p", { class: "mp-pg-says" });
   return {
     node: h("div", { class: "mp-pg-preset" }, h("label", { class: "mp-field" }, h("span", {}, "Setting"), select), says),
-    draw({ preset }) {
+    focus: () => select.focus(),
+    draw({ preset, notice }) {
       own.hidden = own.disabled = Boolean(preset);
       select.value = preset?.name ?? "";
-      setText(says, preset?.says ?? "You changed the setting. Choose one from the list to go back to it.");
+      setText(says, notice || preset?.says || "You changed the setting. Choose one from the list to go back to it.");
     },
   };
 }
@@ -41,17 +42,16 @@ export function presetPanel(h, actions, presets) {
 export function runPanel(h, actions) {
   const button = (text, click, more = "") => h("button", { class: `mp-button ${more}`, type: "button", on: { click } }, text);
   const run = button("Run", actions.toggle, "mp-primary mp-pg-run");
-  const step = button("+1", () => actions.steps(1));
-  step.setAttribute("aria-label", "one step");
-  const more = button("+100", () => actions.steps(100));
-  more.setAttribute("aria-label", "100 steps");
+  const [step, more] = [button("+1 step", () => actions.steps(1)), button("+100", () => actions.steps(100))];
+  more.setAttribute("aria-label", "+100 steps");
   const seed = button("Other seed", actions.otherSeed);
   const link = button("Copy link", actions.copyLink);
   return {
-    node: h("div", { class: "mp-pg-buttons", role: "group", "aria-label": "Training" }, run, step, more, button("Restart", actions.restart), seed, link),
+    node: h("div", { class: "mp-pg-buttons mp-pg-bar", role: "group", "aria-label": "Training" }, run, step, more, button("Restart", actions.restart), seed, link),
     draw({ isRunning, run: { net, setup }, linkText }) {
       setText(run, isRunning ? "Pause" : net.steps === 0 ? "Run" : "Run on");
       setText(seed, `Seed ${setup.seed} → ${actions.nextSeed()}`);
+      seed.setAttribute("aria-label", `Seed ${setup.seed}, change to ${actions.nextSeed()}`);
       setText(link, linkText);
     },
   };
@@ -90,7 +90,7 @@ export function knobPanel(h, actions, offered) {
 /** The values of one tensor by binades, in the window of its format. */
 export function histogramPanel(h, actions) {
   const tensor = choice(h, { label: "Histogram of", values: TENSORS, text: (name) => TENSOR_NAMES[name], take: actions.watch });
-  const title = h("p", { class: "mp-pg-title" });
+  const title = h("h3", { class: "mp-pg-title" });
   const [bars, axis, shares] = [binadeBars(h, { tall: true }), binadeAxis(h), fateShares(h)];
   return {
     node: h("div", { class: "mp-pg-part" }, tensor.node, title, bars.node, axis.node, shares.node),
@@ -107,11 +107,11 @@ export function histogramPanel(h, actions) {
 
 /** What was lost so far. */
 export function countPanel(h) {
-  const names = ["gradients stored as 0", "underflows when stored", "gradients that overflowed", "updates that changed nothing", "steps skipped"];
+  const names = ["gradients equal to 0", "became 0 when stored", "gradients that overflowed", "updates that changed nothing", "steps skipped"];
   const values = names.map(() => h("dd", {}));
   const share = (n, total) => (total === 0 ? "–" : n === 0 ? "none" : n === total ? "all" : shareText(n, total));
   return {
-    node: h("dl", { class: "mp-pg-counts" }, names.map((name, i) => h("div", {}, h("dt", {}, name), values[i]))),
+    node: h("dl", { class: "mp-pg-counts", "aria-label": "Since step 0" }, names.map((name, i) => h("div", {}, h("dt", {}, name), values[i]))),
     draw({ run: { net } }) {
       const { zeros, under, over, gradients, lost, updates } = net.all;
       const texts = [share(zeros, gradients), share(under, gradients), share(over, gradients), share(lost, updates), net.skipped === 0 ? "none" : String(net.skipped)];

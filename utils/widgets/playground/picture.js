@@ -6,7 +6,7 @@ import { sigmoid } from "./training/elementary.js";
 
 const SIDE = 32; // points of the field across and up
 const PIXELS = 320; // of the canvas, whatever its size in the page
-const LOSS = { low: -3, high: 1 }; // powers of ten
+const LOSS = { low: -3, high: 2 }; // powers of ten
 const ENDS = [600, 1000, 2000, 4000, 8000, 16000]; // of the axis of steps
 
 const channels = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
@@ -36,7 +36,7 @@ export function fieldPicture(h, label) {
       big.imageSmoothingEnabled = true;
       big.drawImage(small, 0, 0, PIXELS, PIXELS);
       drawPoints(big, net.points, palette);
-      caption.replaceChildren(h("strong", {}, label), ` ${text}`);
+      caption.replaceChildren(h("strong", {}, `${label}:`), ` ${text}`);
       canvas.setAttribute("aria-label", `${label}: ${text}. Orange and blue are the two classes that the network sees.`);
     },
   };
@@ -86,10 +86,11 @@ export function lossPlot(h) {
       plot.draw({
         lines: [["mp-pg-ghost", line(2)], ["mp-pg-own", line(1)]],
         across: [[0, "0"], [0.5, String(most / 2)], [1, `${most} steps`]],
-        up: [0.001, 0.01, 0.1, 1, 10].map((loss) => [height(loss), String(loss)]),
+        up: [0.001, 0.01, 0.1, 1, 10, 100].map((loss) => [height(loss), String(loss)]),
         label: run.curve.length ? `Losses after ${run.net.steps} steps: ${sizeText(run.loss)}, float32 ${sizeText(run.ghostLoss)}.` : "Losses: no step yet.",
       });
-      plot.mark(run.diedAt === null ? [] : [["mp-cursor", run.diedAt / most, null], ["mp-pg-died", run.diedAt / most, 0.8, "NaN"]]);
+      const above = run.loss > 10 ** LOSS.high ? [["mp-pg-died", 0.02, 0.9, `now ${sizeText(run.loss)}`]] : [];
+      plot.mark(run.diedAt === null ? above : [["mp-cursor", run.diedAt / most, null], ["mp-pg-died", Math.min(run.diedAt / most, 0.9), 0.75, "NaN"]]);
     },
   };
 }
@@ -97,7 +98,7 @@ export function lossPlot(h) {
 /** The scale of the loss as a staircase, with a mark for each step that was skipped. */
 export function scalePlot(h) {
   const plot = stretchedPlot(h, { name: "mp-pg-scales" });
-  const title = h("p", { class: "mp-pg-title" }, "Loss scale");
+  const title = h("h3", { class: "mp-pg-title" }, "Loss scale");
   const node = h("div", { class: "mp-pg-part" }, title, plot.node);
   return {
     node,

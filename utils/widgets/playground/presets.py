@@ -37,8 +37,8 @@ PRESETS = (
     Preset(
         "float16-gradients",
         "float16 gradients, tiny: fails",
-        "The loss is multiplied by 2⁻¹⁹, so the gradients are as small as in some large models. "
-        "Most of them are below float16's smallest number and become 0.",
+        "The loss is multiplied by 2⁻¹⁹, so the gradients are as small as in some large models. The first ones of the "
+        "backward pass are below half of float16’s smallest number and become 0; the others are computed from zeros.",
         {"formats": {"gradients": "float16"}, "push": 19},
     ),
     Preset(
@@ -49,10 +49,11 @@ PRESETS = (
         {"formats": {"gradients": "float16"}, "push": 19, "scale": "dynamic", "growth": 20},
     ),
     Preset(
-        "static-1024",
-        "E4M3 gradients, fixed scale 1024: fails",
-        "One gradient beyond 448 becomes NaN. Nothing checks for it, so it reaches the weights.",
-        {"formats": {"gradients": "float8_e4m3fn"}, "scale": 1024.0},
+        "static-2048",
+        "E4M3 gradients, fixed scale 2048: fails",
+        "Casts do not saturate here: one gradient beyond 464 becomes NaN. Nothing checks for it, so it reaches the "
+        "weights.",
+        {"formats": {"gradients": "float8_e4m3fn"}, "scale": 2048.0},
     ),
     Preset(
         "no-master",
@@ -71,14 +72,16 @@ PRESETS = (
     Preset(
         "float16-moments",
         "float16 moments of Adam: fails",
-        "Adam averages squared gradients. In float16 the small ones become 0, and then Adam divides by almost nothing.",
+        "Adam averages squared gradients. In float16 small averages become 0 in the first steps, and then Adam divides "
+        "by its ε of 10⁻⁸ alone.",
         {"formats": {"moments": "float16"}},
         watched="moments",
     ),
     Preset(
         "fp8",
         "E4M3 forward, E5M2 backward, float32 master: works",
-        "Eight bits for weights, activations and gradients, with a float32 copy of the weights.",
+        "Eight bits for weights, activations and gradients, with a float32 copy of the weights, and without the scales "
+        "that larger models need.",
         {
             "formats": {
                 "weights": "float8_e4m3fn",
@@ -132,14 +135,14 @@ TOUR = (
     ),
     TourTask(
         "playground/break",
-        "Make it fail by changing one thing: one format, one rounding rule, the loss scale or the power of two of the "
-        "loss. After 300 steps, fewer than 80 % of the points may be right while float32 has at least 90 %.",
+        "Make it fail by changing one thing: one format, one rounding rule, the loss scale or k. After 300 steps it "
+        "should classify fewer than 80 % of the points correctly, while float32 reaches at least 90 %.",
         "float32",
         "broken",
         "One tensor in too few bits is enough.",
         (
             "Which tensor holds the smallest numbers? Look at the histograms.",
-            "Adam's moments are averages of squares, and the square of a small number is tiny.",
+            "Adam’s moments are averages of squares, and the square of a small number is tiny.",
             "Try float16 or an 8-bit format for the moments.",
         ),
     ),
@@ -149,18 +152,18 @@ TOUR = (
         "steps its loss must be at most 1.2 times that of float32.",
         "float16-gradients",
         "rescued",
-        "A loss scale moves the gradients into float16's range, and divides them again before the optimizer.",
+        "A loss scale moves the gradients into float16’s range, and divides them again before the optimizer.",
         (
-            "The histogram shows where the gradients are, and where float16's range begins.",
+            "The histogram shows where the gradients are, and where float16’s range begins.",
             "Move the gradients to the right before they are stored: use a loss scale.",
             "Choose the dynamic scale, or a fixed one near 2¹⁹.",
         ),
     ),
     TourTask(
         "playground/scale",
-        "With E4M3 gradients, the fixed scale 1024 ends in NaN. Find the largest fixed scale with which all of the "
+        "With E4M3 gradients, the fixed scale 2048 ends in NaN. Find the largest fixed scale with which all of the "
         "first 600 steps stay finite.",
-        "static-1024",
+        "static-2048",
         "largest-scale",
         "Twice that scale overflows in one of the steps. A dynamic scale finds such a limit by itself.",
         (
@@ -174,7 +177,7 @@ TOUR = (
         "float32, with bfloat16 weights, without a master copy, and with the same learning rate.",
         "no-master",
         "updated",
-        "Stochastic rounding loses as many single updates, but not their mean.",
+        "Stochastic rounding loses nearly as many single updates, but not their mean.",
         (
             "An update below half the gap is always lost when you round to nearest.",
             "Which rounding rule keeps such an update sometimes?",
@@ -183,13 +186,14 @@ TOUR = (
     ),
     TourTask(
         "playground/moments",
-        "Adam's moments in float16 make the run fail. Rescue it with another 16-bit format for the moments, and leave "
+        "Adam’s moments in float16 make the run fail. Rescue it with another 16-bit format for the moments, and leave "
         "everything else as it is: at least 99 % right after 600 steps.",
         "float16-moments",
         "moments",
-        "bfloat16 has fewer fraction bits than float16, but the range of float32. Here the range matters.",
+        "bfloat16 has float32’s range, so nothing becomes 0. But its second moments cannot fall: run on to step 4000, "
+        "then round the moments stochastically.",
         (
-            "What do the small second moments become in float16? The histogram shows it.",
+            "What do the small second moments become in float16? Restart, pause, and press “+1 step” to see it.",
             "Which 16-bit format reaches much further down?",
         ),
     ),

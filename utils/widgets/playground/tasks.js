@@ -1,6 +1,9 @@
 // The tasks of the tour: whether a run solves one. `tried` holds how far the runs with each fixed scale got.
 
+import { FORMATS } from "../shared/numbers/formats.js";
+import { sizeText } from "../shared/words/sizes.js";
 import { narrowKnobs } from "./training/run.js";
+import { percent } from "./words.js";
 
 const isNarrow16 = (name) => name === "float16" || name === "bfloat16";
 const sameBut = (setup, start, free) => Object.keys(start).every((name) => free.includes(name) || same(setup[name], start[name]));
@@ -10,26 +13,68 @@ const withMoments = (setup, moments) => ({ ...setup, formats: { ...setup.formats
 const TRAINING = ["data", "optimizer", "rate", "batch"]; // what a rescue must leave alone
 const sameTraining = (setup, start) => TRAINING.every((name) => setup[name] === start[name]);
 
+const NO_TRAINING = "The data, the optimizer, the learning rate and the batch must stay as they were.";
+const times = (run) => sizeText(run.loss / run.ghostLoss, 2);
+const keyOf = ({ seed }, scale) => `${seed} ${scale}`;
+
+// For each task: what is still wrong, as a sentence; "" if the run has to go on; null if it is solved.
 const RULES = {
-  learned: ({ setup, accuracy }) => narrowKnobs(setup).length === 0 && accuracy >= 0.99,
-  broken: ({ setup, net, accuracy, ghostAccuracy }, start) => narrowKnobs(setup).length === 1 && sameTraining(setup, start)
-    && net.steps >= 300 && ghostAccuracy >= 0.9 && accuracy < 0.8,
-  rescued: ({ setup, net, loss, ghostLoss }, start) => setup.formats.gradients === "float16" && setup.push >= start.push
-    && sameTraining(setup, start) && net.steps >= 600 && loss <= 1.2 * ghostLoss,
-  "largest-scale": ({ setup }, start, tried) => sameBut(setup, start, ["scale"]) && [...tried].some(([scale, { survived }]) =>
-    survived && tried.get(2 * scale)?.died),
-  updated: ({ setup, net, loss, ghostLoss }, start) => setup.formats.weights === "bfloat16" && setup.formats.master === null
-    && sameTraining(setup, start) && net.steps >= 800 && loss <= 1.15 * ghostLoss,
-  moments: ({ setup, net, accuracy }, start) => isNarrow16(setup.formats.moments)
-    && sameBut(withMoments(setup, start.formats.moments), start, ["seed"]) && net.steps >= 600 && accuracy >= 0.99,
+  learned({ setup, accuracy, net }) {
+    const narrow = narrowKnobs(setup);
+    if (narrow.length) return `Something is not float32 here: ${narrow.join(", ")}.`;
+    if (accuracy >= 0.99) return null;
+    return net.steps >= 1000 ? `${percent(accuracy)} of the points are right so far. Let it run on.` : "";
+  },
+  broken({ setup, net, accuracy, ghostAccuracy }, start) {
+    const narrow = narrowKnobs(setup);
+    if (narrow.length === 0) return net.steps >= 300 ? "Nothing is narrow yet. Change one thing." : "";
+    if (narrow.length > 1) return `${narrow.length} things differ from float32: ${narrow.join(", ")}. Change only one.`;
+    if (!sameTraining(setup, start)) return NO_TRAINING;
+    if (net.steps < 300 || ghostAccuracy < 0.9) return "";
+    return accuracy < 0.8 ? null : `${percent(accuracy)} of the points are right after ${net.steps} steps. Try another change.`;
+  },
+  rescued({ setup, net, loss, ghostLoss }, start) {
+    if (setup.formats.gradients !== "float16") return "The gradients must stay in float16.";
+    if (setup.push < start.push) return `k must stay at ${start.push}: the gradients are not to become larger that way.`;
+    if (!sameTraining(setup, start)) return NO_TRAINING;
+    if (net.steps < 600) return "";
+    return loss <= 1.2 * ghostLoss ? null : `After ${net.steps} steps the loss is ${times({ loss, ghostLoss })} times that of float32.`;
+  },
+  "largest-scale"({ setup, net }, start, tried) {
+    if (typeof setup.scale !== "number") return "Choose a fixed scale.";
+    if (!sameBut(setup, start, ["scale", "seed"])) return "Only the scale and the seed may change.";
+    const [now, twice, half] = [1, 2, 0.5].map((factor) => tried.get(keyOf(setup, factor * setup.scale)));
+    if (now === "survived" && twice === "died") return null;
+    if (now === "died" && half === "survived") return null;
+    if (now === "survived") return `${setup.scale} survives 600 steps. Does ${2 * setup.scale}?`;
+    return now === "died" ? `${setup.scale} ends in NaN, after ${net.steps} steps or less. Does ${setup.scale / 2} survive?` : "";
+  },
+  updated({ setup, net, loss, ghostLoss }, start) {
+    if (setup.formats.weights !== "bfloat16") return "The weights must stay in bfloat16.";
+    if (setup.formats.master !== null) return "It has to work without a master copy.";
+    if (!sameTraining(setup, start)) return NO_TRAINING;
+    if (setup.rules.weights.startsWith("toward")) return "A rule that always goes one way pushes all weights that way. Find one that is right on average.";
+    if (net.steps < 800) return "";
+    return loss <= 1.15 * ghostLoss ? null : `After ${net.steps} steps the loss is ${times({ loss, ghostLoss })} times that of float32.`;
+  },
+  moments({ setup, net, accuracy }, start) {
+    const { moments } = setup.formats;
+    if (!sameBut(withMoments(setup, start.formats.moments), start, ["seed"])) return "Only the format of the moments may change.";
+    if (!isNarrow16(moments)) return `${FORMATS[moments].label} takes ${FORMATS[moments].bits} bits. The task asks for 16.`;
+    if (net.steps < 600) return "";
+    return accuracy >= 0.99 ? null : `${percent(accuracy)} of the points are right after ${net.steps} steps.`;
+  },
 };
 
-/** Whether the run solves the task that began with the setup `start`. */
-export const isSolved = (task, run, start, tried) => RULES[task.rule](run, start, tried);
+/** What a run still lacks to solve the task that began with the setup `start`: null if nothing, "" if only time. */
+export const lackOf = (task, run, start, tried) => RULES[task.rule](run, start, tried);
+
+/** Whether the run solves the task. */
+export const isSolved = (...what) => lackOf(...what) === null;
 
 /** Note in `tried` how the run's fixed scale did: it died, or it survived 600 steps. */
 export function noteScale(tried, { setup, net, isFiniteSoFar }) {
   if (typeof setup.scale !== "number") return;
-  if (!isFiniteSoFar) tried.set(setup.scale, { died: true });
-  else if (net.steps >= 600) tried.set(setup.scale, { survived: true });
+  if (!isFiniteSoFar) tried.set(keyOf(setup, setup.scale), "died");
+  else if (net.steps >= 600) tried.set(keyOf(setup, setup.scale), "survived");
 }

@@ -3,7 +3,7 @@
 import { copyText, elements, setText } from "../shared/page/elements.js";
 import { linkTo, readAddress, writeAddress } from "../shared/page/address.js";
 import { bindModel } from "../shared/page/model.js";
-import { fromAddress, START, toAddress } from "./address.js";
+import { fromAddress, isStart, START, toAddress } from "./address.js";
 import { countPanel, histogramPanel, knobPanel, presetPanel, runPanel } from "./panels.js";
 import { axisOf, fieldPicture, lossPlot, scalePlot } from "./picture.js";
 import { newRun } from "./training/run.js";
@@ -25,7 +25,7 @@ function render({ model, el }) {
   const setupOf = (name) => applied(presets.find((preset) => preset.name === name));
   const isCalm = matchMedia("(prefers-reduced-motion: reduce)");
   let [run, watched, isRunning, isSeen, frame, linkText] = [null, model.get("watched"), false, true, 0, "Copy link"];
-  let [last, pictured, goal, spoken] = [0, 0, LONGEST_LEG, ""];
+  let [last, pictured, goal, notice] = [0, 0, LONGEST_LEG, ""];
   const save = bindModel(model, ["setup", "watched", "goal"], followModel, stop.signal);
 
   function begin(setup, { write = true } = {}) {
@@ -43,12 +43,14 @@ function render({ model, el }) {
     save({ setup: run.setup, watched, steps: net.steps, loss: finite(loss), accuracy, curve: curve.map((row) => row.map(finite)) });
   }
 
-  function change(setup) {
-    const wasRunning = isRunning;
+  // Anew with another setup; it trains on where something was trained before.
+  function change(setup, says = "") {
+    const goesOn = isRunning || run.net.steps > 0;
     halt();
+    notice = "";
     begin(setup);
-    if (wasRunning) start();
-    draw();
+    if (goesOn) start();
+    draw(`${says}${goesOn ? "Training from step 0." : "Back at step 0. Press Run."}`);
   }
 
   const actions = {
@@ -56,11 +58,11 @@ function render({ model, el }) {
       const preset = presets.find((one) => one.name === name);
       if (!preset) return;
       watched = preset.watched;
-      const wasRunning = isRunning;
-      halt();
-      begin(setupOf(name));
-      if (wasRunning || startNow) start();
-      draw(preset.says);
+      change({ ...setupOf(name), seed: run.setup.seed }, `${preset.says} `);
+      if (startNow && !isRunning) {
+        start();
+        draw();
+      }
     },
     toggle() {
       if (isRunning) {
@@ -78,7 +80,7 @@ function render({ model, el }) {
     },
     restart: () => change(run.setup),
     nextSeed: () => (run.setup.seed % OTHER_SEEDS) + 1,
-    otherSeed: () => change({ ...run.setup, seed: actions.nextSeed() }),
+    otherSeed: () => change({ ...run.setup, seed: actions.nextSeed() }, `Seed ${actions.nextSeed()}. `),
     set: (some) => change({ ...run.setup, ...some }),
     format: (tensor, value) => change({ ...run.setup, formats: { ...run.setup.formats, [tensor]: value } }),
     rule: (tensor, value) => change({ ...run.setup, rules: { ...run.setup.rules, [tensor]: value } }),
@@ -92,6 +94,10 @@ function render({ model, el }) {
       const worked = await copyText(linkTo(NAME, toAddress(run.setup)), event.currentTarget ?? el);
       linkText = worked ? "Copied" : "Not copied";
       draw(worked ? "The link to this setting is copied." : "The link could not be copied. It is in the address of the page.");
+      setTimeout(() => {
+        linkText = "Copy link";
+        if (!stop.signal.aborted) draw();
+      }, 2000);
     },
     redraw: (text = "") => run && draw(text),
   };
@@ -147,25 +153,24 @@ function render({ model, el }) {
   const presetNow = () => presets.find((preset) => same(setupOf(preset.name), { ...run.setup, seed: START.seed }));
 
   const [verdict, status] = [h("p", { class: "mp-verdict mp-pg-verdict" }), h("p", { class: "mp-unseen", role: "status" })];
-  const [own, ghost] = [fieldPicture(h, "your formats:"), fieldPicture(h, "float32:")];
+  const [own, ghost] = [fieldPicture(h, "your formats"), fieldPicture(h, "float32")];
   const [presetPart, runPart, losses, scales, counts, histogram, knobs] = [
     presetPanel(h, actions, presets), runPanel(h, actions), lossPlot(h), scalePlot(h), countPanel(h), histogramPanel(h, actions), knobPanel(h, actions, offered),
   ];
   const tour = tasks.length ? tourPanel(h, actions, { tasks, setupOf, model }) : null;
 
   function draw(speak = "") {
-    const solved = tour?.check(run) ?? "";
-    const view = { run, watched, isRunning, linkText, preset: presetNow(), most: axisOf(run.net.steps) };
+    const said = tour?.check(run, isRunning) ?? "";
+    const view = { run, watched, isRunning, linkText, notice, preset: presetNow(), most: axisOf(run.net.steps) };
     for (const part of [presetPart, runPart, losses, scales, counts, histogram, knobs]) part.draw(view);
     tour?.draw();
     const { net, loss, ghostLoss, accuracy, ghostAccuracy } = run;
     own.draw(net, captionText(loss, accuracy, net.steps));
     ghost.draw(run.ghost, captionText(ghostLoss, ghostAccuracy, net.steps));
     setText(verdict, verdictText(run));
-    spoken = solved || speak || spoken;
-    setText(status, spoken);
-    if (linkText !== "Copy link" && !speak.includes("link")) linkText = "Copy link";
-    if (solved) share();
+    const text = [speak, said].filter(Boolean).join(" ");
+    if (text) setText(status, status.textContent === text ? `${text}\u00a0` : text); // the same again is said again
+    if (said.startsWith("✓")) share();
   }
 
   function followModel(trait) {
@@ -176,21 +181,31 @@ function render({ model, el }) {
 
   const addressed = () => {
     const state = model.isInPage ? readAddress(NAME) : null;
-    return state && fromAddress(state, offered);
+    const setup = state && fromAddress(state, offered);
+    const unknown = Object.keys(state ?? {}).filter((name) => toAddress(setup)[name] !== state[name] && !isStart(name, state[name]));
+    notice = unknown.length ? `The link has a value that is not offered here: ${unknown.map((name) => `${name}=${state[name]}`).join(", ")}.` : "";
+    return setup;
   };
   if (model.isInPage) { // a link on this page to a setting
     addEventListener("hashchange", () => {
       const setup = addressed();
-      if (setup && !same(setup, run.setup)) change(setup);
+      if (!setup) return;
+      watched = presets.find((preset) => same(setupOf(preset.name), { ...setup, seed: START.seed }))?.watched ?? watched;
+      const unknown = notice;
+      change(setup, unknown ? `${unknown} ` : "");
+      notice = unknown;
+      el.scrollIntoView();
+      presetPart.focus();
+      if (!isRunning) start();
     }, { signal: stop.signal });
   }
   begin(addressed() ?? model.get("setup"), { write: false });
   el.classList.add("mp-widget", "mp-playground");
-  el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-pg" }, presetPart.node, runPart.node,
+  el.replaceChildren(h("div", { class: "mp-panel", role: "region", "aria-label": "Playground" }, h("div", { class: "mp-pg" }, presetPart.node, runPart.node,
     h("div", { class: "mp-pg-pictures" }, own.node, ghost.node), verdict,
-    h("p", { class: "mp-pg-title" }, "Loss"), losses.node,
+    h("h3", { class: "mp-pg-title" }, "Loss"), losses.node,
     h("p", { class: "mp-plot-key" }, h("span", {}, h("span", { class: "mp-pg-key mp-pg-own-key" }), "your formats"), h("span", {}, h("span", { class: "mp-pg-key mp-pg-ghost-key" }), "float32")),
-    scales.node, tour?.node, counts.node, histogram.node, knobs.node, status)));
+    tour?.node, knobs.node, scales.node, h("h3", { class: "mp-pg-title" }, "All steps so far"), counts.node, histogram.node, status)));
   draw();
 
   const watcher = new IntersectionObserver(([{ isIntersecting }]) => {

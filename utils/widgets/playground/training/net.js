@@ -137,7 +137,7 @@ export class Net {
       now.zeros += 1;
       if (value !== 0) now.under += 1;
     }
-    if (stored - stored !== 0) now.over += 1;
+    if (stored - stored !== 0 && value - value === 0) now.over += 1;
     return stored;
   }
 
@@ -188,7 +188,7 @@ export class Net {
         if (isAdam) {
           first[i] = store.moments(BETA1 * first[i] + (1 - BETA1) * g);
           const square = BETA2 * second[i] + (1 - BETA2) * g * g;
-          if (watched === "moments") countIn(histogram, square);
+          if (watched === "moments") countIn(histogram, square); // the smaller ones of the two
           second[i] = store.moments(square);
           change = (rate * (first[i] / rest1)) / (Math.sqrt(second[i] / rest2) + EPS);
         } else {

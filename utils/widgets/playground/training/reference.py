@@ -134,7 +134,7 @@ class ReferenceNet:
         now["gradients"] += value.size
         now["zeros"] += int(np.sum(stored == 0))
         now["under"] += int(np.sum((stored == 0) & (value != 0)))
-        now["over"] += int(np.sum(~np.isfinite(stored)))
+        now["over"] += int(np.sum(np.isfinite(value) & ~np.isfinite(stored)))
         return stored
 
     def _backward(self, inputs: list) -> None:
