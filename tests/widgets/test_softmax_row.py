@@ -169,12 +169,12 @@ def test_the_presets_show_what_they_are_called():
         ),
         (
             replace(START, mask="put_inf"),
-            "The mask puts −inf in the place of a score, on purpose. exp(−inf) is 0, so no NaN follows. "
+            "The mask puts −inf in place of a score, on purpose. exp(−inf) is 0, so no NaN follows. "
             "The weights add up to 0.99978.",
         ),
         (
             replace(START, masked=(True,) * 4, mask="put_inf"),
-            "The mask puts −inf in the place of every score, on purpose. Now the largest score is −inf, and "
+            "The mask puts −inf in place of every score, on purpose. Now the largest score is −inf, and "
             "−inf − (−inf) is NaN. All 4 weights are NaN, and so is their sum.",
         ),
         (

@@ -65,7 +65,7 @@ function maskSentence(row, score) {
     x = near(sum);
   }
   const which = row.masked.length > 1 && row.masked.every(Boolean) ? "every score" : "a score";
-  return `The mask puts −inf in the place of ${which}, on purpose.`;
+  return `The mask puts −inf in place of ${which}, on purpose.`;
 }
 
 // Which exponential is too large, or that their sum is, where all before is finite.

@@ -108,7 +108,7 @@ def _mask_sentence(i: int, steps: SoftmaxSteps) -> str:
             )
         x = after
     which = "every score" if all(row.masked) and len(row.masked) > 1 else "a score"
-    return f"The mask puts −inf in the place of {which}, on purpose."
+    return f"The mask puts −inf in place of {which}, on purpose."
 
 
 def _overflow_sentence(steps: SoftmaxSteps) -> str:
