@@ -264,7 +264,7 @@ PLAY_TICKS = Number(
 P_COUNTER = Choice(
     "numbers/rounding/predict-countdown",
     predict=True,
-    text="A float16 counter holds 4096. You subtract 1, 4,096 times, one after another. What does it hold?",
+    text="A float16 counter holds 4096. You subtract 1 from it, and do so 4,096 times. What does it hold?",
     options=(
         Option("0", "Only if every whole number on the way were a float16. From 2048 to 4096 only even ones are."),
         Option(
@@ -331,7 +331,7 @@ P_SUM = Choice(
     "numbers/rounding/predict-divide-first",
     predict=True,
     text="To keep the bfloat16 total small, you divide each loss by 1,024 before adding, and multiply the total by"
-    " 1,024 in the end. What does the bfloat16 column show then?",
+    " 1,024 at the end. What does the bfloat16 column show then?",
     options=(
         Option(
             "Almost what the float32 column shows, because the gaps near a small total are small",
