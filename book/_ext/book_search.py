@@ -28,6 +28,7 @@ THEIRS = ("searchindex.js", "_static/searchtools.js", "_static/language_data.js"
 # The weight of a page by the beginning of its name: the first one that fits counts.
 WEIGHTS = {
     "book/cookbook/": 1.3,
+    "book/reference/all_widgets": 0.25,
     "book/reference/bibliography": 0.25,
     "book/reference/coverage": 0.25,
     "book/reference/errata": 0.4,

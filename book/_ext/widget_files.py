@@ -94,7 +94,7 @@ def page_of(app, widget, docname, place):
     script = book_widgets.script({widget.book_name: widget}).replace("</script", "<\\/script")
     return PAGE.format(
         title=title_of(widget),
-        book=html.escape(app.config.project),
+        book=html.escape(app.config.html_title),
         sentence=html.escape(sentence_of(widget)),
         style=book_widgets.style({widget.book_name: widget}) + LOOK,
         theme=THEME,
@@ -113,6 +113,8 @@ def write_files(app, exception):
     folder.mkdir(exist_ok=True)
     for name, (docname, text) in first_places(app.env).items():
         place = BeautifulSoup(text, "html.parser").find(attrs={"data-mp-widget": name})
+        for link in place.find_all("a"):  # to pages that a copy of the file does not have beside it
+            link.unwrap()
         page = page_of(app, app.mp_widgets[name], docname, str(place))
         (folder / f"{name}.html").write_text(page, "utf8")
 

@@ -453,3 +453,13 @@ def test_nothing_below_moves_while_it_trains(show):
     for _ in range(5):
         press(page, "+100 steps")
     assert page.evaluate(places) == before
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_first_picture_has_the_colours_of_the_page(show, theme):
+    page = show(still(), theme=theme)
+    corner = "() => [...document.querySelector('canvas').getContext('2d').getImageData(2, 160, 1, 1).data]"
+    page.wait_for_function(f"() => ({corner})()[0] !== ({corner})()[2] || ({corner})()[0] > 0")
+    red, green, blue, _ = page.evaluate(corner)
+    assert max(red, green, blue) > 0
+    assert (red + green + blue > 380) == (theme == "light")

@@ -210,6 +210,7 @@ function render({ model, el }) {
 
   const watcher = new IntersectionObserver(([{ isIntersecting }]) => {
     isSeen = isIntersecting;
+    if (isSeen && !isRunning) draw(); // with the page's colours, which are known only now
     if (isSeen && model.get("autorun") && run.net.steps === 0 && !isRunning && !isCalm.matches) start();
   });
   watcher.observe(el);
