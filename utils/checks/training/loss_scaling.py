@@ -360,11 +360,10 @@ def _schedule_fault(moves: list[tuple[int, int]]) -> Outcome:
         (n, which) for n, pair in enumerate(moves) for which in (0, 1) if pair[which] != RIGHT_MOVES[n][which]
     )
     did = {0: "did not move", 1: "moved"}.get(moves[step][which], f"moved {moves[step][which]} times")
-    was = "skipped" if KINDS[step][which] == "skipped" else "taken"
-    other = "skipped" if KINDS[step][1 - which] == "skipped" else "taken"
+    one, other = ("skipped" if KINDS[step][n] == "skipped" else "took" for n in (which, 1 - which))
     seen = (
-        f"Step {step + 1} of the {NAMES[which]} optimizer was {was}, and that of the other was {other}. The schedule "
-        f"of the {NAMES[which]} optimizer {did}."
+        f"The {NAMES[which]} optimizer {one} step {step + 1}, and the {NAMES[1 - which]} {other} it"
+        f"{' too' if one == other else ''}. The schedule of the {NAMES[which]} optimizer {did}."
     )
     why = next(
         (why for rule, why in HABITS if moves == rule),

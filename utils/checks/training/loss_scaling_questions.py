@@ -79,11 +79,11 @@ INVERTED = Choice(
             "false.",
         ),
         Option(
-            "At 4 or 5 of the 500 steps of the warm-up",
+            "4 or 5 steps into the warm-up of 500",
             "The scale grows once every 2,000 good steps, so `>` would give that. Which way does `<` point?",
         ),
         Option(
-            "At 12 of the 500 steps of the warm-up",
+            "12 steps into the warm-up of 500",
             "The scale falls exactly when a step is skipped, and `<` moves the schedule only then, which happens "
             "twelve times. A run that never overflows keeps its first learning rate forever.",
             True,
