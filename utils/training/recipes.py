@@ -179,7 +179,7 @@ RECIPES = {
     recipe.name: recipe
     for recipe in (
         _true("64-true", _F64, "everything in float64: twice the bytes of float32"),
-        _true("32-true", _F32, "everything in float32: what the others are held against"),
+        _true("32-true", _F32, "everything in float32: the recipe the others are compared with"),
         _true(
             "32-true-high",
             _F32,
