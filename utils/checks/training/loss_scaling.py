@@ -360,10 +360,10 @@ def _schedule_fault(moves: list[tuple[int, int]]) -> Outcome:
         (n, which) for n, pair in enumerate(moves) for which in (0, 1) if pair[which] != RIGHT_MOVES[n][which]
     )
     did = {0: "did not move", 1: "moved"}.get(moves[step][which], f"moved {moves[step][which]} times")
-    one, other = ("skipped" if KINDS[step][n] == "skipped" else "took" for n in (which, 1 - which))
+    own, others = ("skipped" if KINDS[step][n] == "skipped" else "took" for n in (which, 1 - which))
     seen = (
-        f"The {NAMES[which]} optimizer {one} step {step + 1}, and the {NAMES[1 - which]} {other} it"
-        f"{' too' if one == other else ''}. The schedule of the {NAMES[which]} optimizer {did}."
+        f"The {NAMES[which]} optimizer {own} step {step + 1}, and the {NAMES[1 - which]} {others} it"
+        f"{' too' if own == others else ''}. The schedule of the {NAMES[which]} optimizer {did}."
     )
     why = next(
         (why for rule, why in HABITS if moves == rule),
