@@ -7,6 +7,7 @@ page does, and names the book, its licence and the chapter. The list has the wid
 
 import html
 import json
+import struct
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -17,13 +18,19 @@ import book_widgets
 from chapter_pictures import in_order
 
 NOT_ALONE = {"progress", "quiz"}  # they belong to their page
+OWN_ADDRESS = {"playground"}  # an empty state in the address would be another one than that of the page
 FOLDER = "widgets"
 PICTURES = "_static/widgets"  # by tools/widget_pictures.py
+PICTURE_FILES = Path(__file__).parents[1] / PICTURES
 LOOK = """body { margin: 0 auto; max-width: 47rem; padding: 0.5rem 1rem 1rem; font: 16px/1.5 system-ui, sans-serif;
   background: var(--mp-paper); color: var(--mp-ink); }
 h1 { margin: 0.5rem 0 0; font-size: 1.2rem; }
 h1 + p, footer { margin: 0; color: var(--mp-ink-soft); font-size: 0.9rem; }
-a { color: var(--mp-accent); }"""
+a { color: var(--mp-accent); }
+@media (scripting: enabled) {
+  [data-mp-widget]:not([data-mp-ready]) { min-height: var(--mp-height, 44rem); }
+  @media (max-width: 576px) { [data-mp-widget]:not([data-mp-ready]) { min-height: var(--mp-height, 66rem); } }
+}"""
 THEME = (
     'document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";'
 )
@@ -119,6 +126,11 @@ def write_files(app, exception):
         (folder / f"{name}.html").write_text(page, "utf8")
 
 
+def size_of(path):
+    """The width and the height of a PNG file in pixels, which its first chunk holds; the page keeps that room free."""
+    return struct.unpack(">II", path.read_bytes()[16:24])
+
+
 def entry(app, docname, name, target):
     """The entry of a widget in the list: its picture, a sentence, its place in the book and its file."""
     widget = app.mp_widgets[name]
@@ -128,12 +140,16 @@ def entry(app, docname, name, target):
     chapter = app.env.titles[target].astext()
     uri = app.builder.get_relative_uri(docname, target)
     links = [
-        nodes.reference("", chapter, refuri=f"{uri}#{name}?", internal=True),
+        nodes.reference("", chapter, refuri=uri if name in OWN_ADDRESS else f"{uri}#{name}?", internal=True),
         nodes.Text(" · "),
         nodes.reference("", "alone", refuri=f"{up}{FOLDER}/{name}.html", internal=True),
     ]
     alt = f"{title_of(widget)} as its page shows it first."
-    image = f'<img class="mp-widget-picture" src="{up}{PICTURES}/{name}.png" alt="{html.escape(alt)}" loading="lazy">'
+    width, height = size_of(PICTURE_FILES / f"{name}.png")
+    image = (
+        f'<img class="mp-widget-picture" src="{up}{PICTURES}/{name}.png" alt="{html.escape(alt)}" loading="lazy"'
+        f' width="{width}" height="{height}">'
+    )
     parts = [nodes.raw("", image, format="html"), nodes.paragraph("", "", title, sentence, *links)]
     return nodes.container("", *parts, classes=["mp-widget-entry"])
 

@@ -271,7 +271,9 @@ def test_steps_and_restart(show):
     assert verdict(page).startswith("Step 1. The loss is ")
     press(page, "+100 steps")
     assert verdict(page).startswith("Step 101. ")
-    press(page, "Restart")
+    press(page, "Restart")  # paused, and so it stays
+    assert verdict(page).startswith("Nothing is trained yet")
+    press(page, "Run")
     page.wait_for_function("() => /^Step [1-9]\\d?\\./.test(document.querySelector('.mp-pg-verdict').innerText)")
 
 
@@ -367,7 +369,6 @@ def test_the_same_result_is_said_again(show):
     press(page, "+100 steps")
     first = page.locator(".mp-pg [role=status]").text_content()
     press(page, "Restart")
-    press(page, "Pause")
     page.evaluate(
         "() => { window.seen = []; new MutationObserver(() => seen.push(1)).observe("
         "document.querySelector('.mp-pg [role=status]'), { childList: true, characterData: true, subtree: true }); }"
@@ -384,6 +385,17 @@ def test_a_link_with_an_unknown_value_says_so(show):
     page.wait_for_function("() => document.querySelector('.mp-pg-says').innerText.includes('weights=float17')")
     assert knob(page, "Learning rate").input_value() == "0.003"
     assert page.evaluate("document.activeElement.tagName") == "SELECT"
+
+
+def test_the_address_of_a_page_that_begins_elsewhere_names_float32_too(show):
+    page = show(still(preset="fp8"))
+    choose(page, "Setting", "float32")
+    assert page.evaluate("location.hash") == "#playground?"
+    page.reload()
+    page.wait_for_selector(".mp-panel")
+    assert knob(page, "Setting").input_value() == "float32"
+    choose(page, "Setting", "fp8")
+    assert page.evaluate("location.hash") == ""
 
 
 def test_a_setting_keeps_the_seed(show):

@@ -40,14 +40,14 @@ const RULES = {
     if (net.steps < 600) return "";
     return loss <= 1.2 * ghostLoss ? null : `After ${net.steps} steps the loss is ${times({ loss, ghostLoss })} times that of float32.`;
   },
-  "largest-scale"({ setup, net }, start, tried) {
+  "largest-scale"({ setup, net, diedAt }, start, tried) {
     if (typeof setup.scale !== "number") return "Choose a fixed scale.";
     if (!sameBut(setup, start, ["scale", "seed"])) return "Only the scale and the seed may change.";
     const [now, twice, half] = [1, 2, 0.5].map((factor) => tried.get(keyOf(setup, factor * setup.scale)));
     if (now === "survived" && twice === "died") return null;
     if (now === "died" && half === "survived") return null;
     if (now === "survived") return `${setup.scale} survives 600 steps. Does ${2 * setup.scale}?`;
-    return now === "died" ? `${setup.scale} ends in NaN, after ${net.steps} steps or less. Does ${setup.scale / 2} survive?` : "";
+    return now === "died" ? `${setup.scale} ends in NaN at step ${diedAt ?? net.steps}. Does ${setup.scale / 2} survive?` : "";
   },
   updated({ setup, net, loss, ghostLoss }, start) {
     if (setup.formats.weights !== "bfloat16") return "The weights must stay in bfloat16.";
@@ -68,6 +68,13 @@ const RULES = {
 
 /** What a run still lacks to solve the task that began with the setup `start`: null if nothing, "" if only time. */
 export const lackOf = (task, run, start, tried) => RULES[task.rule](run, start, tried);
+
+/** What to say to a run that solves a task. */
+export function solvedText(task, { setup, isFiniteSoFar }) {
+  if (task.rule !== "largest-scale") return task.says;
+  const largest = isFiniteSoFar ? setup.scale : setup.scale / 2;
+  return `With seed ${setup.seed}, ${largest} is the largest: ${2 * largest} ends in NaN. ${task.says}`;
+}
 
 /** Whether the run solves the task. */
 export const isSolved = (...what) => lackOf(...what) === null;

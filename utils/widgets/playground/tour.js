@@ -2,7 +2,7 @@
 
 import { setText } from "../shared/page/elements.js";
 import { forgetProgress, readProgress, writeProgress } from "../shared/page/progress.js";
-import { lackOf, noteScale } from "./tasks.js";
+import { lackOf, noteScale, solvedText } from "./tasks.js";
 
 const TOUR_SAYS = {
   begin: "Press “Start the task”: it puts the knobs in place and begins to train.",
@@ -102,7 +102,7 @@ export function tourPanel(h, actions, { tasks, setupOf, model }) {
       kept[at].solved = true;
       writeProgress(tasks[at].id, kept[at]);
       const all = kept.every(({ solved }) => solved) ? ", and with it all tasks" : "";
-      [verdict, tone] = [`✓ Solved${all}. ${tasks[at].says}`, "good"];
+      [verdict, tone] = [`✓ Solved${all}. ${solvedText(tasks[at], run)}`, "good"];
       share();
       return verdict;
     },

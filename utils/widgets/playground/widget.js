@@ -24,6 +24,7 @@ function render({ model, el }) {
   const tasks = model.get("goals");
   const setupOf = (name) => applied(presets.find((preset) => preset.name === name));
   const isCalm = matchMedia("(prefers-reduced-motion: reduce)");
+  const home = model.get("setup"); // what the page shows without an address
   let [run, watched, isRunning, isSeen, frame, linkText] = [null, model.get("watched"), false, true, 0, "Copy link"];
   let [last, pictured, goal, notice] = [0, 0, LONGEST_LEG, ""];
   const save = bindModel(model, ["setup", "watched", "goal"], followModel, stop.signal);
@@ -33,7 +34,7 @@ function render({ model, el }) {
     run.net.watched = watched;
     goal = LONGEST_LEG;
     share();
-    if (write && model.isInPage) writeAddress(NAME, toAddress(setup));
+    if (write && model.isInPage) writeAddress(NAME, same(setup, home) ? null : toAddress(setup));
   }
 
   // What Python reads: the knobs, how far the run is, and its curves.
@@ -44,8 +45,8 @@ function render({ model, el }) {
   }
 
   // Anew with another setup; it trains on where something was trained before.
-  function change(setup, says = "") {
-    const goesOn = isRunning || run.net.steps > 0;
+  function change(setup, says = "", { still = false } = {}) {
+    const goesOn = !still && (isRunning || run.net.steps > 0);
     halt();
     notice = "";
     begin(setup);
@@ -78,7 +79,7 @@ function render({ model, el }) {
       advance(count);
       draw(verdictText(run));
     },
-    restart: () => change(run.setup),
+    restart: () => change(run.setup, "", { still: !isRunning }),
     nextSeed: () => (run.setup.seed % OTHER_SEEDS) + 1,
     otherSeed: () => change({ ...run.setup, seed: actions.nextSeed() }, `Seed ${actions.nextSeed()}. `),
     set: (some) => change({ ...run.setup, ...some }),

@@ -9,9 +9,9 @@ export function readAddress(widget, hash = location.hash) {
 /** The part of an address from "#" on that names a state; an empty state gives no query. */
 export const addressOf = (widget, state) => `#${widget}?${new URLSearchParams(state)}`;
 
-/** Put a state into the page's address, without a new entry in its history. */
+/** Put a state into the page's address, without a new entry in its history; null for the one that the page begins with. */
 export function writeAddress(widget, state) {
-  history.replaceState(history.state, "", Object.keys(state).length ? addressOf(widget, state) : location.pathname + location.search);
+  history.replaceState(history.state, "", state ? addressOf(widget, state) : location.pathname + location.search);
 }
 
 /** The whole address of a state. */
