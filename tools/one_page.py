@@ -50,12 +50,18 @@ def name_of(docname):
 
 
 def inner(href, docname, docnames, site):
-    """Where a link of a page leads in the one page: "#...", a whole address, or None where it leads nowhere."""
+    """Where a link of a page leads in the one page: "#...", a whole address, or None where it leads nowhere.
+
+    A link to the state of a widget ("#bit_flip?code=0x3e00") leads to the widget's page, or nowhere on that page.
+    """
     parts_ = urlsplit(href)
     if parts_.scheme:
         return href
-    place = f"--{unquote(parts_.fragment)}" if parts_.fragment else ""
+    is_state = "?" in parts_.fragment
+    place = f"--{unquote(parts_.fragment)}" if parts_.fragment and not is_state else ""
     if not parts_.path:
+        if is_state:
+            return None
         return f"#{name_of(docname)}{place}"
     path = normpath(str(PurePosixPath(docname).parent / unquote(parts_.path)))
     if path.removesuffix(".html") in docnames:

@@ -32,6 +32,12 @@ def test_ids_and_links_of_a_page_lead_inside_the_one_page():
     assert "https://b.example/_static/formats.csv" in links
 
 
+def test_a_link_to_the_state_of_a_widget_leads_to_its_page():
+    here = "book/numbers/bits"
+    assert one_page.inner("../intro.html#bit_flip?code=0x3e00", here, DOCNAMES, "") == "#intro"
+    assert one_page.inner("#bit_flip?code=0x3e00", here, DOCNAMES, "") is None
+
+
 def test_what_only_a_screen_needs_leaves_and_what_is_folded_opens():
     text = chapter()
     assert "gone" not in text.get_text()
