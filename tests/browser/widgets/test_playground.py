@@ -234,7 +234,7 @@ def press(page, name, exact=True):
 
 
 def verdict(page):
-    return page.locator(".mp-pg-verdict").inner_text()
+    return page.locator(".mp-play-verdict").inner_text()
 
 
 def knob(page, label):
@@ -247,7 +247,7 @@ def choose(page, label, option):
 
 def test_it_trains_as_soon_as_it_is_seen_and_pauses(show):
     page = show(Playground())
-    page.wait_for_function("() => document.querySelector('.mp-pg-verdict').innerText.startsWith('Step')")
+    page.wait_for_function("() => document.querySelector('.mp-play-verdict').innerText.startsWith('Step')")
     press(page, "Pause")
     before = verdict(page)
     page.wait_for_timeout(100)
@@ -261,7 +261,7 @@ def test_it_does_not_train_where_the_reader_wants_no_motion(show):
     assert verdict(page) == "Nothing is trained yet. Press Run."
     press(page, "Run")
     page.wait_for_function(
-        "() => document.querySelector('.mp-pg-verdict').innerText.startsWith('Step 1000.')", timeout=60_000
+        "() => document.querySelector('.mp-play-verdict').innerText.startsWith('Step 1000.')", timeout=60_000
     )
 
 
@@ -274,7 +274,7 @@ def test_steps_and_restart(show):
     press(page, "Restart")  # paused, and so it stays
     assert verdict(page).startswith("Nothing is trained yet")
     press(page, "Run")
-    page.wait_for_function("() => /^Step [1-9]\\d?\\./.test(document.querySelector('.mp-pg-verdict').innerText)")
+    page.wait_for_function("() => /^Step [1-9]\\d?\\./.test(document.querySelector('.mp-play-verdict').innerText)")
 
 
 def test_off_screen_it_waits(show):
@@ -302,19 +302,19 @@ def test_a_run_that_dies_says_when(show):
     for _ in range(3):
         press(page, "+100 steps")
     assert "The loss has been NaN since step" in verdict(page)
-    assert "NaN" in page.locator(".mp-pg-caption").first.inner_text()
+    assert "NaN" in page.locator(".mp-play-caption").first.inner_text()
 
 
 def test_the_histogram_is_that_of_the_chosen_tensor(show):
     page = show(still(preset="float16-moments"))
     press(page, "+1 step")
     assert page.locator(
-        ".mp-pg-title", has_text="Moments of the last step, before they are stored in float16"
+        ".mp-play-title", has_text="Moments of the last step, before they are stored in float16"
     ).is_visible()
     assert page.locator(".mp-bw-shares dd").first.inner_text() not in ("none", "–")
     choose(page, "Histogram of", "weights")
     assert page.locator(
-        ".mp-pg-title", has_text="Weights of the last step, before they are stored in float32"
+        ".mp-play-title", has_text="Weights of the last step, before they are stored in float32"
     ).is_visible()
 
 
@@ -322,13 +322,13 @@ def test_the_tour_is_solved_in_the_page_and_kept(show):
     page = show(still())
     press(page, "Start the task")
     page.wait_for_function(
-        "() => document.querySelector('.mp-pg-task-said').innerText.startsWith('✓ Solved')", timeout=60_000
+        "() => document.querySelector('.mp-play-task-said').innerText.startsWith('✓ Solved')", timeout=60_000
     )
     assert json.loads(page.evaluate("localStorage['mp-progress:playground/learn']"))["solved"] is True
     press(page, "Next task")
-    assert page.locator(".mp-pg-tour h3").inner_text() == "Tour: task 2 of 6, 1 solved"
+    assert page.locator(".mp-play-tour h3").inner_text() == "Tour: task 2 of 6, 1 solved"
     press(page, "Hint (0 of 3)")
-    assert page.locator(".mp-pg-task-said").inner_text().startswith("Hint 1 of 3: ")
+    assert page.locator(".mp-play-task-said").inner_text().startswith("Hint 1 of 3: ")
     press(page, "forget my progress")
     assert page.evaluate("localStorage['mp-progress:playground/learn']") is not None
     press(page, "really forget?")
@@ -336,7 +336,7 @@ def test_the_tour_is_solved_in_the_page_and_kept(show):
 
 
 def said(page):
-    return page.locator(".mp-pg [role=status]").inner_text().strip()
+    return page.locator(".mp-play [role=status]").inner_text().strip()
 
 
 def test_the_tour_says_its_task_and_what_an_attempt_lacks(show):
@@ -347,13 +347,13 @@ def test_the_tour_says_its_task_and_what_an_attempt_lacks(show):
     press(page, "Pause")
     choose(page, "Format of moments", "tf32")
     press(page, "+1 step")
-    assert page.locator(".mp-pg-task-said").inner_text() == "TF32 takes 19 bits. The task asks for 16."
+    assert page.locator(".mp-play-task-said").inner_text() == "TF32 takes 19 bits. The task asks for 16."
     page.get_by_role("button", name="Task 4").click()
     press(page, "Start the task")
     choose(page, "Loss scale", "256")
     for _ in range(6):
         press(page, "+100 steps")
-    assert page.locator(".mp-pg-task-said").inner_text() == "256 survives 600 steps. Does 512?"
+    assert page.locator(".mp-play-task-said").inner_text() == "256 survives 600 steps. Does 512?"
     assert said(page).endswith("256 survives 600 steps. Does 512?")
 
 
@@ -367,11 +367,11 @@ def test_the_focus_stays_when_a_task_is_solved_on_the_hint(show):
 def test_the_same_result_is_said_again(show):
     page = show(still())
     press(page, "+100 steps")
-    first = page.locator(".mp-pg [role=status]").text_content()
+    first = page.locator(".mp-play [role=status]").text_content()
     press(page, "Restart")
     page.evaluate(
         "() => { window.seen = []; new MutationObserver(() => seen.push(1)).observe("
-        "document.querySelector('.mp-pg [role=status]'), { childList: true, characterData: true, subtree: true }); }"
+        "document.querySelector('.mp-play [role=status]'), { childList: true, characterData: true, subtree: true }); }"
     )
     press(page, "Copy link")
     press(page, "Copy link")
@@ -382,7 +382,7 @@ def test_the_same_result_is_said_again(show):
 def test_a_link_with_an_unknown_value_says_so(show):
     page = show(still())
     page.evaluate("location.hash = 'playground?weights=float17&rate=0.003'")
-    page.wait_for_function("() => document.querySelector('.mp-pg-says').innerText.includes('weights=float17')")
+    page.wait_for_function("() => document.querySelector('.mp-play-says').innerText.includes('weights=float17')")
     assert knob(page, "Learning rate").input_value() == "0.003"
     assert page.evaluate("document.activeElement.tagName") == "SELECT"
 
@@ -425,7 +425,7 @@ def test_the_address_brings_a_setting_and_takes_it(show):
 def test_python_reads_the_run_and_sets_the_goal(hosted):
     page = hosted(still())
     page.evaluate("() => { model.state.goal = 60; model.fire('change:goal'); }")
-    assert page.evaluate("() => el.querySelector('.mp-pg-verdict').innerText").startswith("Step 60.")
+    assert page.evaluate("() => el.querySelector('.mp-play-verdict').innerText").startswith("Step 60.")
     page.evaluate("() => [...el.querySelectorAll('button')].find((one) => one.innerText === 'Run on').click()")
     page.evaluate("() => [...el.querySelectorAll('button')].find((one) => one.innerText === 'Pause').click()")
     state = page.evaluate("() => model.state")
@@ -458,9 +458,8 @@ def test_everything_fits_can_be_pressed_and_has_no_barrier(show, viewport, theme
 
 def test_nothing_below_moves_while_it_trains(show):
     page = show(still(preset="loss-scaling"), viewport=PHONE)
-    places = (
-        "() => [...document.querySelectorAll('.mp-pg > *')].map((node) => Math.round(node.getBoundingClientRect().top))"
-    )
+    tops = "[...document.querySelectorAll('.mp-play > *')].map((node) => Math.round(node.getBoundingClientRect().top))"
+    places = f"() => {tops}"
     before = page.evaluate(places)
     for _ in range(5):
         press(page, "+100 steps")

@@ -94,3 +94,13 @@ def test_a_notebook_gets_the_same_module_as_the_page():
     state = BitFlip().get_state()
     assert state["_esm"] == BitFlip.esm_source()
     assert state["_css"] == BitFlip.css_source()
+
+
+def test_two_widgets_share_no_class_but_that_of_a_wrong_input():
+    """A page loads the style sheets of all its widgets, so a rule of one must not reach into another."""
+    users = {}
+    for path in WIDGETS.glob("*/widget.css"):
+        for name in set(re.findall(r"\.(mp-[a-z0-9-]+)", path.read_text("utf8"))):
+            users.setdefault(name, set()).add(path.parent.name)
+    shared = set(re.findall(r"\.(mp-[a-z0-9-]+)", (WIDGETS / "shared/page/controls.css").read_text("utf8")))
+    assert {name for name, owners in users.items() if len(owners) > 1} - shared == {"mp-wrong"}

@@ -95,7 +95,7 @@ class Playground(BookWidget):
         return (
             "<p>A network with two hidden layers of 16 units, trained in the page, with a number format for each "
             "tensor. These settings are offered:</p>"
-            f'<table class="mp-pg-static"><thead><tr><th>setting</th><th>what happens</th></tr></thead>'
+            f'<table class="mp-play-static"><thead><tr><th>setting</th><th>what happens</th></tr></thead>'
             f"<tbody>{rows}</tbody></table>"
             '<p class="mp-static-note">Here the network trains, and every format can be changed; that needs '
             "JavaScript.</p>"

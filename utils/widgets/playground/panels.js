@@ -26,9 +26,9 @@ export function presetPanel(h, actions, presets) {
   const own = h("option", { value: "" }, "your own setting");
   const select = h("select", { class: "mp-input", on: { change: () => actions.preset(select.value) } },
     presets.map(({ name, label }) => h("option", { value: name }, label)), own);
-  const says = h("p", { class: "mp-pg-says" });
+  const says = h("p", { class: "mp-play-says" });
   return {
-    node: h("div", { class: "mp-pg-preset" }, h("label", { class: "mp-field" }, h("span", {}, "Setting"), select), says),
+    node: h("div", { class: "mp-play-preset" }, h("label", { class: "mp-field" }, h("span", {}, "Setting"), select), says),
     focus: () => select.focus(),
     draw({ preset, notice }) {
       own.hidden = own.disabled = Boolean(preset);
@@ -41,13 +41,13 @@ export function presetPanel(h, actions, presets) {
 /** Run, one step, from the start, another seed, and a link to the setting. */
 export function runPanel(h, actions) {
   const button = (text, click, more = "") => h("button", { class: `mp-button ${more}`, type: "button", on: { click } }, text);
-  const run = button("Run", actions.toggle, "mp-primary mp-pg-run");
+  const run = button("Run", actions.toggle, "mp-primary mp-play-run");
   const [step, more] = [button("+1 step", () => actions.steps(1)), button("+100", () => actions.steps(100))];
   more.setAttribute("aria-label", "+100 steps");
   const seed = button("Other seed", actions.otherSeed);
   const link = button("Copy link", actions.copyLink);
   return {
-    node: h("div", { class: "mp-pg-buttons mp-pg-bar", role: "group", "aria-label": "Training" }, run, step, more, button("Restart", actions.restart), seed, link),
+    node: h("div", { class: "mp-play-buttons mp-play-bar", role: "group", "aria-label": "Training" }, run, step, more, button("Restart", actions.restart), seed, link),
     draw({ isRunning, run: { net, setup }, linkText }) {
       setText(run, isRunning ? "Pause" : net.steps === 0 ? "Run" : "Run on");
       setText(seed, `Seed ${setup.seed} → ${actions.nextSeed()}`);
@@ -62,7 +62,7 @@ export function knobPanel(h, actions, offered) {
   const rows = TENSORS.map((tensor) => {
     const format = choice(h, { label: `Format of ${TENSOR_NAMES[tensor]}`, values: offered.format, text: formatName, take: (value) => actions.format(tensor, value), isBare: true });
     const rule = choice(h, { label: `Rounding of ${TENSOR_NAMES[tensor]}`, values: offered.rule, text: (name) => RULE_NAMES[name], take: (value) => actions.rule(tensor, value), isBare: true });
-    return { tensor, format, rule, node: h("div", { class: "mp-pg-knob" }, h("span", {}, TENSOR_NAMES[tensor]), format.node, rule.node) };
+    return { tensor, format, rule, node: h("div", { class: "mp-play-knob" }, h("span", {}, TENSOR_NAMES[tensor]), format.node, rule.node) };
   });
   const master = h("input", { type: "checkbox", on: { change: () => actions.format("master", master.checked ? "float32" : null) } });
   const knob = (name, label, text = String) => [name, choice(h, { label, values: offered[name], text, take: (value) => actions.set({ [name]: value }) })];
@@ -72,10 +72,10 @@ export function knobPanel(h, actions, offered) {
   ]);
   const note = "Loss × 2⁻ᵏ makes all gradients smaller, and the optimizer multiplies them by 2ᵏ again. It pushes this small network to where large models are; in exact arithmetic it would change nothing.";
   return {
-    node: h("details", { class: "mp-pg-knobs", open: true }, h("summary", {}, "All knobs"),
+    node: h("details", { class: "mp-play-knobs", open: true }, h("summary", {}, "All knobs"),
       rows.map(({ node }) => node),
       h("label", { class: "mp-check" }, master, "float32 master copy of the weights"),
-      h("div", { class: "mp-pg-others" }, Object.values(others).map(({ node }) => node)), h("p", { class: "mp-pg-note" }, note)),
+      h("div", { class: "mp-play-others" }, Object.values(others).map(({ node }) => node)), h("p", { class: "mp-play-note" }, note)),
     draw({ run: { setup } }) {
       for (const { tensor, format, rule } of rows) {
         format.draw(setup.formats[tensor]);
@@ -90,10 +90,10 @@ export function knobPanel(h, actions, offered) {
 /** The values of one tensor by binades, in the window of its format. */
 export function histogramPanel(h, actions) {
   const tensor = choice(h, { label: "Histogram of", values: TENSORS, text: (name) => TENSOR_NAMES[name], take: actions.watch });
-  const title = h("h3", { class: "mp-pg-title" });
+  const title = h("h3", { class: "mp-play-title" });
   const [bars, axis, shares] = [binadeBars(h, { tall: true }), binadeAxis(h), fateShares(h)];
   return {
-    node: h("div", { class: "mp-pg-part" }, tensor.node, title, bars.node, axis.node, shares.node),
+    node: h("div", { class: "mp-play-part" }, tensor.node, title, bars.node, axis.node, shares.node),
     draw({ run: { net, setup }, watched }) {
       const { histogram } = net;
       // one axis for all steps, so that the bars move and not the axis
@@ -111,7 +111,7 @@ export function countPanel(h) {
   const values = names.map(() => h("dd", {}));
   const share = (n, total) => (total === 0 ? "–" : n === 0 ? "none" : n === total ? "all" : shareText(n, total));
   return {
-    node: h("dl", { class: "mp-pg-counts", "aria-label": "Since step 0" }, names.map((name, i) => h("div", {}, h("dt", {}, name), values[i]))),
+    node: h("dl", { class: "mp-play-counts", "aria-label": "Since step 0" }, names.map((name, i) => h("div", {}, h("dt", {}, name), values[i]))),
     draw({ run: { net } }) {
       const { zeros, under, over, gradients, lost, updates } = net.all;
       const texts = [share(zeros, gradients), share(under, gradients), share(over, gradients), share(lost, updates), net.skipped === 0 ? "none" : String(net.skipped)];

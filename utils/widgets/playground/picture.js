@@ -20,12 +20,12 @@ function colours(node) {
 
 /** A square with the classes that a network sees, and the points. Gives { node, draw(net) }. */
 export function fieldPicture(h, label) {
-  const canvas = h("canvas", { width: PIXELS, height: PIXELS, role: "img", class: "mp-pg-field" });
+  const canvas = h("canvas", { width: PIXELS, height: PIXELS, role: "img", class: "mp-play-field" });
   const small = document.createElement("canvas");
   small.width = small.height = SIDE;
-  const caption = h("figcaption", { class: "mp-pg-caption" });
+  const caption = h("figcaption", { class: "mp-play-caption" });
   return {
-    node: h("figure", { class: "mp-pg-figure" }, canvas, caption),
+    node: h("figure", { class: "mp-play-figure" }, canvas, caption),
     draw(net, text) {
       const palette = colours(canvas);
       const pen = small.getContext("2d");
@@ -78,28 +78,28 @@ function thinned(curve, column) {
 
 /** The losses of both networks against the steps. */
 export function lossPlot(h) {
-  const plot = stretchedPlot(h, { name: "mp-pg-losses" });
+  const plot = stretchedPlot(h, { name: "mp-play-losses" });
   return {
     node: plot.node,
     draw({ run, most }) {
       const line = (column) => sharePath(thinned(run.curve, column).map(([step, loss]) => [step / most, height(loss)]));
       plot.draw({
-        lines: [["mp-pg-ghost", line(2)], ["mp-pg-own", line(1)]],
+        lines: [["mp-play-ghost", line(2)], ["mp-play-own", line(1)]],
         across: [[0, "0"], [0.5, String(most / 2)], [1, `${most} steps`]],
         up: [0.001, 0.01, 0.1, 1, 10, 100].map((loss) => [height(loss), String(loss)]),
         label: run.curve.length ? `Losses after ${run.net.steps} steps: ${sizeText(run.loss)}, float32 ${sizeText(run.ghostLoss)}.` : "Losses: no step yet.",
       });
-      const above = run.loss > 10 ** LOSS.high ? [["mp-pg-died", 0.02, 0.9, `now ${sizeText(run.loss)}`]] : [];
-      plot.mark(run.diedAt === null ? above : [["mp-cursor", run.diedAt / most, null], ["mp-pg-died", Math.min(run.diedAt / most, 0.9), 0.75, "NaN"]]);
+      const above = run.loss > 10 ** LOSS.high ? [["mp-play-died", 0.02, 0.9, `now ${sizeText(run.loss)}`]] : [];
+      plot.mark(run.diedAt === null ? above : [["mp-cursor", run.diedAt / most, null], ["mp-play-died", Math.min(run.diedAt / most, 0.9), 0.75, "NaN"]]);
     },
   };
 }
 
 /** The scale of the loss as a staircase, with a mark for each step that was skipped. */
 export function scalePlot(h) {
-  const plot = stretchedPlot(h, { name: "mp-pg-scales" });
-  const title = h("h3", { class: "mp-pg-title" }, "Loss scale");
-  const node = h("div", { class: "mp-pg-part" }, title, plot.node);
+  const plot = stretchedPlot(h, { name: "mp-play-scales" });
+  const title = h("h3", { class: "mp-play-title" }, "Loss scale");
+  const node = h("div", { class: "mp-play-part" }, title, plot.node);
   return {
     node,
     draw({ run, most }) {
@@ -109,12 +109,12 @@ export function scalePlot(h) {
       const [low, high] = [Math.min(0, ...powers), Math.max(20, ...powers)];
       const up = (power) => (power - low) / (high - low);
       plot.draw({
-        lines: [["mp-pg-own", sharePath(run.curve.map(([step], i) => [step / most, up(powers[i])]))]],
+        lines: [["mp-play-own", sharePath(run.curve.map(([step], i) => [step / most, up(powers[i])]))]],
         across: [[0, "0"], [1, String(most)]],
         up: [low, (low + high) / 2, high].map((power) => [up(power), powerText(Math.round(power))]),
         label: `The loss scale is ${powerText(Math.log2(run.net.scale))}; ${run.skips.length} steps were skipped.`,
       });
-      plot.mark(run.skips.slice(-60).map((step) => ["mp-pg-skip", step / most, 0]));
+      plot.mark(run.skips.slice(-60).map((step) => ["mp-play-skip", step / most, 0]));
     },
   };
 }

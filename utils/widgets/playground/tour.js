@@ -22,17 +22,17 @@ export function tourPanel(h, actions, { tasks, setupOf, model }) {
   let [verdict, tone] = ["", ""];
   let [latest, ignored] = [null, FIRST]; // a run that was there before the task was chosen does not solve it
 
-  const steps = tasks.map((_, i) => h("button", { class: "mp-pg-task", type: "button", on: { click: () => choose(i) } }));
+  const steps = tasks.map((_, i) => h("button", { class: "mp-play-task", type: "button", on: { click: () => choose(i) } }));
   const title = h("h3", {});
-  const text = h("p", { class: "mp-pg-task-text" });
-  const said = h("p", { class: "mp-pg-task-said" });
+  const text = h("p", { class: "mp-play-task-text" });
+  const said = h("p", { class: "mp-play-task-said" });
   const begin = h("button", { class: "mp-button", type: "button", on: { click: start } }, "Start the task");
   const hint = h("button", { class: "mp-button", type: "button", on: { click: giveHint } });
   const next = h("button", { class: "mp-button mp-primary", type: "button", on: { click: goOn } }, "Next task");
   const forget = h("button", { class: "mp-link", type: "button", on: { click: forgetAll } }, TOUR_SAYS.forget);
-  const node = h("section", { class: "mp-pg-tour", "aria-label": "Tour" },
-    h("div", { class: "mp-pg-tour-head" }, title, h("div", { class: "mp-pg-tasks", role: "group", "aria-label": "All tasks" }, steps)),
-    text, said, h("div", { class: "mp-pg-buttons" }, begin, hint, next, forget));
+  const node = h("section", { class: "mp-play-tour", "aria-label": "Tour" },
+    h("div", { class: "mp-play-tour-head" }, title, h("div", { class: "mp-play-tasks", role: "group", "aria-label": "All tasks" }, steps)),
+    text, said, h("div", { class: "mp-play-buttons" }, begin, hint, next, forget));
 
   function choose(i) {
     at = i;

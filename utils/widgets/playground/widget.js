@@ -153,7 +153,7 @@ function render({ model, el }) {
 
   const presetNow = () => presets.find((preset) => same(setupOf(preset.name), { ...run.setup, seed: START.seed }));
 
-  const [verdict, status] = [h("p", { class: "mp-verdict mp-pg-verdict" }), h("p", { class: "mp-unseen", role: "status" })];
+  const [verdict, status] = [h("p", { class: "mp-verdict mp-play-verdict" }), h("p", { class: "mp-unseen", role: "status" })];
   const [own, ghost] = [fieldPicture(h, "your formats"), fieldPicture(h, "float32")];
   const [presetPart, runPart, losses, scales, counts, histogram, knobs] = [
     presetPanel(h, actions, presets), runPanel(h, actions), lossPlot(h), scalePlot(h), countPanel(h), histogramPanel(h, actions), knobPanel(h, actions, offered),
@@ -202,11 +202,11 @@ function render({ model, el }) {
   }
   begin(addressed() ?? model.get("setup"), { write: false });
   el.classList.add("mp-widget", "mp-playground");
-  el.replaceChildren(h("div", { class: "mp-panel", role: "region", "aria-label": "Playground" }, h("div", { class: "mp-pg" }, presetPart.node, runPart.node,
-    h("div", { class: "mp-pg-pictures" }, own.node, ghost.node), verdict,
-    h("h3", { class: "mp-pg-title" }, "Loss"), losses.node,
-    h("p", { class: "mp-plot-key" }, h("span", {}, h("span", { class: "mp-pg-key mp-pg-own-key" }), "your formats"), h("span", {}, h("span", { class: "mp-pg-key mp-pg-ghost-key" }), "float32")),
-    tour?.node, knobs.node, scales.node, h("h3", { class: "mp-pg-title" }, "All steps so far"), counts.node, histogram.node, status)));
+  el.replaceChildren(h("div", { class: "mp-panel", role: "region", "aria-label": "Playground" }, h("div", { class: "mp-play" }, presetPart.node, runPart.node,
+    h("div", { class: "mp-play-pictures" }, own.node, ghost.node), verdict,
+    h("h3", { class: "mp-play-title" }, "Loss"), losses.node,
+    h("p", { class: "mp-plot-key" }, h("span", {}, h("span", { class: "mp-play-key mp-play-own-key" }), "your formats"), h("span", {}, h("span", { class: "mp-play-key mp-play-ghost-key" }), "float32")),
+    tour?.node, knobs.node, scales.node, h("h3", { class: "mp-play-title" }, "All steps so far"), counts.node, histogram.node, status)));
   draw();
 
   const watcher = new IntersectionObserver(([{ isIntersecting }]) => {
