@@ -99,30 +99,13 @@
     return `${location.href.split("#")[0]}#${name}${number > 1 ? `:${number}` : ""}?${new URLSearchParams(state)}`;
   }
 
-  async function copy(text, button) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch { // file:// pages may have no clipboard
-      const field = document.createElement("textarea");
-      field.value = text;
-      field.className = "mp-unseen";
-      button.after(field);
-      field.select();
-      const worked = document.execCommand("copy");
-      field.remove();
-      button.focus();
-      return worked;
-    }
-  }
-
   function linkButton(place, model, initial) {
     const button = document.createElement("button");
     const says = "Copy a link to this state";
     Object.assign(button, { type: "button", className: "mp-state-link", textContent: "link", ariaLabel: says, title: says });
     button.addEventListener("click", async () => {
       const link = linkTo(place, model, initial);
-      const worked = await copy(link, button);
+      const worked = await use("shared/page/elements").copyText(link, button);
       button.textContent = worked ? "copied" : "in the address";
       if (!worked) history.replaceState(history.state, "", link);
       button.ariaLabel = worked ? "The link is copied" : "The link is in the address of the page";

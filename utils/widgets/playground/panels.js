@@ -70,7 +70,7 @@ export function knobPanel(h, actions, offered) {
     knob("scale", "Loss scale", scaleName), knob("push", "Loss × 2⁻ᵏ", (k) => (k === 0 ? "k = 0" : `k = ${k}`)), knob("growth", "Scale doubles after"),
     knob("optimizer", "Optimizer", (name) => OPTIMIZER_NAMES[name]), knob("rate", "Learning rate"), knob("batch", "Batch"), knob("data", "Data", (name) => DATA_NAMES[name]),
   ]);
-  const note = "Loss × 2⁻ᵏ makes all gradients smaller, and the optimizer multiplies them by 2ᵏ again. It pushes this small network to where large models are; in exact arithmetic it would change nothing.";
+  const note = "Loss × 2⁻ᵏ makes all gradients smaller, and the optimizer multiplies them by 2ᵏ again. It pushes this small network to where some large models are; in exact arithmetic it would change nothing.";
   return {
     node: h("details", { class: "mp-play-knobs", open: true }, h("summary", {}, "All knobs"),
       rows.map(({ node }) => node),

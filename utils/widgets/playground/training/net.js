@@ -16,8 +16,8 @@ const SIZES = [2, HIDDEN, HIDDEN, 1];
 const GAIN = 2; // standard deviation of the first weights, times the square root of a layer's inputs
 const [BETA1, BETA2, EPS] = [0.9, 0.999, 1e-8];
 const MOMENTUM = 0.9;
-export const LEAST_EXPONENT = -60; // binades that the histograms count; what lies beyond is counted at their ends
-export const BINADES = 96;
+const LEAST_EXPONENT = -60; // binades that the histograms count; what lies beyond is counted at their ends
+const BINADES = 96;
 
 const NOTHING = { zeros: 0, under: 0, over: 0, gradients: 0, lost: 0, updates: 0 }; // counts of a step
 
