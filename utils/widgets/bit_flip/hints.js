@@ -101,7 +101,7 @@ export function solvedText(goal, code, fmt) {
   const off = goal.value ? percentOff(parseNumber(goal.value), valueOf(code, fmt)) : null;
   const brief = briefText(code, fmt);
   const steps = kind === "subnormal" && brief.startsWith("≈")
-    ? `${sign ? "−" : ""}${fraction} × 2${superscript(fmt.emin - fmt.mantissa_bits)} ` : "";
+    ? `${sign ? "−" : ""}${fraction === 1n ? "" : `${fraction} × `}2${superscript(fmt.emin - fmt.mantissa_bits)} ` : "";
   const value = off ? `${goal.value.trim().replace("-", "−")} becomes ${brief}, ${off} off. Its code` : `${steps}${brief}`;
   return `${value} is ${toHex(code, fmt)}: ${parts.join(", ")}.`;
 }
