@@ -62,23 +62,23 @@ def two_sum(a, b):
 
 def _in_float32() -> dict[str, list[int]]:
     f = np.float32
-    nan, one, over = f(np.nan), f(1), f(3e38) * f(10)
+    nan, over = f(np.nan), f(3e38) * f(10)
     a, c = f(1 + 2**-12), f(-(1 + 2**-11))
     values = {
         "subnormal_out": f(2**-126) * f(0.5),
         "subnormal_in": f(2**-127) * f(4),
         "overflow": over,
-        "division_by_zero": one / f(0),
+        "division_by_zero": f(1) / f(0),
         "infinity_minus": over - over,
         "fused": a * a + c,
         "fma": a * a + c,
-        "dot": a * a + one * c,
-        "ones": add_in_turn(f(2**24 - 8), one, 16),
-        "small_addends": add_in_turn(one, f(2**-25), 1024),
-        "kahan": kahan_sum(one, f(2**-25), 1024),
+        "dot": a * a + f(1) * c,
+        "ones": add_in_turn(f(2**24 - 8), f(1), 16),
+        "small_addends": add_in_turn(f(1), f(2**-25), 1024),
+        "kahan": kahan_sum(f(1), f(2**-25), 1024),
         "two_sum": two_sum(f(1e10), f(1e-10))[1],
     }
-    bits = int((nan * one).view(np.uint32))
+    bits = int((nan * f(1)).view(np.uint32))
     is_nan = (bits & 0x7F800000) == 0x7F800000 and bits & 0x7FFFFF != 0
     codes = {name: [int(value.view(np.uint32))] for name, value in values.items()}
     return {**codes, "nan_unequal": [int(nan != nan)], "nan_bits": [int(is_nan)]}

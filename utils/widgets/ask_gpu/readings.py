@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from utils import formats
 from utils.experiments.microscope.summation_tree import Node, predict_lost
 from utils.formats import FORMATS
-from utils.widgets.ask_gpu.rows import Row
+from utils.widgets.ask_gpu.rows import AnswerRow
 from utils.widgets.shared.words.amounts import few_digits
 from utils.widgets.shared.words.code_words import value_text
 
@@ -69,8 +69,8 @@ def name_order(n: int, kept: Sequence[float]) -> str | None:
 
 
 def _read_cases(reading: dict, answer: Sequence[int]) -> str:
-    known = next((text for codes, text in reading["cases"] if codes == list(answer)), None)
-    return known or _read_values(reading, answer)
+    text = next((text for codes, text in reading["cases"] if codes == list(answer)), None)
+    return text or _read_values(reading, answer)
 
 
 def _read_values(reading: dict, answer: Sequence[int]) -> str:
@@ -105,7 +105,7 @@ READERS = {
 }
 
 
-def read_answer(row: Row, answers: Mapping[str, Sequence[float]], missing: str = MISSING) -> str:
+def read_answer(row: AnswerRow, answers: Mapping[str, Sequence[float]], missing: str = MISSING) -> str:
     """Return the answer to a row in words; `missing` where there is none."""
     answer = answers.get(row.name)
     return missing if answer is None else READERS[row.reading["kind"]](row.reading, answer)

@@ -48,7 +48,7 @@ SUBNORMALS = {  # 2⁻¹⁵, 2⁻²⁴ and 1.5 · 2⁻²⁵, to float16
 
 
 @dataclass(frozen=True)
-class Row:
+class AnswerRow:
     """A row: the name of its answer, its topic, what was computed, what WGSL allows and where, and how to read it.
 
     `brief`: a sentence with {} for the answer, to stand above the table; "" for rows that are not among the first.
@@ -77,7 +77,9 @@ def _flag(yes: str, no: str) -> dict:
     return {"kind": "cases", "format": "float32", "cases": [[[1], yes], [[0], no]]}
 
 
-def _conversions(name: str, call: str, fmt: FloatFormat, sections: tuple[str, str, str], brief: str = "") -> list[Row]:
+def _conversions(
+    name: str, call: str, fmt: FloatFormat, sections: tuple[str, str, str], brief: str = ""
+) -> list[AnswerRow]:
     """Return the rows of a way to float16. `sections`: of WGSL, on rounding, on subnormals, on what is too large."""
     flushed, outside = "a subnormal result may become 0", "beyond 65504 any value may come out"
     subnormals = _cases(fmt, SUBNORMALS)
@@ -87,74 +89,74 @@ def _conversions(name: str, call: str, fmt: FloatFormat, sections: tuple[str, st
     rounding, small, large = sections
     values = {"kind": "values", "format": fmt.name}
     return [
-        Row(f"{name}_rounding", "float16", f"{call}: how it rounds", EITHER, rounding, _cases(fmt, RULES), brief),
-        Row(f"{name}_subnormals", "float16", f"{call}: 2⁻¹⁵, 2⁻²⁴, 1.5 · 2⁻²⁵", flushed, small, subnormals),
-        Row(f"{name}_top", "float16", f"{call}: 65519, 65520, 10⁶", outside, large, values),
+        AnswerRow(f"{name}_rounding", "float16", f"{call}: how it rounds", EITHER, rounding, _cases(fmt, RULES), brief),
+        AnswerRow(f"{name}_subnormals", "float16", f"{call}: 2⁻¹⁵, 2⁻²⁴, 1.5 · 2⁻²⁵", flushed, small, subnormals),
+        AnswerRow(f"{name}_top", "float16", f"{call}: 65519, 65520, 10⁶", outside, large, values),
     ]
 
 
 _RANGE = [
-    Row("subnormal_out", "range", "2⁻¹²⁶ × 0.5, a subnormal result", FLUSHED, DIFFERENCES,
+    AnswerRow("subnormal_out", "range", "2⁻¹²⁶ × 0.5, a subnormal result", FLUSHED, DIFFERENCES,
         _cases(FLOAT32, {"2⁻¹²⁷, kept": 2.0**-127, "0, flushed": 0}), "2⁻¹²⁶ × 0.5 gave {}"),
-    Row("subnormal_in", "range", "2⁻¹²⁷ × 4, a subnormal input", FLUSHED, DIFFERENCES,
+    AnswerRow("subnormal_in", "range", "2⁻¹²⁷ × 4, a subnormal input", FLUSHED, DIFFERENCES,
         _cases(FLOAT32, {"2⁻¹²⁵": 2.0**-125, "0, flushed": 0})),
-    Row("overflow", "range", "3 · 10³⁸ × 10, beyond float32", INDETERMINATE, OVERFLOW,
+    AnswerRow("overflow", "range", "3 · 10³⁸ × 10, beyond float32", INDETERMINATE, OVERFLOW,
         _cases(FLOAT32, {"∞": math.inf, "the largest float32": FLOAT32.max})),
-    Row("division_by_zero", "range", "1 / 0", INDETERMINATE, OVERFLOW,
+    AnswerRow("division_by_zero", "range", "1 / 0", INDETERMINATE, OVERFLOW,
         _cases(FLOAT32, {"∞": math.inf, "the largest float32": FLOAT32.max})),
-    Row("infinity_minus", "range", "the overflow above minus itself", INDETERMINATE, DIFFERENCES,
+    AnswerRow("infinity_minus", "range", "the overflow above minus itself", INDETERMINATE, DIFFERENCES,
         {"kind": "values", "format": "float32"}),
-    Row("nan_unequal", "range", "x != x, where x is NaN", "a compiler may assume that there is no NaN", DIFFERENCES,
-        _flag("true", "false"), "x != x, for a NaN, was {}"),
-    Row("nan_bits", "range", "is x NaN by its bits?", "a compiler may assume that there is no NaN",
+    AnswerRow("nan_unequal", "range", "x != x, where x is NaN", "a compiler may assume that there is no NaN",
+        DIFFERENCES, _flag("true", "false"), "x != x, for a NaN, was {}"),
+    AnswerRow("nan_bits", "range", "is x NaN by its bits?", "a compiler may assume that there is no NaN",
         DIFFERENCES, _flag("true", "false")),
 ]  # fmt: skip
 _FUSED = {"rounded twice": 0, "fused, rounded once": 2.0**-24}
 _SUMS = [
-    Row("fused", "sums", "a × a + c, whose exact value is 2⁻²⁴", "may be fused", FUSION,
+    AnswerRow("fused", "sums", "a × a + c, whose exact value is 2⁻²⁴", "may be fused", FUSION,
         _cases(FLOAT32, _FUSED), "a × a + c was {}"),
-    Row("fma", "sums", "fma(a, a, c)", "may be no better than a × a + c", ACCURACY,
+    AnswerRow("fma", "sums", "fma(a, a, c)", "may be no better than a × a + c", ACCURACY,
         _cases(FLOAT32, _FUSED), "fma(a, a, c) was {}"),
-    Row("dot", "sums", "dot((a, 1), (a, c))", "may be no better than the sum of products", ACCURACY,
+    AnswerRow("dot", "sums", "dot((a, 1), (a, c))", "may be no better than the sum of products", ACCURACY,
         _cases(FLOAT32, _FUSED)),
-    Row("ones", "sums", "2²⁴ − 8, plus 16 ones in turn", "may be reordered", FUSION,
+    AnswerRow("ones", "sums", "2²⁴ − 8, plus 16 ones in turn", "may be reordered", FUSION,
         _cases(FLOAT32, {"stops at 2²⁴": 2.0**24, "2²⁴ + 8, reordered": 2.0**24 + 8})),
-    Row("small_addends", "sums", "1, plus 2⁻²⁵ 1,024 times", "may be reordered", FUSION,
+    AnswerRow("small_addends", "sums", "1, plus 2⁻²⁵ 1,024 times", "may be reordered", FUSION,
         _cases(FLOAT32, {"1, all lost": 1, "1 + 2⁻¹⁵, reordered": 1 + 2.0**-15})),
-    Row("kahan", "sums", "the same by Kahan’s sum", "its correction may be simplified to 0", FUSION,
+    AnswerRow("kahan", "sums", "the same by Kahan’s sum", "its correction may be simplified to 0", FUSION,
         _cases(FLOAT32, {"1 + 2⁻¹⁵, exact": 1 + 2.0**-15, "1, simplified away": 1}), "Kahan’s sum gave {}"),
-    Row("two_sum", "sums", "what 10¹⁰ + 10⁻¹⁰ loses, by TwoSum", "it may be simplified to 0", FUSION,
+    AnswerRow("two_sum", "sums", "what 10¹⁰ + 10⁻¹⁰ loses, by TwoSum", "it may be simplified to 0", FUSION,
         _cases(FLOAT32, {"10⁻¹⁰, all of it": 1e-10, "0, simplified away": 0})),
-    Row("order_loop", "sums", "the order of 16 numbers in a loop", "any order", FUSION, {"kind": "order"}),
-    Row("order_tree", "sums", "the order of 64 numbers, added in halves", "any order", FUSION, {"kind": "order"}),
-    Row("order_subgroup", "sums", "the order of subgroupAdd", "any order", ACCURACY, {"kind": "order"},
+    AnswerRow("order_loop", "sums", "the order of 16 numbers in a loop", "any order", FUSION, {"kind": "order"}),
+    AnswerRow("order_tree", "sums", "the order of 64 numbers, added in halves", "any order", FUSION, {"kind": "order"}),
+    AnswerRow("order_subgroup", "sums", "the order of subgroupAdd", "any order", ACCURACY, {"kind": "order"},
         "subgroupAdd added {}"),
-    Row("atomics", "sums", "4,096 numbers, added by atomics in 8 runs", "any order in each run", FUSION,
+    AnswerRow("atomics", "sums", "4,096 numbers, added by atomics in 8 runs", "any order in each run", FUSION,
         {"kind": "distinct"}, "atomics gave {}"),
 ]  # fmt: skip
 _HALF = [
-    Row("half_ones", "float16", "float16: 2040, plus 16 ones in turn", "may be reordered", FUSION,
+    AnswerRow("half_ones", "float16", "float16: 2040, plus 16 ones in turn", "may be reordered", FUSION,
         _cases(FLOAT16, {"stops at 2048": 2048, "2056, reordered or wider": 2056})),
-    Row("half_top", "float16", "float16: 65504 + 32", INDETERMINATE, OVERFLOW,
+    AnswerRow("half_top", "float16", "float16: 65504 + 32", INDETERMINATE, OVERFLOW,
         {"kind": "values", "format": "float16"}),
-    Row("half_excess", "float16", "float16: (60000 × 2) / 4", INDETERMINATE, OVERFLOW,
+    AnswerRow("half_excess", "float16", "float16: (60000 × 2) / 4", INDETERMINATE, OVERFLOW,
         _cases(FLOAT16, {"∞": math.inf, "30000, wider inside": 30000})),
-    Row("half_subnormal", "float16", "float16: 2⁻¹⁴ × 0.5", FLUSHED, DIFFERENCES,
+    AnswerRow("half_subnormal", "float16", "float16: 2⁻¹⁴ × 0.5", FLUSHED, DIFFERENCES,
         _cases(FLOAT16, {"2⁻¹⁵, kept": 2.0**-15, "0, flushed": 0})),
-    Row("half_fused", "float16", "float16: a × a + c, exactly 2⁻¹²", "may be fused", FUSION,
+    AnswerRow("half_fused", "float16", "float16: a × a + c, exactly 2⁻¹²", "may be fused", FUSION,
         _cases(FLOAT16, {"rounded twice": 0, "fused, rounded once": 2.0**-12})),
-    Row("half_kahan", "float16", "float16: 1, plus 2⁻¹² 1,024 times, by Kahan’s sum",
+    AnswerRow("half_kahan", "float16", "float16: 1, plus 2⁻¹² 1,024 times, by Kahan’s sum",
         "its correction may be simplified to 0", FUSION,
         _cases(FLOAT16, {"1.25, exact": 1.25, "1, simplified away": 1})),
 ]  # fmt: skip
 _ERROR = {"kind": "error"}
 _FUNCTIONS = [
-    Row("reciprocal", "functions", "1 / x", "2.5 ulp", ACCURACY, _ERROR),
-    Row("division", "functions", "x / y", "2.5 ulp", ACCURACY, _ERROR),
-    Row("sqrt", "functions", "sqrt(x)", "1 / inverseSqrt(x): 2 ulp, then 2.5 ulp", ACCURACY, _ERROR),
-    Row("exp", "functions", "exp(x), from −8 to 8", "3 + 2|x| ulp", ACCURACY, _ERROR, "exp gave {}"),
-    Row("log", "functions", "log(x), from 1/8 to 16", "3 ulp; from 0.5 to 2 an error of 2⁻²¹", ACCURACY, _ERROR),
-    Row("sin", "functions", "sin(x), from −π to π", "an error of 2⁻¹¹", ACCURACY, _ERROR),
+    AnswerRow("reciprocal", "functions", "1 / x", "2.5 ulp", ACCURACY, _ERROR),
+    AnswerRow("division", "functions", "x / y", "2.5 ulp", ACCURACY, _ERROR),
+    AnswerRow("sqrt", "functions", "sqrt(x)", "1 / inverseSqrt(x): 2 ulp, then 2.5 ulp", ACCURACY, _ERROR),
+    AnswerRow("exp", "functions", "exp(x), from −8 to 8", "3 + 2|x| ulp", ACCURACY, _ERROR, "exp gave {}"),
+    AnswerRow("log", "functions", "log(x), from 1/8 to 16", "3 ulp; from 0.5 to 2 an error of 2⁻²¹", ACCURACY, _ERROR),
+    AnswerRow("sin", "functions", "sin(x), from −π to π", "an error of 2⁻¹¹", ACCURACY, _ERROR),
 ]
 
 ROWS = [
