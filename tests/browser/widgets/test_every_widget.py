@@ -15,6 +15,7 @@ from utils.cost.roofline import Roof
 from utils.widgets.amax_history import AmaxHistory
 from utils.widgets.arm_picker import ArmPicker
 from utils.widgets.arm_picker.facts import arms_of
+from utils.widgets.ask_gpu import AskGpu
 from utils.widgets.bit_flip import BitFlip, Goal
 from utils.widgets.block_editor import BlockEditor
 from utils.widgets.code_line import CodeLine
@@ -79,6 +80,9 @@ MEASURED = {"device": ROOF.name, "dtype": "float32", "m": 512, "n": 4096, "k": 4
 CASES = {
     "amax_history": Case(lambda: AmaxHistory(AMAXES, "Made up for a test."), lambda w: [w.summary]),
     "arm_picker": Case(lambda: ArmPicker(arms_of(five_seeds())), verdicts, room=None, sets={"seed": 2}),
+    "ask_gpu": Case(
+        AskGpu, lambda w: ["2⁻¹²⁶ × 0.5, a subnormal result 2⁻¹²⁷, kept 0, flushed"], starts="Ask this GPU", ends_ms=300
+    ),
     "bit_flip": Case(
         lambda: BitFlip("float16", 0x3E40, goals=[Goal("test/nan", "Make a NaN.", kind="nan")]),
         lambda w: ["float16 code 0x3e40 is 1.5625: (−1)^0 × 2^(15 − 15) × (1 + 576/1024)."],
