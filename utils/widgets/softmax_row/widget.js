@@ -26,7 +26,7 @@ export const paddingOf = (row) => ({ ...row, masked: row.masked.map(() => true) 
 const noteText = (row) => [
   `Score + mask is rounded to ${row.format}, every later result to ${innerFormat(row).name}. The sum of the exponentials is rounded only once, at the end, and the sum of the weights is exact.`,
   "On a CPU, torch.softmax computes float16 and bfloat16 rows in float32 and rounds the weights: for the same, choose float32 as the dtype of the softmax.",
-  "The length of a score's bar grows with the logarithm of its magnitude; the bar of a weight adds up all its copies.",
+  "The length of a score's bar grows with the logarithm of its magnitude; the bar of a weight shows the total of all its copies.",
 ].join(" ");
 
 function render({ model, el }) {

@@ -31,8 +31,8 @@ const firstInfinite = (values) => values.findIndex((x) => !Number.isFinite(x));
 // A number beyond the end of the format, and what is stored in its place.
 function beyond(x, fmt, stores = "") {
   const end = saidNumber(Math.sign(x) * largestNumber(fmt));
-  const just = saidNumber(x) === end ? "just " : "";
-  return `${just}beyond ${end}, so ${fmt.name} stores ${stores}${x < 0 ? "−inf" : "inf"}.`;
+  const slightly = saidNumber(x) === end ? "slightly " : "";
+  return `${slightly}too far beyond ${end}, so ${fmt.name} stores ${stores}${x < 0 ? "−inf" : "inf"}.`;
 }
 
 const isReplaced = (i, { mask, masked }) => masked[i] && mask === "put";

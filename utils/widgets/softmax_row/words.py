@@ -69,8 +69,8 @@ def _first_infinite(values: Sequence[float]) -> int | None:
 def _beyond(x: float, fmt: FloatFormat, stores: str = "") -> str:
     """Say that a number is beyond the end of the format, and what is stored in its place."""
     end = said_number(math.copysign(fmt.max, x))
-    just = "just " if said_number(x) == end else ""
-    return f"{just}beyond {end}, so {fmt.name} stores {stores}{'−inf' if x < 0 else 'inf'}."
+    slightly = "slightly " if said_number(x) == end else ""
+    return f"{slightly}too far beyond {end}, so {fmt.name} stores {stores}{'−inf' if x < 0 else 'inf'}."
 
 
 def _score_sentence(steps: SoftmaxSteps) -> str:
