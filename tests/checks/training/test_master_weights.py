@@ -172,7 +172,7 @@ def test_the_gigabytes_are_those_of_the_optimizers():
     ("row", "answer", "hint"),
     [
         ("SGD with momentum, 32-true", 28, "only the weights"),
-        ("SGD with momentum, 32-true", 112, "two means"),
+        ("SGD with momentum, 32-true", 112, "two moments"),
         ("SGD with momentum, 32-true", 12, "Right for one weight"),
         ("SGD with momentum, bf16-true-kahan", 42, "one more number"),
         ("SGD with momentum, bf16-true-kahan", 84, "None of these"),
