@@ -446,6 +446,15 @@ def test_the_pictures_stay_in_sight_beside_or_above_each_knob(show, viewport, le
             assert beside or box["y"] + box["height"] <= own["y"], (label, box, own)
 
 
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 800}], ids=["phone", "desk"])
+def test_the_pictures_stay_in_sight_in_the_page_of_the_book_too(page_watch, site, viewport):
+    page = page_watch(viewport=viewport, reduced_motion="reduce").open((site / "book" / "playground.html").as_uri())
+    knob(page, "Histogram of").evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    for canvas in page.locator("canvas").all():
+        box = canvas.bounding_box()
+        assert 0 < box["y"] < viewport["height"] - box["height"]
+
+
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_the_focus_is_never_below_what_stays_in_sight(show, viewport):
     page = show(still(preset="loss-scaling"), viewport=viewport)
