@@ -120,7 +120,7 @@ CASES = {
         room=None,
     ),
     "softmax_row": Case(
-        SoftmaxRow, lambda w: [w.verdict, "add the lowest twice (two masks) NaN NaN NaN"], sets={"copies": 3}
+        SoftmaxRow, lambda w: [w.verdict, "dtype’s lowest, added twice NaN NaN NaN"], sets={"copies": 3}
     ),
     "step_timeline": Case(StepTimeline, lambda w: ["scaler.unscale_(optimizer)"]),
     "swamping": Case(Swamping, lambda w: ["it stops at 256"], starts="run", ends_ms=100),
