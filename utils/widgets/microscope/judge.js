@@ -33,9 +33,9 @@ const LAYOUTS = [
 
 function* likelySums() {
   for (const layout of LAYOUTS) {
-    for (const large of LARGE) {
-      for (let below = 1; below <= MOST_BELOW; below += 1) {
-        for (const multiple of MULTIPLES) {
+    for (const multiple of MULTIPLES) {
+      for (const large of LARGE) {
+        for (let below = 1; below <= MOST_BELOW; below += 1) {
           const sum = layout(2 ** large, multiple * 2 ** (large - below));
           yield sum;
           yield sum.map((x) => -x);
