@@ -5,7 +5,7 @@ import socketserver
 import sys
 import threading
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -162,6 +162,7 @@ def page_watch(browser):
         context.close()
 
 
+@cache
 def widget_assets():
     """The Sphinx extension `book_widgets`, which writes the script and the style sheet of a page with widgets."""
     sys.path.insert(0, str(EXTENSIONS))  # its own modules stand beside it
@@ -194,10 +195,11 @@ def show(page_watch, tmp_path):
     registry = BookWidget.registry()
 
     def open_page(*widgets, theme="light", scripts=(), **options):
-        assets = widget_assets()
-        (tmp_path / "widgets.js").write_text(assets.script(registry), "utf8")
-        (tmp_path / "widgets.css").write_text(assets.style(registry), "utf8")
-        body = "\n".join(map(widget_html, widgets))
+        assets, body = widget_assets(), "\n".join(map(widget_html, widgets))
+        names = set(assets.PLACE.findall(body))  # as on a page of the book: its own widgets alone
+        shown = {name: widget for name, widget in registry.items() if name in names}
+        (tmp_path / "widgets.js").write_text(assets.script(shown), "utf8")
+        (tmp_path / "widgets.css").write_text(assets.style(shown), "utf8")
         (tmp_path / "page.html").write_text(
             f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8"><title>Widgets</title>'
             '<meta name="viewport" content="width=device-width,initial-scale=1">'

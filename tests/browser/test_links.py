@@ -1,26 +1,18 @@
 """Links of the built site: each inner one leads to a page and a place that exist; each picture has a text."""
 
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
 
-SITE = Path(__file__).parents[2] / "_build" / "html"
+from tests.browser.built_pages import SITE, parse_page
+
 PAGES = sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
-CACHE = {}
-
-
-def soup(path):
-    """The parsed page; each is read once."""
-    if path not in CACHE:
-        CACHE[path] = BeautifulSoup(path.read_text("utf8"), "html.parser")
-    return CACHE[path]
 
 
 def dead_links(path):
     """Inner links of a page that lead nowhere."""
-    for link in soup(path).find_all(["a", "link", "script", "img"]):
+    for link in parse_page(path).find_all(["a", "link", "script", "img"]):
         address = link.get("href") or link.get("src")
         if not address or urlsplit(address).scheme:
             continue
@@ -31,9 +23,9 @@ def dead_links(path):
         elif parts.fragment and target.suffix == ".html":
             place = unquote(parts.fragment)
             if "?" in place:  # the state of a widget
-                if not soup(target).find(attrs={"data-mp-widget": place.partition("?")[0]}):
+                if not parse_page(target).find(attrs={"data-mp-widget": place.partition("?")[0]}):
                     yield f"{address}: no such widget"
-            elif not (soup(target).find(id=place) or soup(target).find(attrs={"name": place})):
+            elif not (parse_page(target).find(id=place) or parse_page(target).find(attrs={"name": place})):
                 yield f"{address}: no such place"
 
 
@@ -44,7 +36,7 @@ def test_inner_links_lead_somewhere(path):
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(SITE)))
 def test_pictures_in_the_text_have_alt_text_and_figures_a_caption(path):
-    article = soup(path).find("article") or BeautifulSoup("", "html.parser")
+    article = parse_page(path).find("article") or BeautifulSoup("", "html.parser")
     assert [str(image)[:100] for image in article.find_all("img") if not image.get("alt", "").strip()] == []
     assert [str(figure)[:100] for figure in article.find_all("figure") if not figure.find("figcaption")] == []
 

@@ -7,17 +7,16 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from bs4 import BeautifulSoup
 
 import serve
+from tests.browser.built_pages import SITE, parse_page
 
-SITE = Path(__file__).parents[2] / "_build" / "html"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("book/**/*.html"))
 FIRST = "book/intro.html"
 
 
 def parsed(page):
-    return BeautifulSoup((SITE / page).read_text("utf8"), "html.parser")
+    return parse_page(SITE / page)
 
 
 @pytest.fixture(scope="module")
