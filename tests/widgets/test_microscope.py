@@ -125,9 +125,9 @@ def test_what_the_page_could_not_show_is_refused(arguments, says):
 def test_a_page_without_javascript_works_an_example():
     rows = re.findall(r"<th scope='row'>(.*?)</th><td>(.*?)</td><td>(.*?)</td>", Microscope().static_html())
     assert rows == [
-        ("2^-8", "2^-8", "2^-8"),
-        ("2^-9", "0", "2^-9"),
-        ("1.5 × 2^-9", "2^-8", "2^-9"),
-        ("1.75 × 2^-9", "2^-8", "2^-9"),
-        ("2^-10", "0", "0"),
+        ("2⁻⁸", "2⁻⁸", "2⁻⁸"),
+        ("2⁻⁹", "0", "2⁻⁹"),
+        ("1.5 × 2⁻⁹", "2⁻⁸", "2⁻⁹"),
+        ("1.75 × 2⁻⁹", "2⁻⁸", "2⁻⁹"),
+        ("2⁻¹⁰", "0", "0"),
     ]

@@ -97,7 +97,7 @@ CASES = {
     "every_format": Case(lambda: EveryFormat("65520"), lambda w: ["float16 ∞ ∞ overflow: to ∞"]),
     "format_window": Case(lambda: FormatWindow(record()), lambda w: [w.sentence]),
     "group_outlier": Case(GroupOutlier, lambda w: ["int8, asymmetric"]),
-    "microscope": Case(Microscope, lambda w: ["1.5 × 2^-9 2^-8 2^-9"]),
+    "microscope": Case(Microscope, lambda w: ["1.5 × 2⁻⁹ 2⁻⁸ 2⁻⁹"]),
     "model_size": Case(lambda: ModelSize("LLaMA 7B", batch=4, length=2_048), ledger, room=3),
     "number_line": Case(
         lambda: NumberLine("float8_e4m3fn", x="0.3", low="0", high="1"),

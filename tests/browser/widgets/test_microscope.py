@@ -276,17 +276,17 @@ def test_terms_are_typed_stepped_and_turned(show):
     field.press("ArrowDown")
     field.press("Enter")
     assert rows(page)[0][1] == "1, 3 × 2⁻¹², −1"
-    press(page, "the term times 2")
+    press(page, "× 2: double the term")
     assert field.input_value() == "1.5*2^-10"
-    press(page, "the next quarter: 1, 1.25, 1.5, 1.75 times the power of two")
-    press(page, "the next quarter: 1, 1.25, 1.5, 1.75 times the power of two")
+    press(page, "+ ¼: the next of 1, 1.25, 1.5, 1.75 times the power of two")
+    press(page, "+ ¼: the next of 1, 1.25, 1.5, 1.75 times the power of two")
     assert field.input_value() == "2^-10"
-    press(page, "the term’s sign turned")
+    press(page, "±: turn the term’s sign")
     assert field.input_value() == "-2^-10"
     press(page, "all signs ±")
     places = [page.get_by_label(f"Term {n}", exact=True).input_value() for n in (1, 2, 3, 4)]
     assert places == ["-1", "2^-10", "1", "0"]
-    press(page, "the term 0")
+    press(page, "0: empty the term")
     assert field.input_value() == "0"
 
 

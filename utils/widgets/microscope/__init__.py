@@ -21,6 +21,7 @@ from utils.widgets.shared.static_table import static_table
 
 BY_NAME = {level.name: level for level in (*LEVELS, RANDOM)}
 MOST_SEED = 9999
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 STATIC_SMALL = ((1.0, -8), (1.0, -9), (1.5, -9), (1.75, -9), (1.0, -10))  # multiple, power of two
 STATIC_ADDERS = {"the first unit": HiddenAdder(9), "the second unit": HiddenAdder(10, rule="toward_zero")}
 
@@ -95,19 +96,19 @@ class Microscope(BookWidget):
         return (
             "<p>What two hidden units return for 1 + x − 1, each with one addition after the other:</p>"
             f"{static_table('mp-scope-static', ('x', *STATIC_ADDERS), rows)}"
-            "<p>The first returns 2^-8 and loses 2^-9: its totals have 9 bits, and after 1 comes 1 + 2^-8. It makes "
-            "2^-8 of 1.5 × 2^-9, three quarters of that step, so it rounds to nearest; the half goes to 1, which is "
-            "even. The second still returns 2^-9, so it has 10 bits. It returns only 2^-9 for 1.5 × 2^-9 and for "
-            "1.75 × 2^-9: what does not fit is cut off.</p>"
+            "<p>The first returns 2⁻⁸ and loses 2⁻⁹: its totals have 9 bits, and after 1 comes 1 + 2⁻⁸. It makes "
+            "2⁻⁸ of 1.5 × 2⁻⁹, three quarters of that step, so it rounds to nearest; the half goes to 1, which is "
+            "even. The second still returns 2⁻⁹, so it has 10 bits. It returns only 2⁻⁹ for 1.5 × 2⁻⁹ and for "
+            "1.75 × 2⁻⁹: what does not fit is cut off.</p>"
             '<p class="mp-static-note">Here hidden adders answer the sums that you choose; that needs JavaScript.</p>'
         )
 
 
 def _small_text(x: float) -> str:
-    """Return 0, 2^k or 1.5 × 2^k as text."""
+    """Return 0, 2⁻ᵏ or 1.5 × 2⁻ᵏ as text."""
     if x == 0:
         return "0"
     multiple, power = x, 0
     while multiple < 1:
         multiple, power = 2 * multiple, power - 1
-    return f"{'' if multiple == 1 else f'{multiple:g} × '}2^{power}"
+    return f"{'' if multiple == 1 else f'{multiple:g} × '}2{str(power).translate(SUPERSCRIPTS)}"

@@ -66,9 +66,9 @@ export function termPlaces(h, actions, presets) {
   const message = h("p", { class: "mp-scope-message" });
   for (const input of fields) input.ariaDescribedByElements = [message];
   const own = [
-    button("× 2", () => actions.scale(at, 2), "the term times 2"), button("÷ 2", () => actions.scale(at, 0.5), "the term divided by 2"),
-    button("+ ¼", () => actions.quarter(at), "the next quarter: 1, 1.25, 1.5, 1.75 times the power of two"),
-    button("±", () => actions.scale(at, -1), "the term’s sign turned"), button("0", () => actions.put(at, 0), "the term 0"),
+    button("× 2", () => actions.scale(at, 2), "× 2: double the term"), button("÷ 2", () => actions.scale(at, 0.5), "÷ 2: halve the term"),
+    button("+ ¼", () => actions.quarter(at), "+ ¼: the next of 1, 1.25, 1.5, 1.75 times the power of two"),
+    button("±", () => actions.scale(at, -1), "±: turn the term’s sign"), button("0", () => actions.put(at, 0), "0: empty the term"),
   ];
   const add = h("button", { class: "mp-button mp-primary mp-scope-add", type: "button", on: { click: actions.add } }, "Add");
   return {

@@ -17,7 +17,7 @@ const MOST_CLAIMED = 30; // bits
 
 const INTRODUCTION = [
   "A matrix unit adds in secret, and its float32 results do not say how.",
-  "So ask it: 1 + x − 1 returns x where the total has room for both, and something else where it has not.",
+  "So ask it: 1\u00a0+\u00a0x\u00a0−\u00a01 returns x where the total has room for both, and something else where it has not.",
   "Press Add, then halve the smallest term and add again, until something is lost.",
 ].join(" ");
 
