@@ -132,28 +132,28 @@ def test_the_presets_show_what_they_are_called():
     [
         (
             START,
-            "−20 + (−65504) is −65524, beyond −65504, so float16 stores −inf. exp(−inf) is 0, so no NaN follows. "
-            "The weights add up to 0.99978.",
+            "−20 + (−65504) is −65524, too far beyond −65504, so float16 stores −inf. exp(−inf) is 0, so no NaN "
+            "follows. The weights add up to 0.99978.",
         ),
         (
             PRESETS["12, 11, 10"],
-            "exp(12) is 162755, beyond 65504, so float16 stores inf. The sum is inf too, and inf / inf is NaN. "
+            "exp(12) is 162755, too far beyond 65504, so float16 stores inf. The sum is inf too, and inf / inf is NaN. "
             "1 of the 3 weights is NaN, and so is their sum.",
         ),
         (
             PRESETS["all padding, −1e9"],
-            "The mask, −1e9, is beyond −65504, so float16 stores it as −inf. Now the largest score is −inf, and "
-            "−inf − (−inf) is NaN. All 4 weights are NaN, and so is their sum.",
+            "The mask, −1e9, is too far beyond −65504, so float16 stores it as −inf. Now the largest score is −inf, "
+            "and −inf − (−inf) is NaN. All 4 weights are NaN, and so is their sum.",
         ),
         (
             PRESETS["two masks, bfloat16"],
-            "−3.38953e38 + (−3.38953e38) is −6.77906e38, beyond −3.38953e38, so bfloat16 stores −inf. Now the largest "
-            "score is −inf, and −inf − (−inf) is NaN. All 4 weights are NaN, and so is their sum.",
+            "−3.38953e38 + (−3.38953e38) is −6.77906e38, too far beyond −3.38953e38, so bfloat16 stores −inf. Now the "
+            "largest score is −inf, and −inf − (−inf) is NaN. All 4 weights are NaN, and so is their sum.",
         ),
         (
             PRESETS["a long row"],
-            "The 65,520 exponentials add up to 65520, beyond 65504, so float16 stores their sum as inf. A number "
-            "divided by inf is 0. The weights add up to 0.",
+            "The 65,520 exponentials add up to 65520, too far beyond 65504, so float16 stores their sum as inf. A "
+            "number divided by inf is 0. The weights add up to 0.",
         ),
         (
             replace(PRESETS["a long row"], copies=65_519),
@@ -183,13 +183,13 @@ def test_the_presets_show_what_they_are_called():
         ),
         (
             ScoreRow(("30", "-20"), (False, True), mask="put_lowest"),
-            "−65504 − 30 is −65534, beyond −65504, so float16 stores −inf. exp(−inf) is 0, so no NaN follows. "
+            "−65504 − 30 is −65534, too far beyond −65504, so float16 stores −inf. exp(−inf) is 0, so no NaN follows. "
             "The weights add up to 1.",
         ),
         (
             ScoreRow(("70000", "1"), (True, False), mask="add_1e9", softmax="naive"),
-            "Score 1 is beyond 65504, so float16 stores it as inf. inf + (−inf) is NaN, and the sum takes it to every "
-            "weight. Both weights are NaN, and so is their sum.",
+            "Score 1 is too far beyond 65504, so float16 stores it as inf. inf + (−inf) is NaN, and the sum takes it "
+            "to every weight. Both weights are NaN, and so is their sum.",
         ),
         (
             ScoreRow(("inf", "1"), (False, False), copies=7),
@@ -215,13 +215,14 @@ def test_the_presets_show_what_they_are_called():
         ),
         (
             ScoreRow(("1000", "-20"), (False, True), softmax="naive"),
-            "−20 + (−65504) is −65524, beyond −65504, so float16 stores −inf. exp(1000) is beyond 65504, so float16 "
-            "stores inf. The sum is inf too, and inf / inf is NaN. 1 of the 2 weights is NaN, and so is their sum.",
+            "−20 + (−65504) is −65524, too far beyond −65504, so float16 stores −inf. exp(1000) is too far beyond "
+            "65504, so float16 stores inf. The sum is inf too, and inf / inf is NaN. 1 of the 2 weights is NaN, and so "
+            "is their sum.",
         ),
         (
             ScoreRow(("88.7228394",), (False,), "float32", "naive"),
-            "exp(88.72284) is 3.40282e38, just beyond 3.40282e38, so float32 stores inf. The sum is inf too, and "
-            "inf / inf is NaN. The weight is NaN.",
+            "exp(88.72284) is 3.40282e38, slightly too far beyond 3.40282e38, so float32 stores inf. The sum is inf "
+            "too, and inf / inf is NaN. The weight is NaN.",
         ),
     ],
 )

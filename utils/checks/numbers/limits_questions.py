@@ -77,7 +77,7 @@ P_UNDER = Choice(
         Option("1e-5", "It is a subnormal with about eight bits left, and its error is 0.14 %."),
         Option("1e-6", "It is a subnormal with five bits left, 17 times the smallest, and its error is 1.3 %.", True),
         Option(
-            "None: the next number after 1e-6 becomes 0",
+            "None of these: below 1e-6, every number becomes 0",
             "Only numbers up to 2**-25, about 3e-8, become 0. Above that, smaller numbers have fewer bits.",
         ),
     ),
@@ -99,7 +99,7 @@ PLAY_MASK = Number(
         "8": "E8M0 has no sign, so it stores NaN. One of your eight numbers is not finite.",
         "9": "Neither NaN nor infinity is finite. Two of your nine formats store one of them.",
         "13": "Look at float16: it stores minus infinity.",
-        "2": "float64 and float32 hold it exactly. A rounded number is finite too.",
+        "2": "Float64 and float32 hold it exactly. A rounded number is finite too.",
         "12": "That is the count with \u201csaturate\u201d ticked. The question is about a cast without it.",
     },
     otherwise="Count the rows whose stored number is neither infinite nor NaN.",
@@ -125,7 +125,8 @@ PLAY_SMALL = Number(
 
 LARGEST_ROW = Number(
     "numbers/limits/largest-row",
-    "All logits of a row are 10, and float16 stores exp(10) as 22032. At most how many logits give a finite sum?",
+    "All logits of a row are 10, and float16 stores exp(10) as 22032. What is the largest number of "
+    "logits for which the sum of the exponentials is finite?",
     answer="2",
     says="22032 + 22032 = 44064. A third term makes 66096, which is beyond 65520, so the sum becomes inf. Then every "
     "weight is 22032/inf = 0.",
@@ -185,9 +186,9 @@ CASTS = {
         "Float32 holds 3.4e38.",
         wrong={
             "3.39e38": "That is the largest bfloat16 number. Where is the midpoint between it and 2**128 = 3.4028e38?",
-            "3.4e38": "bfloat16 has seven fraction bits: its largest number is (2 - 2**-7) * 2**127 = 3.3895e38.",
+            "3.4e38": "Bfloat16 has seven fraction bits: its largest number is (2 - 2**-7) * 2**127 = 3.3895e38.",
             "3.4028e38": "That is 2**128, which does not exist in bfloat16. What is stored instead?",
-            "65504": "That is float16's largest number. bfloat16 reaches 3.39e38.",
+            "65504": "That is float16's largest number. Bfloat16 reaches 3.39e38.",
             "nan": "Overflow gives inf. A NaN comes later, for example from inf - inf.",
         },
         otherwise="The largest bfloat16 number is (2 - 2**-7) * 2**127. Is 3.4e38 beyond the midpoint above it?",
@@ -199,14 +200,14 @@ CASTS = {
         answer="2^-133",
         says="The smallest positive bfloat16 is 2**-126 * 2**-7 = 2**-133 = 9.18e-41, and 1e-40 is nearest to it.",
         wrong={
-            "0": "bfloat16 has subnormals too. Its smallest normal number is 2**-126; divide it by 2**7.",
+            "0": "Bfloat16 has subnormals too. Its smallest normal number is 2**-126; divide it by 2**7.",
             "1e-40": "Subnormals are whole multiples of the smallest. What is that, and which multiple is nearest?",
             "9.2e-41": "That is the right number, rounded. Write it exactly, as a power of two.",
             "2^-126": "That is the smallest normal number. Subnormals go on below it, seven powers of two further.",
-            "2^-149": "That is float32's smallest number. bfloat16 has 16 fewer fraction bits.",
+            "2^-149": "That is float32's smallest number. Bfloat16 has 16 fewer fraction bits.",
             "2^-134": "That is half of the smallest positive number. It is a border, not a bfloat16 number.",
             "2^-132": "That is twice the smallest number, 1.84e-40. One of the two neighbours is nearer.",
-            "2^-24": "That is float16's smallest number. bfloat16 has float32's exponents, so it reaches much lower.",
+            "2^-24": "That is float16's smallest number. Bfloat16 has float32's exponents, so it reaches much lower.",
             "inf": "1e-40 is small: it can underflow, but not overflow.",
             "nan": "Underflow never gives NaN.",
         },

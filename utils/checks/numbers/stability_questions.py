@@ -6,7 +6,7 @@ from utils.checks.questions import Choice, Number, Option, Task
 
 P_EMPTY = Choice(
     "numbers/stability/predict-empty",
-    "float16 stores -1e9 as minus infinity, and nearly every row has padding. Why does only the empty row have no "
+    "Float16 stores -1e9 as minus infinity, and nearly every row has padding. Why does only the empty row have no "
     "answer?",
     (
         Option(
@@ -49,7 +49,8 @@ P_PADDING = Choice(
 )
 P_VAR = Choice(
     "numbers/stability/predict-variance",
-    "The variance of 1,000 numbers between 198.4 and 201.8 is 0.97. What is `(x * x).mean() - x.mean()**2` in float16?",
+    "The variance of these 1,000 numbers, from 198.4 to 201.8, is 0.97. What is `(x * x).mean() - x.mean()**2` in "
+    "float16?",
     (
         Option(
             "0.97",
@@ -99,7 +100,7 @@ PLAY_SCORE = Number(
     otherwise="Keep one score in the widget and change it until its weight turns into NaN.",
     hints=(
         "The logarithm of 65520, where float16 begins to round to inf, is about 11.09.",
-        "float16 numbers near 11 are 1/128 apart. Look at what is stored.",
+        "Float16 numbers near 11 are 1/128 apart. Look at what is stored.",
     ),
     near=0,
 )
@@ -140,7 +141,7 @@ PLAY_MASK = Number(
     "sum is rounded back to -65504.",
     wrong={
         "-15": "-65519 is nearer to -65504 than to -65536, so it is stored as -65504.",
-        "-32": "float16 numbers are 32 apart there, but half of that is enough for the sum to be rounded to -inf.",
+        "-32": "Float16 numbers are 32 apart there, but half of that is enough for the sum to be rounded to -inf.",
         "-1": "-65505 is rounded to -65504: the lowest number absorbs a small score.",
         "16": "Check the sign. Adding 16 moves away from the end of the range.",
         "0": "-65504 + 0 is -65504, which is finite.",
@@ -165,7 +166,7 @@ SOFTMAX = Task(
 )
 MASK = Task(
     "numbers/stability/mask-value",
-    "Write `mask_value`: a finite number for each dtype that masks a score and never produces inf or NaN.",
+    "Write `mask_value`: for each dtype, a finite number that masks a score and never produces inf or NaN.",
 )
 NORM = Task(
     "numbers/stability/safe-rms-norm",

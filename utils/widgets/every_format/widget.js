@@ -17,7 +17,7 @@ const EF_RULES = {
 const EF_HINT = "Any number, read exactly: 0.1, 1/3, 2^-24, 1 + 2^-11, 6.02e23, 0x1.8p-3, inf, nan.";
 const EF_ORDERS = { error: "error", width: "width", range: "range" };
 const SATURATE_NOTE =
-  "With “saturate”, a number that is too large becomes the largest value. The FP8 standard OFP8 has both modes; the library and its version decide which you get.";
+  "With “saturate”, a number that is too large becomes the largest value. The FP8 standard OFP8 has a mode with saturation and one without; the library and its version decide which you get.";
 
 const MOST_IN_FIELD = 24;
 

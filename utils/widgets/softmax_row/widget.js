@@ -20,9 +20,9 @@ export function computedRow(row) {
 }
 
 const noteText = (fmt) => [
-  `Every result is rounded to ${fmt.label}. The sum of the exponentials is rounded only once, at the end; a library may add in another order, or in float32. The sum of the weights is exact.`,
+  `Every result is rounded to ${fmt.label}. The sum of the exponentials is rounded only once, at the end; a library may round more often, or add in float32. The sum of the weights is exact.`,
   `The lowest number is ${rowNumber(-largestNumber(fmt))}, torch.finfo(dtype).min; masked_fill can replace a score with it.`,
-  "The length of a score's bar grows with the logarithm of its magnitude; the bar of a weight adds up all its copies.",
+  "The length of a score's bar grows with the logarithm of its magnitude; the bar of a weight shows the total of all its copies.",
 ].join(" ");
 
 function render({ model, el }) {

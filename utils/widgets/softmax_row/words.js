@@ -31,8 +31,8 @@ const firstInfinite = (values) => values.findIndex((x) => !Number.isFinite(x));
 // A number beyond the end of the format, and what is stored in its place.
 function beyond(x, { format }, stores = "") {
   const end = saidNumber(Math.sign(x) * largestNumber(FORMATS[format]));
-  const just = saidNumber(x) === end ? "just " : "";
-  return `${just}beyond ${end}, so ${format} stores ${stores}${x < 0 ? "−inf" : "inf"}.`;
+  const just = saidNumber(x) === end ? "slightly " : "";
+  return `${just}too far beyond ${end}, so ${format} stores ${stores}${x < 0 ? "−inf" : "inf"}.`;
 }
 
 const isReplaced = (i, { mask, masked, format }) => masked[i] && maskPuts(mask, FORMATS[format]) !== null;

@@ -67,8 +67,8 @@ def _first_infinite(values: Sequence[float]) -> int | None:
 def _beyond(x: float, steps: SoftmaxSteps, stores: str) -> str:
     """Say that a number is beyond the end of the format, and what is stored in its place."""
     end = said_number(math.copysign(steps.row.fmt.max, x))
-    just = "just " if said_number(x) == end else ""
-    return f"{just}beyond {end}, so {steps.row.format} stores {stores}{'−inf' if x < 0 else 'inf'}."
+    just = "slightly " if said_number(x) == end else ""
+    return f"{just}too far beyond {end}, so {steps.row.format} stores {stores}{'−inf' if x < 0 else 'inf'}."
 
 
 def _score_sentence(steps: SoftmaxSteps) -> str:
