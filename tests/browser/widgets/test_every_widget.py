@@ -27,6 +27,7 @@ from utils.widgets.drag_outlier import DragOutlier
 from utils.widgets.every_format import EveryFormat
 from utils.widgets.format_window import FormatWindow
 from utils.widgets.group_outlier import GroupOutlier
+from utils.widgets.microscope import Microscope
 from utils.widgets.model_size import ModelSize
 from utils.widgets.number_line import NumberLine
 from utils.widgets.op_lookup import OpLookup
@@ -100,6 +101,7 @@ CASES = {
     "every_format": Case(lambda: EveryFormat("65520"), lambda w: ["float16 ∞ ∞ overflow: to ∞"]),
     "format_window": Case(lambda: FormatWindow(record()), lambda w: [w.sentence]),
     "group_outlier": Case(GroupOutlier, lambda w: ["int8, asymmetric"]),
+    "microscope": Case(Microscope, lambda w: ["1.5 × 2⁻⁹ 2⁻⁸ 2⁻⁹"]),
     "model_size": Case(lambda: ModelSize("LLaMA 7B", batch=4, length=2_048), ledger, room=3),
     "number_line": Case(
         lambda: NumberLine("float8_e4m3fn", x="0.3", low="0", high="1"),

@@ -496,13 +496,46 @@ def test_a_page_may_open_at_any_point(show):
 def test_everything_works_with_the_keyboard_alone(show):
     page = show(Swamping())
     page.get_by_label("Format").focus()
-    for _ in range(4):  # start, increment, the check box, then the buttons
+    for _ in range(7):  # start, increment and three of its values, the check box, then the buttons
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert lanes(page)["exactly"][0] == "1"
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     assert lanes(page)["exactly"][0] == "11"
+
+
+def test_a_quarter_one_at_a_time_stops_where_it_is_half_a_gap(show):
+    page = show(Swamping(count=255))
+    press(page, "add 1/4 each time")
+    assert page.get_by_label("Increment", exact=True).input_value() == "1/4"
+    assert page.get_by_role("button", name="add 1/4 each time").get_attribute("aria-pressed") == "true"
+    press(page, "to the stall")
+    assert "stalled at 64: the increment is half of the gap 0.5, and a tie" in said(page)
+    assert page.locator(".mp-swamp-title").first.inner_text() == "Addition 257"
+    press(page, "one back")
+    press(page, "one back")
+    assert page.locator(".mp-swamp-title").first.inner_text() == "Addition 255"
+    assert said(page) == "The exact sum is itself a number of the format: nothing is rounded."
+
+
+def test_steps_back_lead_through_the_same_sums(show):
+    page = show(Swamping(increment="0.3", stochastic=True))
+    back = page.get_by_role("button", name="one back")
+    assert back.get_attribute("aria-disabled") == "true"
+    back.click(force=True)
+    press(page, "add one")
+    seen = []
+    for _ in range(40):
+        page.keyboard.press("ArrowRight")
+        seen.append(lanes(page))
+    for earlier in reversed(seen[:-1]):
+        page.keyboard.press("ArrowLeft")
+        assert lanes(page) == earlier
+    assert spoken(page).startswith("2 additions")
+    type_into(page, "Increment", "abc")
+    back.click(force=True)
+    assert lanes(page) == seen[0]  # no step while a field is faulty
 
 
 def test_two_widgets_on_one_page_are_independent(show):
