@@ -82,8 +82,8 @@ P_RECIPES = Choice(
 
 PLAY_LAST = Number(
     "eight_bits/scaling_recipes/play-last",
-    "AmaxHistory, the gradients of layer 1, attention.k_lin: put a spike of 2^6 into step 100, with a history of 16. "
-    "Which is the last step whose scale comes from the spike?",
+    "In the first widget, choose the gradients of layer 1, attention.k_lin, with a history of 16, and add a spike of "
+    "2^6 in step 100. Which is the last step whose scale comes from the spike?",
     answer="116",
     says="Step 116 looks back on steps 100 to 115. The spike itself saturates in step 100, and in the 16 steps after "
     "it 4 to 7 binades of the format stay unused.",
@@ -99,8 +99,8 @@ PLAY_LAST = Number(
 )
 PLAY_MARGIN = Number(
     "eight_bits/scaling_recipes/play-margin",
-    "AmaxHistory, the same gradients without a spike of your own: set the history to 1 step. Which is the smallest "
-    "margin with which no step saturates?",
+    "In the first widget, remove your spike and set the history to 1 step. Which is the smallest margin with which no "
+    "step of these gradients saturates?",
     answer="3",
     says="One step rises by more than a factor of 4, so a margin of 2 still leaves it. With a history of 16 a margin "
     "of 2 is enough here.",
@@ -115,8 +115,8 @@ PLAY_MARGIN = Number(
 )
 PLAY_COARSEST = Choice(
     "eight_bits/scaling_recipes/play-coarsest",
-    "DragOutlier, E2M1 and an outlier of 300: which is the coarsest choice of scales with which the other values are "
-    "less than 20 % off?",
+    "In the second widget, choose E2M1 and an outlier of 300. Which is the coarsest choice of scales with which the "
+    "error of the rest stays below 20 %?",
     (
         Option("one scale per tensor", "With it all other values become 0."),
         Option(
