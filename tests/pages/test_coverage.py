@@ -116,7 +116,7 @@ def test_the_page_has_every_row_and_names_each_of_its_tests():
 
 
 def test_a_cell_that_is_gone_changed_doubled_hidden_or_empty_is_a_fault():
-    line = "checks.check_flip_to_1_5625(answer)"
+    line = "checks.check_code_1_5625(answer)"
     cells = code_cells("numbers/bits")
     (at,) = [n for n, cell in enumerate(cells) if line in cell.source]
     cell = cells[at]

@@ -46,7 +46,7 @@ def statuses(rows):
 def test_saved_outputs_are_read_as_the_checks_printed_them(saved):
     cells = [
         (START, []),
-        ("checks.check_flip_to_1_5625(...)", said("○ Not attempted. Put your answer where the dots are.")),
+        ("checks.check_code_1_5625(...)", said("○ Not attempted. Put your answer where the dots are.")),
         ("checks.check_largest_e4m3fnuz(480)", said("→ Not yet. 480 is NaN. (There is a hint: look at `.hint`.)")),
         ("checks.check_flips_of_6(answer)", said("✓ Correct. A 1 that becomes 0.")),
         (
@@ -56,7 +56,7 @@ def test_saved_outputs_are_read_as_the_checks_printed_them(saved):
     ]
     rows = progress_report.rows_of(saved(nbformat.writes(notebook(*cells))))
     assert statuses(rows) == {
-        "flip_to_1_5625": NOT_ATTEMPTED,
+        "code_1_5625": NOT_ATTEMPTED,
         "largest_e4m3fnuz": NOT_YET,
         "smallest_subnormals": NOT_ATTEMPTED,  # its cell was removed
         "flips_of_6": CORRECT,

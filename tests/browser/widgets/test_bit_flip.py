@@ -368,7 +368,7 @@ def test_no_button_gives_a_goal_away(show):
     assert said(page) == "One step, and there it is. Now start again and make it by flipping bits."
     quick.get_by_role("button", name="0", exact=True).click()  # as good as a start
     bit(page, 0).click()
-    assert said(page).startswith("✓ Solved. ≈\u00a05.96 × 10⁻⁸ is 0x0001: ")
+    assert said(page).startswith("✓ Solved. 2⁻²⁴ ≈\u00a05.96 × 10⁻⁸ is 0x0001: ")
     page.get_by_role("button", name="Goal 2").click()
     quick.get_by_role("button", name="1", exact=True).click()
     assert said(page).startswith("These are the bits.")
@@ -419,6 +419,18 @@ def test_a_typed_number_and_one_flip_do_not_solve_a_goal(show):
             "∞ is 0x7C00: sign 0, exponent field 31, fraction field 0 of 1024.",
         ),
         (Goal("g", "t", kind="one"), "float8_e8m0fnu", 0x7F, "1 is 0x7F: exponent field 127 for 2⁰."),
+        (
+            Goal("g", "t", kind="largest_subnormal"),
+            "float16",
+            0x03FF,
+            "1023 × 2⁻²⁴ ≈\u00a00.000061 is 0x03FF: sign 0, exponent field 0, fraction field 1023 of 1024.",
+        ),
+        (
+            Goal("g", "t", value="-0x1.8p-23"),
+            "float16",
+            0x8003,
+            "−3 × 2⁻²⁴ ≈\u00a0−1.79 × 10⁻⁷ is 0x8003: sign 1, exponent field 0, fraction field 3 of 1024.",
+        ),
         (Goal("g", "t", value="2", solved="Own words."), "float16", 0x4000, "Own words."),
     ],
 )
@@ -530,6 +542,9 @@ def test_progress_survives_a_reload_and_can_be_forgotten(show):
     assert page.locator(".mp-goal-count").inner_text() == "Goal 2 of 5"
     assert page.locator(".mp-goal-step").first.inner_text() == "✓"
     page.get_by_role("button", name="forget my progress").click()
+    assert page.locator(".mp-goal-count").inner_text() == "Goal 2 of 5"
+    assert page.locator(".mp-message").inner_text() == "Press again to forget what you have solved."
+    page.get_by_role("button", name="really forget?").click()
     assert page.locator(".mp-goal-count").inner_text() == "Goal 1 of 5"
     assert page.evaluate("() => localStorage.length") == 0
 

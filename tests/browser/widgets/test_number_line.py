@@ -959,6 +959,7 @@ def test_without_subnormals_there_is_a_hole(show):
     assert "Without subnormals: a hole 2³ gaps wide" in page.locator(".mp-nl-picture text").all_text_contents()
     assert page.locator(".mp-nl-hole").count() == 1
     assert said(page).startswith("Without subnormal numbers nothing would lie between 0 and 2⁻⁶")
+    assert said(page).endswith("The table below still has them.")
     tall = page.locator(".mp-nl-picture").bounding_box()["height"]
     page.get_by_role("button", name="the end", exact=True).click()
     assert page.locator(".mp-nl-hole, .mp-nl-hole-text").count() == 0

@@ -28,13 +28,13 @@ THREE = (FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, FLOAT6_E3M2FN)
 
 
 @pytest.mark.parametrize("answer", [0x3E40, "0x3E40", "0b0011111001000000", "0 01111 1001000000"])
-def test_flip_to_1_5625_takes_the_code_in_every_notation(answer):
-    assert bits.check_flip_to_1_5625(answer)
+def test_code_1_5625_takes_the_code_in_every_notation(answer):
+    assert bits.check_code_1_5625(answer)
 
 
-def test_flip_to_1_5625_takes_a_widget_and_asks_for_its_format():
-    assert bits.check_flip_to_1_5625(BitFlip(format="float16", code=0x3E40))
-    assert "float16" in bits.check_flip_to_1_5625(BitFlip(format="bfloat16", code=0x3FC8)).message
+def test_code_1_5625_takes_a_widget_and_asks_for_its_format():
+    assert bits.check_code_1_5625(BitFlip(format="float16", code=0x3E40))
+    assert "float16" in bits.check_code_1_5625(BitFlip(format="bfloat16", code=0x3FC8)).message
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,19 @@ def test_flip_to_1_5625_takes_a_widget_and_asks_for_its_format():
         (0x7E40, "all exponent bits are 1"),
         (0x0240, "no hidden 1"),
         (0b1100100000000000, "bias"),
-        (0x4240, "exponent field 15"),
+        (0x4240, "exponent field, which is 15"),
+        ("0 01111 10010000", "without 2 zeros at the end: 14 bits"),
+        ("0x3E4", "without 4 zeros at the end: 12 bits"),
+        ("0 01111 1001", "without 6 zeros at the end: 10 bits"),
+        ("0 01111 10010000000", "one zero too many at the end: 17 bits"),
+        ("1 01111 0110000000", "leftmost bit is the sign"),
+        ("0 1111 1000", "Write all 16 bits"),
         (0x13E40, "16 bits"),
         (-1, "never negative"),
     ],
 )
-def test_flip_to_1_5625_names_the_misconception(answer, hint):
-    outcome = bits.check_flip_to_1_5625(answer)
+def test_code_1_5625_names_the_misconception(answer, hint):
+    outcome = bits.check_code_1_5625(answer)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
 
@@ -93,7 +99,8 @@ def question_code(instead=None):
 
 def test_the_wrong_line_fails_at_half_of_the_ties_and_mended_it_does_not():
     wrong = question_code()
-    mended = question_code("    rounds_up = rest > 0x8000 or (rest == 0x8000 and top & 1)")
+    right_line = right_option(questions.WRONG_LINE).says.split("`")[-2]
+    mended = question_code(f"    {right_line}")
     tops = [*range(0, 0x7F80, 37), 0x7F7F, 0x7F80, *range(0x8000, 0xFF80, 41)]
     misses = 0
     for top in tops:
@@ -169,6 +176,16 @@ def test_smallest_subnormals_names_the_format_and_the_misconception(fmt, wrong, 
     assert (hint(fmt) if callable(hint) else hint) in outcome.message
 
 
+def test_the_smallest_value_of_a_format_with_another_bias_is_named():
+    right = {fmt.name: fmt.smallest_subnormal for fmt in THREE}
+    pairs = ((FLOAT8_E4M3FNUZ, FLOAT8_E4M3FN, "E4M3"), (FLOAT8_E5M2FNUZ, FLOAT8_E5M2, "E5M2"))
+    for fmt, other, name in pairs:
+        message = bits.check_smallest_subnormals(right | {fmt.name: other.smallest_subnormal}).message
+        assert f"{name}, w" in message
+        assert f"is {other.bias}" in message
+        assert f"is {fmt.bias}" in message
+
+
 def test_what_the_table_of_the_page_says_of_other_formats_is_not_the_answer():
     for copied in ("1.4e-45", "9.2e-41", "6e-8", "1.5e-5", "0.00195", "2^-9", "2^-24"):
         for fmt in THREE:
@@ -181,7 +198,9 @@ FLIPS = {15: -6, 14: "6 * 2**-16", 10: 3, 9: 4}
 
 def test_flips_of_6_takes_the_four_values_and_tells_of_a_rounded_one():
     assert bits.check_flips_of_6(FLIPS)
-    assert "rounded" in bits.check_flips_of_6(FLIPS | {14: 9.16e-5}).message
+    assert bits.check_flips_of_6(FLIPS | {14: "9.155e-5"})  # as print shows it
+    assert "rounded" in bits.check_flips_of_6(FLIPS | {14: 9.2e-5}).message
+    assert bits.check_flips_of_6(FLIPS | {14: 9.1e-5}).status == NOT_YET
 
 
 @pytest.mark.parametrize(
@@ -261,6 +280,8 @@ def test_encode_0_3_takes_the_code_in_every_notation(answer):
         (0x52, "shifted"),
         (0x6A, "7"),
         (0x22, "too small"),
+        ("0 0101 01", "without one zero at the end: 7 bits"),
+        ("0 101 01", "without one zero"),  # the same number
         (0x12A, "8 bits"),
         (0x30, "0.5"),
         (0.3, "not a code"),

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 import time
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from tests.book_questions import right_option
+from utils.accumulation import kahan_sum, running_sum
 from utils.checks.numbers import rounding as checks
 from utils.checks.numbers import rounding_questions as questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET, time_limit
@@ -175,13 +177,18 @@ def test_the_sum_stalls_where_the_answer_says():
         (8200, "nearer to 8192"),
         (8188, "one more"),
         (math.inf, "never gets there"),
-        (5, "less than half an ulp"),
+        (5, "How large is it then?"),
     ],
 )
 def test_stall_names_the_misconception(wrong, hint):
     outcome = checks.check_stall(wrong)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
+
+
+def test_neither_the_last_reply_nor_a_hint_about_the_stall_gives_it_away():
+    for text in (questions.STALL.otherwise, *questions.STALL.hints):
+        assert not {"8", "13", "8192"} & set(re.findall(r"\d+", text))
 
 
 def test_the_replies_about_the_stall_are_true():
@@ -456,22 +463,31 @@ def counted_down(start, count, tie=None):
     return total
 
 
-def test_the_counter_stays_at_4096():
-    assert right_option(questions.P_COUNTER).text == str(int(counted_down(4096.0, 4096))) == "4096"
+def test_the_counter_goes_from_4094_to_4092_and_stays():
+    assert right_option(questions.P_COUNTER).text == str(int(counted_down(4094.0, 4094))) == "4092"
+    assert [float16(x) for x in (4093, 4091)] == [4092, 4092]
+    assert counted_down(4096.0, 4096) == 4096
     assert counted_down(2048.0, 2048) == 0
-    down = counted_down(4096.0, 4096, tie=lambda exact: exact - 1)
-    assert [option.text for option in questions.P_COUNTER.options][3] == f"−{-down:g}" == "−1024"
+    down = counted_down(4094.0, 4094, tie=lambda exact: exact - 1)
+    assert [option.text for option in questions.P_COUNTER.options][4] == f"−{-down:g}" == "−1023"
 
 
-def test_3_141_and_3_1415_are_equal():
-    assert float16(3.141) == float16(3.1415) == 3.140625
-    assert float16(3.142) == 3.142578125
-    assert float(ulp(3.14, FLOAT16)) == pytest.approx(0.00195, rel=2e-3)
+def test_between_8_and_16_only_equal_numbers_differ_by_less_than_eps():
+    assert right_option(questions.P_EPS).text == "Equal numbers only"
+    values = decode(np.arange(0x7C00), FLOAT16)
+    assert set(np.diff(values[(values >= 8) & (values <= 16)])) == {8 * FLOAT16.eps}
+    near = values[(values >= 0.001) & (values < 0.0011)]
+    assert round(FLOAT16.eps / np.diff(near).max()) == 1024  # numbers hundreds of gaps apart pass
 
 
 def test_more_than_half_of_eps_is_enough():
-    assert right_option(questions.P_EPS).text == f"{float16(1 + 0.0006):.6f}" == "1.000977"
+    assert float16(1 + 0.0006) == 1 + FLOAT16.eps
     assert float16(1 + 0.0004) == 1
+
+
+def test_the_gaps_at_3_14_are_those_of_the_text():
+    assert float(ulp(3.14, FLOAT16)) == 2**-9 == pytest.approx(0.00195, rel=2e-3)
+    assert [float(ulp(3.14, fmt)) for fmt in (BFLOAT16, FLOAT8_E4M3FN)] == [2**-6, 2**-2]
 
 
 def test_both_intervals_hold_ten_binades():
@@ -480,16 +496,38 @@ def test_both_intervals_hold_ten_binades():
     assert right_option(questions.P_SMALL).text == "Both hold equally many"
 
 
+def summed(losses):
+    """The running total in bfloat16."""
+    return running_sum(losses, BFLOAT16)
+
+
 def test_a_large_total_does_not_change_any_more_and_dividing_first_does_not_help():
     losses = np.random.default_rng(0).exponential(0.2, 8192)
-    total, divided, seen, idle = 0.0, 0.0, [], 0
-    for loss in losses:
-        before, total = total, float(quantize(total + loss, BFLOAT16))
-        divided = float(quantize(divided + loss / 1024, BFLOAT16))
-        assert 1024 * divided == total
-        seen.append(total)
-        idle += total == before
+    seen = summed(losses)
+    assert np.array_equal(1024 * summed(losses / 1024), seen)
     too_low = [seen[n - 1] / losses[:n].sum() for n in (512, 2048, 8192)]
     assert too_low[0] > too_low[1] > too_low[2]
-    assert idle > 8192 / 2
-    assert right_option(questions.P_SUM).text == "The same numbers as now"
+    assert np.mean(np.diff(seen) == 0) > 0.5
+
+
+def test_the_smallest_first_is_no_remedy_for_losses_like_those_of_the_chapter():
+    """Nine in ten are near 0, the others from 1 to 2.5, and few of those above 2."""
+    rng = np.random.default_rng(0)
+    large = rng.uniform(1, 2, 1400), rng.uniform(2, 2.5, 110)
+    losses = rng.permutation(np.concatenate([rng.exponential(0.02, 20_000), *large]))
+    totals = {"as they come": summed(losses)[-1], "sorted": summed(np.sort(losses))[-1], "exact": losses.sum()}
+    assert totals["as they come"] < totals["sorted"] < 1.3 * totals["as they come"] < 0.6 * totals["exact"]
+    assert totals["sorted"] == 512 + 4 * 110  # each of them as 4, and nothing else
+    assert right_option(questions.P_SUM).text.startswith("Hardly more than now")
+
+
+def test_kahans_sum_of_ones_in_e4m3_stops_at_256():
+    ones, e4m3 = np.ones(600), FLOAT8_E4M3FN
+    assert running_sum(ones, e4m3)[-1] == 16
+    sums = kahan_sum(ones, e4m3)
+    assert sums.totals[-1] == 256
+    assert abs(sums.compensations[-1]) == 16
+    assert right_option(questions.P_KAHAN).text.startswith("At 256,")
+    assert float(ulp(256.0, e4m3)) == 32
+    assert float(ulp(16.0, e4m3)) == 2
+    assert quantize(17.0, e4m3) == 16

@@ -22,6 +22,7 @@ def test_a_code_is_drawn_with_its_bits_its_binade_and_its_value(value, fmt, bits
     shown = texts(code_and_rulers(int(encode(value, fmt)), fmt))
     assert "".join(shown[: fmt.bits]) == bits
     marks = [text for text in shown[fmt.bits :] if text]
+    assert marks[:3] == ["sign", "exponent", "fraction"]
     assert f"{value:g}" in marks
     assert all(marks.count(end) >= 2 for end in ends)  # on both rulers
 

@@ -3,6 +3,7 @@
 import math
 
 from utils.checks.numbers.bits_questions import (
+    ALL_16,
     CODE_1_5625,
     DECODE_FNUZ,
     FLIPS_OF_6,
@@ -26,7 +27,7 @@ from utils.formats import FLOAT8_E4M3FN, FLOAT8_E4M3FNUZ, FLOAT16, decode
 
 
 @exercise(asks=CODE_1_5625)
-def check_flip_to_1_5625(answer) -> Outcome:
+def check_code_1_5625(answer) -> Outcome:
     """The float16 code of 1.5625: a BitFlip widget in float16, or a code."""
     if hasattr(answer, "code") and answer.format != "float16":
         return not_yet(f"The widget shows {answer.format}; switch it back to float16.")
@@ -43,8 +44,8 @@ def check_flip_to_1_5625(answer) -> Outcome:
     if math.isnan(value) or math.isinf(value):
         return not_yet(f"That code means {value}: all exponent bits are 1. For 2**0 the exponent field holds 15.")
     if abs(value) < FLOAT16.smallest_normal:
-        return not_yet("All exponent bits are 0, so there is no hidden 1. For 2**0 the exponent field holds 15.")
-    return not_yet(f"That is {value}. First make the exponent field 15 (its value minus 15 is 0), then the fraction.")
+        return not_yet(f"Read as 16 bits, all exponent bits of that are 0, so there is no hidden 1. {ALL_16}")
+    return not_yet(f"As a float16 code that is {value}. {ALL_16}")
 
 
 check_largest_e4m3fnuz = paper(LARGEST_E4M3FNUZ)
@@ -90,4 +91,5 @@ def check_encode_0_3_e4m3(answer) -> Outcome:
         return message
     if not 0 <= code < 2**8:
         return not_yet(f"An E4M3 code has 8 bits; {code:#x} does not fit.")
-    return not_yet(f"0x{code:02X} decodes to {float(decode(code, FLOAT8_E4M3FN))}. Start from 0.3 = 1.2 * 2**-2.")
+    value = float(decode(code, FLOAT8_E4M3FN))
+    return not_yet(f"0x{code:02X} decodes to {value}. Write all eight bits; start from 0.3 = 1.2 * 2**-2.")

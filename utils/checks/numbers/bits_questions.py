@@ -5,23 +5,26 @@ from utils.formats import FLOAT6_E3M2FN, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, Float
 
 FLIPPED_ANSWERS = Choice(
     "numbers/bits/flipped-answers",
-    "What happens to the answers of the network?",
+    "With PyTorch on the CPU that made this page, what happens to the answers of the network?",
     (
         Option(
             "They stay as they were: one weight among so many cannot matter.",
             "That holds for most flips, as the next output shows. But a single huge number can drown all the others.",
         ),
         Option(
-            "Some change, those of the reviews in whose words this weight matters.",
-            "The weight belongs to a layer that every word of every review goes through, so no review is spared.",
+            "Some change, and most stay as they were.",
+            "That would happen if the layer norm after this layer followed its formula, as the live experiment shows."
+            " PyTorch's routine on this CPU goes another way: both scores of every review are NaN.",
         ),
         Option(
             "Every review gets the same answer, as the huge number drowns all others.",
-            "It does drown all others. But what comes out at the end is not even a number: both scores are NaN.",
+            "It drowns the others, but only in some words of each review. And on this CPU a later step turns"
+            " those words into NaN, which spreads to the rest: no review gets an answer.",
         ),
         Option(
             "There are none: both scores of every review are NaN.",
-            "The weight is finite, and still no score is. Some step in between turns a huge number into NaN.",
+            "The weight is finite, and still no score is. On this CPU some step in between turns a huge number"
+            " into NaN; the live experiment finds it, and what the formula of that step would have given.",
             right=True,
         ),
     ),
@@ -49,6 +52,20 @@ NAN_CODES = Choice(
     ),
     predict=True,
 )
+
+
+def _zeros_off(code: int, fmt: str, bits: int, missing: int, extra: int) -> dict[str, str]:
+    """Return the hint to a code that was written with up to so many zeros too few, or too many, at its end."""
+    hints = {}
+    for off in (*range(-missing, 0), *range(1, extra + 1)):
+        zeros = "one zero" if abs(off) == 1 else f"{abs(off)} zeros"
+        slip = f"with {zeros} too many at the end" if off > 0 else f"without {zeros} at the end"
+        shifted = code << off if off > 0 else code >> -off
+        hints[f"0x{shifted:X}"] = f"That is the right code {slip}: {bits + off} bits, but {fmt} code has {bits}."
+    return hints
+
+
+ALL_16 = "Write all 16 bits: the sign, five for the exponent field, which is 15, and ten for the fraction."
 CODE_1_5625 = Number(
     "numbers/bits/code-1-5625",
     text="The float16 code of 1.5625 (write it like `0x1234` or `0 00100 1000110100`):",
@@ -56,18 +73,22 @@ CODE_1_5625 = Number(
     says="0 01111 1001000000: the hidden 1, plus 1/2, plus 1/16.",
     wrong={
         "0xBE40": "The magnitude is right. The leftmost bit is the sign; it should be 0.",
+        **_zeros_off(0x3E40, "a float16", 16, missing=6, extra=2),
         "0x3E00": "1.5 has the right exponent. 0.5625 = 1/2 + 1/16: which two fraction bits are worth that?",
         "0x3E04": "The fourth fraction bit from the left is worth 1/16: 1/2, 1/4, 1/8, 1/16. You set the eighth.",
         "0x3F20": "That stores the leading 1 as well, as the first fraction bit. It is hidden: only 1001 is stored.",
         "0x7E40": "That code means NaN: all exponent bits are 1. For 2**0 the exponent field holds 15.",
         "0x0240": "All exponent bits are 0, so there is no hidden 1. For 2**0 the exponent field holds 15.",
-        "0xC800": "That is 1.1001 written down as it stands. The leading 1 is hidden; the exponent needs its bias.",
-        "0b11001": "Those are the digits of 1.1001. A code has three fields: the exponent needs its bias, 15.",
+        "0xC800": "That is 1.1001, which is 1.5625 in binary. The leading 1 is hidden; the exponent needs its bias.",
+        "0b11001": "Those are the binary digits of 1.5625. A code has three fields: the exponent needs its bias, 15.",
         "1.5625": "That is the value. The question asks for its sixteen bits.",
         "0x3C09": "The fraction is counted from its left end: 1001 comes first, then six zeros.",
     },
-    within={"0x3C00 to 0x3FFF": "Sign and exponent are right. The fraction is not: 0.5625 = 1/2 + 1/16."},
-    otherwise="That is another code. First make the exponent field 15 (its value minus 15 is 0), then the fraction.",
+    within={
+        "0x3C00 to 0x3FFF": "Sign and exponent are right. The fraction is not: 0.5625 = 1/2 + 1/16.",
+        "0xBC00 to 0xBFFF": "The exponent is right. The leftmost bit is the sign: it should be 0. Then the fraction.",
+    },
+    otherwise=f"That is another code. {ALL_16}",
     hints=(
         "1.5625 lies between 1 and 2, so the power is 2**0. Which exponent field means 0, with a bias of 15?",
         "The exponent field is 01111. The hidden 1 is not stored: the fraction field begins with 1001.",
@@ -98,9 +119,11 @@ LARGEST_E4M3FNUZ = Number(
 )
 
 
-def _smallest(fmt: FloatFormat, fields: str) -> Number:
+def _smallest(fmt: FloatFormat, fields: str, sibling: tuple[str, str] = ("", "")) -> Number:
+    """Make the question; `sibling` is the value of a format with the same fields and another bias, and its hint."""
     exponent, steps = fmt.emin - fmt.mantissa_bits, 2**fmt.mantissa_bits
     foreseen = (  # where two of them are one number, the first speaks
+        *([sibling] if sibling[0] else []),
         (f"2^{fmt.emin}", "That is the smallest normal value. With exponent field 0 the fraction can go lower."),
         (
             f"2^-{fmt.bias} * {steps + 1}/{steps}",
@@ -138,10 +161,22 @@ def _smallest(fmt: FloatFormat, fields: str) -> Number:
 
 
 SMALLEST = {
-    fmt.name: _smallest(fmt, fields)
-    for fmt, fields in (
-        (FLOAT8_E4M3FNUZ, "4 exponent bits, 3 fraction bits, bias 8"),
-        (FLOAT8_E5M2FNUZ, "5 exponent bits, 2 fraction bits, bias 16"),
+    fmt.name: _smallest(fmt, *facts)
+    for fmt, *facts in (
+        (
+            FLOAT8_E4M3FNUZ,
+            "4 exponent bits, 3 fraction bits, bias 8",
+            ("2^-9", "That is the smallest value of E4M3, whose bias is 7. Here the bias is 8."),
+        ),
+        (
+            FLOAT8_E5M2FNUZ,
+            "5 exponent bits, 2 fraction bits, bias 16",
+            (
+                "2^-16",
+                "Two slips lead there: the bias of E5M2, which is 15 (here it is 16), or a power of two for exponent"
+                " field 0, which has a rule of its own: no hidden 1.",
+            ),
+        ),
         (FLOAT6_E3M2FN, "3 exponent bits, 2 fraction bits, bias 3"),
     )
 }
@@ -161,7 +196,7 @@ FLIPS_OF_6 = {
         "numbers/bits/flip-14-of-6",
         text="6 with bit 14 flipped (you may write it with a power, like `5*2^7`):",
         answer="6*2^-16",
-        says="The exponent field falls from 17 to 1, and the number by a factor of 2**16.",
+        says="The exponent field falls from 17 to 1, and the number by a factor of 2**16: 1.5 * 2**-14.",
         wrong={
             "6*2^16": "The bit is worth a factor of 2**16, but it is 1 now: flipping it takes the factor away.",
             "-6*2^-16": OPPOSITE,
@@ -170,6 +205,7 @@ FLIPS_OF_6 = {
         },
         otherwise=f"It is the top exponent bit. {READ_AGAIN}",
         hints=("The exponent field is 17, 10001 in binary. Without its first bit it is 1.",),
+        tolerance=0.001,  # 9.155e-5, as print shows it
     ),
     10: Number(
         "numbers/bits/flip-10-of-6",
@@ -216,10 +252,11 @@ NEAREST_0_3 = Number(
         "0x34": "0.3 = 1.2 * 2**-2, and -2 + 7 = 5 goes into four bits (0101), followed by three fraction bits.",
         "0x6A": "That bias is 15. E4M3 has four exponent bits, and its bias is 7.",
         "0x22": "The exponent is one too small: 0.3 = 1.2 * 2**-2, so the field holds -2 + 7 = 5.",
+        **_zeros_off(0x2A, "an E4M3", 8, missing=1, extra=0),
         "0.3125": "That is its value. The question asks for its eight bits.",
         "0.3": "That is the number itself. The question asks for the eight bits of the nearest code.",
     },
-    otherwise="That is another code. Start from 0.3 = 1.2 * 2**-2.",
+    otherwise="That is another code. Write all eight bits; start from 0.3 = 1.2 * 2**-2.",
     hints=(
         "The largest power of two in 0.3 is 2**-2. Which exponent field means -2, with a bias of 7?",
         "0.3 / 2**-2 = 1.2, and 0.2 is 1.6 eighths. Which whole number is nearest?",
@@ -239,7 +276,8 @@ def to_bfloat16(word):
     rounds_up = rest >= 0x8000
     return top + rounds_up""",
     line=6,
-    says="`rest` is 0x8000 exactly halfway between two neighbours. Such a tie goes to the even one, not always up.",
+    says="`rest` is 0x8000 exactly halfway between two neighbours. Such a tie goes to the even one, not always up:"
+    " `rounds_up = rest + (top & 1) > 0x8000`.",
     replies={
         1: "The name and the argument are fine.",
         2: "The upper half of a float32 has bfloat16's fields; what rounding decides on is the lower half.",

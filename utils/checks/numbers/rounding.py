@@ -246,7 +246,7 @@ def _e4m3_kinds() -> list[InputKind]:
         InputKind(
             "overflow",
             both(past),
-            "Past 448 it saturates: 448. Four exponent bits end at 15, and `& 0b1111` begins again at 0.",
+            "Past 448 it saturates: 448, however large the number is. A field of four bits holds no larger exponent.",
         ),
         InputKind("infinities", both(np.array([np.inf])), "E4M3 has no infinity: what lies past 448 saturates."),
         InputKind("NaN", np.array([np.nan]), "NaN stays NaN."),

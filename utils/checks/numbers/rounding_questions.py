@@ -220,10 +220,10 @@ STALL = Number(
         "3": "3 + 3 = 6 is held. The ulp must grow to more than twice the addend first.",
         "inf": "It never gets there: an addend below half an ulp changes nothing, and the ulp grows with the sum.",
     },
-    otherwise="Not that. An addend is lost when it is less than half an ulp of the sum. Where is the ulp of float16 8?",
+    otherwise="Not that. An addend is lost when it is less than half an ulp of the sum. How large is it then?",
     hints=(
         "The sum stands still once 3 is less than half an ulp. Ulps are powers of two: which one is that?",
-        "The ulp is 2**(e - 10) in the binade that begins at 2**e. It is 8 for e = 13.",
+        "The ulp of float16 is 2**(e - 10) in the binade that begins at 2**e. Which e is the first with more than 6?",
     ),
 )
 
@@ -262,45 +262,53 @@ PLAY_TICKS = Number(
 )
 
 P_COUNTER = Choice(
-    "numbers/rounding/predict-countdown",
+    "numbers/rounding/predict-from-4094",
     predict=True,
-    text="A float16 counter holds 4096. You subtract 1 from it, and do so 4,096 times. What does it hold?",
+    text="A float16 counter holds 4094. You subtract 1 from it, and do so 4,094 times. What does it hold?",
     options=(
         Option("0", "Only if every whole number on the way were a float16. From 2048 to 4096 only even ones are."),
+        Option("2048", "Counting up ends at 2048. Counting down, the counter stands still long before it gets there."),
         Option(
-            "2048",
-            "Counting up stops at 2048. On the way down, the sum would have to leave 4096 first, and from 2048 on every"
-            " whole number is held.",
-        ),
-        Option(
-            "4096",
-            "Below 4096 the ulp is 2. 4095 is halfway between 4094 and 4096, and the tie goes to the one whose last bit"
-            " is 0: 4096. This happens 4,096 times.",
+            "4092",
+            "4093 is halfway between 4092 and 4094, and goes to 4092, whose last bit is 0. Next, 4091 is halfway"
+            " between 4090 and 4092, and the tie goes back to 4092, every time.",
             right=True,
         ),
         Option(
-            "−1024",
+            "4094",
+            "The first step is a tie between 4092 and 4094. It goes to the one whose last bit is 0. Last bits"
+            " alternate, and 4096 has a 0, so 4094 has a 1.",
+        ),
+        Option(
+            "−1023",
             "Ties that always go down would lead there: by 2 each time to 2048, then by 1. But a tie goes to the"
-            " neighbour whose last bit is 0, here the upper one.",
+            " neighbour whose last bit is 0, which may be the upper one.",
         ),
     ),
 )
 P_EPS = Choice(
-    "numbers/rounding/predict-eps",
+    "numbers/rounding/predict-tolerance",
     predict=True,
-    text="`torch.finfo(torch.float16).eps` is 0.000977. Add 0.0006 to 1, then round to float16. What comes out?",
+    text="Two results in float16 lie between 8 and 16. You test `abs(a - b) < eps`, with `eps` from"
+    " `torch.finfo(torch.float16)`. Which a and b pass?",
     options=(
         Option(
-            "1, because 0.0006 is smaller than `eps`",
-            "`eps` is the gap above 1, not the smallest addend that counts. Anything over half of the gap rounds up.",
+            "Equal numbers and neighbours, because `eps` is the gap between neighbours",
+            "It is from 1 to 2. From 8 to 16 neighbours are 8 times `eps` apart, so they fail.",
         ),
         Option(
-            "1.000977",
-            "1.0006 lies past the middle of the gap, 1.000488, so it goes to the number above. Half of `eps` decides.",
+            "Numbers up to eight neighbours apart, because precision is relative",
+            "The gap grows with the numbers and `eps` does not. So the test becomes stricter, not looser.",
+        ),
+        Option(
+            "Equal numbers only",
+            "From 8 to 16 the gap is 8 times `eps`. Two different numbers are at least that far apart.",
             right=True,
         ),
-        Option("1.0006", "No float16 number lies between 1 and 1.000977: that is what `eps` says."),
-        Option("1.0005", "1.0005 is near the middle of the gap. Only the two ends of the gap are float16 numbers."),
+        Option(
+            "Numbers that differ by one rounding, because a rounding moves a number by less than `eps`",
+            "That holds from 1 to 2. From 8 to 16 rounding moves a number by up to 4 times `eps`.",
+        ),
     ),
 )
 P_SMALL = Choice(
@@ -328,28 +336,54 @@ P_SMALL = Choice(
     ),
 )
 P_SUM = Choice(
-    "numbers/rounding/predict-divide-first",
+    "numbers/rounding/predict-smallest-first",
     predict=True,
-    text="To keep the bfloat16 total small, you divide each loss by 1,024 before adding, and multiply the total by"
-    " 1,024 at the end. What does the bfloat16 column show then?",
+    text="You sort the losses and add the smallest first, as some textbooks advise. What does the last line then"
+    " show for bfloat16?",
     options=(
         Option(
-            "Almost what the float32 column shows, because the gaps near a small total are small",
-            "The gaps are 1,024 times smaller, but so are the losses. What matters is the ratio of the two.",
+            "Almost what it shows for float32, because small losses meet a small total",
+            "They do, but most of the sum comes from the losses above 1. Those come last, when the total is large.",
         ),
         Option(
-            "The same numbers as now",
-            "Dividing by a power of two only lowers every exponent by 10. Each addition is rounded at the same bit as"
-            " before.",
+            "Hardly more than now, because order is not the problem",
+            "Once the total has reached 512, only losses above 2 count, in any order. Sorted, all of those come after"
+            " 512, which adds a little.",
             right=True,
         ),
         Option(
-            "The same error, but later in the text, because the total takes longer to become large",
-            "The total is 1,024 times smaller at every token, and so is each loss: nothing happens later.",
+            "Exactly the same as now, because a sum does not depend on the order",
+            "In exact arithmetic it does not. Here each addition rounds, and which losses count depends on the total"
+            " that they meet.",
         ),
         Option(
-            "Even lower numbers, because the small losses underflow to 0",
-            "bfloat16 holds numbers down to about 1e-40. Dividing these losses by 1,024 comes nowhere near that.",
+            "Much less than now, because the large losses come last, when nothing counts any more",
+            "At the end the largest losses, those above 2, still count, each as 4. So the total even ends higher.",
+        ),
+    ),
+)
+P_KAHAN = Choice(
+    "numbers/rounding/predict-kahan-in-e4m3",
+    predict=True,
+    text="In E4M3, ones are added to 0, one after another. The plain sum stops at 16. Where does Kahan's sum stop?",
+    options=(
+        Option(
+            "Also at 16, because 1 is no more than half a gap there",
+            "That stops the plain sum. Kahan's `excess` collects the ones that were lost until together they count.",
+        ),
+        Option(
+            "At 32, because the correction is worth one more bit",
+            "`excess` has four significant bits of its own, so it is worth more than one.",
+        ),
+        Option(
+            "At 256, where the correction is too coarse as well",
+            "At 256 the gap is 32, so more than 16 ones must be collected. But once `excess` is −16, its own"
+            " gap is 2: one more would make 17, which is rounded back to 16.",
+            right=True,
+        ),
+        Option(
+            "Not before 448, the largest number, because nothing is lost",
+            "`excess` is an E4M3 number too. When it gets large, it loses ones in its turn.",
         ),
     ),
 )

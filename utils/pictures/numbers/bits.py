@@ -1,5 +1,7 @@
 """The picture of `numbers/bits`: a code and its two rulers."""
 
+from itertools import groupby
+
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
@@ -16,10 +18,15 @@ def code_and_rulers(code: int = 0x4180, fmt: formats.FloatFormat = formats.FLOAT
     value = float(formats.decode(code, fmt))
     fields = formats.fields(code, fmt)
     power = int(fields.exponent) - fmt.bias
-    fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 3.1))
-    ax.set(xlim=(0, 16), ylim=(0, 10.5))
+    fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 3.3))
+    ax.set(xlim=(0, 16), ylim=(0, 11.2))
     ax.axis("off")
     draw_bits(ax, code, fmt, y=9)
+    names = {plots.SIGN: "sign", plots.EXPONENT: "exponent", plots.FRACTION: "fraction"}
+    for color, places in groupby(range(fmt.bits), plots.field_colors(fmt).__getitem__):
+        places = list(places)
+        x = (places[0] + places[-1] + 1) / 2 * 16 / fmt.bits
+        ax.text(x, 10.75, names[color], ha="center", va="center", fontsize=10, color=color)
 
     low, high = power - 5, power + 5  # the powers of two on the upper ruler
     start = 8 - 1.4 * 0.5

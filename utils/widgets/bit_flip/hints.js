@@ -99,7 +99,10 @@ export function solvedText(goal, code, fmt) {
   if (fmt.signed) parts.unshift(`sign ${sign}`);
   if (fmt.mantissa_bits) parts.push(`fraction field ${fraction} of ${1n << BigInt(fmt.mantissa_bits)}`);
   const off = goal.value ? percentOff(parseNumber(goal.value), valueOf(code, fmt)) : null;
-  const value = off ? `${goal.value.trim().replace("-", "−")} becomes ${briefText(code, fmt)}, ${off} off. Its code` : briefText(code, fmt);
+  const brief = briefText(code, fmt);
+  const steps = kind === "subnormal" && brief.startsWith("≈")
+    ? `${sign ? "−" : ""}${fraction === 1n ? "" : `${fraction} × `}2${superscript(fmt.emin - fmt.mantissa_bits)} ` : "";
+  const value = off ? `${goal.value.trim().replace("-", "−")} becomes ${brief}, ${off} off. Its code` : `${steps}${brief}`;
   return `${value} is ${toHex(code, fmt)}: ${parts.join(", ")}.`;
 }
 

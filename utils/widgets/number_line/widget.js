@@ -128,7 +128,7 @@ function render({ model, el }) {
       const on = !state.withoutSubnormals;
       const border = powerOfTwo(state.fmt.emin);
       const view = on && !holeInView(border) ? namedView("subnormals", state) : state.view;
-      const said = on ? `Without subnormal numbers nothing would lie between 0 and ${powerName(state.fmt.emin)}: two different numbers could have the difference 0.` : null;
+      const said = on ? `Without subnormal numbers nothing would lie between 0 and ${powerName(state.fmt.emin)}: two different numbers could have the difference 0. The table below still has them.` : null;
       update({ withoutSubnormals: on, view, message: said ?? "" }, { line: true, said });
     },
     roll() {
