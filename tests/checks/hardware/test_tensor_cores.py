@@ -156,6 +156,40 @@ def not_when_it_raises(function):
     return result
 
 
+def by_older_flag(function):
+    """A good student's: another old switch, after which this one cannot be read."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        return function()
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def by_newer_word(function):
+    """A good student's: asks the newer switch, which calls both "high" and "medium" tf32."""
+    before = "high" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "highest"
+    torch.set_float32_matmul_precision("high")
+    try:
+        return function()
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def convolutions_off(function):
+    """A good student's: restores the products, and turns the convolutions off, which were on."""
+    try:
+        return by_old_switch(function)
+    finally:
+        torch.backends.cudnn.allow_tf32 = False
+
+
+def convolutions_new(function):
+    """A good student's: allows TF32 everywhere, by the newer switch for convolutions."""
+    torch.backends.cudnn.conv.fp32_precision = "ieee"
+    return by_old_switch(function)
+
+
 def swallows(function):
     try:
         return by_old_switch(function)
@@ -185,6 +219,10 @@ def off(function):
         (never_restored, 'It was "highest" before'),
         (not_when_it_raises, "When the function raises, the switch"),
         (swallows, "swallowed"),
+        (by_older_flag, "raises RuntimeError"),
+        (by_newer_word, 'It was "medium" before'),
+        (convolutions_off, "Afterwards torch.backends.cudnn."),
+        (convolutions_new, "Afterwards torch.backends.cudnn."),
         (twice, "called 2 times"),
         (without_result, "not what the function returned"),
         (off, "TF32 is not allowed"),
