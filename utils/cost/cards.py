@@ -184,8 +184,8 @@ _4090 = Roof(
 # 72 PFLOP/s in FP8, 36 in 16 bits and 18 in TF32, each "with sparsity", 600 TFLOP/s in float32, 296 and 10 TFLOP/s in
 # float64, and for the B200 72 PFLOP/s in dense FP4: read in two copies, fibermall.com (p=17161) and
 # glennklockwood.com/garden/processors. Memory and bandwidth: NVIDIA's data sheets DGX B200 (1,440 GB, 64 TB/s) and
-# DGX B300, as github.com/stas00/ml-engineering has them. FP4 of the B300: the page has "144 PFLOPS | 108 PFLOPS", sparse
-# and dense, in four copies of August 2026; older copies of it come to 12.6 and 13.1 for one GPU.
+# DGX B300, as github.com/stas00/ml-engineering has them. FP4 of the B300: the page has "144 PFLOPS | 108 PFLOPS",
+# sparse and dense, in four copies of August 2026; older copies of it come to 12.6 and 13.1 for one GPU.
 _BLACKWELL_PEAKS = {"float32": 75, "tf32": 1125, "float16": 2250, "bfloat16": 2250, "float8": 4500}
 _HGX = "an eighth of the board, half of its rates with sparsity; bandwidth: data sheet DGX"
 _NOT_STATED = "not stated for one GPU; seen in copies of NVIDIA's table"

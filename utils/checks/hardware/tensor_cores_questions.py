@@ -77,7 +77,8 @@ NINE_PRODUCTS = Choice(
 )
 ATTENTION_GAIN = Choice(
     "hardware/tensor_cores/predict-attention-gain",
-    "How many times as fast as in float32 does the roofline make DistilBERT's attention in bfloat16?",
+    "By the roofline of an H100, TF32 makes the products of DistilBERT's attention 1.3 times as fast as float32. The "
+    "quotient of the peaks would be 7.4. How many times as fast as float32 does bfloat16 make them?",
     (
         Option(
             "1.3 times, as in TF32: it is bound by memory, and a higher peak does not help",
@@ -110,8 +111,8 @@ PLAY_TF32 = Number(
     "hardware/tensor_cores/play-tf32",
     "N = K = 4096. From how many tokens M on is TF32 on the H100 faster than float32 on the H200?",
     answer="41",
-    says="At 40 the H200 is still ahead. With fewer tokens TF32 gains nothing, because memory decides, and the H200's is "
-    "faster. From 41 on even the H100 is bound by its arithmetic in float32.",
+    says="At 40 the H200 is still ahead. With fewer tokens TF32 gains nothing, because memory decides, and the H200's "
+    "is faster. From 41 on even the H100 is bound by its arithmetic in float32.",
     wrong={
         "40": "Close: at 40 the H200 is still faster, by a little.",
         "42": "TF32 is ahead there, but one token fewer is already enough.",
@@ -182,7 +183,7 @@ INTENSITY = {
         wrong={
             "4096": "That is without two of the three matrices: both factors are read, and the result is written.",
             "2048": "That is without the result. It has to be written.",
-            "682.67": "Either you counted a multiplication and its addition as one operation, or four bytes per number.",
+            "682.67": "Either you counted a multiplication and its addition as one, or four bytes per number.",
             "2730.67": "That is per number. A number has two bytes.",
         },
     ),
@@ -367,8 +368,8 @@ FLOAT64 = {
         "-rtx-row",
         RTX_ROW,
         2,
-        says="1.29 TFLOP/s over 1008 GB/s is a ridge of 1.3, and the row has a quarter of an operation per byte: even a "
-        "64th of the arithmetic is more than memory can feed.",
+        says="1.29 TFLOP/s over 1008 GB/s is a ridge of 1.3, and the row has a quarter of an operation per byte: even "
+        "a 64th of the arithmetic is more than memory can feed.",
         wrong={
             "64": "Is it compute bound? Even at a 64th the ridge is at 1.3 operations per byte. How many has the row?",
             "1": "Memory decides. How many bytes has a float64?",
