@@ -57,6 +57,50 @@ def test_the_ratios_of_float64_are_those_of_the_roofline():
     assert tensor_cores.check_float64(table(tensor_cores_questions.FLOAT64, ratios))
 
 
+def test_the_row_takes_three_times_as_long_on_an_l4_and_the_square_product_does_not():
+    row, square = Gemm(1, 16384, 8192), Gemm(512, 512, 512)
+    v100 = ROOFS["V100 SXM2"]
+    assert L4.predicted_ms(row, "float32") / v100.predicted_ms(row, "float32") == pytest.approx(3)
+    assert L4.predicted_ms(square, "float32") < 0.7 * v100.predicted_ms(square, "float32")
+    (right,) = (option for option in tensor_cores_questions.NEW_CARD.options if option.right)
+    assert right.text.startswith("3 times as long")
+
+
+def test_play_asks_for_the_least_tokens_and_its_replies_are_true():
+    h100, h200 = ROOFS["H100 SXM"], ROOFS["H200 SXM"]
+    faster = [
+        m
+        for m in range(1, 400)
+        if h100.predicted_ms(Gemm(m, 4096, 4096), "tf32") < h200.predicted_ms(Gemm(m, 4096, 4096), "float32")
+    ]
+    question = tensor_cores_questions.PLAY_TF32
+    assert faster == list(range(int(question.answer), 400))
+    assert least_rows(4096, 4096, "float32", h100) == 41
+    assert str(least_rows(4096, 4096, "float32", h200)) in question.wrong
+    assert str(least_rows(4096, 4096, "tf32", h100)) in question.wrong
+
+
+def test_play_names_the_times_of_the_cube():
+    cube = Gemm(8192, 8192, 8192)
+    names = {"FP8 on the H200": ("H200 SXM", "float8"), "bfloat16 on the B200": ("B200", "bfloat16")}
+    names |= {"FP8 on the MI300X": ("MI300X", "float8"), "FP8 on the B200": ("B200", "float8")}
+    for option in tensor_cores_questions.PLAY_CUBE.options:
+        card, dtype = names[option.text]
+        ms = ROOFS[card].predicted_ms(cube, dtype)
+        assert option.says.startswith(f"{ms:.3g} ms")
+        assert option.right == (ms < 0.3)
+    assert ROOFS["H100 SXM"].predicted_ms(cube, "float32") == pytest.approx(16.4, abs=0.05)
+
+
+def test_three_parts_of_bfloat16_hold_every_bit_of_float32_and_two_do_not():
+    x = torch.randn(1000, generator=torch.Generator().manual_seed(0))
+    for count, is_whole in ((2, False), (3, True)):
+        parts = precision.bfloat16_parts(x, count)
+        assert torch.equal(sum(reversed(parts)), x) == is_whole
+    (right,) = (option for option in tensor_cores_questions.NINE_PRODUCTS.options if option.right)
+    assert right.text == "9"
+
+
 @pytest.mark.parametrize(
     ("check", "questions"),
     [
