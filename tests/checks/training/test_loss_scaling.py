@@ -276,7 +276,7 @@ def test_the_step_of_the_exercise_shows_numbers_and_no_cause():
     outcome = loss_scaling.check_clipped_step(order("zero", "backward", "clip", "step", "update"))
     assert outcome.message == (
         "Step 1 has a gradient of norm 0.5, and the limit is 1. It should move the weights by [0.3, 0, 0.4], but "
-        "yours moves them by [9.16e-06, 0, 1.22e-05]."
+        "your step moves them by [9.16e-06, 0, 1.22e-05]."
     )
 
 

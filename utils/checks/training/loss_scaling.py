@@ -164,7 +164,7 @@ def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outc
         if not moved.any():
             return None
         return not_yet(
-            f"Step {number} overflows and should be skipped, but yours moves the weights by {_shown(moved)}.",
+            f"Step {number} overflows and should be skipped, but your step moves the weights by {_shown(moved)}.",
             "scaler.step(optimizer) skips such a step, but optimizer.step() does not.",
         )
     norm = float(g.norm())
@@ -172,7 +172,7 @@ def _clip_fault(moved: torch.Tensor, gradient: list[float], number: int) -> Outc
     if torch.allclose(moved, want, rtol=1e-4, atol=1e-6):
         return None
     seen = f"Step {number} has a gradient of norm {norm:g}, and the limit is 1. It should move the weights by "
-    seen += f"{_shown(want)}, but yours moves them by {_shown(moved)}."
+    seen += f"{_shown(want)}, but your step moves them by {_shown(moved)}."
     if number > 3 and not moved.any():
         return not_yet(
             seen,
@@ -288,7 +288,7 @@ def _step_fault(
         )
     if torch.allclose(moved, rate * gradient, rtol=1e-3, atol=1e-7):
         return None
-    seen = f"{place} should move the weights by {_shown(rate * gradient)}, but yours moves them by {_shown(moved)}."
+    seen = f"{place} should move the weights by {_shown(rate * gradient)}, but moves them by {_shown(moved)}."
     if torch.allclose(moved, rate / 2 * gradient, rtol=1e-3, atol=1e-7):
         why = "The schedule moved before the optimizer, so this step had the learning rate of the next one."
     elif not moved.any():

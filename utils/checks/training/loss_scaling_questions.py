@@ -106,7 +106,7 @@ RESCUED = Number(
         "21": "21 is the exponent. Give the scale itself, 2^21.",
         "20": "20 is an exponent. At 2^20, the line below the bars still says that a few become zero, less than "
         "0.01 %.",
-        "2^20": "At 2^20, less than 0.01 % of them still becomes zero. What is the first scale at which none does?",
+        "2^20": "At 2^20, less than 0.01 % of them still become zero. What is the first scale at which none does?",
         "2^22": "None becomes zero at 2^22, but none does at half that scale either.",
         "2^16": "At 2^16 a few still become zero, less than 0.01 %. Keep going until the line says that none does.",
     },
