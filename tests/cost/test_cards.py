@@ -2,7 +2,19 @@
 
 import pytest
 
-from utils.cost.cards import BOARDS, CARDS, ROOFS, TENSOR, TENSOR_CORES, card_bytes, find_roof, fits, named, usable
+from utils.cost.cards import (
+    BOARDS,
+    CARDS,
+    LATER_ROOFS,
+    ROOFS,
+    TENSOR,
+    TENSOR_CORES,
+    card_bytes,
+    find_roof,
+    fits,
+    named,
+    usable,
+)
 from utils.cost.roofline import INPUT_BYTES
 
 # What the documents print, with their own rounding: TFLOP/s, and GB/s last. "*" there means with sparsity, halved here.
@@ -27,7 +39,7 @@ PRINTED = {
     },
     "B300": {
         **{"float64": 10 / 8, "float32": 600 / 8, "tf32": 18_000 / 16, "float16": 36_000 / 16, "bfloat16": 36_000 / 16},
-        **{"float8": 72_000 / 16, "bandwidth": 8_000},
+        **{"float8": 72_000 / 16, "float4": 108_000 / 8, "bandwidth": 8_000},
     },
     "RTX 5090": {"float32": 104.8, "float16": 419 / 2, "float8": 838 / 2, "float4": 3_352 / 2, "bandwidth": 1_792},
     "MI300X": {
@@ -47,6 +59,15 @@ def test_the_roofs_are_what_the_documents_print(name):
     assert set(roof.peaks) <= set(INPUT_BYTES) | {"float4"}
     assert not roof.measured
     assert roof.source
+
+
+def test_no_product_is_faster_than_its_data_sheet_and_each_type_of_one_card_doubles_the_last():
+    for roof in (*ROOFS.values(), *LATER_ROOFS.values()):
+        assert all(0.5 < rate / roof.peak(dtype) < 0.9 for dtype, rate in roof.reached.items())
+    assert not set(LATER_ROOFS) & set(ROOFS)
+    sixteen, eight, four = (LATER_ROOFS["MI355X"].peak(kind) for kind in ("bfloat16", "float8", "float4"))
+    assert (eight / sixteen, four / eight) == pytest.approx((2, 2), rel=0.02)
+    assert LATER_ROOFS["Rubin"].peak("float4") == 2 * LATER_ROOFS["Rubin"].peak("float8")
 
 
 @pytest.mark.parametrize(

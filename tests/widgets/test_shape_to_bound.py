@@ -34,7 +34,9 @@ def test_one_token_is_bound_by_memory_on_an_h100():
     assert case.intensity == pytest.approx(33_554_432 / 33_570_816)
     assert case.verdict == "Bound by memory: moving takes 295 times as long as computing."
     assert plain(case.prediction) == "Predicted: 10 µs, the longer of the two. That is 3.35 of 989 TFLOP/s, or 0.338 %."
-    assert case.record == "Not recorded yet: bfloat16 in this shape on H100 SXM."
+    assert plain(case.record) == (
+        "The fastest bfloat16 product published for this card: 795 TFLOP/s, 80.3 % of the peak."
+    )
     assert case.rows == "With N = 4,096 and K = 4,096 it is bound by compute from M = 346 on."
     assert plain(case.change) == (
         "bfloat16 moves 50 % of float32's bytes, under a roof 14.8 times as high. This product: 10 µs instead of 20 µs,"
@@ -190,7 +192,7 @@ def test_a_recorded_point_stands_beside_its_prediction():
     for size in "mnk":
         other = ShapeToBound(roofs=[OWN], recorded=[POINT], device=OWN.name, dtype="float32", m=512)
         other.set_trait(size, 513)
-        assert other.case.record == "Not recorded yet: float32 in this shape on Some CPU, 2 threads."
+        assert other.case.record == ""  # nobody has published what this device reaches
 
 
 def test_a_point_stands_beside_the_data_sheet_of_its_device_too():
@@ -317,7 +319,7 @@ def test_the_page_sends_its_state():
 
 def test_the_state_is_plain_and_small():
     points = [POINT | {"m": m, "n": n} for m in range(1, 9) for n in range(1, 9)]
-    assert len(json.dumps(state_of(ShapeToBound()))) < 5_500
+    assert len(json.dumps(state_of(ShapeToBound()))) < 5_800
     assert len(json.dumps(state_of(ShapeToBound(roofs=[OWN], recorded=points)))) < 8_000
 
 

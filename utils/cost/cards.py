@@ -9,6 +9,9 @@ Decimal units: 1 TFLOP/s = 1e12 operations a second, 1 GB = 1e9 bytes. Importing
 
 Of the newer cards the vendors' tables were read where AMD prints them and, for NVIDIA's, in at least two places that
 copy them independently: each `source` says which. A rate that no two of them agree on is left out.
+
+What a roof has `reached` is the largest rate of a matrix product in torch, from a search over many shapes: Bekman,
+Machine Learning Engineering, compute/accelerator, "Maximum Achievable Matmul FLOPS", commit 744d01e (August 2026).
 """
 
 import math
@@ -138,12 +141,14 @@ _A100_80 = Roof(
     2039,
     "NVIDIA A100 80GB data sheet 2188504 (May 2022), column SXM",
     notes="float64 on tensor cores; 9.7 without them",
+    reached={"bfloat16": 271.2},
 )
 _A100_40 = replace(
     _A100_80,
     name="A100 SXM 40 GB",
     bandwidth=1555,
     source="NVIDIA A100 Tensor Core GPU Architecture (2020), the A100 of 40 GB",
+    reached={},  # the board that was measured is not named
 )
 _H100 = Roof(
     "H100 SXM",
@@ -151,6 +156,7 @@ _H100 = Roof(
     3350,
     "NVIDIA H100 Tensor Core GPU Architecture (2022), column H100 SXM5; bandwidth: H100 data sheet, H100 SXM",
     notes="float64 on tensor cores; half of it without them",
+    reached={"bfloat16": 794.5, "float8": 1402.6},
 )
 _H200 = Roof(
     "H200 SXM",
@@ -158,6 +164,7 @@ _H200 = Roof(
     4800,
     "NVIDIA H200 data sheet 3367400 (July 2024), column SXM; its rates are the H100's, rounded",
     notes="float64 on tensor cores; half of it without them",
+    reached={"bfloat16": 794.5, "float8": 1453.4},
 )
 _L4 = Roof(
     "L4",
@@ -177,8 +184,8 @@ _4090 = Roof(
 # 72 PFLOP/s in FP8, 36 in 16 bits and 18 in TF32, each "with sparsity", 600 TFLOP/s in float32, 296 and 10 TFLOP/s in
 # float64, and for the B200 72 PFLOP/s in dense FP4: read in two copies, fibermall.com (p=17161) and
 # glennklockwood.com/garden/processors. Memory and bandwidth: NVIDIA's data sheets DGX B200 (1,440 GB, 64 TB/s) and
-# DGX B300, as github.com/stas00/ml-engineering has them. Three copies give the B300 12.6, 13.1 and 13.5 PFLOP/s in
-# dense FP4, so it is left out.
+# DGX B300, as github.com/stas00/ml-engineering has them. FP4 of the B300: the page has "144 PFLOPS | 108 PFLOPS",
+# sparse and dense, in four copies of August 2026; older copies of it come to 12.6 and 13.1 for one GPU.
 _BLACKWELL_PEAKS = {"float32": 75, "tf32": 1125, "float16": 2250, "bfloat16": 2250, "float8": 4500}
 _HGX = "an eighth of the board, half of its rates with sparsity; bandwidth: data sheet DGX"
 _NOT_STATED = "not stated for one GPU; seen in copies of NVIDIA's table"
@@ -188,8 +195,16 @@ _B200 = Roof(
     8000,
     f"NVIDIA HGX B200, {_HGX} B200",
     notes=_NOT_STATED,
+    reached={"bfloat16": 1745.0, "float8": 3432.5},
 )
-_B300 = Roof("B300", {"float64": 1.25, **_BLACKWELL_PEAKS}, 8000, f"NVIDIA HGX B300, {_HGX} B300", notes=_NOT_STATED)
+_B300 = Roof(
+    "B300",
+    {"float64": 1.25, **_BLACKWELL_PEAKS, "float4": 13_500},
+    8000,
+    f"NVIDIA HGX B300, {_HGX} B300",
+    notes=_NOT_STATED,
+    reached={"bfloat16": 1769.0, "float8": 3353.3},
+)
 # The white paper's dense rates and bandwidth, with float32 sums, as several benchmarks quote it. That TF32 has half of
 # bfloat16's rate was measured by github.com/xzwgit/gpu-flops-bench (126 and 254 TFLOP/s); the 64th is that of Ada.
 _5090 = Roof(
@@ -220,7 +235,26 @@ _MI300X = Roof(
     5300,
     "AMD ROCm documentation, MI300 series microarchitecture, peak performance",
     notes="float64 on matrix cores; half of it without them",
+    reached={"bfloat16": 668.4},
 )
+# Of these the book has the rates and the bandwidth alone, no other facts, so they are no `CARDS`. Read in the same
+# book and in a second copy of each vendor's page. FP4 of the Rubin is that for training; 50 PFLOP/s, for inference,
+# count sparsity.
+_MI355X = Roof(
+    "MI355X",
+    {"float32": 157.3, "float16": 2500, "bfloat16": 2500, "float8": 5000, "float4": 10_100},
+    8000,
+    "AMD Instinct MI355X specifications, dense, as quoted by others",
+    reached={"bfloat16": 1565.0},
+)
+_RUBIN = Roof(
+    "Rubin",
+    {"float32": 130, "tf32": 2000, "float16": 4000, "bfloat16": 4000, "float8": 17_500, "float4": 35_000},
+    22_000,
+    "NVIDIA Vera Rubin NVL72 specifications (2026), as quoted by others",
+    notes="announced, not yet a data sheet of a card that is sold",
+)
+LATER_ROOFS = {roof.name: roof for roof in (_MI355X, _RUBIN)}
 
 OWN_MEMORY = "The memory is that of your computer: type it in."
 EMULATION = "torch.cuda.is_bf16_supported() answers True here, because it counts emulation."

@@ -9,7 +9,7 @@ overlap. It knows nothing of odd sizes, tiles, caches and launches; what they co
 The roofs of real cards are those of `utils.cost.cards`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # Bytes of a value as it lies in memory. A TF32 product reads float32; an 8-bit product gives 16 bits.
 INPUT_BYTES = {"float64": 8, "float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2, "float8": 1}
@@ -55,7 +55,8 @@ class Roof:
 
     The dtypes are those of `INPUT_BYTES`, and "float4", which has a peak alone: its scales are not modelled.
     Accumulation is in float32, of float64 products in float64. `measured` is False for a data sheet. `source` says
-    where the numbers stand, and `notes` what they leave open.
+    where the numbers stand, and `notes` what they leave open. `reached`: TFLOP/s of the fastest product that others
+    have published, by dtype.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Roof:
     source: str
     measured: bool = False
     notes: str = ""
+    reached: dict[str, float] = field(default_factory=dict)
 
     def peak(self, dtype: str) -> float:
         """Return the peak in TFLOP/s.

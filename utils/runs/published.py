@@ -165,6 +165,15 @@ PUBLISHED: dict[str, PublishedNumber] = {
     ),
     **_from_place("peng2023fp8lm", "abstract, first version", fp8_lm_v1={"faster, %": 64, "less memory, %": 42}),
     **_from_place("peng2023fp8lm", "abstract, second version", fp8_lm_v2={"faster, %": 75, "less memory, %": 39}),
+    # Float32 products on bfloat16 units
+    **_from_place(
+        "pytorch195301",
+        "description: one GB200, geometric means",
+        gb200={
+            **{"BF16x9 to float32, x": 2.135, "BF16x9 to float32 at most, x": 2.881},
+            "BF16x9 to float32 in a cache at least, x": 0.866,
+        },
+    ),
     # Loss scaling
     **_from_place(
         "nvidia2023mixed",

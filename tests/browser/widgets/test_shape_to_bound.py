@@ -360,7 +360,7 @@ def test_a_recorded_point_stands_below_its_prediction(show):
         size = field(page, label).input_value()
         type_into(page, label, "513")
         assert page.locator(".mp-sb-this").count() == 0
-        assert "Not recorded yet: float32 in this shape on Some CPU, 2 threads." in text_of(page, "bars")
+        assert "ecorded" not in text_of(page, "bars")
         type_into(page, label, size)
         assert page.locator(".mp-sb-this").count() == 1
     picker = field(page, "Known product")

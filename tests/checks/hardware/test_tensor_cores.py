@@ -57,6 +57,50 @@ def test_the_ratios_of_float64_are_those_of_the_roofline():
     assert tensor_cores.check_float64(table(tensor_cores_questions.FLOAT64, ratios))
 
 
+def test_the_row_takes_three_times_as_long_on_an_l4_and_the_square_product_does_not():
+    row, square = Gemm(1, 16384, 8192), Gemm(512, 512, 512)
+    v100 = ROOFS["V100 SXM2"]
+    assert L4.predicted_ms(row, "float32") / v100.predicted_ms(row, "float32") == pytest.approx(3)
+    assert L4.predicted_ms(square, "float32") < 0.7 * v100.predicted_ms(square, "float32")
+    (right,) = (option for option in tensor_cores_questions.NEW_CARD.options if option.right)
+    assert right.text.startswith("3 times as long")
+
+
+def test_play_asks_for_the_least_tokens_and_its_replies_are_true():
+    h100, h200 = ROOFS["H100 SXM"], ROOFS["H200 SXM"]
+    faster = [
+        m
+        for m in range(1, 400)
+        if h100.predicted_ms(Gemm(m, 4096, 4096), "tf32") < h200.predicted_ms(Gemm(m, 4096, 4096), "float32")
+    ]
+    question = tensor_cores_questions.PLAY_TF32
+    assert faster == list(range(int(question.answer), 400))
+    assert least_rows(4096, 4096, "float32", h100) == 41
+    assert str(least_rows(4096, 4096, "float32", h200)) in question.wrong
+    assert str(least_rows(4096, 4096, "tf32", h100)) in question.wrong
+
+
+def test_play_names_the_times_of_the_cube():
+    cube = Gemm(8192, 8192, 8192)
+    names = {"FP8 on the H200": ("H200 SXM", "float8"), "bfloat16 on the B200": ("B200", "bfloat16")}
+    names |= {"FP8 on the MI300X": ("MI300X", "float8"), "FP8 on the B200": ("B200", "float8")}
+    for option in tensor_cores_questions.PLAY_CUBE.options:
+        card, dtype = names[option.text]
+        ms = ROOFS[card].predicted_ms(cube, dtype)
+        assert option.says.startswith(f"{ms:.3g} ms")
+        assert option.right == (ms < 0.3)
+    assert ROOFS["H100 SXM"].predicted_ms(cube, "float32") == pytest.approx(16.4, abs=0.05)
+
+
+def test_three_parts_of_bfloat16_hold_every_bit_of_float32_and_two_do_not():
+    x = torch.randn(1000, generator=torch.Generator().manual_seed(0))
+    for count, is_whole in ((2, False), (3, True)):
+        parts = precision.bfloat16_parts(x, count)
+        assert torch.equal(sum(reversed(parts)), x) == is_whole
+    (right,) = (option for option in tensor_cores_questions.NINE_PRODUCTS.options if option.right)
+    assert right.text == "9"
+
+
 @pytest.mark.parametrize(
     ("check", "questions"),
     [
@@ -156,6 +200,40 @@ def not_when_it_raises(function):
     return result
 
 
+def by_older_flag(function):
+    """A good student's: another old switch, after which this one cannot be read."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        return function()
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def by_newer_word(function):
+    """A good student's: asks the newer switch, which calls both "high" and "medium" tf32."""
+    before = "high" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "highest"
+    torch.set_float32_matmul_precision("high")
+    try:
+        return function()
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def convolutions_off(function):
+    """A good student's: restores the products, and turns the convolutions off, which were on."""
+    try:
+        return by_old_switch(function)
+    finally:
+        torch.backends.cudnn.allow_tf32 = False
+
+
+def convolutions_new(function):
+    """A good student's: allows TF32 everywhere, by the newer switch for convolutions."""
+    torch.backends.cudnn.conv.fp32_precision = "ieee"
+    return by_old_switch(function)
+
+
 def swallows(function):
     try:
         return by_old_switch(function)
@@ -185,6 +263,10 @@ def off(function):
         (never_restored, 'It was "highest" before'),
         (not_when_it_raises, "When the function raises, the switch"),
         (swallows, "swallowed"),
+        (by_older_flag, "raises RuntimeError"),
+        (by_newer_word, 'It was "medium" before'),
+        (convolutions_off, "Afterwards torch.backends.cudnn."),
+        (convolutions_new, "Afterwards torch.backends.cudnn."),
         (twice, "called 2 times"),
         (without_result, "not what the function returned"),
         (off, "TF32 is not allowed"),

@@ -11,6 +11,8 @@ from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_
 from utils.emulation import float32_matmul as precision
 
 PRODUCTS = "torch.backends.cuda.matmul.fp32_precision"
+# What torch.set_float32_matmul_precision does not touch.
+OTHERS = [name for name in (*precision.OLD, *precision.NEW) if "cudnn" in name or "mkldnn.conv" in name]
 
 check_intensity = paper_table(
     INTENSITY,
@@ -33,8 +35,8 @@ def check_critical_batch(answer=...) -> Outcome:
 check_tf32 = paper_table(TF32, says="Ten bits of the fraction, and two ways to lose the other thirteen.")
 check_float64 = paper_table(
     FLOAT64,
-    says="1, 2 or 64, by the card and by the shape. The measured 24.59 / 21.75 = 1.13 is nearest to the first: mostly "
-    "large products, on a card with one peak for both.",
+    says="1, 2 or 64, depending on the card and the shape. The measured 24.59 / 21.75 = 1.13 is nearest to the first: "
+    "mostly large products, on a card with one peak for both.",
 )
 
 
@@ -51,7 +53,7 @@ def check_in_tf32(answer) -> Outcome:
     with precision.restored(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the old switches say that they are old
         asked: list[str] = []
-        for before in ("highest", "high"):
+        for before in ("highest", "high", "medium"):
             outcome = _fault(answer, before, asked)
             if outcome is not None:  # an Outcome is true only where the answer is right
                 return outcome
@@ -60,7 +62,7 @@ def check_in_tf32(answer) -> Outcome:
             'What was set before is set again. "medium" allows TF32 on CUDA; on a CPU it allows bfloat16, which keeps '
             '8 bits and not 11. "high" says what is meant.'
         )
-    return correct("TF32 is on inside, also for who asks the old switch, which is set again to what it was before.")
+    return correct("TF32 is on inside, the older switch can be read there, and afterwards it is what it was before.")
 
 
 def _fault(answer: Callable, before: str, told: list[str]) -> Outcome | None:
@@ -75,6 +77,7 @@ def _fault(answer: Callable, before: str, told: list[str]) -> Outcome | None:
         return "the result"
 
     torch.set_float32_matmul_precision(before)
+    others = _others()
     result = answer(watched)
     if not seen and (result is None or result is ...):
         return Outcome(NOT_ATTEMPTED, "The function that is given is not called yet.")
@@ -91,13 +94,18 @@ def _fault(answer: Callable, before: str, told: list[str]) -> Outcome | None:
     if asked.startswith("RuntimeError"):
         return not_yet(
             "While the function runs, torch.get_float32_matmul_precision() raises RuntimeError.",
-            hint="The new switch alone would be what torch suggests, but the function that is run may ask the old one. "
-            'So set the old one: torch.set_float32_matmul_precision("high").',
+            hint='The function that is run may ask it. Allow TF32 by torch.set_float32_matmul_precision("high"), which '
+            "sets the newer switch too.",
         )
     if left := _left(before):
         return not_yet(
             f'It was "{before}" before the call, and afterwards it is {left}.',
             hint="Read the switch before you change it, and set it to what you read.",
+        )
+    if changed := [name for name, value in _others().items() if value != others[name]]:
+        return not_yet(
+            f"Afterwards {changed[0]} is {_others()[changed[0]]}. It was {others[changed[0]]} before.",
+            hint="Only products are asked for. Convolutions have switches of their own: leave them alone.",
         )
     return _fault_of_raising(answer, before)
 
@@ -113,10 +121,15 @@ def _fault_of_raising(answer: Callable, before: str) -> Outcome | None:
         if left := _left(before):
             return not_yet(
                 f'When the function raises, the switch is {left} afterwards. It was "{before}".',
-                hint="What has to happen in any case stands in `finally`.",
+                hint="Put what has to happen in any case into `finally`.",
             )
         return None
     return not_yet("When the function raises, its exception is swallowed. Let it through.")
+
+
+def _others() -> dict[str, str]:
+    every = precision.switches()
+    return {name: every[name] for name in OTHERS}
 
 
 def _left(before: str) -> str:

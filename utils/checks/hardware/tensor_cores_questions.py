@@ -1,30 +1,29 @@
-"""What `hardware/tensor_cores` asks: what a product waits for, what TF32 does, and what is said to each answer."""
+"""What `hardware/tensor_cores` asks: what a product waits for, what TF32 does, and the reply to each answer."""
 
 from utils.checks.questions import Choice, Number, Option, Task
 
-# --- Predict, then run ------------------------------------------------------------------------------------------------
+# --- Predictions ------------------------------------------------------------------------------------------------------
 
-WHY_SLOW = Choice(
-    "hardware/tensor_cores/predict-why-slow",
-    "As many multiplications, and several times the time. What does the processor do while it computes the row?",
+NEW_CARD = Choice(
+    "hardware/tensor_cores/predict-new-card",
+    "The row in float32, each card at the limit of its data sheet: how long does it take on the L4?",
     (
         Option(
-            "It adds: each result of the row is a sum of 8192 products, each result of the square one of 512",
-            "The sums are longer, but there are fewer of them. All in all there are as many additions.",
+            "About half as long as on the V100: the L4 multiplies twice as fast",
+            "That is true of the square product. The row moves 537 MB: how long does each memory need for that?",
         ),
         Option(
-            "It cannot divide the work: a single row goes to a single core",
-            "Nothing forces it to: the 16384 results of the row are independent of each other. And with one core for "
-            "both products the row takes several times as long too.",
+            "As long as on the V100: it has the same number of multiplications and of bytes",
+            "It has, but the two cards do neither at the same rate.",
         ),
         Option(
-            "It waits for numbers: they come out of memory more slowly than it multiplies them",
-            "Count how many numbers each of the two products has to read.",
+            "1.5 times as long: bytes a third as fast, multiplications twice as fast",
+            "The two gains do not multiply: the longer of the two times counts, and the other one hides behind it.",
+        ),
+        Option(
+            "3 times as long: its memory moves a third of the bytes per second",
+            "On both cards, moving the weights takes far longer than multiplying by them.",
             True,
-        ),
-        Option(
-            "It pays a fixed price for every call, whatever the size",
-            "Both are one call. A call costs microseconds, and milliseconds are missing.",
         ),
     ),
     predict=True,
@@ -34,100 +33,113 @@ HOW_MANY_TOKENS = Choice(
     "From how many tokens at once does arithmetic, and not memory, decide how long this layer takes?",
     (
         Option(
-            "From one: a layer of 16.8 million weights is work enough",
-            "Work enough, but one multiply-add, two operations, for the two bytes of a weight: one operation a byte.",
+            "From one: 16.8 million weights are work enough",
+            "One token does two operations for each weight of two bytes: one operation per byte, far below the ridge.",
         ),
         Option(
             "From about 20",
-            "20 operations a byte is the ridge in float32. In bfloat16 the arithmetic is 15 times as fast.",
+            "20 operations per byte is the ridge in float32. In bfloat16 the arithmetic is 15 times as fast.",
+        ),
+        Option(
+            "From about 150",
+            "150 tokens are about 150 operations per byte: two operations for a weight of two bytes, not of one.",
         ),
         Option(
             "From about 350",
-            "Each token adds one operation for every byte of the weights, and a little less, since tokens move too.",
+            "Each token adds one operation per byte of the weights. It takes a few more than 295, because the tokens "
+            "themselves move too.",
             True,
         ),
         Option(
-            "Never: the weights do not fit into any cache",
-            "These 33.6 MB would even fit into an H100's cache of 50 MB; the 13 GB of the whole model do not. What "
-            "counts is how often a weight is used once it has come.",
+            "Never: the weights do not fit into a cache",
+            "These 33.6 MB would fit into an H100's cache of 50 MB; the 13 GB of a whole model do not. What counts is "
+            "how often a weight is used once it has arrived.",
         ),
     ),
     predict=True,
 )
-TIMES_IDENTITY = Choice(
-    "hardware/tensor_cores/predict-times-identity",
-    "x holds random float32 numbers, and I is the identity: ones and zeros, exact in every format. What is x @ I in "
-    "TF32?",
+NINE_PRODUCTS = Choice(
+    "hardware/tensor_cores/predict-nine-products",
+    "How many products of bfloat16 numbers does one product of two float32 numbers take, if no bit of either factor is "
+    "dropped?",
+    (
+        Option("2", "Two parts hold 16 of the 24 bits, and each part of one factor meets each part of the other."),
+        Option("3", "Three parts hold one factor. The other one has three parts, too."),
+        Option("4", "That is for two parts per factor, which hold 16 of the 24 bits."),
+        Option(
+            "6",
+            "That leaves out the three smallest of the products of three parts and three parts, which is nearly "
+            "enough. But then some bits are dropped.",
+        ),
+        Option("9", "Three parts of 8 bits per factor, and each of one factor meets each of the other.", True),
+    ),
+    predict=True,
+)
+ATTENTION_GAIN = Choice(
+    "hardware/tensor_cores/predict-attention-gain",
+    "By the roofline of an H100, TF32 makes the products of DistilBERT's attention 1.3 times as fast as float32. The "
+    "quotient of the peaks would be 7.4. How many times as fast as float32 does bfloat16 make them?",
     (
         Option(
-            "Exactly x: a product with 1 and sums with 0 lose nothing",
-            "They do lose nothing. But what is multiplied by 1 is no longer x.",
+            "1.3 times, as in TF32: it is bound by memory, and a higher peak does not help",
+            "A higher peak does not help any more. But bfloat16 has something that TF32 does not have.",
         ),
         Option(
-            "x, each number cut or rounded to 11 significant bits",
-            "The factors are cut or rounded before they are multiplied, and x is a factor.",
+            "2 times: half the bytes",
+            "Half the bytes, compared with TF32. TF32 had already gained on float32, which is bound by arithmetic.",
+        ),
+        Option(
+            "2.6 times: TF32's gain, and half the bytes",
+            "In TF32 it is bound by memory, so half the bytes take half the time.",
             True,
         ),
         Option(
-            "x, but for the few numbers where the sum of 256 terms was unlucky",
-            "All but one of the 256 terms are 0: there is nothing to round in the sum.",
+            "About 10 times, as the whole step",
+            "Most of the step is large products of the layers. Those of attention are bound by memory in bfloat16.",
         ),
         Option(
-            "x rounded to 8 bits, as in bfloat16",
-            "TF32 has bfloat16's exponent. Its fraction is float16's: 10 bits, and the hidden one.",
+            "14.8 times: the quotient of the peaks",
+            "It would have to be bound by arithmetic in bfloat16 too. It gained only 1.3 times from TF32's 7.4.",
         ),
     ),
     predict=True,
 )
-ON_BY_DEFAULT = Choice(
-    "hardware/tensor_cores/on-by-default",
-    "A float32 network with convolutions and linear layers, on an A100, with torch as it is imported. What is "
-    "computed in TF32?",
-    (
-        Option(
-            "Nothing: TF32 has to be turned on",
-            "For matrix products. Look at the row of the convolutions.",
-        ),
-        Option(
-            "The convolutions, and not the linear layers",
-            "Two switches, with two defaults.",
-            True,
-        ),
-        Option(
-            "The linear layers, and not the convolutions",
-            "That was never the default. From torch 1.7 to 1.11 both were on; since 1.12 products are float32 unless "
-            "you say otherwise.",
-        ),
-        Option(
-            "Both",
-            'Look at the row of the products: "highest" allows no rounding.',
-        ),
-    ),
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_TF32 = Number(
+    "hardware/tensor_cores/play-tf32",
+    "N = K = 4096. From how many tokens M on is TF32 on the H100 faster than float32 on the H200?",
+    answer="41",
+    says="At 40 the H200 is still ahead. With fewer tokens TF32 gains nothing, because memory decides, and the H200's "
+    "is faster. From 41 on even the H100 is bound by its arithmetic in float32.",
+    wrong={
+        "40": "Close: at 40 the H200 is still faster, by a little.",
+        "42": "TF32 is ahead there, but one token fewer is already enough.",
+        "20": "That is the ridge in float32, in operations per byte. A token adds half an operation per byte.",
+        "346": "From there on TF32 on the H100 is bound by compute. It is ahead long before.",
+        "29": "That is where float32 on the H200 becomes bound by compute. TF32 on the H100 needs a few more rows.",
+    },
+    within={
+        "1 to 39": "There float32 on the H200 is faster: moving decides on both, and the H200 moves 4800 GB/s.",
+        "43 to 345": "It is faster there, but it was already with fewer tokens.",
+    },
+    otherwise="Note the predicted time of TF32 on the H100 and of float32 on the H200 for the same M. Halve the step "
+    "between an M where one wins and an M where the other wins.",
+    hints=("Below which M is float32 on the H100 still bound by memory?",),
+    near=0.0,
+    unit="tokens",
 )
-WHO_GAINS = Choice(
-    "hardware/tensor_cores/predict-who-gains",
-    "Three steps on an H100: LLaMA trains on 2048 tokens, DistilBERT trains on 12 reviews, LLaMA writes one token. How "
-    "many times as fast are their products at best, once TF32 is turned on?",
+PLAY_CUBE = Choice(
+    "hardware/tensor_cores/play-cube",
+    "The button with the cube of 8,192: in float32 on the H100 it takes at least 16.4 ms. Which of these is the only "
+    "one below 0.3 ms?",
     (
-        Option(
-            "7.4 in all three: the card multiplies 7.4 times as fast",
-            "It does, as long as it has something to multiply.",
-        ),
-        Option(
-            "About 7, about 5, and nothing at all for the token",
-            "The higher the roof, the more products lie below it on the slope. The token was there from the start.",
-            True,
-        ),
-        Option(
-            "About 7, about 5, and 2 for the token",
-            "2 is what half the bytes would give. TF32 is stored in 32 bits.",
-        ),
-        Option(
-            "About 4 in all three: a half of a step moves bytes and a half computes",
-            "A product does one or the other. Its shape says which.",
-        ),
+        Option("FP8 on the H200", "0.556 ms, as on the H100: they have the same peak, and the cube is compute bound."),
+        Option("bfloat16 on the B200", "0.489 ms. One of the others halves this."),
+        Option("FP8 on the MI300X", "0.42 ms: close, but its peak in FP8 is not high enough."),
+        Option("FP8 on the B200", "0.244 ms: 67 times as fast, as its peak is 67 times as high.", True),
     ),
-    predict=True,
 )
 
 # --- Exercises --------------------------------------------------------------------------------------------------------
@@ -136,7 +148,7 @@ WHO_GAINS = Choice(
 def _intensity(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]) -> Number:
     return Number(
         f"hardware/tensor_cores/intensity{name}",
-        f"`{text}` in bfloat16: how many operations for each byte?",
+        f"`{text}` in bfloat16: how many operations per byte?",
         answer=answer,
         says=says,
         wrong=wrong,
@@ -158,9 +170,9 @@ INTENSITY = {
         "4096/4098",
         says="One multiply-add for each weight of two bytes: nearly 1, whatever the size of the layer.",
         wrong={
-            "2": "That is for each number. A number has two bytes.",
-            "0.5": "Either you counted a multiplication and its addition as one, or four bytes a number.",
-            "4096": "That would be for each number of the row. The 16.8 million weights are read too.",
+            "2": "That is per number. A number has two bytes.",
+            "0.5": "Either you counted a multiplication and its addition as one operation, or four bytes per number.",
+            "4096": "That would be per number of the row. The 16.8 million weights are read too.",
         },
     ),
     CUBE: _intensity(
@@ -171,8 +183,8 @@ INTENSITY = {
         wrong={
             "4096": "That is without two of the three matrices: both factors are read, and the result is written.",
             "2048": "That is without the result. It has to be written.",
-            "682.67": "Either you counted a multiplication and its addition as one, or four bytes a number.",
-            "2730.67": "That is for each number. A number has two bytes.",
+            "682.67": "Either you counted a multiplication and its addition as one, or four bytes per number.",
+            "2730.67": "That is per number. A number has two bytes.",
         },
     ),
     SCORES: _intensity(
@@ -182,8 +194,8 @@ INTENSITY = {
         says="The 512 × 512 scores are most of the bytes, and K = 64 is all the work there is for each.",
         wrong={
             "256": "That is without the result, which is the largest of the three matrices here.",
-            "25.6": "Either you counted a multiplication and its addition as one, or four bytes a number.",
-            "102.4": "That is for each number. A number has two bytes.",
+            "25.6": "Either you counted a multiplication and its addition as one operation, or four bytes per number.",
+            "102.4": "That is per number. A number has two bytes.",
             "64": "That counts the scores alone. The factors are read too.",
         },
     ),
@@ -216,7 +228,7 @@ CRITICAL = {
         "",
         A100_LAYER,
         166,
-        says="153 operations a byte, and a little more, since the tokens themselves move as well.",
+        says="153 operations per byte, and a little more, because the tokens themselves move as well.",
         wrong={
             "153": "That is the ridge. With M = 153 the intensity is less than 153: tokens in and out are bytes too.",
             "154": "That is the ridge, rounded up. Tokens in and out are bytes too, so it takes a few more.",
@@ -241,11 +253,11 @@ CRITICAL = {
         "-scores",
         A100_SCORES,
         0,
-        says="It stays below N K / (N + K) = 57 operations a byte, and the ridge is at 153. A batch of texts is more "
+        says="It stays below N K / (N + K) = 57 operations per byte, and the ridge is at 153. A batch of texts is more "
         "such products, not a larger one.",
         wrong={
             "153": "That is the ridge. Is there an M with which this product gets there?",
-            "512": "With M = 512 there are 51.2 operations for each byte, and the ridge is at 153.",
+            "512": "With M = 512 there are 51.2 operations per byte, and the ridge is at 153.",
             "57": "That is the intensity that it never reaches, however large M is. What follows?",
         },
     ),
@@ -356,17 +368,17 @@ FLOAT64 = {
         "-rtx-row",
         RTX_ROW,
         2,
-        says="1.29 TFLOP/s over 1008 GB/s is a ridge of 1.3, and the row has a quarter of an operation a byte: even a "
-        "64th of the arithmetic is more than memory can feed.",
+        says="1.29 TFLOP/s over 1008 GB/s is a ridge of 1.3, and the row has a quarter of an operation per byte: even "
+        "a 64th of the arithmetic is more than memory can feed.",
         wrong={
-            "64": "Is it compute bound? Even at a 64th the ridge is at 1.3 operations a byte. How many has the row?",
+            "64": "Is it compute bound? Even at a 64th the ridge is at 1.3 operations per byte. How many has the row?",
             "1": "Memory decides. How many bytes has a float64?",
-            "128": "Is it compute bound? Even at a 64th the ridge is at 1.3 operations a byte.",
+            "128": "Is it compute bound? Even at a 64th the ridge is at 1.3 operations per byte.",
         },
     ),
 }
 IN_TF32 = Task(
     "hardware/tensor_cores/in-tf32",
-    "Find the bug: mend `in_tf32`, which runs a function with TF32 allowed and leaves torch as it found it. The "
+    "Find the bug: fix `in_tf32`, which runs a function with TF32 allowed and leaves torch as it found it. The "
     "function may ask `torch.get_float32_matmul_precision()`.",
 )

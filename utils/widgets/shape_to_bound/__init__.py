@@ -130,7 +130,7 @@ class ShapeToBound(BookWidget):
         """Show the answer in words, and well-known products in a table, for pages without JavaScript."""
         case = self.case
         what = f"{case.gemm} (M × N × K) in {LABELS[self.dtype]} on {device_label(case.roof)}"
-        sentences = " ".join((case.verdict, case.prediction, case.record, case.rows, case.change))
+        sentences = " ".join(filter(None, (case.verdict, case.prediction, case.record, case.rows, case.change)))
         source = html.escape(f"The roof: {case.roof.source}. {self.facts['left_out']}")
         return (
             f"<p>{html.escape(f'{what}. {sentences}')} Other shapes, types and devices can be tried here; that needs"

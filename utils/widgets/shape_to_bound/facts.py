@@ -144,9 +144,16 @@ class GemmCase:
 
     @property
     def record(self) -> str:
-        """The recorded time beside the predicted one, or that there is none."""
+        """The recorded time beside the predicted one; without one, what others have reached on the card, or nothing."""
         if self.recorded is None:
-            return f"Not recorded yet: {LABELS[self.dtype]} in this shape on {self.roof.name}."
+            if self.dtype not in self.roof.reached:
+                return ""
+            rate = self.roof.reached[self.dtype]
+            share = few_digits(100 * rate / self.roof.peak(self.dtype))
+            return (
+                f"The fastest {LABELS[self.dtype]} product published for this card: {few_digits(rate)} TFLOP/s,"
+                f" {share}\u00a0% of the peak."
+            )
         device, ms = self.recorded
         return f"Recorded on {device}: {time_text(ms)}, {few_digits(100 * self.ms / ms)}\u00a0% of the predicted speed."
 

@@ -136,7 +136,7 @@ export function typeTable(h, facts) {
     if (!(dtype in roof.peaks)) return Array(6).fill("–");
     const one = sbCase(shape, typeOf(facts, dtype), roof);
     const record = recordOf(facts, one);
-    return [countText(one.moved), fewDigits(one.intensity), fewDigits(one.ridge), one.bound, timeText(one.ms), record ? timeText(record.ms) : "not yet"];
+    return [countText(one.moved), fewDigits(one.intensity), fewDigits(one.ridge), one.bound, timeText(one.ms), record ? timeText(record.ms) : "–"];
   }
 
   return {

@@ -55,6 +55,7 @@ export function timeBars(h) {
         setText(bars[i].time, i < 2 ? timeText(ms) : ""); // the words of a record have its time
         bars[i].bar.style.width = sbPercent(ms / most);
         bars[i].track.hidden = ms === 0;
+        bars[i].node.hidden = words === "";
       });
     },
   };

@@ -32,9 +32,12 @@ export function sbPrediction({ ms, reached, peak }) {
   return `Predicted: ${timeText(ms)}, the longer of the two. That is ${fewDigits(reached)} of ${fewDigits(peak)} TFLOP/s, or ${fewDigits((100 * reached) / peak)}\u00a0%.`;
 }
 
-/** The recorded time beside the predicted one, or that there is none. */
-export function sbRecord({ ms, type, roof }, record) {
-  if (!record) return `Not recorded yet: ${type.label} in this shape on ${roof.name}.`;
+/** The recorded time beside the predicted one; without one, what others have reached on the card, or nothing. */
+export function sbRecord({ ms, type, roof, peak }, record) {
+  if (!record) {
+    const rate = roof.reached?.[type.dtype];
+    return rate ? `The fastest ${type.label} product published for this card: ${fewDigits(rate)} TFLOP/s, ${fewDigits((100 * rate) / peak)}\u00a0% of the peak.` : "";
+  }
   return `Recorded on ${record.device}: ${timeText(record.ms)}, ${fewDigits((100 * ms) / record.ms)}\u00a0% of the predicted speed.`;
 }
 
