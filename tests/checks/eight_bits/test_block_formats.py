@@ -18,7 +18,7 @@ def byte(amax, fmt, rule="floor"):
 
 
 def test_the_bytes_are_those_of_the_reference():
-    answers = (byte(5.3, E2M1), byte(0.01, E2M1), byte(100, E4M3), byte(7, E2M1, "ceil"), 255)
+    answers = (byte(5.3, E2M1), byte(0.01, E2M1), byte(100, E4M3), byte(7, E2M1, "rceil"), 255)
     assert np.isnan(decode(255, FLOAT8_E8M0FNU))
     assert block_formats.check_scale_byte(dict(zip(block_formats_questions.SCALE_BYTE, answers, strict=True)))
 
