@@ -107,8 +107,8 @@ PUBLISHED: dict[str, PublishedNumber] = {
         "Worked Example: 5B Model on B300",
         te_b300={
             **{"bfloat16, ms": 12.758, "MXFP8, ms": 8.984, "NVFP4, ms": 6.453},
-            **{"bfloat16, handed over, ms": 13.102, "NVFP4, handed over, ms": 3.764},
-            **{"bfloat16, 4096 x 4096, ms": 0.307, "NVFP4, 4096 x 4096, ms": 0.256},
+            **{"bfloat16, handed over, ms": 13.102, "MXFP8, handed over, ms": 7.161, "NVFP4, handed over, ms": 3.764},
+            **{"bfloat16, 4096 x 4096, ms": 0.307, "MXFP8, 4096 x 4096, ms": 0.269, "NVFP4, 4096 x 4096, ms": 0.256},
         },
     ),
     **_from_place(
@@ -160,6 +160,12 @@ PUBLISHED: dict[str, PublishedNumber] = {
     ),
     **_from_place("peng2023fp8lm", "abstract, first version", fp8_lm_v1={"faster, %": 64, "less memory, %": 42}),
     **_from_place("peng2023fp8lm", "abstract, second version", fp8_lm_v2={"faster, %": 75, "less memory, %": 39}),
+    # Attention in four bits
+    **_from_place(
+        "zhang2025sageattention3",
+        "abstract",
+        rtx_5090={"FP4 attention, TFLOP/s": 1038, "FP4 attention, x": 5},
+    ),
     # Loss scaling
     **_from_place(
         "nvidia2023mixed",
