@@ -16,6 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import book_widgets
 from chapter_pictures import in_order
+from used_styles import Used, lean_sheet
 
 NOT_ALONE = {"progress", "quiz"}  # they belong to their page
 OWN_ADDRESS = {"playground"}  # an empty state in the address would be another one than that of the page
@@ -99,11 +100,12 @@ def title_of(widget):
 def page_of(app, widget, docname, place):
     """The text of a widget's file."""
     script = book_widgets.script({widget.book_name: widget}).replace("</script", "<\\/script")
+    style = book_widgets.style({widget.book_name: widget}) + LOOK
     return PAGE.format(
         title=title_of(widget),
         book=html.escape(app.config.html_title),
         sentence=html.escape(sentence_of(widget)),
-        style=book_widgets.style({widget.book_name: widget}) + LOOK,
+        style=lean_sheet(style, Used([place], [script])),  # the shared controls that this widget has none of go
         theme=THEME,
         place=place,
         chapter=html.escape(app.env.titles[docname].astext()),

@@ -74,11 +74,13 @@
 
   const kindOf = (value) => (Array.isArray(value) ? "array" : value === null ? "null" : typeof value);
 
+  const isOwn = (trait) => trait === "solved"; // the reader's progress is no state to send
+
   // A state with what the address says of its traits; what has another type is left out.
   function withQuery(state, query) {
     const changed = { ...state };
     for (const [trait, text] of query) {
-      if (!Object.hasOwn(state, trait)) continue;
+      if (!Object.hasOwn(state, trait) || isOwn(trait)) continue;
       try {
         const value = typeof state[trait] === "string" ? text : JSON.parse(text);
         if (kindOf(value) === kindOf(state[trait])) changed[trait] = value;
@@ -92,7 +94,7 @@
 
   // The address of what the reader has made of a widget; the page's own where that is what the page shows.
   function linkTo(place, model, initial) {
-    const state = Object.keys(initial).filter((trait) => JSON.stringify(model.get(trait)) !== JSON.stringify(initial[trait]))
+    const state = Object.keys(initial).filter((trait) => !isOwn(trait) && JSON.stringify(model.get(trait)) !== JSON.stringify(initial[trait]))
       .map((trait) => [trait, asText(model.get(trait))]).filter(([, text]) => text?.length <= LONGEST);
     const name = place.dataset.mpWidget;
     const number = places(name).indexOf(place) + 1;

@@ -238,8 +238,8 @@ def test_the_shared_style_sheet_holds_no_rules_of_one_widget():
     assert list(files) == [book_widgets.STYLE, "widgets/bit_flip.css"]
     assert "--mp-ink:" in files[book_widgets.STYLE]
     assert ".mp-button" in files[book_widgets.STYLE]
-    assert ".mp-goal-count " not in files[book_widgets.STYLE]
-    assert ".mp-goal-count " in files["widgets/bit_flip.css"]
+    assert ".mp-legend " not in files[book_widgets.STYLE]
+    assert ".mp-legend " in files["widgets/bit_flip.css"]
     assert "--mp-ink:" not in files["widgets/bit_flip.css"]
 
 

@@ -228,9 +228,8 @@ def test_what_no_run_recorded_is_not_blamed_on_a_nan():
 def test_the_summary_names_each_arm_once(data):
     widget = ArmPicker(data, chosen=["16-mixed", "bf16-mixed", "16-true", "64-true"])
     assert widget.summary == (
-        "Test accuracy, against 32-true: 16-mixed is higher; bf16-mixed cannot be distinguished from it; "
-        "16-true has no number; 64-true is not recorded. "
-        "Each interval is for one comparison alone, not corrected for 2 at once."
+        "Test accuracy, against 32-true, each comparison taken alone: 16-mixed is higher; bf16-mixed cannot be "
+        "distinguished from it; 16-true has no number; 64-true is not recorded. Not corrected for 2 at once."
     )
     widget.chosen = ["16-mixed"]
     assert widget.summary.endswith("against 32-true: 16-mixed is higher.")

@@ -113,7 +113,7 @@ def test_a_promoted_register_hands_its_total_to_float32():
         (dict(seed=-1), "seed -1 is not in 0 to 4294967295"),
         (dict(added=-1), "added -1 is not in 0 to 65536"),
         (dict(products=10, added=11), "added 11 is more than the 10 products that there are"),
-        (dict(data="zeros"), "data 'zeros' is not one of ones, uniform, normal, large"),
+        (dict(data="zeros"), "data 'zeros' is not one of ones, quarters, uniform, normal, large"),
         (dict(operands="float32"), "operands 'float32' is not one of float16, bfloat16, float8_e4m3fn"),
         (dict(lanes=[]), "0 lanes: one or two can be shown"),
         (dict(lanes=["float16"] * 3), "3 lanes: one or two can be shown"),
@@ -128,7 +128,7 @@ def test_what_the_page_could_not_show_is_refused(arguments, says):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (dict(adder="volta", block=1), "block 1 is not one of those that volta has: 4, 8, 16, 32; 0 is its own"),
+        (dict(adder="volta", block=2), "block 2 is not one of those that volta has: 1, 4, 8, 16, 32; 0 is its own"),
         (dict(adder="float16-kahan", block=4), "block 4 is not one of those that float16-kahan has: 1"),
         (dict(promote=100), "promote 100 is not one of 0, 32, 64"),
     ],

@@ -10,23 +10,29 @@ import pytest
 import torch
 
 from tests.page_states import state_of
+from utils.checks.number_text import read_number
 from utils.checks.numbers import stability_questions as questions
 from utils.checks.questions import number
 from utils.formats import FORMATS
 from utils.rounding import quantize
+from utils.widgets.shared.numbers.exact_rounding import quantize_exact
 from utils.widgets.softmax_row import SoftmaxRow
 from utils.widgets.softmax_row.facts import (
     FORMAT_NAMES,
+    LOWEST,
     MASKS,
     MOST_COPIES,
     PRESETS,
+    SAME,
     SOFTMAXES,
     START,
+    VALUES,
     ScoreRow,
     exact_sum,
     make_facts,
     softmax_steps,
 )
+from utils.widgets.softmax_row.goals import TASKS
 from utils.widgets.softmax_row.words import row_number, said_number, sum_number, verdict
 
 DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
@@ -48,17 +54,29 @@ def some_rows(count, seed=5):
             str(rng.choice(list(SOFTMAXES))),
             str(rng.choice(list(MASKS))),
             int(rng.choice([1, 1, 2, 3, 1000, 65_519, 65_520, MOST_COPIES])),
+            str(rng.choice([*VALUES, "-0.5", "-1/3", "-65519", "-65520", "-2^120", "-1e-9", "-1e400"])),
+            str(rng.choice([SAME, SAME, *FORMAT_NAMES])),
         )
 
 
 def every_way():
-    """Each way of masking, format and softmax for the row at the start, one padded throughout, and the presets'."""
-    rows = {row.scores + row.masked: row for row in (START, *PRESETS.values())}.values()
+    """Each mask, value, format and softmax for the row at the start, one of padding alone, and the presets' rows."""
+    rows = {row.scores + row.masked: row for row in (START, START.padding, *PRESETS.values())}.values()
     for row in rows:
         for mask in MASKS:
-            for name in FORMAT_NAMES:
-                for softmax in SOFTMAXES:
-                    yield replace(row, mask=mask, format=name, softmax=softmax)
+            for value in VALUES if mask != "none" else (LOWEST,):
+                for name in FORMAT_NAMES:
+                    for softmax in SOFTMAXES:
+                        yield replace(row, mask=mask, value=value, format=name, softmax=softmax, softmax_format=SAME)
+
+
+def every_cast():
+    """Each pair of formats of scores and softmax, for each mask and value."""
+    for name in FORMAT_NAMES:
+        for inner in FORMAT_NAMES:
+            for mask in ("add", "put"):
+                for value in VALUES:
+                    yield replace(START, format=name, softmax_format=inner, mask=mask, value=value)
 
 
 def same(ours, theirs):
@@ -68,25 +86,74 @@ def same(ours, theirs):
 # The steps
 
 
-@pytest.mark.parametrize("row", [*every_way(), *some_rows(150)], ids=repr)
-def test_each_step_is_the_one_that_torch_takes(row):
-    dtype, steps = DTYPES[row.format], softmax_steps(row)
-    lowest, hidden = torch.finfo(dtype).min, torch.tensor(row.masked)
-    x = torch.tensor(steps.stored, dtype=torch.float64).to(dtype)
-    same(steps.stored, x)
-    added = {"add_1e4": [-1e4], "add_1e9": [-1e9], "add_lowest": [lowest], "add_lowest_twice": [lowest] * 2}
-    for value in added.get(row.mask, []):
-        x = torch.where(hidden, x + torch.tensor(value, dtype=torch.float64).to(dtype), x)
-    if row.mask.startswith("put"):
-        x = x.masked_fill(hidden, lowest if row.mask == "put_lowest" else -math.inf)
-    same(steps.after, x)
-    if row.softmax == "stable":
-        x = x - x.max()
-        same(steps.shifted, x)
-    e = x.double().exp().to(dtype)
-    same(steps.exps, e)
-    total = torch.tensor(steps.total, dtype=torch.float64).to(dtype)
-    same(steps.weights, e / total)
+def value_of(row):
+    """The mask's value as torch has it, of the dtype of the scores."""
+    if row.value == LOWEST:
+        return torch.finfo(DTYPES[row.format]).min
+    return quantize_exact(read_number(row.value), FORMATS[row.format])
+
+
+@pytest.mark.parametrize(
+    "rows", [list(every_way()), list(every_cast()), list(some_rows(300))], ids=["ways", "casts", "random"]
+)
+def test_each_step_is_the_one_that_torch_takes(rows):
+    for row in rows:
+        dtype, inner, steps = DTYPES[row.format], DTYPES[row.softmax_format or row.format], softmax_steps(row)
+        value, hidden = torch.tensor(value_of(row), dtype=torch.float64).to(dtype), torch.tensor(row.masked)
+        x = torch.tensor(steps.stored, dtype=torch.float64).to(dtype)
+        same(steps.stored, x)
+        for _ in range({"add": 1, "add_twice": 2}.get(row.mask, 0)):
+            x = torch.where(hidden, x + value, x)
+        if row.mask == "put":
+            x = x.masked_fill(hidden, value)
+        same(steps.after, x)
+        x = x.to(inner)
+        same(steps.cast, x)
+        if row.softmax == "stable":
+            x = x - x.max()
+            same(steps.shifted, x)
+        e = x.double().exp().to(inner)
+        same(steps.exps, e)
+        total = torch.tensor(steps.total, dtype=torch.float64).to(inner)
+        same(steps.weights, e / total)
+
+
+def pairs_of_rows():
+    """The start row and its padding, with each mask, value and dtype."""
+    return [
+        row
+        for name in FORMAT_NAMES
+        for way in every_way()
+        if way.scores == START.scores and way.format == name and way.softmax == "stable"
+        for row in (way, way.padding)
+    ]
+
+
+def test_torch_softmax_computes_16_bits_in_float32_and_rounds_the_weights():
+    """torch's own kernel on this CPU: the row with the softmax in float32, and only its weights rounded."""
+    for row in pairs_of_rows():
+        steps = softmax_steps(replace(row, softmax_format="float32"))
+        dtype = DTYPES[row.format]
+        theirs = torch.softmax(torch.tensor(steps.after, dtype=torch.float64).to(dtype), -1)
+        ours = torch.tensor(steps.weights, dtype=torch.float64).to(dtype)
+        if row.format == "float32":  # its exp and its sum may be off by an ulp each
+            torch.testing.assert_close(ours, theirs, rtol=3 * 2.0**-23, atol=0, equal_nan=True)
+            assert torch.equal(ours == 0, theirs == 0)
+        else:
+            same(ours.double().numpy(), theirs)
+
+
+def test_a_mask_that_is_added_and_a_float_mask_of_torch_give_the_same():
+    """F.scaled_dot_product_attention without scaling, whose values are the identity: its output is the weights."""
+    for value in ("-10", "-1e4", "-1e9"):
+        row = replace(START, format="float32", value=value)
+        steps = softmax_steps(row)
+        scores = torch.tensor([float(x) for x in row.scores]).reshape(1, 4, 1)
+        mask = torch.tensor([float(value) if hidden else 0.0 for hidden in row.masked])
+        out = torch.nn.functional.scaled_dot_product_attention(
+            torch.ones(1, 1, 1), scores, torch.eye(4)[None], attn_mask=mask[None], scale=1.0
+        )
+        torch.testing.assert_close(out[0, 0].double(), torch.tensor(steps.weights).double(), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("row", list(some_rows(60, seed=6)), ids=repr)
@@ -94,7 +161,7 @@ def test_the_sum_is_exact_and_rounded_once(row):
     steps = softmax_steps(row)
     exact = row.copies * math.fsum(steps.exps) if all(map(math.isfinite, steps.exps)) else sum(steps.exps)
     assert steps.exact_sum == pytest.approx(exact, rel=1e-15, nan_ok=True)
-    np.testing.assert_equal(steps.total, float(quantize(steps.exact_sum, row.fmt)))
+    np.testing.assert_equal(steps.total, float(quantize(steps.exact_sum, row.inner)))
 
 
 def test_a_sum_next_to_a_tie_is_rounded_from_its_exact_value():
@@ -116,10 +183,11 @@ def test_a_float16_row_ends_at_65520_ones(copies, weight):
 def test_the_presets_show_what_they_are_called():
     steps = {label: softmax_steps(row) for label, row in PRESETS.items()}
     assert np.isnan(steps["12, 11, 10"].weights).tolist() == [True, False, False]
-    assert steps["one masked, −1e9"].weights[1] == 0
-    assert steps["one masked, −1e9"].weight_sum == pytest.approx(1, abs=1e-3)
-    for label in ("all padding, −1e9", "two masks, bfloat16"):
-        assert np.isnan(steps[label].weights).all()
+    assert steps["add −1e9"].weights[1] == steps["a cast"].weights[1] == 0
+    assert steps["add −1e9"].weight_sum == pytest.approx(1, abs=1e-3)
+    assert steps["too weak"].masked_weight > 0.01
+    for label in ("add −1e9", "two masks", "a cast"):
+        assert np.isnan(softmax_steps(PRESETS[label].padding).weights).all()
     assert steps["a long row"].weights == (0,)
     assert all(len(row.scores) == len(row.masked) for row in PRESETS.values())
 
@@ -141,12 +209,12 @@ def test_the_presets_show_what_they_are_called():
             "1 of the 3 weights is NaN, and so is their sum.",
         ),
         (
-            PRESETS["all padding, −1e9"],
+            PRESETS["add −1e9"].padding,
             "The mask, −1e9, is too far beyond −65504, so float16 stores it as −inf. Now the largest score is −inf, "
             "and −inf − (−inf) is NaN. All 4 weights are NaN, and so is their sum.",
         ),
         (
-            PRESETS["two masks, bfloat16"],
+            PRESETS["two masks"].padding,
             "−3.38953e38 + (−3.38953e38) is −6.77906e38, too far beyond −3.38953e38, so bfloat16 stores −inf. Now the "
             "largest score is −inf, and −inf − (−inf) is NaN. All 4 weights are NaN, and so is their sum.",
         ),
@@ -160,20 +228,20 @@ def test_the_presets_show_what_they_are_called():
             "Every number is finite. The weights add up to 0.99974.",
         ),
         (
-            replace(START, masked=(True,) * 4, mask="put_lowest"),
+            replace(START, masked=(True,) * 4, mask="put"),
             "Every number is finite. The weights add up to 1, all of it on masked scores.",
         ),
         (
-            replace(START, masked=(True,) * 4, mask="put_lowest", softmax="naive"),
+            replace(START, masked=(True,) * 4, mask="put", softmax="naive"),
             "Every exponential is 0, so their sum is 0, and 0 / 0 is NaN. All 4 weights are NaN, and so is their sum.",
         ),
         (
-            replace(START, mask="put_inf"),
+            replace(START, mask="put", value="-inf"),
             "The mask puts −inf in place of a score, on purpose. exp(−inf) is 0, so no NaN follows. "
             "The weights add up to 0.99978.",
         ),
         (
-            replace(START, masked=(True,) * 4, mask="put_inf"),
+            replace(START, masked=(True,) * 4, mask="put", value="-inf"),
             "The mask puts −inf in place of every score, on purpose. Now the largest score is −inf, and "
             "−inf − (−inf) is NaN. All 4 weights are NaN, and so is their sum.",
         ),
@@ -182,12 +250,31 @@ def test_the_presets_show_what_they_are_called():
             "Every number is finite. The weights add up to 0.99978, 0.00668 of it on masked scores.",
         ),
         (
-            ScoreRow(("30", "-20"), (False, True), mask="put_lowest"),
+            PRESETS["a cast"],
+            "The softmax is computed in float16: −3.40282e38 is too far beyond −65504, so float16 stores it as −inf. "
+            "exp(−inf) is 0, so no NaN follows. The weights add up to 0.99978.",
+        ),
+        (
+            PRESETS["too weak"],
+            "Every number is finite. The weights add up to 1, 0.012 of it on masked scores.",
+        ),
+        (
+            replace(START.padding, value="-inf"),
+            "The mask adds −inf to every score, on purpose. Now the largest score is −inf, and −inf − (−inf) is NaN. "
+            "All 4 weights are NaN, and so is their sum.",
+        ),
+        (
+            replace(START, format="bfloat16", value="-3.4028234663852886e38"),
+            "The mask, −3.40282e38, is too far beyond −3.38953e38, so bfloat16 stores it as −inf. exp(−inf) is 0, so "
+            "no NaN follows. The weights add up to 0.99977.",
+        ),
+        (
+            ScoreRow(("30", "-20"), (False, True), mask="put"),
             "−65504 − 30 is −65534, too far beyond −65504, so float16 stores −inf. exp(−inf) is 0, so no NaN follows. "
             "The weights add up to 1.",
         ),
         (
-            ScoreRow(("70000", "1"), (True, False), mask="add_1e9", softmax="naive"),
+            ScoreRow(("70000", "1"), (True, False), value="-1e9", softmax="naive"),
             "Score 1 is too far beyond 65504, so float16 stores it as inf. inf + (−inf) is NaN, and the sum takes it "
             "to every weight. Both weights are NaN, and so is their sum.",
         ),
@@ -205,12 +292,12 @@ def test_the_presets_show_what_they_are_called():
             "Score 1 is NaN from the start. NaN stays NaN, and the sum takes it to every weight. The weight is NaN.",
         ),
         (
-            ScoreRow(("nan", "2"), (True, False), mask="put_inf"),
+            ScoreRow(("nan", "2"), (True, False), mask="put", value="-inf"),
             "Score 1 is NaN from the start. The mask puts another number in its place. exp(−inf) is 0, so no NaN "
             "follows. The weights add up to 1.",
         ),
         (
-            ScoreRow(("inf", "2"), (True, False), mask="put_lowest"),
+            ScoreRow(("inf", "2"), (True, False), mask="put"),
             "Score 1 is inf from the start. The mask puts another number in its place. The weights add up to 1.",
         ),
         (
@@ -230,17 +317,19 @@ def test_the_verdict_says_where_the_first_odd_number_came_from(row, says):
     assert verdict(softmax_steps(row)) == says
 
 
-@pytest.mark.parametrize("row", [*every_way(), *some_rows(300, seed=8)], ids=repr)
-def test_the_verdict_names_what_is_there(row):
-    steps = softmax_steps(row)
-    said = verdict(steps)
-    numbers = [*steps.stored, *steps.after, *(steps.shifted or ()), *steps.exps, steps.total, *steps.weights]
-    assert ("Every number is finite." in said) == all(map(math.isfinite, numbers))
-    assert ("NaN" in said.replace("no NaN follows", "")) == any(map(math.isnan, numbers))
-    assert "inf" in said or "from the start" in said or not any(map(math.isinf, numbers))
-    assert len(said) < 330
-    if math.isfinite(steps.weight_sum):
-        assert f"add up to {sum_number(steps.weight_sum)}" in said
+@pytest.mark.parametrize("rows", [list(every_way()), list(every_cast()), list(some_rows(500, seed=8))])
+def test_the_verdict_names_what_is_there(rows):
+    for row in rows:
+        steps = softmax_steps(row)
+        said = verdict(steps)
+        numbers = [*steps.stored, *steps.after, *steps.cast, *(steps.shifted or ()), *steps.exps, *steps.weights]
+        numbers.append(steps.total)
+        assert ("Every number is finite." in said) == all(map(math.isfinite, numbers)), row
+        assert ("NaN" in said.replace("no NaN follows", "")) == any(map(math.isnan, numbers)), row
+        assert "inf" in said or "from the start" in said or not any(map(math.isinf, numbers)), row
+        assert len(said) < 330
+        if math.isfinite(steps.weight_sum):
+            assert f"add up to {sum_number(steps.weight_sum)}" in said
 
 
 @pytest.mark.parametrize(
@@ -295,13 +384,30 @@ def test_the_longest_row_is_that_of_the_task():
 
 def test_the_score_from_which_the_lowest_number_added_makes_nan_is_that_of_the_task():
     def weights(score):
-        row = ScoreRow((str(score),) * 4, (True,) * 4, mask="add_lowest")
+        row = ScoreRow((str(score),) * 4, (True,) * 4, mask="add")
         return softmax_steps(row).weights
 
     first = max(n for n in range(-100, 100) if math.isnan(weights(n)[0]))
     assert number(questions.PLAY_MASK.answer) == first == -16
     assert all(map(math.isnan, weights(-17)))
     assert weights(-15) == (0.25,) * 4
+
+
+# The tasks
+
+
+def test_each_task_begins_unsolved_and_its_ids_are_those_of_the_chapter():
+    assert len({task.id for task in TASKS}) == len(TASKS) >= 3
+    for task in TASKS:
+        assert task.id.startswith("numbers/stability/mask-")
+        assert len(task.hints) >= 2
+        assert task.as_json()["start"]["scores"] == list(START.scores)
+    nan, leak, two, cast = (softmax_steps(task.start.padding) for task in TASKS)
+    assert np.isfinite(nan.weights).all()
+    assert two.weights == (0.25,) * 4
+    assert np.isnan(cast.weights).all()
+    assert softmax_steps(TASKS[1].start).masked_weight == 0
+    assert np.isfinite(leak.weights).all()
 
 
 # The widget
@@ -313,16 +419,21 @@ def test_the_place_in_the_page_holds_the_state():
         "masked": [False, True, False, False],
         "format": "float16",
         "softmax": "stable",
-        "mask": "add_lowest",
+        "mask": "add",
+        "value": "lowest",
+        "softmax_format": "",
         "copies": 1,
         "facts": make_facts(),
+        "goals": [task.as_json() for task in TASKS],
+        "solved": [],
     }
+    assert SoftmaxRow(tasks=False).goals == []
 
 
 def test_scores_may_be_numbers_and_those_beyond_the_mask_are_not_masked():
-    widget = SoftmaxRow([1.5, "1/3", np.float64(-2), 4], [True], mask="put_inf", format="float32")
+    widget = SoftmaxRow([1.5, "1/3", np.float64(-2), 4], [True], mask="put", value=-math.inf, format="float32")
     assert widget.row == ScoreRow(
-        ("1.5", "1/3", "-2.0", "4"), (True, False, False, False), "float32", "stable", "put_inf"
+        ("1.5", "1/3", "-2.0", "4"), (True, False, False, False), "float32", mask="put", value="-inf"
     )
     assert widget.steps.after[0] == -math.inf
     widget.scores = ["5"]
@@ -341,7 +452,11 @@ def test_scores_may_be_numbers_and_those_beyond_the_mask_are_not_masked():
         ({"scores": [1], "masked": [True, False]}, "masked has 2 entries for 1 scores"),
         ({"format": "float8_e4m3fn"}, "format 'float8_e4m3fn' is not one of float16, bfloat16, float32"),
         ({"softmax": "fast"}, "softmax 'fast' is not one of naive, stable"),
-        ({"mask": "add -1e9"}, "mask 'add -1e9' is not one of none, add_1e4, add_1e9"),
+        ({"mask": "add -1e9"}, "mask 'add -1e9' is not one of none, add, add_twice, put"),
+        ({"softmax_format": "float8"}, "softmax_format 'float8' is not one of , float16, bfloat16, float32"),
+        ({"value": "5"}, "'5' is not below 0: a mask makes scores smaller"),
+        ({"value": "nan"}, "'nan' is not below 0: a mask makes scores smaller"),
+        ({"value": "much"}, "value 'much' is not a number"),
         ({"copies": 0}, "copies 0 is not in 1 to 200000"),
         ({"copies": 200_001}, "copies 200001 is not in 1 to 200000"),
     ],
@@ -354,20 +469,29 @@ def test_what_the_page_could_not_show_is_refused(arguments, says):
 def test_a_page_without_javascript_gets_the_steps_and_the_ways():
     page = html.unescape(SoftmaxRow().static_html())
     assert SoftmaxRow().verdict in page
-    rows = {
-        head: re.findall(r"<td>(.*?)</td>", cells) for head, cells in re.findall(r"row'>(.*?)</th>(.*?)</tr>", page)
-    }
-    assert rows["−20 (masked)"] == ["−20", "−inf", "−inf", "0", "0"]
-    assert rows["sum"] == ["", "", "", "1.0078", "0.99978"]
-    assert [rows[label] for label in MASKS.values()] == [
-        ["1", "1", "1"],
-        ["1", "1", "1"],
-        ["NaN", "1", "1"],
-        ["1", "1", "1"],
-        ["NaN", "NaN", "NaN"],
-        ["1", "1", "1"],
-        ["NaN", "NaN", "NaN"],
+    assert SoftmaxRow().padding_verdict in page
+    rows = [
+        (head, re.findall(r"<td>(.*?)</td>", cells)) for head, cells in re.findall(r"row'>(.*?)</th>(.*?)</tr>", page)
     ]
+    assert rows[1] == ("−20 (masked)", ["−20", "−inf", "−inf", "0", "0"])
+    assert rows[4] == ("sum", ["", "", "", "1.0078", "0.99978"])
+    assert dict(rows[10:]) == {
+        "dtype’s lowest, added": ["1", "1", "1"],
+        "−inf, added": ["NaN", "NaN", "NaN"],
+        "−1e9, added": ["NaN", "1", "1"],
+        "−65504, added": ["1", "1", "1"],
+        "−1e4, added": ["1", "1", "1"],
+        "−10, added": ["1", "1", "1"],
+        "float32’s lowest, added": ["NaN", "NaN", "1"],
+        "dtype’s lowest, put in place of the score": ["1", "1", "1"],
+        "−inf, put in place of the score": ["NaN", "NaN", "NaN"],
+        "−1e9, put in place of the score": ["NaN", "1", "1"],
+        "−65504, put in place of the score": ["1", "1", "1"],
+        "−1e4, put in place of the score": ["1", "1", "1"],
+        "−10, put in place of the score": ["1", "1", "1"],
+        "float32’s lowest, put in place of the score": ["NaN", "NaN", "1"],
+        "dtype’s lowest, added twice": ["NaN", "NaN", "NaN"],
+    }
     naive = SoftmaxRow([1], softmax="naive", copies=65_520).static_html()
     assert "minus the largest</th>" not in naive
     assert "a row of scores, 65,520 times in float16, as written" in naive
@@ -375,5 +499,5 @@ def test_a_page_without_javascript_gets_the_steps_and_the_ways():
 
 def test_the_repr_says_how_it_is_computed():
     assert repr(SoftmaxRow([1], mask="none")) == (
-        "SoftmaxRow(['1'], [], 'float16', softmax='stable', mask='none', copies=1)"
+        "SoftmaxRow(['1'], [], 'float16', softmax='stable', mask='none', value='lowest', copies=1)"
     )

@@ -82,9 +82,10 @@ def test_a_page_without_javascript_says_where_the_sums_stop_and_why():
     assert (
         "it stops at 256. There the gap to the next number is 2, and the increment is half of that gap, a tie" in text
     )
+    assert "<th>adding 1 stops at</th><th>adding 1/4 stops at</th>" in text
     for label, value in [("float16", 2048), ("bfloat16", 256), ("E4M3", 16), ("E5M2", 8), ("TF32", 2048)]:
-        assert f"<tr><th>{label}</th><td>{value}</td></tr>" in text
-    assert "<tr><th>float32</th><td>16777216</td></tr>" in text
+        assert f"<tr><th>{label}</th><td>{value}</td><td>{value // 4}</td></tr>" in text
+    assert "<tr><th>float32</th><td>16777216</td><td>4194304</td></tr>" in text
 
 
 def test_the_static_form_follows_start_and_increment():
@@ -95,6 +96,7 @@ def test_the_static_form_follows_start_and_increment():
     assert "it overflows to ∞." in Swamping("float16", "64").static_html()
     assert "it overflows to −∞." in Swamping("float16", "-64").static_html()
     assert "<td>0</td>" in Swamping("float32", "1e-9").static_html()  # in float16 that is 0, and nothing grows
+    assert Swamping("bfloat16", "1/4").static_html().count("stops at</th>") == 1
     assert "<th>float16</th><td>out of range</td>" in Swamping("float32", "1e5").static_html()
 
 

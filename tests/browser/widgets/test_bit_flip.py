@@ -542,6 +542,9 @@ def test_progress_survives_a_reload_and_can_be_forgotten(show):
     assert page.locator(".mp-goal-count").inner_text() == "Goal 2 of 5"
     assert page.locator(".mp-goal-step").first.inner_text() == "✓"
     page.get_by_role("button", name="forget my progress").click()
+    assert page.locator(".mp-goal-count").inner_text() == "Goal 2 of 5"
+    assert page.locator(".mp-message").inner_text() == "Press again to forget what you have solved."
+    page.get_by_role("button", name="really forget?").click()
     assert page.locator(".mp-goal-count").inner_text() == "Goal 1 of 5"
     assert page.evaluate("() => localStorage.length") == 0
 

@@ -15,6 +15,7 @@ from utils.cost.roofline import Roof
 from utils.widgets.amax_history import AmaxHistory
 from utils.widgets.arm_picker import ArmPicker
 from utils.widgets.arm_picker.facts import arms_of
+from utils.widgets.ask_gpu import AskGpu
 from utils.widgets.bit_flip import BitFlip, Goal
 from utils.widgets.block_editor import BlockEditor
 from utils.widgets.code_line import CodeLine
@@ -26,6 +27,7 @@ from utils.widgets.drag_outlier import DragOutlier
 from utils.widgets.every_format import EveryFormat
 from utils.widgets.format_window import FormatWindow
 from utils.widgets.group_outlier import GroupOutlier
+from utils.widgets.microscope import Microscope
 from utils.widgets.model_size import ModelSize
 from utils.widgets.number_line import NumberLine
 from utils.widgets.op_lookup import OpLookup
@@ -79,6 +81,9 @@ MEASURED = {"device": ROOF.name, "dtype": "float32", "m": 512, "n": 4096, "k": 4
 CASES = {
     "amax_history": Case(lambda: AmaxHistory(AMAXES, "Made up for a test."), lambda w: [w.summary]),
     "arm_picker": Case(lambda: ArmPicker(arms_of(five_seeds())), verdicts, room=None, sets={"seed": 2}),
+    "ask_gpu": Case(
+        AskGpu, lambda w: ["2⁻¹²⁶ × 0.5, a subnormal result 2⁻¹²⁷, kept 0, flushed"], starts="Ask this GPU", ends_ms=300
+    ),
     "bit_flip": Case(
         lambda: BitFlip("float16", 0x3E40, goals=[Goal("test/nan", "Make a NaN.", kind="nan")]),
         lambda w: ["float16 code 0x3e40 is 1.5625: (−1)^0 × 2^(15 − 15) × (1 + 576/1024)."],
@@ -96,6 +101,7 @@ CASES = {
     "every_format": Case(lambda: EveryFormat("65520"), lambda w: ["float16 ∞ ∞ overflow: to ∞"]),
     "format_window": Case(lambda: FormatWindow(record()), lambda w: [w.sentence]),
     "group_outlier": Case(GroupOutlier, lambda w: ["int8, asymmetric"]),
+    "microscope": Case(Microscope, lambda w: ["1.5 × 2⁻⁹ 2⁻⁸ 2⁻⁹"]),
     "model_size": Case(lambda: ModelSize("LLaMA 7B", batch=4, length=2_048), ledger, room=3),
     "number_line": Case(
         lambda: NumberLine("float8_e4m3fn", x="0.3", low="0", high="1"),
@@ -116,7 +122,7 @@ CASES = {
         room=None,
     ),
     "softmax_row": Case(
-        SoftmaxRow, lambda w: [w.verdict, "add the lowest twice (two masks) NaN NaN NaN"], sets={"copies": 3}
+        SoftmaxRow, lambda w: [w.verdict, "dtype’s lowest, added twice NaN NaN NaN"], sets={"copies": 3}
     ),
     "step_timeline": Case(StepTimeline, lambda w: ["scaler.unscale_(optimizer)"]),
     "swamping": Case(Swamping, lambda w: ["it stops at 256"], starts="run", ends_ms=100),

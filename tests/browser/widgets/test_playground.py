@@ -131,17 +131,23 @@ TRAININGS = {
 }
 
 
-@pytest.mark.parametrize("name", TRAININGS)
-def test_200_steps_have_the_bits_of_the_reference_in_numpy(call, name):
-    theirs = call("train", vars(TRAININGS[name]), 200)
+def reference_run(name):
+    """The same 200 steps in NumPy: all rows in one array, the weights, and the share of points that are right."""
     net, rows = ReferenceNet(TRAININGS[name]), []
     with np.errstate(all="ignore"):
         for _ in range(200):
             net.step()
             rows.append([net.loss, net.scale, *net.now.values()])
-    equal(np.array(rows, dtype=float).ravel(), numbers([text for row in theirs["rows"] for text in row]))
-    equal(np.concatenate([layer.kept.ravel() for layer in net.layers]), numbers(theirs["weights"]))
-    assert net.accuracy() == theirs["accuracy"]
+    return np.array(rows, float).ravel(), np.concatenate([layer.kept.ravel() for layer in net.layers]), net.accuracy()
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_200_steps_have_the_bits_of_the_reference_in_numpy(call, name):
+    theirs = call("train", vars(TRAININGS[name]), 200)
+    rows, weights, accuracy = reference_run(name)
+    equal(rows, numbers([text for row in theirs["rows"] for text in row]))
+    equal(weights, numbers(theirs["weights"]))
+    assert accuracy == theirs["accuracy"]
 
 
 # what a preset does to the training, for each of five seeds: (loss and float32 loss, accuracy) after 800 steps
@@ -322,13 +328,13 @@ def test_the_tour_is_solved_in_the_page_and_kept(show):
     page = show(still())
     press(page, "Start the task")
     page.wait_for_function(
-        "() => document.querySelector('.mp-play-task-said').innerText.startsWith('✓ Solved')", timeout=60_000
+        "() => document.querySelector('.mp-goal-said').innerText.startsWith('✓ Solved')", timeout=60_000
     )
     assert json.loads(page.evaluate("localStorage['mp-progress:playground/learn']"))["solved"] is True
     press(page, "Next task")
-    assert page.locator(".mp-play-tour h3").inner_text() == "Tour: task 2 of 6, 1 solved"
-    press(page, "Hint (0 of 3)")
-    assert page.locator(".mp-play-task-said").inner_text().startswith("Hint 1 of 3: ")
+    assert page.locator(".mp-goals h3").inner_text() == "Tour: task 2 of 6, 1 solved"
+    press(page, "Hint (3 left)")
+    assert page.locator(".mp-goal-said").inner_text().startswith("Hint 1 of 3: ")
     press(page, "forget my progress")
     assert page.evaluate("localStorage['mp-progress:playground/learn']") is not None
     press(page, "really forget?")
@@ -347,21 +353,30 @@ def test_the_tour_says_its_task_and_what_an_attempt_lacks(show):
     press(page, "Pause")
     choose(page, "Format of moments", "tf32")
     press(page, "+1 step")
-    assert page.locator(".mp-play-task-said").inner_text() == "TF32 takes 19 bits. The task asks for 16."
+    assert page.locator(".mp-goal-said").inner_text() == "TF32 takes 19 bits. The task asks for 16."
     page.get_by_role("button", name="Task 4").click()
     press(page, "Start the task")
     choose(page, "Loss scale", "256")
     for _ in range(6):
         press(page, "+100 steps")
-    assert page.locator(".mp-play-task-said").inner_text() == "256 survives 600 steps. Does 512?"
+    assert page.locator(".mp-goal-said").inner_text() == "256 survives 600 steps. Does 512?"
     assert said(page).endswith("256 survives 600 steps. Does 512?")
 
 
 def test_the_focus_stays_when_a_task_is_solved_on_the_hint(show):
     page = show(still())
     press(page, "Start the task")
-    page.get_by_role("button", name="Hint (0 of 1)").focus()
-    page.wait_for_function("() => document.activeElement.innerText === 'Next task'", timeout=60_000)
+    page.get_by_role("button", name="Hint (1 left)").focus()
+    page.get_by_role("button", name="Next task").wait_for(timeout=60_000)
+    assert page.evaluate("document.activeElement.innerText") == "Hint (1 left)"
+
+
+def test_leaving_the_button_that_forgets_keeps_the_progress(show):
+    page = show(still(), scripts=["localStorage['mp-progress:playground/learn'] ??= '{\"solved\": true}'"])
+    press(page, "forget my progress")
+    page.get_by_role("button", name="Task 2").click()
+    press(page, "forget my progress")
+    assert page.evaluate("localStorage['mp-progress:playground/learn']") is not None
 
 
 def test_the_same_result_is_said_again(show):
@@ -385,6 +400,74 @@ def test_a_link_with_an_unknown_value_says_so(show):
     page.wait_for_function("() => document.querySelector('.mp-play-says').innerText.includes('weights=float17')")
     assert knob(page, "Learning rate").input_value() == "0.003"
     assert page.evaluate("document.activeElement.tagName") == "SELECT"
+
+
+def test_a_link_takes_the_run_to_the_same_step(show):
+    take = "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); };"
+    page = show(still(), scripts=[take])
+    choose(page, "Format of gradients", "float8_e5m2")
+    press(page, "+100 steps")
+    press(page, "+1 step")
+    before = verdict(page)
+    press(page, "Copy link")
+    page.wait_for_function("() => 'copied' in window")
+    link = page.evaluate("copied")
+    assert link.endswith("#playground?gradients=float8_e5m2&steps=101")
+    assert said(page).startswith("The link to this setting, to be trained to step 101, is copied.")
+    page.evaluate("(link) => { location.hash = ''; location.hash = link.split('#')[1]; }", link)
+    page.wait_for_function("() => document.querySelector('.mp-play-verdict').innerText.startsWith('Step 101.')")
+    assert verdict(page) == before
+    page.get_by_role("button", name="Run on").wait_for()  # it has stopped there
+    assert page.locator(".mp-play-says").inner_text().startswith("You changed the setting.")
+
+
+@pytest.mark.parametrize("steps", ["0", "-5", "1e9", "x"])
+def test_a_link_with_no_number_of_steps_runs_as_without(show, steps):
+    page = show(still())
+    page.evaluate("(steps) => { location.hash = `playground?rate=0.003&steps=${steps}`; }", steps)
+    page.wait_for_function("() => document.querySelector('.mp-play-verdict').innerText.startsWith('Step')")
+    assert page.locator(".mp-play-says").inner_text().startswith("You changed the setting.")
+    press(page, "Pause")
+
+
+@pytest.mark.parametrize(("viewport", "least"), [(PHONE, 90), ({"width": 1280, "height": 800}, 120)])
+def test_the_pictures_stay_in_sight_beside_or_above_each_knob(show, viewport, least):
+    page = show(still(preset="loss-scaling"), "<p style='height: 200vh'>Below.</p>", viewport=viewport)
+    for label in ("Format of weights", "Rounding of sums (accumulator)", "Data", "Histogram of"):
+        control = knob(page, label)
+        control.evaluate("(node) => { scrollTo(0, 0); node.scrollIntoView({ block: 'center' }); }")
+        boxes = [canvas.bounding_box() for canvas in page.locator("canvas").all()]
+        own = control.bounding_box()
+        for box in boxes:
+            assert box["y"] >= 0, label
+            assert box["y"] + box["height"] <= viewport["height"], label
+            assert min(box["width"], box["height"]) >= least
+            beside = box["x"] + box["width"] <= own["x"]
+            assert beside or box["y"] + box["height"] <= own["y"], (label, box, own)
+
+
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 800}], ids=["phone", "desk"])
+def test_the_pictures_stay_in_sight_in_the_page_of_the_book_too(page_watch, site, viewport):
+    page = page_watch(viewport=viewport, reduced_motion="reduce").open((site / "book" / "playground.html").as_uri())
+    knob(page, "Histogram of").evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    for canvas in page.locator("canvas").all():
+        box = canvas.bounding_box()
+        assert 0 < box["y"] < viewport["height"] - box["height"]
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_focus_is_never_below_what_stays_in_sight(show, viewport):
+    page = show(still(preset="loss-scaling"), viewport=viewport)
+    knob(page, "Histogram of").focus()
+    for _ in range(30):
+        page.keyboard.press("Shift+Tab")
+        hidden = page.evaluate("""() => {
+          const node = document.activeElement;
+          const box = node.getBoundingClientRect();
+          const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+          return node === document.body || node.contains(top) || top?.contains(node) ? "" : node.outerHTML.slice(0, 80);
+        }""")
+        assert hidden == ""
 
 
 def test_the_address_of_a_page_that_begins_elsewhere_names_float32_too(show):

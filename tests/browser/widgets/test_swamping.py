@@ -292,12 +292,12 @@ def test_kahans_step_shows_what_it_keeps(show):
     step = page.locator(".mp-swamp-kahan-step")
     assert [re.sub(r"\s+", " ", text) for text in step.locator(".mp-swamp-sum").all_inner_texts()] == [
         "1 − 0 = 1",
-        "256 + 1 = 256",
+        "256 + 1 = 257 → 256",
         "(256 − 256) − 1 = −1",
     ]
     assert step.locator("dt").all_inner_texts() == ["wanted =", "grown =", "excess ="]
     assert step.locator(".mp-swamp-meaning").all_inner_texts() == [
-        "the increment minus the excess: a negative excess is what the sum lacks",
+        "the increment minus the excess, rounded: a negative excess is what the sum lacks",
         "the new sum, rounded",
         "what was added, less what was wanted",
     ]
@@ -314,7 +314,7 @@ def test_a_kahan_sum_that_stops_too_says_why(show):
     assert "stopped too" not in step.inner_text()  # the plain sum alone
     press(page, "run to 4")
     assert lanes(page)["with Kahan"][0] == "256"
-    sentence = "Kahan’s sum has stopped too, at 256: the remembered part is swamped in its turn."
+    sentence = "Kahan’s sum has stopped too, at 256: 1 more changes neither the sum nor the excess, −16, since both are rounded."
     assert sentence in step.inner_text()
     press(page, "add 10")
     assert lanes(page)["with Kahan"][0] == "256"
@@ -496,13 +496,46 @@ def test_a_page_may_open_at_any_point(show):
 def test_everything_works_with_the_keyboard_alone(show):
     page = show(Swamping())
     page.get_by_label("Format").focus()
-    for _ in range(4):  # start, increment, the check box, then the buttons
+    for _ in range(7):  # start, increment and three of its values, the check box, then the buttons
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert lanes(page)["exactly"][0] == "1"
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     assert lanes(page)["exactly"][0] == "11"
+
+
+def test_a_quarter_one_at_a_time_stops_where_it_is_half_a_gap(show):
+    page = show(Swamping(count=255))
+    press(page, "add 1/4 each time")
+    assert page.get_by_label("Increment", exact=True).input_value() == "1/4"
+    assert page.get_by_role("button", name="add 1/4 each time").get_attribute("aria-pressed") == "true"
+    press(page, "to the stall")
+    assert "stalled at 64: the increment is half of the gap 0.5, and a tie" in said(page)
+    assert page.locator(".mp-swamp-title").first.inner_text() == "Addition 257"
+    press(page, "one back")
+    press(page, "one back")
+    assert page.locator(".mp-swamp-title").first.inner_text() == "Addition 255"
+    assert said(page) == "The exact sum is itself a number of the format: nothing is rounded."
+
+
+def test_steps_back_lead_through_the_same_sums(show):
+    page = show(Swamping(increment="0.3", stochastic=True))
+    back = page.get_by_role("button", name="one back")
+    assert back.get_attribute("aria-disabled") == "true"
+    back.click(force=True)
+    press(page, "add one")
+    seen = []
+    for _ in range(40):
+        page.keyboard.press("ArrowRight")
+        seen.append(lanes(page))
+    for earlier in reversed(seen[:-1]):
+        page.keyboard.press("ArrowLeft")
+        assert lanes(page) == earlier
+    assert spoken(page).startswith("2 additions")
+    type_into(page, "Increment", "abc")
+    back.click(force=True)
+    assert lanes(page) == seen[0]  # no step while a field is faulty
 
 
 def test_two_widgets_on_one_page_are_independent(show):

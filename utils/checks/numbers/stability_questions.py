@@ -150,7 +150,7 @@ PLAY_MASK = Number(
         "-65504 to -17": "That makes every weight NaN, but so does a larger score.",
         "-14 to 65504": "The sum is rounded to a finite number, so the row gets equal weights. Try a lower score.",
     },
-    otherwise="Tick every score in the widget, choose “add the lowest number”, and change the scores.",
+    otherwise="Give every score of the widget the same number, and look at the row of padding.",
     hints=(
         "What is the first number beyond -65504 that float16 stores as -inf?",
         "Compare with the number of copies in the question above.",

@@ -43,6 +43,11 @@ def check_paired_interval(answer) -> Outcome:
         wanted_mean, wanted_half = mean_interval(a - b)
         if math.isclose(mean, -wanted_mean, abs_tol=IN_FLOAT32):
             return not_yet("The sign is reversed: the difference is a - b.")
+        ends = wanted_mean - wanted_half, wanted_mean + wanted_half
+        if np.allclose((mean, half), ends, rtol=1e-3, atol=IN_FLOAT32):
+            return not_yet("Those are the two ends of the interval. Return its mean and its half-width.")
+        if np.allclose((half, mean), (wanted_mean, wanted_half), rtol=1e-3, atol=IN_FLOAT32):
+            return not_yet("Both numbers are right, in the wrong order: first the mean, then the half-width.")
         if not math.isclose(mean, wanted_mean, abs_tol=IN_FLOAT32):
             return not_yet(f"For {n} seeds the mean should be {wanted_mean:.4f}, yours is {mean:.4f}.")
         if math.isclose(half, wanted_half, rel_tol=1e-3):
@@ -56,8 +61,9 @@ def check_paired_interval(answer) -> Outcome:
             return not_yet("That is for a single difference. A mean of n differences varies less, by a factor √n.")
         if math.isclose(half, 2 * wanted_half, rel_tol=1e-3):
             return not_yet("That is the whole width. Give half of it, the number after ±.")
-        if n > 2 and math.isclose(half, wanted_half / student_t(n - 1) * student_t(n), rel_tol=1e-3):
-            return not_yet(f"With {n} seeds there are {n - 1} degrees of freedom; look that number up in the table.")
+        if math.isclose(half, wanted_half / student_t(n - 1) * student_t(n), rel_tol=1e-3):
+            freedom = "1 degree" if n == 2 else f"{n - 1} degrees"
+            return not_yet(f"With {n} seeds there {'is' if n == 2 else 'are'} {freedom} of freedom: use that row.")
         if math.isclose(half, wanted_half / student_t(n - 1), rel_tol=1e-3):
             return not_yet("That is one standard error. Multiply it by Student's t.")
         if math.isclose(half, 1.96 * np.std(a - b, ddof=1) / math.sqrt(n), rel_tol=1e-2):
@@ -87,11 +93,11 @@ def check_rescue(answer) -> Outcome:
     Adam's first step is as long as the learning rate, whatever the gradient; a gradient of 0 moves nothing. Then come
     a path of 30 steps, the bytes that the optimizer keeps, the step after 3,000 steps, and a small network.
     """
-    moved, fault = _first_step(answer)
+    moved, squares, fault = _first_step(answer)
     if not fault and _moves_as_printed(moved):
         return Outcome(NOT_ATTEMPTED, "This still steps as the class in the exercise does: 0/0 for a gradient of 0.")
     if not fault:
-        fault = _first_step_fault(moved) or _path_fault(answer) or _long_run_fault(answer)
+        fault = _first_step_fault(moved, squares) or _path_fault(answer) or _long_run_fault(answer)
     if fault:
         return not_yet(*fault)
     before, after = _trained(answer)
@@ -103,8 +109,8 @@ def check_rescue(answer) -> Outcome:
     )
 
 
-def _first_step(make: Callable) -> tuple[list[float], tuple[str, str] | None]:
-    """Take one step for each of GRADIENTS from 0; give the steps in learning rates, and a fault of the dtypes."""
+def _first_step(make: Callable) -> tuple[list[float], torch.Tensor | None, tuple[str, str] | None]:
+    """Take one step for each of GRADIENTS from 0; give the steps in learning rates, v, and a fault of the dtypes."""
     weight = nn.Parameter(torch.zeros(len(GRADIENTS), dtype=HALF))
     optimizer = make([weight], lr=RATE)
     if weight.dtype == HALF:
@@ -112,28 +118,30 @@ def _first_step(make: Callable) -> tuple[list[float], tuple[str, str] | None]:
         optimizer.step()
     if weight.dtype != HALF:
         message = f"The weights are {weight.dtype} now. That works, but takes twice the bytes: keep them in float16."
-        return [], (message, "What else is narrow in Adam?")
-    return (-weight.detach().float() / RATE).tolist(), None
+        return [], None, (message, "What else is narrow in Adam?")
+    kept = _tensors_of(vars(optimizer), but=weight)
+    squares = (tensor for tensor in kept if tensor.shape == weight.shape and 8e-4 < tensor[-1] < 1.2e-3)
+    return (-weight.detach().float() / RATE).tolist(), next(squares, None), None
 
 
 def _moves_as_printed(moved: list[float]) -> bool:
-    """Whether these steps are those of float16 moments: 0/0 for a gradient of 0, g/0 for the small ones."""
+    """Whether these steps are those of float16 moments: 0/0 for a gradient of 0, g/0 or 0/0 for the small ones."""
     zero, *small = moved[: GRADIENTS.index(1e-2)]
-    return math.isnan(zero) and all(map(math.isinf, small))
+    return math.isnan(zero) and not any(map(math.isfinite, small))
 
 
-def _first_step_fault(moved: list[float]) -> tuple[str, str] | None:
+def _first_step_fault(moved: list[float], squares: torch.Tensor | None) -> tuple[str, str] | None:
     by_gradient = dict(zip(GRADIENTS, moved, strict=True))
     zero, small = by_gradient[0.0], by_gradient[1e-6]
     if math.isnan(zero):
         return (
             "After one step a weight whose gradient was 0 is NaN.",
-            "Its m and v are 0, and 1e-8 in float16 is 0 too: 0/0. Which tensors would have to be wider?",
+            "Its m and v are 0, so only eps can prevent 0/0. Is it added, and in which dtype? In float16, 1e-8 is 0.",
         )
     if math.isinf(small) or abs(small) > 100:
         return (
             f"A gradient of 1e-6 moves its weight by {abs(small):.3g} learning rates; Adam's first step is one long.",
-            "The root of v is 0 there. In which dtype is g squared?",
+            _hint_for_squares(squares),
         )
     if all(value == 0 for value in moved):
         return "The weights have not moved.", "Write into them in place: `w -= ...` or `w.copy_(...)`."
@@ -147,13 +155,30 @@ def _first_step_fault(moved: list[float]) -> tuple[str, str] | None:
             " all of its bits there.",
         )
     if wrong:
-        steps = ", ".join(f"{value:.3g} for {g:g}" for g, value in wrong.items())
+        steps = ", ".join(f"{abs(value):.3g} for {g:g}" for g, value in wrong.items())
         return (
             f"No NaN. But Adam's first step is one learning rate long, whatever the gradient; here it is {steps}.",
-            "A large eps is not small next to the root of v, which is still 0 for most gradients, and replacing a NaN"
-            " with 0 loses that update. Keep eps, and store m and v in a wider dtype.",
+            _hint_for_squares(squares),
         )
     return None
+
+
+def _hint_for_squares(squares: torch.Tensor | None) -> str:
+    """Say what is narrow after a first step of the wrong length, by the `squares` that the optimizer keeps, its v."""
+    if squares is None:
+        return "Follow a gradient of 1e-6 through each line of the step. In which dtype is each result, and which is 0?"
+    if squares.dtype == HALF:
+        return (
+            "v is 0 for most gradients: 0.001 · g² is below 3e-8, and float16 stores that as 0. A larger eps, or a NaN"
+            " replaced with 0, hides this but leaves the step wrong. Which dtype could hold v?"
+        )
+    right = 0.001 * torch.tensor(GRADIENTS, dtype=HALF).double() ** 2
+    if torch.allclose(squares.double(), right, rtol=0.05, atol=0):
+        return (
+            "v is right for every gradient. So look at m, at eps and at the products: in float16, a tenth of 1e-6"
+            " becomes 1.2e-7, and the learning rate times 1e-6 is 0. In which dtype does each line calculate?"
+        )
+    return "v could hold the square of a small gradient, but it does not. In which dtype is g squared?"
 
 
 def _path_fault(make: Callable) -> tuple[str, str] | None:
@@ -167,12 +192,13 @@ def _path_fault(make: Callable) -> tuple[str, str] | None:
         for optimizer in optimizers:
             optimizer.step()
     off = (ours.detach().float() - wide.detach()).abs().max().item() / RATE
+    kept = list(_tensors_of(vars(optimizers[0]), but=ours))
     if not off < 0.2:
         return (
             f"The first step is right. After 30 steps a weight is {off:.2g} learning rates away from Adam in float32.",
-            "Keep m and v from step to step, and divide by 1 - 0.9**t and 1 - 0.999**t.",
+            _hint_for_kept(kept),
         )
-    held = sum(tensor.nbytes for tensor in _tensors_of(vars(optimizers[0]), but=ours)) / ours.numel()
+    held = sum(tensor.nbytes for tensor in kept) / ours.numel()
     if held == 0:
         return "It steps as Adam does, but where are m and v? Keep them as attributes of the optimizer.", ""
     if held > ALLOWED + 0.5:
@@ -181,6 +207,19 @@ def _path_fault(make: Callable) -> tuple[str, str] | None:
             "One of the two may have 4 bytes. v changes by a thousandth of itself per step, m by a tenth.",
         )
     return None
+
+
+def _hint_for_kept(kept: list[torch.Tensor]) -> str:
+    """Say what is lost between steps, by the tensors that the optimizer keeps after some of them."""
+    lost = [tensor for tensor in kept if not tensor.any()]
+    if any(tensor.dtype != HALF for tensor in lost) or (lost and len(lost) == len(kept)):
+        return "A tensor that you keep is still 0 after 30 steps. Write m and v into it in place."
+    if lost:
+        return (
+            "A float16 tensor that you keep is 0 after 30 steps: what you calculate is right, but the next step starts"
+            " from what was stored. 0.001 · g² is below 3e-8 here, and float16 stores that as 0."
+        )
+    return "Keep m and v from step to step, and divide by 1 - 0.9**t and 1 - 0.999**t."
 
 
 def _tensors_of(value: object, *, but: torch.Tensor) -> Iterator[torch.Tensor]:

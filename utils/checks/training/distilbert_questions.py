@@ -23,8 +23,8 @@ EVIDENCE = Choice(
 )
 HOW_OFTEN_SEEN = Choice(
     "training/distilbert/how-often-seen",
-    "Suppose that a recipe really is a quarter of a point better, and that s = 0.4 points. You compare it with another "
-    "one in five pairs, and so do many colleagues. How many of you get a 95 % interval that excludes zero?",
+    "Suppose that a recipe really is a quarter of a point better, and that s = 0.39 points. You compare it with "
+    "another one in five pairs, and so do many colleagues. How many of you get a 95 % interval that excludes zero?",
     (
         Option(
             "one in five",
@@ -40,7 +40,7 @@ HOW_OFTEN_SEEN = Choice(
         Option(
             "four in five",
             "With five pairs, that takes a true difference of about two thirds of a point; for a quarter of a point it "
-            "takes 23 pairs.",
+            "takes more than 20 pairs.",
         ),
         Option(
             "19 in 20", "The 95 % say how often the interval contains the true difference, not how often it excludes 0."
@@ -105,7 +105,7 @@ SEED_COUNT = Number(
         "5": "For some seeds 16-mixed is less accurate than bf16-mixed. Compare them seed by seed.",
         "0": "The mean is near 0, but single seeds are not. Look at each seed.",
     },
-    otherwise="Not that. There are five seeds; count those with which 16-mixed is more accurate.",
+    otherwise="There are five seeds; count those with which 16-mixed is more accurate.",
     hints=("Choose bf16-mixed as the baseline and untick all but 16-mixed.", "The dots right of 0 favour 16-mixed."),
 )
 PLACE = Number(
@@ -120,26 +120,27 @@ PLACE = Number(
         "8": "That is one place too low. Count the recipes that are more accurate, and add one.",
         "6": "Some recipes are not ticked yet, or you counted one too few. Six recipes are more accurate.",
     },
-    otherwise="Not that. Tick every recipe, choose seed 4, and look at the table of ranks.",
+    otherwise="Tick every recipe, choose seed 4, and look at the table of ranks.",
     hints=("Every recipe has to be ticked.", "The table of ranks has a column for seed 4."),
 )
 ACTIVATIONS = Number(
     "training/distilbert/play-activations",
-    text="Choose the memory of the saved activations, with 32-true as the baseline. What share of it does bf16-mixed "
-    "save in the small model?",
+    text="Choose the memory of the saved activations, with 32-true as the baseline. By what share does "
+    "bf16-mixed reduce it in the small model?",
     answer="21",
     unit="%",
     says="Autocast narrows only part of what is saved: norms, softmax and the loss still keep float32. In the small "
-    "model that part is smaller than in the logs.",
+    "model it narrows less than in the model of the logs, for which we counted 27 %.",
     wrong={
-        "79": "That is what is left. How much is saved?",
-        "27": "That is the pretrained model of the logs. The widget shows the small model.",
+        "79": "That is what is left. By how much has it fallen?",
+        "0.21": "That is the share as a fraction. The field asks for it in percent.",
+        "27": "That is our count for the pretrained model of the logs. The widget shows the small model.",
         "50": "That is bf16-true, where every tensor has half the bytes.",
         "9.2": "That is the difference in megabytes. The share stands beside it.",
-        "35": "That is what bf16-mixed keeps, in megabytes. What share of 32-true's does it save?",
+        "35": "That is what bf16-mixed keeps, in megabytes. By what share is it less than 32-true's?",
         "0": "That is the optimizer, or the weights: a mixed recipe keeps both in float32.",
     },
-    otherwise="Not that. The row of bf16-mixed has the difference in megabytes, and then as a share.",
+    otherwise="The row of bf16-mixed has the difference in megabytes, and then as a share.",
     hints=("The list of quantities has several kinds of memory.", "It is one fifth, roughly."),
     tolerance=0.02,
 )
@@ -148,25 +149,26 @@ ACTIVATIONS = Number(
 
 Z_OF_DIFFERENCE = Number(
     "training/distilbert/z-of-difference",
-    text="The distance from 92.61 % to 92.15 %, each measured on 10,000 reviews of its own, in standard errors of the"
+    text="The distance from 92.61 % to 92.15 %, each measured on 4,000 reviews of its own, in standard errors of the"
     " difference:",
-    answer="1.226",
-    says="About 1.2 standard errors. Two equally good networks differ by as much or more in about one of five such"
+    answer="0.7753",
+    says="About 0.8 standard errors. Two equally good networks differ by as much or more in more than two of five such"
     " tests. On the same reviews, the standard error is usually smaller.",
     wrong={
-        "1.7334": "Both accuracies were measured, so both carry an error: add the two variances, then take the root.",
-        "122.6": "You divided points by shares. Use one unit for both: 0.46 points and 0.38 points, say.",
-        "0.867": "The errors add as squares: 0.26 and 0.27 make 0.38, not 0.53.",
+        "1.0963": "Both accuracies were measured, so both carry an error: add the two variances, then take the root.",
+        "77.53": "You divided points by shares. Use one unit for both: 0.46 points and 0.59 points, say.",
+        "0.5482": "The errors add as squares: 0.41 and 0.43 make 0.59, not 0.84.",
         "0.46": "That is the difference, 0.46 points. Divide it by its standard error.",
-        "0.3752": "That is the standard error of the difference, in points. Divide 0.46 by it.",
-        "-1.226": "The size is right. A distance has no sign.",
+        "0.5933": "That is the standard error of the difference, in points. Divide 0.46 by it.",
+        "1.2255": "That is for about 10,000 reviews, as above. Each of these test sets has 4,000.",
+        "-0.7753": "The size is right. A distance has no sign.",
     },
-    otherwise="Not that. The difference is 0.46 points; divide it by the root of the two variances' sum.",
+    otherwise="The difference is 0.46 points; divide it by the root of the two variances' sum.",
     hints=(
-        "One standard error is sqrt(p (1 - p) / n): 0.26 points for 92.61 %, 0.27 points for 92.15 %.",
-        "The difference has a standard error of sqrt(0.26² + 0.27²) points.",
+        "One standard error is sqrt(p (1 - p) / n): 0.41 points for 92.61 %, 0.43 points for 92.15 %.",
+        "The difference has a standard error of sqrt(0.41² + 0.43²) points.",
     ),
-    tolerance=0.05,
+    tolerance=0.035,
 )
 TEST_SIZE = Number(
     "training/distilbert/test-size",
@@ -183,9 +185,10 @@ TEST_SIZE = Number(
         "6653": "That makes the difference one standard error. The exercise asks for two.",
         "13306": "The factor 2 goes inside the square: n grows fourfold when the error has to halve.",
         "53225": "That is both test sets together. How many does each hold?",
+        "26.612": "Write the number without a separator: a dot is a decimal point here.",
         "2.6612": "You mixed points and shares: the difference is 0.0046 as a share.",
     },
-    otherwise="Not that. The variance of the difference is 0.1408 / n, and its root should be half of 0.0046.",
+    otherwise="The variance of the difference is 0.1408 / n, and its root should be half of 0.0046.",
     hints=(
         "The variance of the difference is (p (1 - p) + q (1 - q)) / n, and the numerator is 0.1408.",
         "n is 4 × 0.1408 / 0.0046².",

@@ -120,14 +120,16 @@ export function summaryText(group, others, baseline, quantity) {
     return names.length ? `${listText(names)} ${names.length === 1 ? one : several}` : "";
   });
   const { label } = quantity;
-  return `${label[0].toUpperCase()}${label.slice(1)}, against ${baseline}: ${clauses.filter(Boolean).join("; ")}.${uncorrectedText(verdicts)}`;
+  const uncorrected = countUncorrected(verdicts);
+  const [alone, after] = uncorrected ? [", each comparison taken alone", ` Not corrected for ${uncorrected} at once.`] : ["", ""];
+  return `${label[0].toUpperCase()}${label.slice(1)}, against ${baseline}${alone}: ${clauses.filter(Boolean).join("; ")}.${after}`;
 }
 
-// What several intervals at once need to be said of them; nothing where seeds do not matter.
-function uncorrectedText(verdicts) {
+// How many intervals were looked at where at least one of several excludes 0, else 0.
+function countUncorrected(verdicts) {
   const intervals = verdicts.filter(({ kind, gaps }) => ["higher", "lower", "cannot"].includes(kind) && meanInterval(gaps.map(([, gap]) => gap))[1]);
-  if (intervals.length < 2 || intervals.every(({ kind }) => kind === "cannot")) return "";
-  return ` Each interval is for one comparison alone, not corrected for ${intervals.length} at once.`;
+  if (intervals.length < 2 || intervals.every(({ kind }) => kind === "cannot")) return 0;
+  return intervals.length;
 }
 
 // The arms in the order that one seed gives: "a, then b = c".

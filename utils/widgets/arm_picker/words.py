@@ -176,17 +176,19 @@ def summary_of(group: dict, others: Sequence[str], baseline: str, quantity: dict
     for kind, (singular, several) in SAID.items():
         if names := [arm for arm in others if kinds[arm] == kind]:
             clauses.append(f"{listed(names)} {singular if len(names) == 1 else several}")
-    label = quantity["label"]
-    return f"{label[0].upper()}{label[1:]}, against {baseline}: {'; '.join(clauses)}.{_uncorrected_text(told)}"
+    label, uncorrected = quantity["label"], _count_uncorrected(told)
+    alone = ", each comparison taken alone" if uncorrected else ""
+    after = f" Not corrected for {uncorrected} at once." if uncorrected else ""
+    return f"{label[0].upper()}{label[1:]}, against {baseline}{alone}: {'; '.join(clauses)}.{after}"
 
 
-def _uncorrected_text(told: dict[str, Verdict]) -> str:
-    """Return what several intervals at once need to be said of them; nothing where seeds do not matter."""
+def _count_uncorrected(told: dict[str, Verdict]) -> int:
+    """Return how many intervals were looked at where at least one of several excludes 0, else 0."""
     intervals = [verdict for verdict in told.values() if verdict.kind in ("higher", "lower", "cannot")]
     intervals = [verdict for verdict in intervals if verdict.half]
     if len(intervals) < 2 or all(verdict.kind == "cannot" for verdict in intervals):
-        return ""
-    return f" Each interval is for one comparison alone, not corrected for {len(intervals)} at once."
+        return 0
+    return len(intervals)
 
 
 def ranked(group: dict, arms: Sequence[str], quantity: dict) -> dict[str, list[int]]:

@@ -49,8 +49,8 @@ export function additionAt(run, products, k) {
   };
 }
 
-// The place of the last bit that the register has for a sum.
-function endFor(sum, { format, bits }) {
+/** The place of the last bit that a register of this adder has for a sum; null for 0 and what is not finite. */
+export function endFor(sum, { format, bits }) {
   if (sum === 0 || !Number.isFinite(sum)) return null;
   if (!format) return leadingPlace(sum) - bits + 1;
   const { emin, emax, mantissa_bits: M } = FORMATS[format];

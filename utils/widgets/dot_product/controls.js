@@ -25,7 +25,7 @@ export function productControls(h, actions) {
   });
   const data = choice(h, "Numbers", Object.entries(DATA_NAMES), (value) => actions.set({ data: value }));
   const operands = choice(h, "rounded to", OPERAND_NAMES.map((name) => [name, FORMATS[name].label]), (value) => actions.set({ operands: value }));
-  const other = h("button", { class: "mp-button", type: "button", "aria-label": "others: draw other numbers", on: { click: actions.otherNumbers } }, "others");
+  const other = h("button", { class: "mp-button", type: "button", on: { click: actions.otherNumbers } }, "other numbers");
   return {
     node: h("div", { class: "mp-dot-controls" },
       h("label", { class: "mp-field" }, h("span", {}, "K products"), field),
@@ -82,7 +82,7 @@ export function laneControls(h, actions) {
 /** How far it has come: a slider over k, single steps, a run, the stall. */
 export function walkControls(h, actions) {
   const button = (text, click, more = "") => h("button", { class: `mp-button ${more}`, type: "button", on: { click } }, text);
-  const [back, more] = [button("−", () => actions.step(-1)), button("+", () => actions.step(1))];
+  const [back, more] = [button("", () => actions.step(-1)), button("", () => actions.step(1))];
   const run = button("run", actions.toggleRun, "mp-primary mp-dot-run");
   const stall = button("", actions.toTheStall, "mp-dot-to-stall");
   const slider = h("input", {
@@ -101,12 +101,12 @@ export function walkControls(h, actions) {
     draw({ state, runs, step }) {
       slider.max = String(Math.ceil(state.products / step));
       slider.dataset.step = String(step);
-      back.setAttribute("aria-label", `${step} back`);
-      more.setAttribute("aria-label", `add ${step}`);
+      setText(back, `${step} back`);
+      setText(more, `add ${step}`);
       log.input.checked = state.log;
       both.input.checked = state.lanes.length > 1;
       const named = runs.findIndex((one) => stallPlace(one) !== null);
-      setText(stall, named < 0 ? "no stall" : "to the stall");
+      setText(stall, named < 0 ? "does not stall" : "to the stall");
       stall.setAttribute("aria-disabled", String(named < 0));
     },
     move({ k, step, state, job }) {

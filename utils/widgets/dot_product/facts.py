@@ -16,10 +16,12 @@ from utils.widgets.shared.numbers.dice import dice, nearly_normal
 MOST = 65_536  # products
 DATA = {
     "ones": "ones",
+    "quarters": "1/4 each",
     "uniform": "uniform in [0, 1)",
     "normal": "normal",
     "large": "one large, many small",
 }
+EQUAL_FACTORS = {"ones": 1.0, "quarters": 0.5}  # both factors of every product
 OPERANDS = ("float16", "bfloat16", "float8_e4m3fn")
 LARGE, SMALL = 32.0, 0.125  # both factors of the first product, and of all others: 1024, then 1/64 again and again
 BLOCKS = (1, 4, 8, 16, 32)
@@ -39,9 +41,7 @@ class LaneAdder:
     @property
     def blocks(self) -> tuple[int, ...]:
         """How many products it may add at once."""
-        if self.kind == "running":
-            return BLOCKS
-        return (1,) if self.format else BLOCKS[1:]
+        return (1,) if self.kind in ("pairwise", "kahan") else BLOCKS
 
 
 ADDERS: dict[str, LaneAdder] = {
@@ -118,8 +118,9 @@ def operands(data: str, products: int, operand_format: str, seed: int) -> tuple[
     `data`: a key of `DATA`. "uniform" and "normal" are drawn by `dice.nearly_normal` and rounded to the format with
     ties to even. The first products do not depend on how many there are.
     """
-    if data == "ones":
-        return np.ones(products), np.ones(products)
+    if data in EQUAL_FACTORS:
+        factors = np.full(products, EQUAL_FACTORS[data])
+        return factors, factors.copy()
     if data == "large":
         x = np.where(np.arange(products) == 0, LARGE, SMALL)
         return x, x.copy()

@@ -2,25 +2,26 @@
 
 import { superscript } from "../shared/numbers/number_text.js";
 import { setText } from "../shared/page/elements.js";
-import { additionAt, bitAt, lastPlace } from "./bits.js";
+import { additionAt, bitAt, endFor, lastPlace } from "./bits.js";
 import { goneAt, leadingPlace, valueAt, widthOf } from "./sums.js";
 import {
-  ADDEND_NAMES, additionText, comingText, dotText, errorText, LANE_NAMES, laneText, percentText, stallText, wholeText,
+  ADDEND_NAMES, additionText, comingText, dotText, errorText, LANE_NAMES, laneText, legendText, percentText, stallText,
+  wholeText,
 } from "./words.js";
 
 /** The addition that takes in the k-th product, written out in bits; all lanes stand over the same places. */
 export function bitsPanel(h) {
-  const title = h("p", { class: "mp-dot-title" });
+  const [title, legend] = [h("p", { class: "mp-dot-title" }), h("p", { class: "mp-dot-legend" })];
   const axis = h("div", { class: "mp-dot-bits mp-dot-axis", "aria-hidden": "true" });
   const lanes = LANE_NAMES.map((_, i) => lanePicture(h, i));
   const node = h("div", { class: "mp-dot-picture" }, title,
-    h("p", { class: "mp-dot-legend" }, "The box is the register. What lies right of it falls off."),
-    h("div", { class: "mp-dot-row" }, axis), lanes.map((lane) => lane.node));
+    legend, h("div", { class: "mp-dot-row" }, axis), lanes.map((lane) => lane.node));
   return {
     node,
     draw({ runs, places }) {
       node.style.setProperty("--columns", places.top - places.low + 1);
       axis.replaceChildren(...axisMarks(h, places));
+      setText(legend, legendText(runs));
       lanes.forEach((lane, i) => lane.draw(runs[i]));
     },
     move({ k, runs, pairs, places }) {
@@ -71,7 +72,9 @@ function lanePicture(h, i) {
         if (addend) rows[1 + j].draw({ label: ADDEND_NAMES[addend.role](addend), value: addend.value, last: null, box, places });
         else rows[1 + j].draw({ label: "", value: null, box, places });
       });
-      rows[3].draw({ label: "after", value: after, last: own(after), box, places });
+      const last = endFor(after, run.adder);
+      const afterBox = last === null ? null : { top: last + width - 1, end: last }; // the register follows its sum
+      rows[3].draw({ label: "after", value: after, last: own(after), box: afterBox, places });
       setText(said, additionText(addition, run));
       node.classList.toggle("mp-dot-lost", bits > 0 && off === bits && after === before);
     },

@@ -22,7 +22,7 @@ export const ADDERS = {
 export const MOST_PRODUCTS = 65536;
 const FEWEST_AFTER = 8; // products after a stall, so that the last one alone makes none
 
-export const blocksOf = ({ kind, format }) => (kind === "running" ? [1, 4, 8, 16, 32] : format ? [1] : [4, 8, 16, 32]);
+export const blocksOf = ({ kind }) => (kind === "pairwise" || kind === "kahan" ? [1] : [1, 4, 8, 16, 32]);
 
 /** Significant bits of a lane's register. */
 export const widthOf = ({ format, bits }) => bits ?? FORMATS[format].mantissa_bits + 1;
@@ -43,7 +43,7 @@ export function operandPairs({ data, products: count, operands, seed }) {
   const { near } = doubleRounders(FORMATS[operands]);
   const draw = (data === "normal" ? nearlyNormal : seededDice)(seed);
   const random = () => near(draw());
-  const next = { ones: () => 1, large: (k) => (k === 0 ? 32 : 0.125), uniform: random, normal: random }[data];
+  const next = { ones: () => 1, quarters: () => 0.5, large: (k) => (k === 0 ? 32 : 0.125), uniform: random, normal: random }[data];
   for (let k = 0; k < count; k += 1) {
     a[k] = next(k);
     b[k] = next(k);

@@ -5,7 +5,7 @@ import { aboutText, superscript } from "../shared/numbers/number_text.js";
 import { ADDERS, goneAt, relativeError, valueAt } from "./sums.js";
 
 export const LANE_NAMES = ["A", "B"];
-export const DATA_NAMES = { ones: "ones", uniform: "uniform in [0, 1)", normal: "normal", large: "one large, many small" };
+export const DATA_NAMES = { ones: "ones", quarters: "1/4 each", uniform: "uniform in [0, 1)", normal: "normal", large: "one large, many small" };
 export const OPERAND_NAMES = ["float16", "bfloat16", "float8_e4m3fn"];
 export const PROMOTE_CHOICES = [0, ...Array.from({ length: 8 }, (_, i) => 2 ** (i + 5))];
 
@@ -25,8 +25,6 @@ export function laneText({ adder, block, promote }) {
 export const blockReason = ({ kind }) => ({
   pairwise: "In pairs: products come one at a time, sums meet sums of as many.",
   kahan: "Kahan’s sum takes one product at a time.",
-  cut: "Such a unit takes 4 products or more at once.",
-  aligned: "Addends are aligned with each other: it takes 4 or more at once.",
 })[kind] ?? "";
 
 /** A share as a percentage of three digits, a small one of fewer. */
@@ -62,6 +60,12 @@ export const ADDEND_NAMES = {
   product: () => "+ product", block: ({ count }) => `+ ${count} products`, wanted: () => "+ product − c",
   tree: ({ count }) => `+ ${wholeText(count)} others`, largest: () => "+ the largest", smallest: () => "+ the smallest",
 };
+
+/** What the boxes of the picture are. */
+export function legendText(runs) {
+  if (runs.every(({ adder }) => adder.kind !== "aligned")) return "The box is the register. What lies right of it falls off.";
+  return "The box is the register. The largest exponent of what comes in sets its place, and addends are cut at its right edge. Their sum may reach further left: “after” has the box in its new place.";
+}
 
 /** What becomes of an addition, in a sentence or two. */
 export function additionText(addition, { adder }) {

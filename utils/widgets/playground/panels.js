@@ -38,7 +38,7 @@ export function presetPanel(h, actions, presets) {
   };
 }
 
-/** Run, one step, from the start, another seed, and a link to the setting. */
+/** Run, one step, from the start; and apart from these, `more`: another seed, and a link to the setting. */
 export function runPanel(h, actions) {
   const button = (text, click, more = "") => h("button", { class: `mp-button ${more}`, type: "button", on: { click } }, text);
   const run = button("Run", actions.toggle, "mp-primary mp-play-run");
@@ -47,7 +47,8 @@ export function runPanel(h, actions) {
   const seed = button("Other seed", actions.otherSeed);
   const link = button("Copy link", actions.copyLink);
   return {
-    node: h("div", { class: "mp-play-buttons mp-play-bar", role: "group", "aria-label": "Training" }, run, step, more, button("Restart", actions.restart), seed, link),
+    node: h("div", { class: "mp-play-bar", role: "group", "aria-label": "Training" }, run, step, more, button("Restart", actions.restart)),
+    more: h("div", { class: "mp-play-more" }, seed, link),
     draw({ isRunning, run: { net, setup }, linkText }) {
       setText(run, isRunning ? "Pause" : net.steps === 0 ? "Run" : "Run on");
       setText(seed, `Seed ${setup.seed} → ${actions.nextSeed()}`);
@@ -107,14 +108,14 @@ export function histogramPanel(h, actions) {
 
 /** What was lost so far. */
 export function countPanel(h) {
-  const names = ["gradients equal to 0", "became 0 when stored", "gradients that overflowed", "updates that changed nothing", "steps skipped"];
+  const names = ["gradients rounded to 0 when stored", "gradients that are 0 for any reason", "gradients that overflowed", "updates that changed nothing", "steps skipped"];
   const values = names.map(() => h("dd", {}));
   const share = (n, total) => (total === 0 ? "–" : n === 0 ? "none" : n === total ? "all" : shareText(n, total));
   return {
     node: h("dl", { class: "mp-play-counts", "aria-label": "Since step 0" }, names.map((name, i) => h("div", {}, h("dt", {}, name), values[i]))),
     draw({ run: { net } }) {
       const { zeros, under, over, gradients, lost, updates } = net.all;
-      const texts = [share(zeros, gradients), share(under, gradients), share(over, gradients), share(lost, updates), net.skipped === 0 ? "none" : String(net.skipped)];
+      const texts = [share(under, gradients), share(zeros, gradients), share(over, gradients), share(lost, updates), net.skipped === 0 ? "none" : String(net.skipped)];
       texts.forEach((text, i) => setText(values[i], text));
     },
   };

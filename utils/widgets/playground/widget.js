@@ -15,6 +15,8 @@ const RATE = 150; // steps a second, so that learning can be watched
 const FRAME_MS = 10; // of each frame for training, so that the page stays alive
 const FIELD_MS = 120; // between two pictures of the field
 const LONGEST_LEG = 1000; // steps until a run pauses by itself
+const LONGEST_LINK = 20_000; // steps that a link may ask for
+const LEG_SECONDS = 8; // that they may take
 const OTHER_SEEDS = 5;
 
 function render({ model, el }) {
@@ -26,15 +28,17 @@ function render({ model, el }) {
   const isCalm = matchMedia("(prefers-reduced-motion: reduce)");
   const home = model.get("setup"); // what the page shows without an address
   let [run, watched, isRunning, isSeen, frame, linkText] = [null, model.get("watched"), false, true, 0, "Copy link"];
-  let [last, pictured, goal, notice] = [0, 0, LONGEST_LEG, ""];
+  let [last, pictured, goal, rate, notice] = [0, 0, LONGEST_LEG, RATE, ""];
   const save = bindModel(model, ["setup", "watched", "goal"], followModel, stop.signal);
 
-  function begin(setup, { write = true } = {}) {
+  function begin(setup, { write = true, leg = LONGEST_LEG } = {}) {
     run = newRun(setup);
     run.net.watched = watched;
-    goal = LONGEST_LEG;
+    [goal, rate] = [leg, Math.max(RATE, leg / LEG_SECONDS)];
     share();
-    if (write && model.isInPage) writeAddress(NAME, same(setup, home) ? null : toAddress(setup));
+    if (!write || !model.isInPage) return;
+    if (leg === LONGEST_LEG) writeAddress(NAME, same(setup, home) ? null : toAddress(setup));
+    else writeAddress(NAME, { ...toAddress(setup), steps: leg }); // a link to a step stays one until a knob is turned
   }
 
   // What Python reads: the knobs, how far the run is, and its curves.
@@ -45,11 +49,11 @@ function render({ model, el }) {
   }
 
   // Anew with another setup; it trains on where something was trained before.
-  function change(setup, says = "", { still = false } = {}) {
+  function change(setup, { says = "", still = false, leg } = {}) {
     const goesOn = !still && (isRunning || run.net.steps > 0);
     halt();
     notice = "";
-    begin(setup);
+    begin(setup, { leg });
     if (goesOn) start();
     draw(`${says}${goesOn ? "Training from step 0." : "Back at step 0. Press Run."}`);
   }
@@ -59,7 +63,7 @@ function render({ model, el }) {
       const preset = presets.find((one) => one.name === name);
       if (!preset) return;
       watched = preset.watched;
-      change({ ...setupOf(name), seed: run.setup.seed }, `${preset.says} `);
+      change({ ...setupOf(name), seed: run.setup.seed }, { says: `${preset.says} ` });
       if (startNow && !isRunning) {
         start();
         draw();
@@ -70,7 +74,7 @@ function render({ model, el }) {
         halt();
         return draw(verdictText(run));
       }
-      if (run.net.steps >= goal) goal = run.net.steps + LONGEST_LEG;
+      if (run.net.steps >= goal) [goal, rate] = [run.net.steps + LONGEST_LEG, RATE];
       start();
       draw();
     },
@@ -79,9 +83,9 @@ function render({ model, el }) {
       advance(count);
       draw(verdictText(run));
     },
-    restart: () => change(run.setup, "", { still: !isRunning }),
+    restart: () => change(run.setup, { still: !isRunning }),
     nextSeed: () => (run.setup.seed % OTHER_SEEDS) + 1,
-    otherSeed: () => change({ ...run.setup, seed: actions.nextSeed() }, `Seed ${actions.nextSeed()}. `),
+    otherSeed: () => change({ ...run.setup, seed: actions.nextSeed() }, { says: `Seed ${actions.nextSeed()}. ` }),
     set: (some) => change({ ...run.setup, ...some }),
     format: (tensor, value) => change({ ...run.setup, formats: { ...run.setup.formats, [tensor]: value } }),
     rule: (tensor, value) => change({ ...run.setup, rules: { ...run.setup.rules, [tensor]: value } }),
@@ -92,9 +96,10 @@ function render({ model, el }) {
       draw();
     },
     async copyLink(event) {
-      const worked = await copyText(linkTo(NAME, toAddress(run.setup)), event.currentTarget ?? el);
+      const { steps } = run.net;
+      const worked = await copyText(linkTo(NAME, { ...toAddress(run.setup), ...(steps && { steps }) }), event.currentTarget ?? el);
       linkText = worked ? "Copied" : "Not copied";
-      draw(worked ? "The link to this setting is copied." : "The link could not be copied. It is in the address of the page.");
+      draw(worked ? `The link to this setting${steps ? `, to be trained to step ${steps},` : ""} is copied.` : "The link could not be copied. It is in the address of the page.");
       setTimeout(() => {
         linkText = "Copy link";
         if (!stop.signal.aborted) draw();
@@ -131,7 +136,7 @@ function render({ model, el }) {
   }
 
   function tick(now) {
-    const due = last ? Math.min(Math.ceil(((now - last) * RATE) / 1000), goal - run.net.steps) : 1;
+    const due = last ? Math.min(Math.ceil(((now - last) * rate) / 1000), goal - run.net.steps) : 1;
     last = now;
     const end = performance.now() + FRAME_MS;
     if (isSeen) {
@@ -180,33 +185,40 @@ function render({ model, el }) {
     else if (trait === "goal" && model.get("goal") > run.net.steps) actions.steps(model.get("goal") - run.net.steps);
   }
 
-  const addressed = () => {
+  // What the address names: { setup, leg }, the steps that it is to be trained; null without one.
+  function addressed() {
     const state = model.isInPage ? readAddress(NAME) : null;
-    const setup = state && fromAddress(state, offered);
-    const unknown = Object.keys(state ?? {}).filter((name) => toAddress(setup)[name] !== state[name] && !isStart(name, state[name]));
-    notice = unknown.length ? `The link has a value that is not offered here: ${unknown.map((name) => `${name}=${state[name]}`).join(", ")}.` : "";
-    return setup;
-  };
+    if (!state) return null;
+    const { steps = "", ...knobs } = state;
+    const setup = fromAddress(knobs, offered);
+    const leg = /^[1-9]\d*$/.test(steps) ? Math.min(Number(steps), LONGEST_LINK) : LONGEST_LEG;
+    const unknown = Object.keys(knobs).filter((name) => toAddress(setup)[name] !== knobs[name] && !isStart(name, knobs[name]));
+    notice = unknown.length ? `The link has a value that is not offered here: ${unknown.map((name) => `${name}=${knobs[name]}`).join(", ")}.` : "";
+    return { setup, leg };
+  }
+
   if (model.isInPage) { // a link on this page to a setting
     addEventListener("hashchange", () => {
-      const setup = addressed();
-      if (!setup) return;
-      watched = presets.find((preset) => same(setupOf(preset.name), { ...setup, seed: START.seed }))?.watched ?? watched;
+      const named = addressed();
+      if (!named) return;
+      watched = presets.find((preset) => same(setupOf(preset.name), { ...named.setup, seed: START.seed }))?.watched ?? watched;
       const unknown = notice;
-      change(setup, unknown ? `${unknown} ` : "");
+      change(named.setup, { says: unknown ? `${unknown} ` : "", leg: named.leg });
       notice = unknown;
       el.scrollIntoView();
       presetPart.focus();
       if (!isRunning) start();
     }, { signal: stop.signal });
   }
-  begin(addressed() ?? model.get("setup"), { write: false });
+  const named = addressed();
+  begin(named?.setup ?? model.get("setup"), { write: false, leg: named?.leg });
   el.classList.add("mp-widget", "mp-playground");
-  el.replaceChildren(h("div", { class: "mp-panel", role: "region", "aria-label": "Playground" }, h("div", { class: "mp-play" }, presetPart.node, runPart.node,
-    h("div", { class: "mp-play-pictures" }, own.node, ghost.node), verdict,
-    h("h3", { class: "mp-play-title" }, "Loss"), losses.node,
-    h("p", { class: "mp-plot-key" }, h("span", {}, h("span", { class: "mp-play-key mp-play-own-key" }), "your formats"), h("span", {}, h("span", { class: "mp-play-key mp-play-ghost-key" }), "float32")),
-    tour?.node, knobs.node, scales.node, h("h3", { class: "mp-play-title" }, "All steps so far"), counts.node, histogram.node, status)));
+  const key = (name, text) => h("span", {}, h("span", { class: `mp-play-key ${name}` }), text);
+  el.replaceChildren(h("div", { class: "mp-panel", role: "region", "aria-label": "Playground" }, h("div", { class: "mp-play" }, presetPart.node,
+    h("div", { class: "mp-play-stage" }, h("div", { class: "mp-play-top" }, runPart.node, h("div", { class: "mp-play-pictures" }, own.node, ghost.node)), verdict,
+      h("div", {}, h("h3", { class: "mp-play-title" }, "Loss"), losses.node, h("p", { class: "mp-plot-key" }, key("mp-play-own-key", "your formats"), key("mp-play-ghost-key", "float32")))),
+    h("div", { class: "mp-play-side" }, knobs.node, runPart.more, tour?.node, scales.node, histogram.node,
+      h("h3", { class: "mp-play-title" }, "All steps so far"), counts.node), status)));
   draw();
 
   const watcher = new IntersectionObserver(([{ isIntersecting }]) => {

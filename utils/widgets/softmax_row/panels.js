@@ -3,22 +3,23 @@
 import { choiceButtons } from "../shared/page/choice_controls.js";
 import { setText } from "../shared/page/elements.js";
 import { withCommas } from "../shared/words/sizes.js";
+import { maskControls } from "./mask_controls.js";
+import { innerFormat } from "./steps.js";
 import { rowNumber, sumNumber } from "./words.js";
 
 const SR_REACH = 65504; // where the bar of a score ends; to there it grows with the logarithm
 const SR_NARROW = 6; // characters of a number in the table of a phone
-const SR_TRAITS_OF_PRESET = ["scores", "masked", "format", "softmax", "mask", "copies"];
+export const SR_TRAITS = ["scores", "masked", "format", "softmax", "mask", "copies", "value", "softmax_format"];
 
 /** Whether a row is that of a preset. */
-export const isPreset = (preset, row) => SR_TRAITS_OF_PRESET.every((name) => JSON.stringify(preset[name]) === JSON.stringify(row[name]));
+export const isPreset = (preset, row) => SR_TRAITS.every((name) => JSON.stringify(preset[name]) === JSON.stringify(row[name]));
 
-/** Rows to start from, the format, the softmax, the way of masking and the number of copies. */
+/** Rows to start from, the formats, the softmax, the mask and the number of copies. */
 export function rowControls(h, actions, facts) {
   const presets = facts.presets.map(({ label, ...row }) => ({ row, button: h("button", { class: "mp-button", type: "button", on: { click: () => actions.start(row) } }, label) }));
   const buttons = (label, options, trait) => choiceButtons(h, { label, options, take: (value) => actions.set({ [trait]: value }), name: "mp-sr-buttons" });
-  const [format, softmax] = [buttons("Format", facts.formats, "format"), buttons("Softmax", facts.softmaxes, "softmax")];
-  const mask = h("select", { class: "mp-input", on: { change: () => actions.set({ mask: mask.value }) } },
-    facts.masks.map(([value, label]) => h("option", { value }, label)));
+  const [format, softmax] = [buttons("Dtype of scores and mask", facts.formats, "format"), buttons("Softmax", facts.softmaxes, "softmax")];
+  const mask = maskControls(h, actions, facts);
   const copies = h("input", {
     class: "mp-input mp-sr-count", type: "text", inputmode: "numeric", autocomplete: "off", size: "7",
     on: { change: () => actions.typeCopies(copies.value), keydown: stepCopies },
@@ -35,26 +36,27 @@ export function rowControls(h, actions, facts) {
   return {
     node: h("div", { class: "mp-sr-controls" },
       h("div", { class: "mp-field" }, h("span", { "aria-hidden": "true" }, "Rows to try"), h("div", { class: "mp-sr-presets", role: "group", "aria-label": "Rows to try" }, presets.map(({ button }) => button))),
-      h("div", { class: "mp-sr-choices" }, format.node, softmax.node,
-        h("label", { class: "mp-field" }, h("span", {}, "How scores are masked"), mask),
-        h("div", { class: "mp-field" }, h("span", { "aria-hidden": "true" }, "Copies of the row"),
-          h("div", { class: "mp-sr-copies" }, step(-1, "−", "One copy fewer"), h("label", {}, h("span", { class: "mp-unseen" }, "Copies of the row"), copies), step(1, "+", "One copy more"))))),
+      h("div", { class: "mp-sr-choices" }, format.node, softmax.node, mask.nodes)),
+    copies: h("div", { class: "mp-field" }, h("span", { "aria-hidden": "true" }, "Copies of the row"),
+      h("div", { class: "mp-sr-copies" }, step(-1, "−", "One copy fewer"), h("label", {}, h("span", { class: "mp-unseen" }, "Copies of the row"), copies), step(1, "+", "One copy more"))),
     describeBy(message) {
       copies.ariaDescribedByElements = [message];
+      mask.describeBy(message);
     },
-    draw({ row, typed, faults }) {
+    draw(view) {
+      const { row, typed, faults } = view;
       for (const preset of presets) preset.button.setAttribute("aria-pressed", String(isPreset(preset.row, row)));
       format.press(row.format);
       softmax.press(row.softmax);
-      mask.value = row.mask;
+      mask.draw(view);
       if (copies.value !== typed.copies) copies.value = typed.copies;
       copies.setAttribute("aria-invalid", String("copies" in faults));
     },
   };
 }
 
-/** A field for each score, and whether it is masked. */
-export function scoreFields(h, actions, most) {
+/** A field for each score, and whether it is masked; `copies`: the control of how often the row is repeated. */
+export function scoreFields(h, actions, most, copies) {
   const fields = Array.from({ length: most }, (_, i) => {
     const input = h("input", {
       class: "mp-input mp-sr-score", type: "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off",
@@ -69,7 +71,7 @@ export function scoreFields(h, actions, most) {
   const more = h("button", { class: "mp-button", type: "button", on: { click: () => actions.resize(1) } }, "add a score");
   return {
     node: h("div", { class: "mp-sr-scores" }, h("div", { class: "mp-sr-fields", role: "group", "aria-label": "Scores" }, fields.map(({ node }) => node)),
-      h("div", { class: "mp-sr-size" }, more, less)),
+      h("div", { class: "mp-sr-size" }, more, less, copies)),
     describeBy(message) {
       for (const { input } of fields) input.ariaDescribedByElements = [message];
     },
@@ -116,15 +118,24 @@ function numberSpan(h, textOf = rowNumber) {
   };
 }
 
-/** The steps of every score, and the sums below. */
-export function stepTable(h, most) {
-  const columns = ["stored", "after", "shifted", "exps", "weights"];
-  const heads = columns.map((name) => h("th", { scope: "col" }, { stored: "stored", after: "after the mask", shifted: "minus the largest", exps: "exp", weights: "weight" }[name]));
+// Whether the softmax computes in a format that may lack a masked score: float32 has all numbers of the others.
+const isNarrowed = (row, inner) => inner.name !== row.format && inner.name !== "float32";
+
+function captionText(name, row, inner) {
+  const own = inner.name === row.format ? "" : `, softmax in ${inner.name}`;
+  const copies = row.copies > 1 ? `, repeated ${withCommas(String(row.copies))} times` : "";
+  return `${name} in ${row.format}${own}${copies}, step by step`;
+}
+
+// The steps of every score, and the sums below; `name`: of the row.
+function stepTable(h, most, name) {
+  const columns = ["stored", "after", "cast", "shifted", "exps", "weights"];
+  const heads = columns.map((column) => h("th", { scope: "col" }, { stored: "stored", after: "after the mask", cast: "", shifted: "minus the largest", exps: "exp", weights: "weight" }[column]));
   const rows = Array.from({ length: most }, (_, i) => {
     const badge = h("span", { class: "mp-sr-badge" }, "masked");
-    const cells = columns.map((name) => {
+    const cells = columns.map((column) => {
       const [number, bar] = [numberSpan(h), h("span", { class: "mp-sr-fill" })];
-      const isSigned = !["exps", "weights"].includes(name);
+      const isSigned = !["exps", "weights"].includes(column);
       return { number, bar, room: isSigned ? 50 : 100, node: h("td", {}, number.node, h("span", { class: `mp-sr-bar${isSigned ? " mp-sr-signed" : ""}`, "aria-hidden": "true" }, bar)) };
     });
     return { badge, cells, node: h("tr", {}, h("th", { scope: "row" }, h("span", { class: "mp-unseen" }, "score "), String(i + 1), badge), cells.map(({ node }) => node)) };
@@ -134,6 +145,8 @@ export function stepTable(h, most) {
     return { number, node: h("td", {}, number.node) };
   });
   const caption = h("caption", {});
+  const table = h("table", { class: "mp-table mp-sr-table" }, caption, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "score"), heads)),
+    h("tbody", {}, rows.map(({ node }) => node)), h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "sum"), sums.map(({ node }) => node))));
 
   function show(cell, x, length) {
     cell.number.draw(x);
@@ -143,29 +156,48 @@ export function stepTable(h, most) {
   }
 
   return {
-    node: h("table", { class: "mp-table mp-sr-table" }, caption, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "score"), heads)),
-      h("tbody", {}, rows.map(({ node }) => node)), h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "sum"), sums.map(({ node }) => node)))),
+    node: table,
     draw({ row, steps }) {
-      const isNaive = steps.shifted === null;
-      setText(caption, `The row in ${row.format}, ${row.copies > 1 ? `repeated ${withCommas(String(row.copies))} times, ` : ""}step by step`);
+      const inner = innerFormat(row);
+      const isShown = columns.map((column) => steps[column] !== null && (column !== "cast" || isNarrowed(row, inner)));
+      setText(caption, captionText(name, row, inner));
+      setText(heads[2], `as ${inner.name}`);
+      table.toggleAttribute("data-cast", isShown[2]);
       const largestExp = Math.max(0, ...steps.exps.filter(Number.isFinite));
-      const lengths = { stored: (x) => barLength(x), after: (x) => barLength(x), shifted: (x) => barLength(x), exps: (x) => barLength(x, largestExp), weights: (x) => Math.min(barLength(x * row.copies, 1), 1) };
-      heads[2].hidden = isNaive;
-      sums[2].node.hidden = isNaive;
-      rows.forEach(({ node, badge, cells }, i) => {
-        node.hidden = i >= row.masked.length;
-        if (node.hidden) return;
-        badge.hidden = !row.masked[i];
-        cells.forEach((cell, k) => {
-          const values = steps[columns[k]];
-          cell.node.hidden = values === null;
-          if (values) show(cell, values[i], lengths[columns[k]](values[i]));
+      const lengthOf = { exps: (x) => barLength(x, largestExp), weights: (x) => Math.min(barLength(x * row.copies, 1), 1) };
+      const origin = columns.findIndex((column, k) => isShown[k] && steps[column].some(Number.isNaN)); // where NaN begins
+      columns.forEach((column, k) => {
+        for (const node of [heads[k], sums[k].node]) node.hidden = !isShown[k];
+        rows.forEach(({ cells }, i) => {
+          cells[k].node.hidden = !isShown[k];
+          if (!isShown[k] || i >= row.masked.length) return;
+          const x = steps[column][i];
+          show(cells[k], x, (lengthOf[column] ?? barLength)(x));
+          cells[k].node.toggleAttribute("data-origin", k === origin && Number.isNaN(x));
         });
       });
-      [[3, steps.total], [4, steps.weightSum]].forEach(([k, x]) => {
+      rows.forEach(({ node, badge }, i) => {
+        node.hidden = i >= row.masked.length;
+        badge.hidden = row.masked[i] !== true;
+      });
+      [[4, steps.total], [5, steps.weightSum]].forEach(([k, x]) => {
         sums[k].number.draw(x);
         sums[k].node.dataset.kind = kindOf(x);
       });
+    },
+  };
+}
+
+/** What is said of a row, and its steps. */
+export function resultPart(h, most, name) {
+  const verdict = h("p", { class: "mp-verdict mp-sr-verdict" });
+  const table = stepTable(h, most, name);
+  return {
+    text: () => verdict.textContent,
+    node: h("div", { class: "mp-sr-result" }, verdict, table.node),
+    draw(row, { steps, verdict: text }) {
+      setText(verdict, text);
+      table.draw({ row, steps });
     },
   };
 }

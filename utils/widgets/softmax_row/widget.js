@@ -1,4 +1,4 @@
-// SoftmaxRow: a row of scores, a mask, and a softmax in a narrow format. The state and its changes.
+// SoftmaxRow: a row of scores and one of padding, a mask, and their softmax. The state and its changes.
 
 import { FORMATS } from "../shared/numbers/formats.js";
 import { NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
@@ -6,11 +6,12 @@ import { elements, setText } from "../shared/page/elements.js";
 import { bindModel, readTraits } from "../shared/page/model.js";
 import { parseWhole } from "../shared/words/amounts.js";
 import { withCommas } from "../shared/words/sizes.js";
-import { rowControls, scoreFields, stepTable } from "./panels.js";
-import { largestNumber, softmaxSteps } from "./steps.js";
-import { rowNumber, rowVerdict } from "./words.js";
+import { valueText } from "./mask_controls.js";
+import { resultPart, rowControls, scoreFields, SR_TRAITS } from "./panels.js";
+import { innerFormat, readMaskValue, softmaxSteps } from "./steps.js";
+import { taskControl } from "./task_control.js";
+import { rowVerdict } from "./words.js";
 
-const SR_TRAITS = ["scores", "masked", "format", "softmax", "mask", "copies"];
 const SR_COPIES = "Copies of the row";
 
 /** The steps of a row and what is said of them. */
@@ -19,9 +20,12 @@ export function computedRow(row) {
   return { steps, verdict: rowVerdict(row, steps) };
 }
 
-const noteText = (fmt) => [
-  `Every result is rounded to ${fmt.label}. The sum of the exponentials is rounded only once, at the end; a library may round more often, or add in float32. The sum of the weights is exact.`,
-  `The lowest number is ${rowNumber(-largestNumber(fmt))}, torch.finfo(dtype).min; masked_fill can replace a score with it.`,
+/** The same row with every score masked. */
+export const paddingOf = (row) => ({ ...row, masked: row.masked.map(() => true) });
+
+const noteText = (row) => [
+  `Score + mask is rounded to ${row.format}, every later result to ${innerFormat(row).name}. The sum of the exponentials is rounded only once, at the end, and the sum of the weights is exact.`,
+  "On a CPU, torch.softmax computes float16 and bfloat16 rows in float32 and rounds the weights: for the same, choose float32 as the dtype of the softmax.",
   "The length of a score's bar grows with the logarithm of its magnitude; the bar of a weight shows the total of all its copies.",
 ].join(" ");
 
@@ -29,7 +33,7 @@ function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
   const facts = model.get("facts");
-  // `typed` stands in the fields and may be faulty: then `faults` has a sentence, by the place of the score or "copies".
+  // `typed` stands in the fields and may be faulty: then `faults` has a sentence, by the place of the score or a name.
   let [typed, faults] = [{}, {}];
   const save = bindModel(model, SR_TRAITS, follow, stop.signal);
 
@@ -40,12 +44,34 @@ function render({ model, el }) {
 
   function set(change, { speak = true } = {}) {
     save(change);
-    draw();
+    if ("format" in change && !("value" in faults)) typed.value = valueText(read());
+    draw({ isNew: true });
     if (speak) say();
   }
 
-  const say = () => setText(status, message.textContent || verdict.textContent);
+  // What is said of a task comes first, then a sentence for each row.
+  function say() {
+    const padding = other.node.hidden ? "" : `A row of padding: ${other.text()}`;
+    setText(status, [tasks?.feedback(), message.textContent || own.text(), padding].filter(Boolean).join(" "));
+  }
+
   const changed = (list, i, value) => list.map((one, k) => (k === i ? value : one));
+
+  // Take what is typed in a field: read(text), which throws, and what changes then; a fault is named only at its end.
+  function type(field, text, refuse, { read: parse, change, says }) {
+    try {
+      parse(text);
+      delete faults[field];
+      return set(change(), { speak: refuse });
+    } catch (error) {
+      if (!(error instanceof NumberTextError)) throw error;
+      if (refuse) faults[field] = says(error.message);
+      draw();
+      if (refuse) say();
+    }
+  }
+
+  const stillBelow = (text) => `Below it is still ${text.trim().replace(/^-/, "−")}.`;
 
   const actions = {
     set,
@@ -56,16 +82,24 @@ function render({ model, el }) {
     },
     typeScore(i, text, { refuse }) {
       typed.scores[i] = text;
-      try {
-        parseNumber(text);
-        delete faults[i];
-        return set({ scores: changed(model.get("scores"), i, text) }, { speak: refuse });
-      } catch (error) {
-        if (!(error instanceof NumberTextError)) throw error;
-        if (refuse) faults[i] = `Score ${i + 1}: ${error.message} Below it is still ${model.get("scores")[i].trim().replace(/^-/, "−")}.`;
-        draw();
-        if (refuse) say();
-      }
+      type(i, text, refuse, {
+        read: parseNumber,
+        change: () => ({ scores: changed(model.get("scores"), i, text) }),
+        says: (fault) => `Score ${i + 1}: ${fault} ${stillBelow(model.get("scores")[i])}`,
+      });
+    },
+    takeValue(value) {
+      typed.value = valueText({ ...read(), value });
+      delete faults.value;
+      set({ value });
+    },
+    typeValue(text, { refuse }) {
+      typed.value = text;
+      type("value", text, refuse, {
+        read: (typedText) => readMaskValue(typedText, FORMATS[model.get("format")]),
+        change: () => ({ value: text.trim() }),
+        says: (fault) => `Value of the mask: ${fault} ${stillBelow(valueText(read()))}`,
+      });
     },
     mask: (i, on) => set({ masked: changed(read().masked, i, on) }),
     typeCopies(text) {
@@ -93,35 +127,45 @@ function render({ model, el }) {
 
   const message = h("p", { class: "mp-sr-message" });
   const status = h("p", { class: "mp-unseen", role: "status" });
-  const verdict = h("p", { class: "mp-verdict mp-sr-verdict" });
   const note = h("p", { class: "mp-sr-note" });
-  const [controls, fields] = [rowControls(h, actions, facts), scoreFields(h, actions, facts.most_scores)];
-  const table = stepTable(h, facts.most_scores);
+  const controls = rowControls(h, actions, facts);
+  const fields = scoreFields(h, actions, facts.most_scores, controls.copies);
+  const [own, other] = [resultPart(h, facts.most_scores, "Your row"), resultPart(h, facts.most_scores, "A row of padding")];
   for (const part of [controls, fields]) part.describeBy(message);
-  const results = h("div", { class: "mp-sr-results" }, verdict, table.node, note);
+  const results = h("div", { class: "mp-sr-results" }, own.node, other.node, note);
+  const goals = model.get("goals");
+  const speakNow = (text) => {
+    draw();
+    setText(status, text);
+  };
+  const tasks = goals.length ? taskControl(h, { goals, model, start: actions.start, say: speakNow }) : null;
 
-  function draw() {
+  function draw({ isNew = false } = {}) {
     const row = read();
-    const { steps, verdict: text } = computedRow(row);
-    const view = { row, steps, typed, faults };
-    for (const part of [controls, fields, table]) part.draw(view);
-    setText(verdict, text);
-    const [first = ""] = Object.values(faults);
-    setText(message, first);
-    message.hidden = first === "";
-    results.toggleAttribute("data-stale", first !== "");
-    setText(note, noteText(FORMATS[row.format]));
+    const padding = paddingOf(row);
+    const [first, second] = [computedRow(row), computedRow(padding)];
+    if (isNew) tasks?.check(row, first.steps, second.steps);
+    for (const part of [controls, fields]) part.draw({ row, typed, faults });
+    own.draw(row, first);
+    other.draw(padding, second);
+    other.node.hidden = row.mask === "none";
+    tasks?.draw();
+    const [fault = ""] = Object.values(faults);
+    setText(message, fault);
+    message.hidden = fault === "";
+    results.toggleAttribute("data-stale", fault !== "");
+    setText(note, noteText(row));
   }
 
   function follow() {
-    const { scores, copies } = read();
-    [typed, faults] = [{ scores: [...scores], copies: withCommas(String(copies)) }, {}];
+    const row = read();
+    [typed, faults] = [{ scores: [...row.scores], copies: withCommas(String(row.copies)), value: valueText(row) }, {}];
     draw();
   }
 
   follow();
   el.classList.add("mp-widget", "mp-softmax-row");
-  el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-sr" }, controls.node, fields.node, message, results, status)));
+  el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-sr" }, tasks?.node, controls.node, fields.node, message, results, status)));
   return () => stop.abort();
 }
 

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 
+from utils.formats import FORMATS, FloatFormat
+from utils.widgets.shared.numbers.exact_rounding import quantize_exact
 from utils.widgets.shared.words.sizes import with_commas
 from utils.widgets.softmax_row.facts import SoftmaxSteps, rounded
 
@@ -64,11 +66,11 @@ def _first_infinite(values: Sequence[float]) -> int | None:
     return next((i for i, x in enumerate(values) if not math.isfinite(x)), None)
 
 
-def _beyond(x: float, steps: SoftmaxSteps, stores: str) -> str:
+def _beyond(x: float, fmt: FloatFormat, stores: str = "") -> str:
     """Say that a number is beyond the end of the format, and what is stored in its place."""
-    end = said_number(math.copysign(steps.row.fmt.max, x))
-    just = "slightly " if said_number(x) == end else ""
-    return f"{just}too far beyond {end}, so {steps.row.format} stores {stores}{'−inf' if x < 0 else 'inf'}."
+    end = said_number(math.copysign(fmt.max, x))
+    slightly = "slightly " if said_number(x) == end else ""
+    return f"{slightly}too far beyond {end}, so {fmt.name} stores {stores}{'−inf' if x < 0 else 'inf'}."
 
 
 def _score_sentence(steps: SoftmaxSteps) -> str:
@@ -77,38 +79,43 @@ def _score_sentence(steps: SoftmaxSteps) -> str:
         return _typed_sentence(i, steps)
     if (i := _first_infinite(steps.after)) is not None:
         return _mask_sentence(i, steps)
+    if (i := _first_infinite(steps.cast)) is not None:
+        x, inner = steps.after[i], steps.row.inner
+        return f"The softmax is computed in {inner.name}: {said_number(x)} is {_beyond(x, inner, 'it as ')}"
     if steps.shifted and (i := _first_infinite(steps.shifted)) is not None:
-        exact = steps.after[i] - steps.largest
-        difference = f"{said_number(steps.after[i])} − {_bracketed(steps.largest)}"
-        return f"{difference} is {said_number(exact)}, {_beyond(exact, steps, '')}"
+        exact = steps.cast[i] - steps.largest
+        difference = f"{said_number(steps.cast[i])} − {_bracketed(steps.largest)}"
+        return f"{difference} is {said_number(exact)}, {_beyond(exact, steps.row.inner)}"
     return ""
 
 
 def _typed_sentence(i: int, steps: SoftmaxSteps) -> str:
     x, text = steps.stored[i], steps.row.scores[i].lower()
     is_typed = math.isnan(x) or "inf" in text or "∞" in text
-    sentence = f"Score {i + 1} is {f'{said_number(x)} from the start.' if is_typed else _beyond(x, steps, 'it as ')}"
+    sentence = (
+        f"Score {i + 1} is {f'{said_number(x)} from the start.' if is_typed else _beyond(x, steps.row.fmt, 'it as ')}"
+    )
     return f"{sentence} The mask puts another number in its place." if _is_replaced(i, steps) else sentence
 
 
 def _is_replaced(i: int, steps: SoftmaxSteps) -> bool:
-    return steps.row.put is not None and steps.row.masked[i]
+    return steps.row.mask == "put" and steps.row.masked[i]
 
 
 def _mask_sentence(i: int, steps: SoftmaxSteps) -> str:
     row, x = steps.row, steps.stored[i]
-    for addend in row.addends:
-        added = rounded(addend, row.fmt)
-        if not math.isfinite(added):
-            return f"The mask, −1e9, is {_beyond(addend, steps, 'it as ')}"
-        after = rounded(x + added, row.fmt)
+    exact = quantize_exact(row.exact_value, FORMATS["float64"])
+    value = quantize_exact(row.exact_value, row.fmt)
+    if math.isfinite(exact) and math.isinf(value):
+        return f"The mask, {said_number(exact)}, is {_beyond(exact, row.fmt, 'it as ')}"
+    for _ in range(row.addends if math.isfinite(value) else 0):
+        after = rounded(x + value, row.fmt)
         if not math.isfinite(after):
-            return (
-                f"{said_number(x)} + {_bracketed(added)} is {said_number(x + added)}, {_beyond(x + added, steps, '')}"
-            )
+            return f"{said_number(x)} + {_bracketed(value)} is {said_number(x + value)}, {_beyond(x + value, row.fmt)}"
         x = after
     which = "every score" if all(row.masked) and len(row.masked) > 1 else "a score"
-    return f"The mask puts −inf in place of {which}, on purpose."
+    how = f"puts −inf in place of {which}" if row.mask == "put" else f"adds −inf to {which}"
+    return f"The mask {how}, on purpose."
 
 
 def _overflow_sentence(steps: SoftmaxSteps) -> str:
@@ -117,11 +124,11 @@ def _overflow_sentence(steps: SoftmaxSteps) -> str:
         if math.isfinite(x) and e == math.inf:
             power = math.exp(x) if x < 709 else math.inf
             size = f" is {said_number(power)}," if power < math.inf else " is"
-            return f"exp({said_number(x)}){size} {_beyond(power, steps, '')}"
+            return f"exp({said_number(x)}){size} {_beyond(power, steps.row.inner)}"
     if steps.total == math.inf and all(map(math.isfinite, steps.exps)):
         count = len(steps.exps) * steps.row.copies
         sum_is = f"The {with_commas(str(count))} exponentials add up to {said_number(steps.exact_sum)}"
-        return f"{sum_is}, {_beyond(steps.exact_sum, steps, 'their sum as ')} A number divided by inf is 0."
+        return f"{sum_is}, {_beyond(steps.exact_sum, steps.row.inner, 'their sum as ')} A number divided by inf is 0."
     return ""
 
 

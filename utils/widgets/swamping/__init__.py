@@ -99,14 +99,18 @@ class Swamping(BookWidget):
     def static_html(self) -> str:
         """Say where the sum stops, and why, for pages without JavaScript."""
         label, increment = format_label(self.fmt), html.escape(self.increment)
+        increments = list(dict.fromkeys([self.increment, "1/4"]))
+        heads = "".join(f"<th>adding {html.escape(text)} stops at</th>" for text in increments)
         rows = "".join(
-            f"<tr><th>{format_label(FORMATS[name])}</th><td>{self._end_in(FORMATS[name])}</td></tr>"
+            f"<tr><th>{format_label(FORMATS[name])}</th>"
+            + "".join(f"<td>{self._end_in(FORMATS[name], text)}</td>" for text in increments)
+            + "</tr>"
             for name in self.formats
         )
         return (
             f"<p>A sum in {label} to which {increment} is added again and again{self._from_start()}: "
             f"{self._why()}</p>"
-            f'<table class="mp-swamp-static"><thead><tr><th>format</th><th>the sum stops at</th></tr></thead>'
+            f'<table class="mp-swamp-static"><thead><tr><th>format</th>{heads}</tr></thead>'
             f"<tbody>{rows}</tbody></table>"
             '<p class="mp-static-note">Here the additions can be made one by one and watched in bits; '
             "that needs JavaScript.</p>"
@@ -115,15 +119,15 @@ class Swamping(BookWidget):
     def _from_start(self) -> str:
         return "" if self.stored_start == 0 else f", from {html.escape(self.start)} on"
 
-    def _stall_in(self, fmt: FloatFormat) -> float:
-        return stall(_stored(self.increment, fmt), fmt, start=_stored(self.start, fmt))
+    def _stall_in(self, fmt: FloatFormat, increment: str) -> float:
+        return stall(_stored(increment, fmt), fmt, start=_stored(self.start, fmt))
 
-    def _end_in(self, fmt: FloatFormat) -> str:
-        in_range = math.isfinite(_stored(self.increment, fmt)) and math.isfinite(_stored(self.start, fmt))
-        return _number(self._stall_in(fmt)) if in_range else "out of range"
+    def _end_in(self, fmt: FloatFormat, increment: str) -> str:
+        in_range = math.isfinite(_stored(increment, fmt)) and math.isfinite(_stored(self.start, fmt))
+        return _number(self._stall_in(fmt, increment)) if in_range else "out of range"
 
     def _why(self) -> str:
-        end = self._stall_in(self.fmt)
+        end = self._stall_in(self.fmt, self.increment)
         if not math.isfinite(end):
             return f"it overflows to {_number(end)}."
         gap = float(ulp(end, self.fmt))

@@ -10,6 +10,8 @@ import {
   alignedAddition, explainAddition, kahanStep, kahanStopSentence, lostText, stallSentence, sumText, ulpText,
 } from "./words.js";
 
+const ADDENDS = ["1", "1/4", "0.1"]; // two powers of two, and a number that no format has
+
 export function swampControls(h, actions, names) {
   const format = h("select", { class: "mp-input", on: { change: () => actions.setFormat(format.value) } },
     names.map((name) => h("option", { value: name }, FORMATS[name].label)));
@@ -22,15 +24,20 @@ export function swampControls(h, actions, names) {
   };
   const increment = field("Increment", actions.setIncrement);
   const start = field("Start at", actions.setStart);
+  const addends = ADDENDS.map((text) => h("button", {
+    class: "mp-button", type: "button", "aria-label": `add ${text} each time`, on: { click: () => actions.setIncrement(text) },
+  }, text));
   const lucky = h("input", { type: "checkbox", on: { change: () => actions.setStochastic(lucky.checked) } });
   return {
     node: h("div", { class: "mp-swamp-controls" },
-      h("label", { class: "mp-field" }, "Format", format), start.node, increment.node,
+      h("label", { class: "mp-field" }, "Format", format), start.node,
+      h("div", { class: "mp-swamp-addend" }, increment.node, addends),
       h("label", { class: "mp-check" }, lucky, " stochastic rounding too")),
     describeBy(message) {
       for (const { input } of [increment, start]) input.ariaDescribedByElements = [message];
     },
     draw({ fmt, typed, wrong, stochastic }) {
+      addends.forEach((button) => button.setAttribute("aria-pressed", String(button.textContent === typed.increment.trim())));
       format.value = fmt.name;
       lucky.checked = stochastic;
       for (const [name, { input }] of [["increment", increment], ["start", start]]) {
@@ -46,13 +53,21 @@ export function swampButtons(h, actions) {
   const run = button("run", actions.toggleRun, "mp-primary mp-swamp-run");
   const stall = button("to the stall", actions.toTheStall);
   const others = [button("add one", () => actions.add(1)), button("add 10", () => actions.add(10))];
-  const reset = button("reset", actions.reset);
+  const [back, reset] = [button("one back", actions.stepBack), button("reset", actions.reset)];
+  const arrows = { ArrowRight: () => actions.add(1), ArrowLeft: actions.stepBack };
+  const keydown = (event) => {
+    if (!Object.hasOwn(arrows, event.key) || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    arrows[event.key]();
+  };
   return {
-    node: h("div", { class: "mp-swamp-buttons", role: "group", "aria-label": "Additions" },
-      others, run, stall, reset),
+    node: h("div", {},
+      h("div", { class: "mp-swamp-buttons", role: "group", "aria-label": "Additions", on: { keydown } }, others, back, run, stall, reset),
+      h("p", { class: "mp-swamp-keys" }, "On these buttons the key → adds one, and ← takes it back.")),
     draw({ job, steps, sum, wrong }) {
       setText(run, job ? "pause" : sum.n < steps ? `run to ${countText(steps)}` : `run ${countText(steps)} more`);
       for (const node of [...others, run, reset]) node.setAttribute("aria-disabled", String(wrong !== ""));
+      back.setAttribute("aria-disabled", String(wrong !== "" || sum.n === 0));
       stall.setAttribute("aria-disabled", String(wrong !== "" || (job === null && hasStalled(sum))));
     },
   };

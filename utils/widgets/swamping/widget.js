@@ -137,6 +137,13 @@ function render({ model, el }) {
       Object.assign(state, { message: "", refused: false });
       draw({ speak: outcome() });
     },
+    stepBack() {
+      if (isRefused() || state.sum.n === 0) return;
+      const { end } = state;
+      newTerms(state.fmt, state.good, state.sum.n - 1); // the same dice, from the start
+      state.end = end;
+      draw({ speak: outcome() });
+    },
     toggleRun() {
       if (isRefused()) return;
       const { sum, job } = state;

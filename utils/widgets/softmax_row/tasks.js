@@ -1,0 +1,40 @@
+// The tasks of SoftmaxRow: what a row still lacks to solve one. Pure functions; the texts are in goals.py.
+
+import { maskValue } from "./steps.js";
+import { rowNumber } from "./words.js";
+
+const isNaNs = (numbers) => numbers.every(Number.isNaN);
+const isSame = (row, start, names) => names.every((name) => JSON.stringify(row[name]) === JSON.stringify(start[name]));
+const DTYPES = ["format", "softmax_format"];
+const has = (row, hidden) => row.masked.includes(hidden);
+
+// For each rule what is wrong with a row, a sentence, or null: of { row, its steps, those of the row of padding, the start }.
+const RULES = {
+  nan({ row, padding, start }) {
+    if (!isSame(row, start, DTYPES)) return "Scores and softmax must stay float16.";
+    if (row.softmax !== "stable") return "The softmax must subtract the largest score first.";
+    if (row.mask !== "add") return "The mask must be added, and only once.";
+    if (!Number.isFinite(maskValue(row).exact)) return "That works, but −inf is not a finite value.";
+    return isNaNs(padding.weights) ? null : "In the row of padding, not every score is −inf after the mask.";
+  },
+  leak({ row, steps: { weightSum, maskedWeight }, start }) {
+    if (!isSame(row, start, ["mask", "value", "softmax", ...DTYPES])) return "Only the scores may change.";
+    if (!has(row, true) || !has(row, false)) return "Mask at least one score, but not all.";
+    if (maskedWeight > 0.01 * weightSum) return null;
+    return `The masked weight is ${rowNumber(maskedWeight)} now.`;
+  },
+  two({ row, padding, start }) {
+    if (!isSame(row, start, ["scores", "value", "softmax", ...DTYPES])) return "Scores, dtypes, softmax and value must stay as they were.";
+    return isNaNs(padding.weights) ? null : "The row of padding still has finite weights.";
+  },
+  cast({ row, steps: { weights, maskedWeight }, padding, start }) {
+    if (!isSame(row, start, ["softmax", ...DTYPES])) return "The dtypes and the softmax must stay as they were.";
+    if (row.mask === "none") return "Without a mask nothing is hidden.";
+    if (!has(row, true) || !has(row, false)) return "Mask at least one score, but not all.";
+    if (![...weights, ...padding.weights].every(Number.isFinite)) return "There is still a weight that is NaN.";
+    return maskedWeight === 0 ? null : `The masked weight is ${rowNumber(maskedWeight)}, not 0.`;
+  },
+};
+
+/** What a row lacks to solve a task, as a sentence; null if nothing. */
+export const lackOf = (task, row, steps, padding) => RULES[task.rule]({ row, steps, padding, start: task.start });
