@@ -115,7 +115,7 @@ SIX = Choice(
 
 PLAY_SATURATED = Number(
     "eight_bits/block_formats/play-saturated",
-    "Start from the values called *normal*, and choose MXFP8 E4M3 with the exponent rounded down. The largest "
+    "Start from the values called “normal”, and choose MXFP8 E4M3 with the exponent rounded down. The largest "
     "magnitude is that of −1.911. Which number is stored for it?",
     answer="-1.75",
     says="The exponent is 0 − 8, so the scale is 2^-8. The largest number of E4M3, 448, is read as 448/256 = 1.75.",
@@ -131,7 +131,7 @@ PLAY_SATURATED = Number(
 )
 PLAY_KEPT = Number(
     "eight_bits/block_formats/play-kept",
-    "Start from *powers of two*: 8, −4, 2, −1 and so on, each half the size of the one before. How many of the 32 does "
+    "Start from “powers of two”: 8, −4, 2, −1 and so on, each half the size of the one before. How many of the 32 does "
     "MXFP8 E4M3 keep, so that they do not become 0?",
     answer="18",
     says="8 is scaled to 2^8, E4M3's largest power of two, and its smallest subnormal number is 2^-9. From 8 to -9 "
@@ -145,11 +145,11 @@ PLAY_KEPT = Number(
         "code, 0.",
         "32": "That is E5M2, which has one exponent bit more. Choose E4M3.",
     },
-    otherwise="Choose *powers of two* and MXFP8 E4M3. The verdict says how many became 0.",
+    otherwise="Choose “powers of two” and MXFP8 E4M3. The verdict says how many became 0.",
 )
 PLAY_BIT = Number(
     "eight_bits/block_formats/play-bit",
-    "Start from *normal* in MXFP4, rounded down, and flip the lowest bit of the scale. The codes stay the same. By "
+    "Start from “normal” in MXFP4, rounded down, and flip the lowest bit of the scale. The codes stay the same. By "
     "which factor is every stored value multiplied?",
     answer="1/2",
     says="The byte was 125, an odd number, so its lowest bit was 1. It becomes 124, and the exponent falls by one.",

@@ -25,11 +25,7 @@ KINDS = {
     "MXFP4 E2M1": ("float4_e2m1fn", MX),
     "NVFP4 E2M1": ("float4_e2m1fn", ("nvfp4",)),
 }
-RULES = {
-    "mx": "down: floor (suggested by OCP)",
-    "mx-rceil": "up: RCEIL (nothing saturates)",
-    "mx-round": "amax rounded first",
-}
+RULES = {"mx": "down: FLOOR", "mx-rceil": "up: RCEIL", "mx-round": "amax first: EVEN"}  # torchao's names
 
 
 def samples() -> dict[str, list[float]]:
