@@ -13,7 +13,8 @@ of an ideal kernel, which moves every byte once for each time that it has to:
   before the first value can be written, the tensor is read twice, unless the scale comes from earlier steps.
 
 Kernels that do one thing at a time move more. All of this is a model; what a device does, `utils.experiments.fp8_speed`
-measures.
+measures. The bytes rank casts, not recipes: a product with scales for blocks is slower too, and its scales take more
+work. `MEASURED_BLOCK` has the layers of a measurement that shows it.
 """
 
 from collections.abc import Callable
@@ -120,6 +121,17 @@ def break_even(name: str, roof: Roof, shape: Callable[[int], Layer] = square) ->
         middle = (low + high) // (2 * STEP) * STEP
         low, high = (low, middle) if predict_speedup(shape(middle), name, roof) > 1 else (middle, high)
     return high
+
+
+_TOKENS, _WIDTH, _INNER = 31 * 512, 4096, 16_384
+# The four linear layers of a block of the model that NVIDIA's GEMM profiling tutorial takes, with weights in bfloat16:
+# `published` has their times on an H200 NVL, by recipe ("te-h200, block, ms").
+MEASURED_BLOCK = (
+    Layer(_TOKENS, _WIDTH, 3 * _WIDTH),
+    Layer(_TOKENS, _WIDTH, _WIDTH),
+    Layer(_TOKENS, _WIDTH, _INNER),
+    Layer(_TOKENS, _INNER, _WIDTH),
+)
 
 
 @dataclass(frozen=True)

@@ -314,7 +314,10 @@ def test_a_kahan_sum_that_stops_too_says_why(show):
     assert "stopped too" not in step.inner_text()  # the plain sum alone
     press(page, "run to 4")
     assert lanes(page)["with Kahan"][0] == "256"
-    sentence = "Kahan’s sum has stopped too, at 256: 1 more changes neither the sum nor the excess, −16, since both are rounded."
+    sentence = (
+        "Kahan’s sum has stopped too, at 256: 1 more changes neither the sum nor the excess, −16, since both are"
+        " rounded."
+    )
     assert sentence in step.inner_text()
     press(page, "add 10")
     assert lanes(page)["with Kahan"][0] == "256"

@@ -1,28 +1,25 @@
 """Checks of `eight_bits/fp8_training`."""
 
 import statistics
-from dataclasses import replace
 
 from torch import nn
 
-from utils.checks.eight_bits.fp8_training_questions import BREAK_EVEN, EXCLUDE, FP8_LM, RULE_OUT, SEEDS
+from utils.checks.eight_bits.fp8_training_questions import BREAK_EVEN, FILTER, FP8_LM, RULE_OUT, SEEDS
 from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper, paper_table
 from utils.runs.seeds_needed import critical_t
-from utils.training.float8_linear import convert
-from utils.workloads import language_task, models
 
 check_seeds = paper(SEEDS)
 check_break_even = paper(BREAK_EVEN)
 check_fp8_lm = paper_table(
     FP8_LM,
-    says="Both counts are right, and so are both speeds. They differ in their tensors, and in their batch.",
+    says="Both counts are right. They count different tensors, and the two speeds belong to different batches.",
 )
 
 # --- Ruling out -------------------------------------------------------------------------------------------------------
 
 FIVE = (-1.3, -0.4, 0.1, 0.5, 1.1)  # a shape of five differences; `_differences` gives it a mean and a standard error
 BOUND = 0.25
-INSIDE = "mean - t * error and mean + t * error both have to lie inside of -bound ... bound; t for 95 % on one side."
+INSIDE = "mean - t * error and mean + t * error must both lie between -bound and bound; t for 95 % on one side."
 # mean, standard error, bound, verdict, and what it says of a function that has another one; the grossest error first
 CASES = (
     (
@@ -30,24 +27,24 @@ CASES = (
         0.5,
         BOUND,
         False,
-        "Five differences with mean 0 and a standard error of 0.5 rule nothing out, and your function says otherwise:"
-        " their interval is four times as wide as the bound. That none was found is no proof that there is none.",
+        "Five differences with mean 0 and a standard error of 0.5 rule nothing out: their interval ends at -1.07 and"
+        " 1.07. Finding no difference is no proof that there is none.",
     ),
     (
         0.1,
         0.01,
         BOUND,
         True,
-        "A mean of 0.1 with a standard error of 0.01 lies below 0.25 for certain. It also differs from 0, and that is"
-        " another question: a small difference may be real.",
+        "A mean of 0.1 with a standard error of 0.01 lies well below 0.25. It also differs from 0, but that is another"
+        " question: a small difference may be real.",
     ),
-    (0.4, 0.01, BOUND, False, "A mean of 0.4 with a standard error of 0.01 lies beyond the bound of 0.25."),
+    (0.4, 0.01, BOUND, False, "A mean of 0.4 with a standard error of 0.01 lies beyond 0.25."),
     (
         -0.4,
         0.01,
         BOUND,
         False,
-        "A mean of -0.4 is as far away as one of 0.4. Both ends of the interval have to lie inside of the bounds.",
+        "A mean of -0.4 is as far away as one of 0.4. Both ends of the interval must lie between the bounds.",
     ),
     (
         0.0,
@@ -63,7 +60,7 @@ CASES = (
         BOUND,
         True,
         "Each of the two bounds is tested on its own side at 5 %, so take t for 95 %, which is the interval of 90 %:"
-        " `critical(n - 1, 0.05)`.",
+        " `seeds_needed.critical_t(n - 1, 0.05)`.",
     ),
     (
         0.0,
@@ -95,58 +92,65 @@ def check_rules_out(answer) -> Outcome:
             return not_yet(says, INSIDE)
     if bool(answer([0.1, -0.1], 0.3)):
         return not_yet(
-            f"Two pairs know their spread badly: Student's t is {critical_t(1, 0.05):.1f} there, and the interval"
-            " wider than this bound. 1.645 is for many pairs.",
+            f"Two pairs say little about their spread: Student's t is {critical_t(1, 0.05):.1f} there, so the interval"
+            " is wider than this bound. 1.645 is for many pairs.",
             INSIDE,
         )
-    return correct("So is a claim of equality tested: it needs runs, and too few of them never pass.")
+    if bool(answer([0.1], BOUND)):
+        return not_yet("One difference says nothing about the spread, so it rules nothing out: return False.")
+    return correct("This is how a claim of equality is tested: it needs runs, and too few of them never pass.")
 
 
 # --- What stays in 16 bits --------------------------------------------------------------------------------------------
 
-BLOCKS = (3, 4)
-NAMES = "A block has a dotted name, model.layers.0, and its name stands for all layers in it."
+BLOCKS, ENDS = 24, (0, 1, 22, 23)
+KEYS = 40  # outputs of k_proj and v_proj: no multiple of 16
+SIZES = {  # inputs, outputs
+    **{"self_attn.q_proj": (256, 256), "self_attn.k_proj": (256, KEYS), "self_attn.v_proj": (256, KEYS)},
+    **{"self_attn.o_proj": (256, 256), "mlp.gate_proj": (256, 688), "mlp.up_proj": (256, 688)},
+    "mlp.down_proj": (688, 256),
+}
 
 
-@exercise(asks=EXCLUDE, takes="excluded")
-def check_excluded(answer) -> Outcome:
-    """A function: number of blocks -> what to hand to `convert(exclude=...)`; head, first and last block stay."""
-    for blocks in BLOCKS:
-        if (returned := answer(blocks)) is None or returned is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a tuple of names.")
-        if fault := _fault(returned, blocks):
-            return not_yet(fault, NAMES)
-    return correct("Only the blocks in the middle multiply in FP8. The widget says what that costs in time.")
+@exercise(asks=FILTER, takes="in_fp8")
+def check_in_fp8(answer) -> Outcome:
+    """A function (layer, name) -> bool, as torchao's `module_filter_fn`: the layers between the ends of a LLaMA."""
+    fault = ""
+    for name, layer in _layers().items():
+        returned = answer(layer, name)
+        if returned is None or returned is ...:
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return True or False.")
+        if str(returned) not in ("True", "False"):
+            return not_yet(f"For {name} it returns {returned!r}; return True or False.")
+        fault = fault or _fault(name, layer, bool(returned))
+    if fault:
+        return not_yet(fault)
+    return correct("`convert_to_float8_training(model, module_filter_fn=in_fp8)` takes it as it is.")
 
 
-def _fault(names: object, blocks: int) -> str:
-    """Say what `convert` makes of the names that it should not; empty where it leaves what was asked for."""
-    if (
-        isinstance(names, str)
-        or not isinstance(names, tuple | list | set)
-        or not all(isinstance(n, str) for n in names)
-    ):
-        return f"It returns {names!r}; return a tuple of names, such as ('lm_head',)."
-    converted, left = _converted(tuple(names), blocks)
-    kept = {f"model.layers.{block}" for block in (0, blocks - 1)}
-    if "lm_head" in converted:
-        return "The head is in FP8: your `exclude` takes the place of the usual one, so the head has to be in it."
-    for name in converted:
-        if name.rsplit(".", 2)[0] in kept:
-            return f"Of {blocks} blocks {name} is in FP8. Blocks are counted from 0 to {blocks - 1}."
-    for name in left:
-        if name != "lm_head" and name.rsplit(".", 2)[0] not in kept:
-            return f"{name} stays in 16 bits too, and it is in neither of the two blocks."
+def _layers() -> dict[str, nn.Linear]:
+    """Return the linear layers of a LLaMA by name, without memory for their weights."""
+    sizes = {f"model.layers.{block}.{name}": size for block in range(BLOCKS) for name, size in SIZES.items()}
+    return {
+        name: nn.Linear(*size, bias=False, device="meta") for name, size in {**sizes, "lm_head": (256, 1024)}.items()
+    }
+
+
+def _fault(name: str, layer: nn.Linear, converted: bool) -> str:
+    """Say what is wrong with a layer's fate; empty where nothing is."""
+    if name == "lm_head":
+        return "lm_head goes to FP8. It is the head: its outputs are the logits." if converted else ""
+    block = int(name.split(".")[2])
+    fits = layer.out_features % 16 == 0
+    if converted and block in ENDS:
+        return f"{name} goes to FP8, but block {block} is one of the first two or the last two. Blocks count from 0."
+    if converted and not fits:
+        return f"{name} goes to FP8, but it has {KEYS} outputs, and a GPU's product needs a multiple of 16."
+    if not converted and block not in ENDS and fits:
+        if block >= 10:
+            return (
+                f"{name} stays wide. Its name begins like that of block {str(block)[0]}, but it is block {block}:"
+                " compare whole parts of the name."
+            )
+        return f"{name} stays wide, but block {block} is in the middle, and its sizes are multiples of 16."
     return ""
-
-
-def _converted(names: tuple[str, ...], blocks: int) -> tuple[list[str], list[str]]:
-    """Convert a small LLaMA; return the layers in FP8 and those that were left."""
-    shape = replace(language_task.SMALL.shape.widened(32), heads=2, groups=2, vocabulary=64, layers=blocks)
-    model = models.build_llama(shape, seed=0)
-    linear = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
-    try:
-        converted = [*convert(model, "fp8-current", exclude=names).converted]
-    except ValueError:  # nothing is left to convert
-        converted = []
-    return converted, [name for name in linear if name not in converted]

@@ -4,17 +4,27 @@ from utils.checks.questions import Choice, Number, Option, Task
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
-WHICH_CURVE = Choice(
-    "eight_bits/fp8_training/predict-which-curve",
-    "One of A, C and D multiplies in bfloat16. Which?",
+LOSS_TIMES = Choice(
+    "eight_bits/fp8_training/predict-loss-times",
+    "The same run without a scale, but with the loss multiplied by 2¹⁴ in every step. What becomes of it?",
     (
-        Option("A", "Its name stands below, and it is not bfloat16. But how did you tell it from the other two?"),
-        Option("C", "It is C, and you had one chance in three. Would you have told it from another seed's figure?"),
-        Option("D", "It is not: the names stand below. Had you had to bet on which of the three is best?"),
         Option(
-            "The figure cannot say",
-            "They lie closer together than one batch lies to the next. That is what everyone shows, and it is no"
-            " evidence yet: neither of a difference nor of none.",
+            "It stays where it was: two fraction bits are too few",
+            "That is what it would do if precision were the trouble, because the factor is a power of two and changes"
+            " no fraction bit of a normal number. But the run learned.",
+        ),
+        Option(
+            "It becomes worse: large gradients now pass the end of E5M2",
+            "They would have to pass it. But gradients here are small: in the first step that is counted below, the"
+            " largest is 0.004, and 2¹⁴ times that is about 70.",
+        ),
+        Option(
+            "It recovers about half of what it lacked",
+            "It recovers more: after the factor, its loss and that of bfloat16 are within 1 % of each other.",
+        ),
+        Option(
+            "It ends within 1 % of bfloat16's loss",
+            "So the fraction bits sufficed. The factor changes only which gradients are too small for the format.",
             right=True,
         ),
     ),
@@ -22,36 +32,85 @@ WHICH_CURVE = Choice(
 )
 OTHER_NETWORK = Choice(
     "eight_bits/fp8_training/predict-other-network",
-    "The same recipes now train a DistilBERT. What becomes of the two without scales?",
+    "The same recipes train this DistilBERT. What becomes of the two without scales?",
     (
-        Option("Both fail again", "One of them is as good as the others here. A failure is of a recipe and a task."),
-        Option("Both train", "One of them never leaves its first loss: nearly every gradient is too small for E4M3."),
+        Option("Both fail again", "One of them is as good as the others. A failure belongs to a recipe and a task."),
         Option(
-            "E5M2 gradients train, E4M3 gradients fail",
-            "E5M2 reaches 128 times lower. Here that is enough; for the LLaMA it was not.",
+            "Both learn",
+            "One of them guesses: half of its answers are right. The smallest number of E4M3 is 128 times as large as"
+            " that of E5M2.",
+        ),
+        Option(
+            "It learns with E5M2 gradients and fails with E4M3 gradients",
+            "E5M2 reaches 128 times lower. For this network that is enough; for the LLaMA it was not.",
             right=True,
         ),
         Option(
-            "E4M3 gradients train, E5M2 gradients fail",
-            "E4M3 has one significand bit more. What is missing here is range, and E5M2 has more of that.",
+            "It learns with E4M3 gradients and fails with E5M2 gradients",
+            "E4M3 has one fraction bit more. What these gradients need is range, and E5M2 has more of that.",
         ),
     ),
     predict=True,
 )
-TWICE_THE_PEAK = Choice(
-    "eight_bits/fp8_training/predict-speed",
-    "A linear layer of 1,024 tokens, 2,048 inputs and 1,024 outputs on an H100, whose peak in FP8 is twice that in"
-    " bfloat16. How fast is its training step in FP8, scales from the tensors at hand, against bfloat16?",
+HOW_MANY_BELOW = Choice(
+    "eight_bits/fp8_training/predict-how-many-below",
+    "Four recipes have scales, and each has five pairs. For how many of the four do these runs show that the loss"
+    " differs from bfloat16's by less than 0.25 %?",
     (
-        Option("2 times as fast", "Of the products alone, the roofline allows that. Something has to make the FP8."),
-        Option("about 1.4 times as fast", "That was measured too, for a layer 256 times as large."),
+        Option("All four", "All four means lie below 0.25 %. How far may the true differences be from them?"),
         Option(
-            "slower",
-            "The tensors of a step are read, cast and written again; at this size that costs more than it saves.",
-            right=True,
+            "Two or three",
+            "Two means are close to 0. But their intervals, for several recipes at once, reach beyond 0.25 %.",
         ),
+        Option(
+            "One",
+            "You may have thought of fp8-row, whose pairs spread least. Its interval reaches beyond 0.25 % too.",
+        ),
+        Option("None", "Each interval reaches beyond 0.25 %. None differs visibly from 0 either.", right=True),
     ),
     predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_LENGTH = Number(
+    "eight_bits/fp8_training/play-length",
+    "LLaMA 7B, one text, `fp8-current`, H100 SXM. How long must the text be, in multiples of 64 tokens, before the"
+    " plan is faster than bfloat16?",
+    answer="576",
+    says="With 512 tokens the casts still cost more. All weights are cast in every step, however few tokens there are.",
+    wrong={
+        "512": "Close. With 512 tokens the plan still takes a little longer than bfloat16.",
+        "640": "That is faster, but one multiple of 64 less is enough.",
+        "1584": "That is the width of a square layer. These layers are 4,096 wide or more; only the tokens are few.",
+        "384": "That is the answer for the H200, which has more bandwidth.",
+        "64": "That is the answer for `fp8-delayed`, which reads each tensor once.",
+    },
+    within={
+        "1 to 575": "There the widget says that the plan takes longer. Try a longer text.",
+        "577 to 131072": "That is faster, but a shorter text is enough.",
+    },
+    otherwise="Set Texts in a batch to 1 and change Tokens of a text until the line says times as fast.",
+    unit="tokens",
+    near=0,
+)
+PLAY_SLOWER = Number(
+    "eight_bits/fp8_training/play-slower",
+    "DistilBERT, 32 texts of 512 tokens, `fp8-current`, H100 SXM. A block has six linear layers. How many of the six"
+    " are slower in FP8?",
+    answer="4",
+    says="The four of attention, 768 × 768. The two of the MLP, 768 and 3,072 wide, gain 1 %. That does not make up for"
+    " it: the plan takes longer than bfloat16.",
+    wrong={
+        "6": "The two layers of the MLP gain a little. Look at the column of gains.",
+        "0": "Look at the column of gains: a number below 1 means slower.",
+        "2": "Those are the two that gain. How many do not?",
+        "24": "That is in all six blocks. How many are it in one?",
+        "5": "Look at `lin1` and `lin2`: both gain a little.",
+        "3": "Those of query, key and value. There is one more of their size.",
+    },
+    otherwise="Count the layers of a block, `q_lin` to `lin2`, whose gain is below 1.",
+    near=0,
 )
 
 # --- Exercises --------------------------------------------------------------------------------------------------------
@@ -94,11 +153,11 @@ BREAK_EVEN = Number(
 )
 RULE_OUT = Task(
     "eight_bits/fp8_training/rule-out",
-    "Write `rules_out(by_seed, bound)`: True where the differences show that two recipes differ by less than `bound`.",
+    "Write `rules_out(by_seed, bound)`: True if the differences show that two recipes differ by less than `bound`.",
 )
-EXCLUDE = Task(
-    "eight_bits/fp8_training/exclude",
-    "Write `excluded(blocks)`: what `convert` has to leave, so that the head, the first and the last block stay wide.",
+FILTER = Task(
+    "eight_bits/fp8_training/filter",
+    "Write `in_fp8(layer, name)`: True for the linear layers of this LLaMA that go to FP8.",
 )
 
 PAPER, WHOLE, EQUAL = "bytes, as the paper counts", "bytes, with all that is stored", "percent faster at batch 2"
