@@ -10,7 +10,7 @@ from utils.formats import FLOAT4_E2M1FN, FLOAT8_E4M3FN, FLOAT8_E8M0FNU, FORMATS,
 from utils.scaling import SCALINGS, quantize_blocks, quantize_tiles
 
 RECORD = json.loads((Path(__file__).parent / "block_cases.json").read_text("utf8"))
-RULES = {"FLOOR": "floor", "RCEIL": "ceil", "CEIL": "ceil-log2", "EVEN": "round"}
+RULES = {"FLOOR": "floor", "RCEIL": "rceil", "CEIL": "ceil-log2", "EVEN": "round"}
 CASES = [pytest.param(case, id=f"{case['fmt']} {case['mode']}") for case in RECORD["mx"]]
 
 

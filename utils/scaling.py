@@ -176,7 +176,7 @@ SCALINGS: dict[str, Scaling] = {
         Scaling("1x128", "blocks of 1×128", (1, 128), source="arXiv 2412.19437, 3.3.2"),
         Scaling("128x128", "blocks of 128×128", (128, 128), source="arXiv 2412.19437, 3.3.2"),
         Scaling("mx", "MX, exponent down", (1, 32), FLOAT8_E8M0FNU, "floor", source=_OCP),
-        Scaling("mx-ceil", "MX, exponent up", (1, 32), FLOAT8_E8M0FNU, "ceil", source="arXiv 2506.08027"),
+        Scaling("mx-rceil", "MX, exponent up (RCEIL)", (1, 32), FLOAT8_E8M0FNU, "rceil", source="arXiv 2506.08027"),
         Scaling("mx-round", "MX, amax rounded", (1, 32), FLOAT8_E8M0FNU, "round", source="torchao, EVEN"),
         Scaling("nvfp4", "NVFP4", (1, 16), FLOAT8_E4M3FN, tensor_scale=True, source="arXiv 2509.25149"),
     )

@@ -17,7 +17,7 @@ def _floor(amax: np.ndarray, fmt: FloatFormat) -> np.ndarray:
     return _floor_log2(amax) - fmt.emax
 
 
-def _ceil(amax: np.ndarray, fmt: FloatFormat) -> np.ndarray:
+def _rceil(amax: np.ndarray, fmt: FloatFormat) -> np.ndarray:
     # The quotient may fall below float32; as its smallest value it still has an exponent.
     return _ceil_log2(np.maximum(amax / np.float32(fmt.max), np.float32(FLOAT32.smallest_subnormal)))
 
@@ -35,7 +35,7 @@ def _round(amax: np.ndarray, fmt: FloatFormat) -> np.ndarray:
 # From amax to the exponent of the block's stored scale, and what torchao's ScaleCalculationMode calls it.
 EXPONENT_RULES: dict[str, Callable[[np.ndarray, FloatFormat], np.ndarray]] = {
     "floor": _floor,  # FLOOR: floor(log2 amax) - emax, OCP MX 1.0, 6.3; the top of a block may saturate
-    "ceil": _ceil,  # RCEIL: ceil(log2(amax / max)), arXiv 2506.08027; the least power of two that saturates nothing
+    "rceil": _rceil,  # RCEIL: ceil(log2(amax / max)), arXiv 2506.08027; the least power of two that saturates nothing
     "ceil-log2": _ceil_log2_of_amax,  # CEIL: ceil(log2 amax) - emax; saturates nothing, often a whole binade too large
     "round": _round,  # EVEN: floor(log2 of amax rounded to the format's significand) - emax; saturates less often
 }

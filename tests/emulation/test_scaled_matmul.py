@@ -27,7 +27,7 @@ PAIRS = (
     ("1x128", "1x128"),
     ("128x128", "1x128"),
     ("mx", "mx"),
-    ("mx-ceil", "mx-ceil"),
+    ("mx-rceil", "mx-rceil"),
     ("nvfp4", "nvfp4"),
 )
 

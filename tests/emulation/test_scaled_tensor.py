@@ -22,7 +22,7 @@ from utils.scaling import INT8, SCALINGS, DelayedScaling, Scaling, quantize_tile
 
 OTHERS = [
     Scaling("mx-ceil-log2", "", (1, 32), FLOAT8_E8M0FNU, "ceil-log2"),
-    Scaling("powers of two in float32", "", (2, 8), FLOAT32, "ceil"),
+    Scaling("powers of two in float32", "", (2, 8), FLOAT32, "rceil"),
     Scaling("E4M3 alone", "", (1, 16), FLOAT8_E4M3FN),
 ]
 EVERY = [*SCALINGS.values(), *OTHERS]
@@ -64,7 +64,7 @@ def test_every_rule_of_the_reference_has_a_twin_and_no_other_is_taken_for_one():
         scaled_tensor._shared_exponent,
         lambda amax, fmt, rule: scaling.shared_exponent(1.0, fmt, rule=rule),
     ):
-        with pytest.raises(ValueError, match="rule 'nearest' is not one of floor, ceil, ceil-log2, round"):
+        with pytest.raises(ValueError, match="rule 'nearest' is not one of floor, rceil, ceil-log2, round"):
             exponent(torch.ones(1), FLOAT8_E4M3FN, "nearest")
 
 

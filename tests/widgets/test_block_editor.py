@@ -123,7 +123,7 @@ def test_a_format_that_is_set_takes_its_other_half_and_drops_codes_that_do_not_f
     assert (widget.element, widget.scales, widget.codes) == ("float4_e2m1fn", [], [])
     widget.element = "float8_e5m2"
     assert widget.scaling == "mx"
-    with pytest.raises(ValueError, match="scaling 'row' is not one of mx, mx-ceil, mx-round, nvfp4"):
+    with pytest.raises(ValueError, match="scaling 'row' is not one of mx, mx-rceil, mx-round, nvfp4"):
         widget.scaling = "row"
 
 
@@ -146,4 +146,4 @@ def test_the_static_form_has_every_format_and_every_value():
     page = html.unescape(widget.static_html())
     assert widget.block.verdict in page
     assert page.count("<tr>") == 2 + len(EVERY) + COUNT
-    assert "MXFP8 E4M3, up: ceil (nothing saturates)" in page
+    assert "MXFP8 E4M3, up: RCEIL" in page

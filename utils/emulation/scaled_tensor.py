@@ -188,7 +188,7 @@ def _floor(amax: torch.Tensor, fmt: FloatFormat) -> torch.Tensor:
     return _floor_log2(amax) - fmt.emax
 
 
-def _ceil(amax: torch.Tensor, fmt: FloatFormat) -> torch.Tensor:
+def _rceil(amax: torch.Tensor, fmt: FloatFormat) -> torch.Tensor:
     # The quotient may fall below float32; as its smallest value it still has an exponent.
     return _ceil_log2((amax / torch.full_like(amax, fmt.max)).clamp(min=FLOAT32.smallest_subnormal))
 
@@ -206,7 +206,7 @@ def _round(amax: torch.Tensor, fmt: FloatFormat) -> torch.Tensor:
 # The twins of `utils.shared_exponent.EXPONENT_RULES`, under the same names.
 TENSOR_EXPONENT_RULES: dict[str, Callable[[torch.Tensor, FloatFormat], torch.Tensor]] = {
     "floor": _floor,
-    "ceil": _ceil,
+    "rceil": _rceil,
     "ceil-log2": _ceil_log2_of_amax,
     "round": _round,
 }

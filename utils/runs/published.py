@@ -107,8 +107,8 @@ PUBLISHED: dict[str, PublishedNumber] = {
         "Worked Example: 5B Model on B300",
         te_b300={
             **{"bfloat16, ms": 12.758, "MXFP8, ms": 8.984, "NVFP4, ms": 6.453},
-            **{"bfloat16, handed over, ms": 13.102, "NVFP4, handed over, ms": 3.764},
-            **{"bfloat16, 4096 x 4096, ms": 0.307, "NVFP4, 4096 x 4096, ms": 0.256},
+            **{"bfloat16, handed over, ms": 13.102, "MXFP8, handed over, ms": 7.161, "NVFP4, handed over, ms": 3.764},
+            **{"bfloat16, 4096 x 4096, ms": 0.307, "MXFP8, 4096 x 4096, ms": 0.269, "NVFP4, 4096 x 4096, ms": 0.256},
         },
     ),
     **_from_place(
@@ -173,6 +173,12 @@ PUBLISHED: dict[str, PublishedNumber] = {
             **{"BF16x9 to float32, x": 2.135, "BF16x9 to float32 at most, x": 2.881},
             "BF16x9 to float32 in a cache at least, x": 0.866,
         },
+    ),
+    # Attention in four bits
+    **_from_place(
+        "zhang2025sageattention3",
+        "abstract",
+        rtx_5090={"FP4 attention, TFLOP/s": 1038, "FP4 attention, x": 5},
     ),
     # Loss scaling
     **_from_place(

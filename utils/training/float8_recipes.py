@@ -143,13 +143,13 @@ FLOAT8_RECIPES: dict[str, Float8Recipe] = {
         ),
         Float8Recipe(
             "fp8-mx",
-            "MXFP8: blocks of 1×32, whose scales are powers of two; E4M3 everywhere",
+            "MXFP8: blocks of 1×32, whose scales are powers of two, rounded up; E4M3 everywhere",
             backward=FLOAT8_E4M3FN,
-            activations="mx",
-            weights="mx",
-            gradients="mx",
+            activations="mx-rceil",
+            weights="mx-rceil",
+            gradients="mx-rceil",
             fast=(),
-            source="OCP MX 1.0; arXiv 2506.08027",
+            source="OCP MX 1.0; the scale by arXiv 2506.08027, as Transformer Engine has it",
         ),
     )
 }

@@ -182,7 +182,7 @@ def test_a_larger_value_takes_the_scale_with_it(show):
     assert text_of(page, "value") == "inv_scale = 2¹ = 2"
     type_value(page, "7.9")
     assert text_of(page, "fate") == "Saturated: error −1.9 (−24.1 %)."
-    page.get_by_label("The scale's exponent").select_option("mx-ceil")
+    page.get_by_label("The scale's exponent").select_option("mx-rceil")
     assert text_of(page, "value") == "inv_scale = 2¹ = 2"
     assert text_of(page, "fate") == "Rounded: error 0.1 (+1.27 %)."
 
@@ -278,7 +278,7 @@ def test_junk_gets_a_sentence_and_changes_nothing(show):
 def test_the_table_takes_a_format_and_a_rule(show):
     page = show(BlockEditor())
     for label, rule, element, scaling in (
-        ("MXFP8 E4M3", "ceil", "float8_e4m3fn", "mx-ceil"),
+        ("MXFP8 E4M3", "rceil", "float8_e4m3fn", "mx-rceil"),
         ("MXFP6 E3M2", "round", "float6_e3m2fn", "mx-round"),
         ("NVFP4 E2M1", "exact", "float4_e2m1fn", "nvfp4"),
     ):

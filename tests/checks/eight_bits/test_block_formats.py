@@ -5,12 +5,21 @@ import pytest
 
 from utils.checks.eight_bits import block_formats, block_formats_questions
 from utils.checks.outcome import NOT_YET
-from utils.formats import FLOAT4_E2M1FN, FLOAT6_E2M3FN, FLOAT8_E4M3FN, FLOAT8_E8M0FNU, decode, encode
+from utils.formats import (
+    FLOAT4_E2M1FN,
+    FLOAT6_E2M3FN,
+    FLOAT6_E3M2FN,
+    FLOAT8_E4M3FN,
+    FLOAT8_E5M2,
+    FLOAT8_E8M0FNU,
+    FLOAT16,
+    encode,
+)
 from utils.quantization.rotation import hadamard
 from utils.rounding import quantize
 from utils.scaling import SCALINGS, Scaling, quantize_tiles, shared_exponent
 
-E2M1, E4M3 = FLOAT4_E2M1FN, FLOAT8_E4M3FN
+E2M1, E3M2, E4M3, E5M2 = FLOAT4_E2M1FN, FLOAT6_E3M2FN, FLOAT8_E4M3FN, FLOAT8_E5M2
 
 
 def byte(amax, fmt, rule="floor"):
@@ -18,20 +27,18 @@ def byte(amax, fmt, rule="floor"):
 
 
 def test_the_bytes_are_those_of_the_reference():
-    answers = (byte(5.3, E2M1), byte(0.01, E2M1), byte(100, E4M3), byte(7, E2M1, "ceil"), 255)
-    assert np.isnan(decode(255, FLOAT8_E8M0FNU))
+    answers = (byte(5.3, E2M1), byte(0.01, E2M1), byte(100, E4M3), byte(0.3, E3M2), byte(13, E2M1, "rceil"))
     assert block_formats.check_scale_byte(dict(zip(block_formats_questions.SCALE_BYTE, answers, strict=True)))
 
 
 def test_the_bits_are_those_of_the_scalings():
-    ways = (
-        SCALINGS["mx"].bits_per_value(E2M1),
-        SCALINGS["nvfp4"].bits_per_value(E2M1),
-        SCALINGS["mx"].bits_per_value(FLOAT6_E2M3FN),
-        Scaling("1x16", "", (1, 16)).bits_per_value(E2M1),
-        block_formats.SQUARES.bits_per_value(E2M1),
-    )
-    table = dict(zip(block_formats_questions.BITS_FOR_A_VALUE, ways, strict=True))
+    table = {
+        block_formats_questions.BITS_64: Scaling("", "", (1, 64), FLOAT8_E8M0FNU, "floor").bits_per_value(E5M2),
+        block_formats_questions.BITS_128: Scaling("", "", (1, 128), FLOAT8_E8M0FNU, "floor").bits_per_value(E2M1),
+        block_formats_questions.BITS_E3M2: SCALINGS["nvfp4"].bits_per_value(E3M2),
+        block_formats_questions.BITS_FLOAT16: Scaling("", "", (1, 64), FLOAT16).bits_per_value(FLOAT6_E2M3FN),
+        block_formats_questions.BITS_SQUARES: block_formats.SQUARES.bits_per_value(E2M1),
+    }
     assert block_formats.check_bits_for_a_value(table)
 
 
@@ -44,7 +51,11 @@ def squares(fault=""):
         tiles = w.reshape(rows // 16, 16, columns // 16, 16)
         amax = np.abs(tiles).max(axis=(1, 3), keepdims=True)
         tensor_scale = np.float32(6 * 448) / amax.max()
+        if fault == "448 alone":
+            tensor_scale = np.float32(448) / amax.max()
         wanted = amax / np.float32(6) * tensor_scale
+        if fault == "power of two":
+            wanted = 2 ** np.ceil(np.log2(np.maximum(wanted, np.float32(2.0**-9))))
         stored = np.float32(quantize(wanted, E4M3, saturate=True))
         if fault != "zeros":
             stored = np.maximum(stored, np.float32(2.0**-9))
@@ -90,6 +101,9 @@ def test_squares_of_the_transpose_are_the_transpose():
         (with_scaling(Scaling("square", "", (16, 16))), "float32 here"),
         (with_scaling(Scaling("one level", "", (16, 16), E4M3)), "one level"),
         (with_scaling(SCALINGS["mx"]), "not NVFP4"),
+        (squares("448 alone"), "not NVFP4"),
+        (squares("power of two"), "not NVFP4"),
+        (with_scaling(Scaling("16x1", "", (16, 1), E4M3, tensor_scale=True)), "not NVFP4"),
         (lambda w: None, "nothing yet"),
     ],
 )

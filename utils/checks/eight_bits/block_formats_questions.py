@@ -1,107 +1,166 @@
 """What `eight_bits/block_formats` asks: which values share a scale, and what is said to each answer."""
 
-from utils.checks.questions import Choice, Number, Option, Task
+from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
-P_OUTLIER = Choice(
-    "eight_bits/block_formats/predict-outlier",
-    "One column of 128 is 32 times as large, and the function is the same. Rounded to E2M1 with one scale for each "
-    "tensor, what is its perplexity?",
+ROW = Choice(
+    "eight_bits/block_formats/predict-row",
+    "A common fix for outliers is one scale per row instead of one per tensor. Each row of these layers has 128 "
+    "weights. What is the perplexity of this model then?",
     (
         Option(
-            "As before: it is the same function, and one scale was enough for it",
-            "It is the same function as long as nothing is rounded. What is rounded are the weights, and they differ.",
+            "Within 2 % of float32: every row has a scale of its own",
+            "Every row also has an outlier of its own, because the enlarged column crosses all rows.",
         ),
         Option(
-            "A little higher: one column in 128 is less than a percent of the weights",
-            "That column is fine, it lies on the largest codes. Look at what its scale does to the other 127.",
-        ),
-        Option(
-            "Worse than that of a model that gives the same chance to each of the 640 tokens",
-            "The scale is 32 times smaller for all of them. What was 1 is now 1/32, and E2M1's smallest number is 0.5.",
+            "Higher than that, but below 10",
+            "Every row has its own outlier. Only rows whose weight in that column happens to be small keep their other "
+            "weights, and this model gets by with those.",
             True,
         ),
         Option(
-            "NaN: 32 times the largest weight is beyond E2M1's 6",
-            "The scale sees to that: the largest weight becomes 6. And E2M1 has no NaN.",
+            "Between 10 and 640, nearly as bad as guessing among its 640 tokens",
+            "That would need nearly every row to lose its other weights. In some rows the weight in the enlarged "
+            "column is small, even 32 times enlarged.",
+        ),
+        Option(
+            "Above 640, as with one scale: the enlarged column crosses every row",
+            "It does. But with one scale the largest weight of the whole tensor decided; now the row's own weight in "
+            "that column does, and in some rows it is small.",
         ),
     ),
     predict=True,
 )
-P_BLOCK = Choice(
-    "eight_bits/block_formats/predict-block",
-    "Each row of such a layer has 128 weights, and one of them is the outlier. What happens with a scale for each 128, "
-    "64, 32, 16, 8 neighbours?",
+RULE = Choice(
+    "eight_bits/block_formats/predict-rule",
+    "Normal numbers in blocks of 32. In E4M3, rounding the exponent up instead of down lowers the error by about a "
+    "tenth. What does it do in E2M1?",
     (
         Option(
-            "With a scale for the row all is well: each row has its own",
-            "Its own scale, and its own outlier. Row by row the other 127 are lost as before, but for what is small.",
+            "It lowers the error by more: in E2M1 a saturated value is off by more",
+            "A saturated value gains more there, yes. But a larger scale also widens the gaps of the other 31 values, "
+            "and E2M1 has no small numbers to spare.",
         ),
         Option(
-            "Nothing helps until a block is a single weight: some block always holds the outlier",
-            "Some block does, and is lost. The smaller it is, the fewer weights that is.",
+            "It lowers the error by about as much",
+            "In E4M3 a larger scale costs the small values nothing, because the format goes on for many binades below "
+            "them. How many binades does E2M1 have?",
         ),
         Option(
-            "It gets better with each step: the outlier takes only its own block along",
-            "A block of 16 loses 15 neighbours of 128, one of 64 loses 63.",
+            "Hardly anything: the error stays about the same",
+            "What the largest value of a block gains, the others lose: their gaps are twice as wide, and more of them "
+            "become 0.",
             True,
+        ),
+        Option(
+            "It raises the error by about a tenth",
+            "The right direction, but too much: the values that no longer saturate make up for most of it.",
         ),
     ),
     predict=True,
 )
-P_CEIL = Choice(
-    "eight_bits/block_formats/predict-ceil",
-    "Normal numbers, blocks of 32, a power of two as scale. Rounding its exponent up saturates nothing. In which "
-    "format does that lower the error?",
-    (
-        Option(
-            "In both: a value that saturates is the largest of its block, and weighs most",
-            "It does. But each exponent that was rounded up makes the gaps twice as wide for all 32. Where does that "
-            "cost nothing?",
-        ),
-        Option(
-            "In E4M3, and not in E2M1",
-            "In E4M3 the gaps shrink along with the values, down to 2^-6. E2M1 has three binades, and below them every "
-            "doubling of the gap sends more values to zero.",
-            True,
-        ),
-        Option(
-            "In E2M1, and not in E4M3",
-            "E2M1 has the fewest values to lose at its bottom. That is where rounding up takes them from.",
-        ),
-        Option(
-            "In neither: the standard would have chosen it",
-            "The standard's rule is cheap to compute: it reads an exponent. It is not the one with the least error.",
-        ),
-    ),
-    predict=True,
-)
-P_ROTATE = Choice(
+ROTATE = Choice(
     "eight_bits/block_formats/predict-rotate",
-    "Numbers with heavy tails, in E2M1. Rotated in blocks of 16 before they are rounded, and turned back after: where "
-    "does the error fall?",
+    "Numbers with heavy tails, in E2M1. They are rotated in blocks of 16 before they are rounded, and turned back "
+    "afterwards. Where does the error fall?",
     (
         Option(
-            "Everywhere: a rotation spreads outliers, and outliers are what narrow formats suffer from",
-            "What a value suffers from is sharing a scale with an outlier. In a block of 16 few do, and the outlier "
-            "itself was nearly exact.",
+            "Everywhere: a rotation spreads outliers, and narrow formats suffer from outliers",
+            "The neighbours of an outlier suffer, because they share its scale. In a block of 16 these are few, and "
+            "the outlier itself is stored almost exactly.",
         ),
         Option(
-            "Nowhere: the rotation leaves lengths as they are, so it leaves errors as they are",
-            "It leaves the length of an error as it is. But other numbers are rounded, with another amax.",
+            "Nowhere: a rotation keeps lengths, so it keeps errors",
+            "It keeps the length of an error that has been made. But other numbers are rounded now, with another "
+            "largest magnitude.",
         ),
         Option(
-            "With one scale for the tensor a lot, in MX blocks a little, in NVFP4 not at all",
-            "The more values suffer from one outlier, the more there is to win by spreading it.",
+            "With one scale for the tensor and in MX blocks, but not in NVFP4",
+            "The more values share a scale with the outlier, the more there is to win by spreading it.",
             True,
         ),
         Option(
-            "Most in NVFP4, whose blocks have the size of the rotation",
-            "Then the rotation changes who in the block is large, and the block's scale has that to bear either way.",
+            "Most of all in NVFP4, whose blocks have the size of the rotation",
+            "Then the outlier is spread over its own block and nowhere else. Without the rotation only 15 neighbours "
+            "suffered.",
         ),
     ),
     predict=True,
+)
+SIX = Choice(
+    "eight_bits/block_formats/predict-six",
+    "One channel of activations is 32 times as large as the others, and each tensor has a single scale. E2M3 has two "
+    "exponent bits and three fraction bits, E3M2 the reverse. Which of the two keeps this model closer to float32?",
+    (
+        Option(
+            "E2M3: with three fraction bits its errors are half as large",
+            "So they are for values near the largest. The others lie five binades below it. Where does E2M3 end?",
+        ),
+        Option(
+            "E3M2, by a wide margin",
+            "Its normal numbers reach down over seven binades, E2M3's over three. Below that, values have fewer bits, "
+            "or none.",
+            True,
+        ),
+        Option(
+            "They are about equal: both have six bits",
+            "The bits are as many, but the outlier decides which kind is needed: range or precision.",
+        ),
+    ),
+    predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_SATURATED = Number(
+    "eight_bits/block_formats/play-saturated",
+    "Start from the values called “normal”, and choose MXFP8 E4M3 with the exponent rounded down. The largest "
+    "magnitude is that of −1.911. Which number is stored for it?",
+    answer="-1.75",
+    says="The exponent is 0 − 8, so the scale is 2^-8. The largest number of E4M3, 448, is read as 448/256 = 1.75.",
+    wrong={
+        "1.75": "That is the magnitude. The value is negative.",
+        "-1.911": "That is x. What does the editor show as stored?",
+        "-1.875": "That is what it becomes with the exponent rounded up.",
+        "-448": "That is what the code is worth. Multiply it by the scale that reading applies.",
+        "-2": "It would round to 2 if E4M3 had that number at this scale. It ends at 1.75.",
+        "-1.5": "That is what E2M1 stores for it.",
+    },
+    otherwise="Choose MXFP8 E4M3 and the rule that rounds down, press the value −1.911, and read what is stored.",
+)
+PLAY_KEPT = Number(
+    "eight_bits/block_formats/play-kept",
+    "Start from “powers of two”: 8, −4, 2, −1 and so on, each half the size of the one before. How many of the 32 does "
+    "MXFP8 E4M3 keep, so that they do not become 0?",
+    answer="18",
+    says="8 is scaled to 2^8, E4M3's largest power of two, and its smallest subnormal number is 2^-9. From 8 to -9 "
+    "there are 18 exponents, and all are stored exactly.",
+    wrong={
+        "14": "That many become 0. How many are left of 32?",
+        "4": "That is E2M1. Choose E4M3.",
+        "15": "Those are the normal numbers, from 2^8 to 2^-6. The subnormal ones count too.",
+        "17": "Count both ends: from 8 down to -9.",
+        "19": "The next one, 2^-10 after scaling, is half of the smallest number. It is a tie, and ties go to the even "
+        "code, 0.",
+        "32": "That is E5M2, which has one exponent bit more. Choose E4M3.",
+    },
+    otherwise="Choose “powers of two” and MXFP8 E4M3. The verdict says how many became 0.",
+)
+PLAY_BIT = Number(
+    "eight_bits/block_formats/play-bit",
+    "Start from “normal” in MXFP4, rounded down, and flip the lowest bit of the scale. The codes stay the same. By "
+    "which factor is every stored value multiplied?",
+    answer="1/2",
+    says="The byte was 125, an odd number, so its lowest bit was 1. It becomes 124, and the exponent falls by one.",
+    wrong={
+        "2": "It would be if the bit had been 0. Here it was 1.",
+        "-1": "That is the change of the exponent. What does it do to the values?",
+        "1": "The codes stay, but what they are worth changes.",
+        "124": "That is the new byte.",
+        "4": "That is the second bit from the right. Flip the last one.",
+    },
+    otherwise="Press the last bit of the scale, and read what the editor says.",
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -136,8 +195,8 @@ def _byte(
 BYTE_FLOOR = "E2M1, amax 5.3"
 BYTE_SMALL = "E2M1, amax 0.01"
 BYTE_E4M3 = "E4M3, amax 100"
-BYTE_CEIL = "E2M1, amax 7, exponent up"
-BYTE_NAN = "NaN"
+BYTE_E3M2 = "E3M2, amax 0.3"
+BYTE_CEIL = "E2M1, amax 13, exponent up"
 _E2M1 = "E2M1's largest number is 6 = 1.5 × 4, so its largest exponent is 2."
 SCALE_BYTE = {
     BYTE_FLOOR: _byte(
@@ -148,7 +207,7 @@ SCALE_BYTE = {
         wrong={
             "129": "That is the exponent of 5.3. The format reaches up to 2^2 by itself: subtract that.",
             "0": "That is the exponent. The byte is the exponent plus 127.",
-            "128": "That rounds up: log2 of 5.3 lies between 2 and 3, and the standard takes 2.",
+            "128": "That rounds log2 of 5.3 up. It lies between 2 and 3, and this rule takes 2.",
             "2": "That is the exponent of 5.3. Subtract the format's, and add the bias.",
         },
         hints=(_E2M1, "An exponent e has the code e + 127."),
@@ -157,11 +216,12 @@ SCALE_BYTE = {
         "-small",
         BYTE_SMALL,
         "118",
-        says="2^-7 is 0.0078, 2^-6 is 0.0156. -7 - 2 = -9, and 127 - 9 = 118.",
+        says="The power of two below 0.01 is 2^-7 = 0.0078. -7 - 2 = -9, and 127 - 9 = 118.",
         wrong={
             "119": "-6 is not below: 2^-6 is 0.0156. Floor goes down for negative numbers too, to -7.",
             "120": "That is the code of 2^-7, which is below 0.01. Subtract the format's exponent.",
             "122": "Subtract the format's exponent: -7 - 2, not -7 + 2.",
+            "-7": "That is the exponent of 0.01. Subtract the format's, and add the bias.",
             "-9": "That is the exponent. The byte is the exponent plus 127.",
             "121": "That is -6, without the format's exponent. And -6 is not below.",
         },
@@ -180,34 +240,34 @@ SCALE_BYTE = {
         },
         hints=("E4M3's largest number is 448 = 1.75 × 2^8.",),
     ),
+    BYTE_E3M2: _byte(
+        "-e3m2",
+        BYTE_E3M2,
+        "121",
+        says="0.25 = 2^-2 is below 0.3, and 28 = 1.75 × 2^4. -2 - 4 = -6, and 127 - 6 = 121.",
+        wrong={
+            "125": "That is the code of 2^-2. Subtract the format's exponent.",
+            "122": "-1 is not below: 2^-1 is 0.5. Floor goes down for negative numbers too, to -2.",
+            "129": "Subtract the format's exponent: -2 - 4, not -2 + 4.",
+            "123": "That is with E2M1's exponent 2. E3M2's largest number is 28 = 1.75 × 2^4.",
+            "-6": "That is the exponent. The byte is the exponent plus 127.",
+        },
+        hints=("28 = 1.75 × 2^4.",),
+    ),
     BYTE_CEIL: _byte(
         "-ceil",
         BYTE_CEIL,
-        "128",
-        says="7 / 6 is more than 1, so 2^0 does not do: 2^1, and the code 128.",
+        "129",
+        says="13/6 is more than 2, so 2^1 does not do: 2^2, and the code 129.",
         wrong={
-            "127": "That is the standard's rule: 7 would saturate at 6. Rounded up, nothing may.",
-            "1": "That is the exponent. The byte is the exponent plus 127.",
-            "130": "Take the format's largest number out: what is the least power of two s with 7 / s at most 6?",
-            "129": "With 2 the 7 becomes 3.5 already, which fits. A smaller power of two does.",
+            "128": "That is the exponent rounded down: with 2^1, 13 would become 6.5, and E2M1 ends at 6.",
+            "2": "That is the exponent. The byte is the exponent plus 127.",
+            "131": "Take the format's largest number out: what is the least power of two s with 13 / s at most 6?",
+            "130": "That is the code of 2^3. With 2^2 the 13 becomes 3.25, which fits already.",
+            "127": "With 2^0, 13 is far beyond E2M1's 6.",
         },
-        otherwise="The exponent of the least power of two s with 7 / s at most 6, plus 127.",
-        hints=("The least power of two s for which 7 / s is at most 6.",),
-    ),
-    BYTE_NAN: _byte(
-        "-nan",
-        BYTE_NAN,
-        "255",
-        says="0xFF, all ones. All other bytes are powers of two, from 2^-127 to 2^127.",
-        wrong={
-            "0": "0x00 is 2^-127: a small power of two. E8M0 has no zero, and no NaN there.",
-            "254": "That is 2^127, the largest. One more.",
-            "127": "That is 1.",
-            "128": "That is 2.",
-            "129": "That is 4.",
-        },
-        otherwise="It is one byte, 0 to 255. Exponents from -127 to 127 take 255 of the 256; which is left?",
-        hints=("254 is 2^127.",),
+        otherwise="The exponent of the least power of two s with 13 / s at most 6, plus 127.",
+        hints=("The least power of two s for which 13 / s is at most 6.",),
     ),
 }
 
@@ -215,7 +275,7 @@ SCALE_BYTE = {
 def _bits(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]) -> Number:
     return Number(
         f"eight_bits/block_formats/bits{name}",
-        f"{text}: how many bits for a value?",
+        f"{text}: how many bits per value?",
         answer=answer,
         says=says,
         wrong=wrong,
@@ -225,56 +285,59 @@ def _bits(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]
     )
 
 
-BITS_MXFP4 = "MXFP4"
-BITS_NVFP4 = "NVFP4"
-BITS_MXFP6 = "MXFP6"
-BITS_FLOAT32 = "E2M1, a float32 scale for 16"
+BITS_64 = "E5M2, a byte for 64"
+BITS_128 = "E2M1, a byte for 128"
+BITS_E3M2 = "E3M2, E4M3 scales for 16"
+BITS_FLOAT16 = "E2M3, a float16 scale for 64"
 BITS_SQUARES = "E2M1, E4M3 scales for 16 x 16"
 BITS_FOR_A_VALUE = {
-    BITS_MXFP4: _bits(
-        "",
-        BITS_MXFP4,
-        "4.25",
-        says="4 + 8/32.",
+    BITS_64: _bits(
+        "-64",
+        BITS_64,
+        "8.125",
+        says="8 + 8/64.",
         wrong={
-            "4": "That is without the scale: a byte for 32 values.",
-            "4.5": "That is a byte for 16 values. An MX block has 32.",
-            "12": "The byte is shared by 32 values.",
-            "5": "That is a float32 scale. MX has a byte.",
+            "8": "That is without the scale: a byte for 64 values.",
+            "8.25": "That is a byte for 32 values. Here 64 share it.",
+            "16": "The byte is shared by 64 values.",
+            "8.015625": "That is one bit for 64 values. A byte has eight.",
         },
     ),
-    BITS_NVFP4: _bits(
-        "-nvfp4",
-        BITS_NVFP4,
-        "4.5",
-        says="4 + 8/16; the 32 bits of the tensor are shared by all of it.",
+    BITS_128: _bits(
+        "-128",
+        BITS_128,
+        "4.0625",
+        says="4 + 8/128.",
         wrong={
-            "4.25": "That is a byte for 32 values. A block of NVFP4 has 16.",
-            "6.5": "The float32 scale is one for the tensor, not for a block.",
-            "4": "That is without the scales.",
+            "4": "That is without the scale.",
+            "4.25": "That is a byte for 32 values. Here 128 share it.",
+            "12": "The byte is shared by 128 values.",
+            "4.0078125": "That is one bit for 128 values. A byte has eight.",
         },
     ),
-    BITS_MXFP6: _bits(
-        "-mxfp6",
-        BITS_MXFP6,
+    BITS_E3M2: _bits(
+        "-e3m2",
+        BITS_E3M2,
+        "6.5",
+        says="6 + 8/16: E3M2 has a sign bit, three exponent bits and two fraction bits.",
+        wrong={
+            "6": "That is without the scales.",
+            "6.25": "That is a byte for 32 values. Here 16 share it.",
+            "5.5": "E3M2 has a sign bit, too.",
+            "8": "E4M3 has 8 bits, not 32.",
+        },
+    ),
+    BITS_FLOAT16: _bits(
+        "-float16",
+        BITS_FLOAT16,
         "6.25",
-        says="6 + 8/32.",
+        says="6 + 16/64: as much as a byte for 32.",
         wrong={
             "6": "That is without the scale.",
-            "6.5": "That is a byte for 16 values. An MX block has 32.",
-            "8.25": "That is MXFP8.",
-        },
-    ),
-    BITS_FLOAT32: _bits(
-        "-float32",
-        BITS_FLOAT32,
-        "6",
-        says="4 + 32/16: half as much again for the scales.",
-        wrong={
-            "4.5": "That is a scale of a byte. A float32 has 32 bits.",
-            "5": "That is 32 values to a scale. Here it is 16.",
-            "4.25": "A float32 has 32 bits, and 16 values share it.",
-            "8": "A float32 has four bytes, so 32 bits: 32/16 on top.",
+            "6.125": "That is a scale of a byte. A float16 has 16 bits.",
+            "6.5": "That is a float32 scale, or 32 values per scale.",
+            "5.25": "E2M3 has a sign bit, too.",
+            "6.03125": "A float16 has two bytes, so 16 bits.",
         },
     ),
     BITS_SQUARES: _bits(
@@ -284,8 +347,8 @@ BITS_FOR_A_VALUE = {
         says="4 + 8/256 = 4 + 1/32.",
         wrong={
             "4.5": "That is a row of 16. A square of 16 × 16 has 256 values.",
-            "4.25": "That is 32 values to a byte. 16 + 16 is 32, 16 × 16 is 256.",
-            "4": "Nearly: a byte for 256 values is still something.",
+            "4.25": "That is 32 values per byte. 16 + 16 is 32, but 16 × 16 is 256.",
+            "4": "Nearly: a byte for 256 values still counts.",
         },
     ),
 }
@@ -302,5 +365,21 @@ ROTATED_PRODUCT = Task(
 )
 SCALE_BYTES = Task(
     "eight_bits/block_formats/scale-bytes",
-    "Mend `scale_bytes`: the E8M0 byte of each block of 32, for E2M1 and by the rule of the standard.",
+    "Fix `scale_bytes`: the E8M0 byte of each block of 32, for E2M1, with the exponent rounded down.",
+)
+WRONG_LINE = wrong_line(
+    "eight_bits/block_formats/wrong-line",
+    text="A row whose largest value is 4 gets the byte 128 instead of 127. Press the line that causes it.",
+    code="""\
+def scale_bytes(x):
+    amax = x.max(axis=1)
+    exponent = np.round(np.log2(amax)) - 2
+    return (exponent + 128).astype(np.uint8)""",
+    line=4,
+    says="The exponent is 2 - 2 = 0, and the code of 2^0 is 127: E8M0's bias is 127, so every byte is one too large.",
+    replies={
+        1: "The name is fine.",
+        2: "It has a fault of its own, which shows when the largest magnitude is negative. For 4 it is right.",
+        3: "It has faults of its own, but log2 of 4 is exactly 2, so the exponent is 0, as it should be.",
+    },
 )

@@ -15,7 +15,7 @@ from utils.scaling import MAX_SCALE, SCALINGS, Scaling, quantize_tiles
 from utils.widgets.shared.words.amounts import few_digits
 
 COUNT = 32  # values: a block of an MX format, two of NVFP4
-MX = ("mx", "mx-ceil", "mx-round")
+MX = ("mx", "mx-rceil", "mx-round")
 # OCP MX 1.0, table 1 (its MXINT8 left out); NVFP4: arXiv 2509.25149.
 KINDS = {
     "MXFP8 E4M3": ("float8_e4m3fn", MX),
@@ -25,7 +25,7 @@ KINDS = {
     "MXFP4 E2M1": ("float4_e2m1fn", MX),
     "NVFP4 E2M1": ("float4_e2m1fn", ("nvfp4",)),
 }
-RULES = {"mx": "down: floor (OCP MX)", "mx-ceil": "up: ceil (nothing saturates)", "mx-round": "amax rounded first"}
+RULES = {"mx": "down: FLOOR", "mx-rceil": "up: RCEIL", "mx-round": "amax first: EVEN"}  # torchao's names
 
 
 def samples() -> dict[str, list[float]]:

@@ -50,7 +50,7 @@ export function scaleReason({ fmt, way, narrow, tensorInv }, { amax, byRule, cod
   const shown = superscriptFree(e);
   switch (way.rule) {
     case "floor": return `amax ${size}: ⌊log₂ ${size}⌋ − ${fmt.emax} = ${shown}. E${fmt.exponent_bits}M${fmt.mantissa_bits}'s largest power of two is 2${superscript(fmt.emax)}.`;
-    case "ceil": return `amax ${size}: ⌈log₂(${size} / ${max})⌉ = ${shown}. The least power of two that saturates nothing.`;
+    case "rceil": return `amax ${size}: ⌈log₂(${size} / ${max})⌉ = ${shown}. The least power of two that saturates nothing.`;
     case "round": return `amax ${size}, rounded to ${fmt.mantissa_bits + 1} bits first: ⌊log₂⌋ − ${fmt.emax} = ${shown}.`;
     default: return `amax ${size} / ${max} × tensor scale ${beText(1 / tensorInv)}, rounded to ${narrow.label}.`;
   }

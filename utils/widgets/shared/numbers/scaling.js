@@ -47,7 +47,7 @@ const ceilLog2 = (x) => exponentOfDouble(x) + (x === 2 ** exponentOfDouble(x) ? 
 /** From the largest magnitude of a block, above 0, and its format to the exponent of the power of two that it stores. */
 export const EXPONENT_RULES = {
   floor: (amax, { emax }) => exponentOfDouble(amax) - emax, // OCP MX 1.0, 6.3
-  ceil: (amax, { max }) => ceilLog2(Math.fround(amax / max)),
+  rceil: (amax, { max }) => ceilLog2(Math.fround(amax / max)),
   round(amax, { emax, mantissa_bits: M }) {
     const e = exponentOfDouble(amax);
     return e - emax + (amax / 2 ** e >= 2 - 2 ** -(M + 1) ? 1 : 0); // it rounds up to 2
