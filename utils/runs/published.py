@@ -160,6 +160,21 @@ PUBLISHED: dict[str, PublishedNumber] = {
     ),
     **_from_place("peng2023fp8lm", "abstract, first version", fp8_lm_v1={"faster, %": 64, "less memory, %": 42}),
     **_from_place("peng2023fp8lm", "abstract, second version", fp8_lm_v2={"faster, %": 75, "less memory, %": 39}),
+    # Many GPUs
+    **_from_place(
+        "pytorch106395",
+        "the description; a model of 1 and of 7 billion parameters",
+        fsdp={"stable, GPUs": 12 * 8, "unstable, GPUs": 48 * 8},
+    ),
+    **_from_place(
+        "megatron3067",
+        "Llama 70B, iteration 100",
+        megatron_fsdp={
+            **{"float32, ms": 3300.5, "bfloat16 and float32 sums, ms": 2559.1},
+            **{"float32, loss": 2.233609, "bfloat16 and float32 sums, loss": 2.234128},
+        },
+    ),
+    **_from_place("trtllm16753", "the description", gpt_oss_120b={"GPQA, points": 5}),
     # Loss scaling
     **_from_place(
         "nvidia2023mixed",
