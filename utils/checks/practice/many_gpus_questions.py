@@ -152,7 +152,7 @@ BYTES_ON_THE_WIRE = {
         wrong={
             "36.75": "That is with only one gather, or with a scatter of 16 bits. Here gradients have 4 bytes.",
             "61.25": "Did you swap the dtypes? The weights, gathered twice, have 2 bytes, and the gradients have 4.",
-            "73.5": "Gradients are only reduce-scattered: no rank needs the sums of the others. And weights have 2 bytes.",
+            "73.5": "Gradients are only reduce-scattered: no rank needs the sums of others. And weights have 2 bytes.",
             "45.63": "That is in GiB. Count in units of 10^9 bytes.",
             "24.5": "That is the gradients alone, or the weights alone. Add the two.",
             "56": "7/8 of each array is sent.",
