@@ -111,6 +111,9 @@ class StepTime:
     timing: measure.Timing
     emulated: bool
 
+    def __str__(self) -> str:
+        return f"{self.recipe}: {self.timing}"
+
 
 def time_steps(
     names: Iterable[str] = LIGHTNING_NAMES,

@@ -10,6 +10,8 @@ to the format. Scales are finite and positive whatever the values are:
 * an `amax` so small that the scale leaves float32 gives float32's largest value, or its largest power of two;
 * in `quantize_tiles` values that are not finite have no say in the scale of their tile. An infinity saturates with its
   sign, a NaN stays a NaN, and their neighbours become what they would be without them.
+* in NVFP4, as in Transformer Engine, a tensor whose amax is below 4e-33 has float32's largest tensor scale: its blocks
+  with an amax below 1.8e-38 do not come back whole.
 
 The twin for torch tensors is `utils.emulation.scaled_tensor`. Another thing is `utils.training.eight_bit_moments`, the
 8-bit moments of an optimizer, whose codes are no floating-point format.
@@ -25,7 +27,8 @@ from utils.formats import FLOAT8_E4M3FN, FLOAT8_E8M0FNU, FLOAT32, NONE, FloatFor
 from utils.rounding import Rounding, as_float32, check_format, quantize, ties_to_even
 from utils.shared_exponent import EXPONENT_RULES, magnitudes, shared_exponent
 
-# Symmetric INT8, -127 ... 127, as a floating-point format with one binade and its subnormals: a uniform grid.
+# Symmetric INT8, -127 ... 127, as a floating-point format with one binade and its subnormals: a uniform grid. With E8M0
+# scales it is not OCP's MXINT8, whose elements are multiples of 2**-6: the least scale is reached at a larger amax.
 INT8 = FloatFormat("int8", exponent_bits=1, mantissa_bits=6, bias=-5, specials=NONE)
 MAX_SCALE = np.float32(FLOAT32.max)
 MIN_SCALE = np.float32(FLOAT32.smallest_normal)  # below it the reciprocal overflows
@@ -60,9 +63,10 @@ class DelayedScaling:
             delayed.update(np.abs(x).max())
 
     `history`: steps that are remembered, the latest one included. `choose`: "max" of them, or the "most_recent". The
-    first step is scaled by 1, since nothing is known. An amax of 0 (a layer without work) is not remembered. Where the
-    chosen amax is not finite the scale stays as it was: an infinity blocks "max" until it leaves the history; a NaN is
-    passed over by "max". Transformer Engine's own defaults are history=1024, margin=0 and "max".
+    first step is scaled by 1, since nothing is known. An amax of 0 (a layer without work) is not remembered, as in
+    Transformer Engine's batched kernel, its default. Where the chosen amax is not finite the scale stays as it was: an
+    infinity blocks "max" until it leaves the history; a NaN is passed over by "max". Transformer Engine's own defaults
+    are history=1024, margin=0 and "max".
     Raises: ValueError for a history of no step and for an unknown `choose`.
     Source: Transformer Engine, "FP8 Delayed Scaling" in its documentation, and `delayed_scaling.cu`.
     """

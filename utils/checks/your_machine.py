@@ -114,7 +114,7 @@ def check_verdict(answer) -> Outcome:
                 f"A difference of 7 %, which does not interest you, {turns} turns: it sees one in {alarms:.0%} of"
                 f" {TRIALS} trials.",
                 "The sign test asks whether one call is faster at all. When does the first call win a turn by more"
-                " than 10 %?",
+                " than 10 %? Compare the two times of the same turn: both grow during the measurement.",
             )
     for turns, spikes in ((12, 0.0), (20, 0.06), (50, 0.1)):
         for factor, wanted in ((LARGE, "faster"), (1 / LARGE, "slower")):

@@ -116,14 +116,17 @@ EMULATED_PICK = Number(
     "picker answer 32-true?",
     answer="33",
     says="In float32, weights and cache take 29.1 GB, and 0.9 × 33 = 29.7. With less memory it answers bf16-true "
-    "although bfloat16 is emulated: that saves memory, but no time.",
+    "although bfloat16 is emulated: that saves memory, and only a measurement shows what it costs in time.",
     unit="GB",
     wrong={
         "17": "From 17 GB on, the weights stay in 16 bits. But the recipe is still bf16-true.",
         "27": "The float32 weights do take 27 GB. There is a cache too, and a tenth of the memory stays free.",
         "29": "Weights and cache take 29.1 GB, so 29 GB would not hold them. And a tenth stays free.",
+        "29.1": "That is what weights and cache take. But a tenth of the memory stays free.",
         "30": "Weights and cache take 29.1 GB. But the picker leaves a tenth of the memory free.",
         "32": "A tenth of 32 GB stays free, and the 28.8 GB that are left are too little for 29.1.",
+        "32.3": "Right, but the question asks for whole GB.",
+        "32.4": "That is 29.1 / 0.9, rounded up to a tenth. The memory field and the question have whole GB.",
         "34": "That is enough, but not the minimum. Try one less.",
         "64": "That is enough, but far above the minimum.",
     },

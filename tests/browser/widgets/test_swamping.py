@@ -292,12 +292,12 @@ def test_kahans_step_shows_what_it_keeps(show):
     step = page.locator(".mp-swamp-kahan-step")
     assert [re.sub(r"\s+", " ", text) for text in step.locator(".mp-swamp-sum").all_inner_texts()] == [
         "1 − 0 = 1",
-        "256 + 1 = 256",
+        "256 + 1 = 257 → 256",
         "(256 − 256) − 1 = −1",
     ]
     assert step.locator("dt").all_inner_texts() == ["wanted =", "grown =", "excess ="]
     assert step.locator(".mp-swamp-meaning").all_inner_texts() == [
-        "the increment minus the excess: a negative excess is what the sum lacks",
+        "the increment minus the excess, rounded: a negative excess is what the sum lacks",
         "the new sum, rounded",
         "what was added, less what was wanted",
     ]
@@ -314,7 +314,7 @@ def test_a_kahan_sum_that_stops_too_says_why(show):
     assert "stopped too" not in step.inner_text()  # the plain sum alone
     press(page, "run to 4")
     assert lanes(page)["with Kahan"][0] == "256"
-    sentence = "Kahan’s sum has stopped too, at 256: the remembered part is swamped in its turn."
+    sentence = "Kahan’s sum has stopped too, at 256: 1 more changes neither the sum nor the excess, −16, since both are rounded."
     assert sentence in step.inner_text()
     press(page, "add 10")
     assert lanes(page)["with Kahan"][0] == "256"

@@ -6,20 +6,20 @@ from utils.checks.questions import Choice, Number, Option, Task
 
 P_STEP_BEFORE = Choice(
     "eight_bits/scaling_recipes/predict-step-before",
-    "Each of the 250 steps takes its scale from the amax of the step before. In how many of them does the largest "
-    "gradient saturate?",
+    "Steps 2 to 250 each take their scale from the amax of the step before. In how many of these 249 steps does the "
+    "largest gradient saturate?",
     (
         Option(
             "In a handful: the spikes that can be seen",
-            "Those are the jumps by a factor. A rise by a tenth saturates too, since the scale leaves no room at all.",
+            "Those are jumps by a factor. A rise by a tenth saturates too, because the scale leaves no room at all.",
         ),
         Option(
-            "In one of ten",
-            "More. How often is a number above the one before it?",
+            "In about one of ten",
+            "In more. How often is a number clearly larger than the one before it?",
         ),
         Option(
             "In about half of them",
-            "A jagged series goes up as often as down, and each rise past half of a last bit is cut.",
+            "This series rises about as often as it falls, and every rise of 7.1 % or more saturates.",
             True,
         ),
         Option(
@@ -29,73 +29,104 @@ P_STEP_BEFORE = Choice(
     ),
     predict=True,
 )
-P_REMEDY = Choice(
-    "eight_bits/scaling_recipes/predict-remedy",
-    "Looking back one step, 119 of 250 steps saturate. Which remedy leaves fewer?",
+P_COPIES = Choice(
+    "eight_bits/scaling_recipes/predict-copies",
+    "x holds normal numbers. One copy is quantized in blocks along its rows, the other in blocks along its columns, "
+    "with exact scales in float32. After dividing by the scales, what share of the values differs between the copies?",
     (
         Option(
-            "The largest amax of 16 steps, without a margin",
-            "It knows the peaks of 16 steps. This series climbs, and a new peak is in nobody's memory.",
+            "None: both copies have the same 3 fraction bits of the same numbers",
+            "They would if only the exponent changed. But 448 / amax is rarely a power of two, so each copy rounds "
+            "another multiple of the value.",
         ),
         Option(
-            "One step back, with a margin of one power of two",
-            "Nearly all rises are smaller than a factor of two. The few spikes are left.",
+            "A few percent: the values near the middle of a gap",
+            "That would be so if both copies rounded to the same grid. With another scale the whole grid lies "
+            "elsewhere.",
+        ),
+        Option(
+            "About half",
+            "Rounding up or down is no coin toss here: the two grids have hardly a number in common.",
+        ),
+        Option(
+            "Nearly all of them",
+            "Two scales whose ratio is no power of two give two grids that have hardly a number in common.",
             True,
-        ),
-        Option(
-            "Both do about the same",
-            "They do not: a memory helps against peaks that come back, a margin against new ones.",
-        ),
-    ),
-    predict=True,
-)
-P_OUTLIER = Choice(
-    "eight_bits/scaling_recipes/predict-outlier",
-    "131,072 normal numbers share one scale, and one of them becomes 300. For which formats do the other values lose "
-    "most of what they had?",
-    (
-        Option(
-            "For E4M3 only: FP8 has three bits, and the outlier takes them",
-            "The bits after the point stay, whatever the scale is. Only the exponent moves, and it has room.",
-        ),
-        Option(
-            "For all three: all of them are scaled by the outlier",
-            "They are. But a floating-point format of four exponent bits has room below, and a small value keeps its "
-            "bits there.",
-        ),
-        Option(
-            "For INT8 and E2M1",
-            "Their smallest step is too coarse: 2.36 in INT8, and 25 in E2M1. E4M3 moves everything a few binades "
-            "down, and loses nothing.",
-            True,
-        ),
-        Option(
-            "For E2M1 only: eight bits are enough",
-            "INT8 has 127 steps up to 300. How wide is one?",
         ),
     ),
     predict=True,
 )
 P_RECIPES = Choice(
     "eight_bits/scaling_recipes/predict-recipes",
-    "With one scale a tensor and gradients in E5M2, the weight gradients of this model are off by about 15 %. "
-    "What do blocks of 128 with E4M3 everywhere make of it? The model has no outliers to speak of.",
+    "This model has no outliers to speak of. How far off is its weight gradient with blocks of 128 and gradients in "
+    "E4M3, compared with one scale per tensor and gradients in E5M2?",
     (
         Option(
-            "Nothing: without outliers a local scale brings nothing",
-            "True of the scale. But the format of the gradients is another one, with a bit more.",
+            "The same: without outliers a local scale brings nothing",
+            "True of the scale. But the gradients have another format too.",
         ),
         Option(
-            "They get better, although there is no outlier to be shut in",
-            "Not because of outliers: the gradients have three bits instead of two.",
+            "Less, although no outlier has to be isolated",
+            "The gradients have three fraction bits instead of two.",
             True,
         ),
         Option(
-            "They get worse: E4M3 has too short a range for gradients",
-            "Without scales it has. With a scale for every 128 values the range of a block is short too.",
+            "More: E4M3 has too short a range for gradients",
+            "Without a scale it has. A scale for every 128 values moves each block into E4M3's range.",
         ),
     ),
     predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_LAST = Number(
+    "eight_bits/scaling_recipes/play-last",
+    "In the first widget, choose the gradients of layer 1, attention.k_lin, with a history of 16, and add a spike of "
+    "2^6 in step 100. Which is the last step whose scale comes from the spike?",
+    answer="116",
+    says="Step 116 looks back on steps 100 to 115. The spike itself saturates in step 100, and in the 16 steps after "
+    "it 4 to 7 binades of the format stay unused.",
+    wrong={
+        "100": "In step 100 the spike is not known yet: its scale comes from steps 84 to 99.",
+        "101": "That is the first one.",
+        "115": "Step 115 looks back on steps 99 to 114. And the next step?",
+        "117": "Step 117 looks back on steps 101 to 116, and the spike is gone.",
+        "16": "It lasts for 16 steps. Which step is the last of them?",
+    },
+    otherwise="Set the step after the spike and read where its scale comes from, until the spike is no longer "
+    "among those steps.",
+)
+PLAY_MARGIN = Number(
+    "eight_bits/scaling_recipes/play-margin",
+    "In the first widget, remove your spike and set the history to 1 step. Which is the smallest margin with which no "
+    "step of these gradients saturates?",
+    answer="3",
+    says="One step rises by more than a factor of 4, so a margin of 2 still leaves it. With a history of 16 a margin "
+    "of 2 is enough here.",
+    wrong={
+        "0": "Without a margin about half of the steps saturate.",
+        "1": "Some steps rise by more than a factor of 2.",
+        "2": "One step still saturates. Is the history 1?",
+        "4": "That works, but a smaller one does too.",
+        "8": "A margin of 3 leaves a factor of 2^3 = 8. The margin itself is the exponent.",
+    },
+    otherwise="Raise the margin from 0 and read the sentence below the curve.",
+)
+PLAY_COARSEST = Choice(
+    "eight_bits/scaling_recipes/play-coarsest",
+    "In the second widget, choose E2M1 and an outlier of 300. Which is the coarsest choice of scales with which the "
+    "error of the rest stays below 20 %?",
+    (
+        Option("one scale per tensor", "With it all other values become 0."),
+        Option(
+            "one scale per row",
+            "The outlier is in one row of 128, and only that row pays. If a whole column were large, every row would.",
+            True,
+        ),
+        Option("blocks of 1×128", "These work, but there is a coarser choice."),
+        Option("NVFP4, blocks of 1×16", "This works, but there are coarser choices."),
+    ),
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -106,7 +137,7 @@ SCALE_AFTER = "scale for the step after"
 HISTORY = {
     NEXT_SCALE: Number(
         "eight_bits/scaling_recipes/history-scale",
-        "E4M3, margin 1, the last amaxes were 0.5, 2 and 0.25. Which scale has the next tensor?",
+        "E4M3, margin 1, the last amaxes were 0.5, 2 and 0.25. What scale does the next tensor get?",
         answer="112",
         says="448 / 2 / 2: the largest of the three, and one power of two left free.",
         wrong={
@@ -131,16 +162,16 @@ HISTORY = {
             "2": "That would be without the margin: 448 / 224.",
             "448": "That is the value that is stored. Divide it by the scale again.",
             "784": "That is 7 · 112. E4M3 ends at 448.",
-            "NaN": "A cast may give NaN past the end; the recipe saturates before it.",
+            "NaN": "A plain cast may give NaN past the end, but the recipe saturates first.",
         },
         otherwise="Multiply, saturate at 448, divide.",
         hints=("7 · 112 = 784.",),
     ),
     SCALE_AFTER: Number(
         "eight_bits/scaling_recipes/history-after",
-        "Which scale has the step after?",
+        "What scale does the step after it get?",
         answer="32",
-        says="The history is 2, 0.25, 7 now: 448 / 7 / 2. The amax is that of the tensor, not what was left of it.",
+        says="The history is now 2, 0.25 and 7: 448 / 7 / 2. The amax is the tensor's, not that of what was left.",
         wrong={
             "56": "That is from 4, what came back. The amax is taken before rounding: 7.",
             "64": "That is without the margin: 448 / 7.",
@@ -160,8 +191,8 @@ def _first(margin: int, answer: int, *, says: str, wrong: dict[str, str]) -> Num
         answer=str(answer),
         says=says,
         wrong=wrong,
-        otherwise="Divide each amax by the largest of the three before it. Up to 2 to the margin it fits, and a little "
-        "beyond, since 464 is still rounded to 448.",
+        otherwise="Divide each amax by the largest of the three before it. A quotient up to 2 to the margin fits, and "
+        "one slightly above it too, because 464 is still rounded to 448.",
         hints=("The quotients from step 2 on: 1, 1.025, 1.46, 1.67, 1.4, 1.74, 2.46, 1.03, 4.19.",),
     )
 
@@ -171,13 +202,13 @@ FIRST_STEP = {
     FIRST_0: _first(
         0,
         4,
-        says="3 / 2.05 = 1.46. In step 3 it was 459.2, above 448 too, and rounded down to it.",
+        says="3 / 2.05 = 1.46. Step 3 gives 459.2, which is also above 448 but is rounded down to it.",
         wrong={
             "3": "2.05 / 2 · 448 = 459.2. That is past 448, but nearer to it than to the 480 that would come next: it "
-            "is rounded, not cut.",
+            "is rounded and does not saturate.",
             "2": "The same amax again lands on 448, which fits.",
             "1": "With a scale of 1, a 2 is far below 448.",
-            "5": "Earlier: 3 after 2.05.",
+            "5": "There is an earlier one: 3 after 2.05.",
         },
     ),
     FIRST_1: _first(
@@ -188,18 +219,18 @@ FIRST_STEP = {
             "4": "3 / 2.05 = 1.46: with a margin of 1 there is room for a factor of 2.",
             "5": "5 / 3 = 1.67 still fits.",
             "7": "12.2 / 7 = 1.74 still fits.",
-            "9": "31 / 30 fits in any case.",
+            "9": "31 / 30 = 1.03 fits.",
             "10": "130 / 31 saturates too, but it is not the first.",
         },
     ),
     FIRST_2: _first(
         2,
         10,
-        says="130 / 31 = 4.19, times 112 is 469.7: past 464, and cut.",
+        says="130 / 31 = 4.19, times 112 is 469.7: past 464, so it saturates.",
         wrong={
             "8": "30 / 12.2 = 2.46: with a margin of 2 there is room for a factor of 4.",
             "0": "There is one: 130 / 31 = 4.19. Is that too much for 4?",
-            "9": "31 / 30 fits in any case.",
+            "9": "31 / 30 = 1.03 fits.",
         },
     ),
 }
@@ -218,9 +249,9 @@ def _count(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str
 
 
 X_COLUMNS = "x, forward: columns of scales"
-XT_ROWS = "x turned: rows of scales"
-XT_COLUMNS = "x turned: columns of scales"
-DYT_ROWS = "dy turned: rows of scales"
+XT_ROWS = "x transposed: rows of scales"
+XT_COLUMNS = "x transposed: columns of scales"
+DYT_ROWS = "dy transposed: rows of scales"
 WGRAD_SCALES = {
     X_COLUMNS: _count(
         "x",
@@ -231,7 +262,7 @@ WGRAD_SCALES = {
             "16": "That is 2048 / 128, along the tokens. The forward pass sums over the inputs.",
             "1024": "That is the number of values in a row. 128 of them share a scale.",
             "128": "That is the length of a block.",
-            "2048": "Those are the rows of scales, one a token.",
+            "2048": "Those are the rows of scales, one per token.",
             "4": "That is 512 / 128, of dy.",
         },
         hint="y = x w^T sums over the 1,024 inputs.",
@@ -240,14 +271,14 @@ WGRAD_SCALES = {
         "xt-rows",
         XT_ROWS,
         1024,
-        says="The turned x is [1024, 2048], and each of its rows has its own scales.",
+        says="The transposed x is [1024, 2048], and each of its rows has its own scales.",
         wrong={
-            "2048": "That is before it is turned: x is [2048, 1024], x turned [1024, 2048].",
-            "8": "That would be a scale for 128 rows, as in tiles of 128x128.",
+            "2048": "That is before it is transposed: x is [2048, 1024], its transpose [1024, 2048].",
+            "8": "That would be one scale for 128 rows, as in tiles of 128x128.",
             "16": "Those are the columns of scales.",
-            "512": "That is dy turned.",
+            "512": "That is the transposed dy.",
         },
-        hint="x turned is [1024, 2048].",
+        hint="The transposed x is [1024, 2048].",
     ),
     XT_COLUMNS: _count(
         "xt-columns",
@@ -266,69 +297,14 @@ WGRAD_SCALES = {
         "dyt-rows",
         DYT_ROWS,
         512,
-        says="dy turned is [512, 2048], with 16 scales in each row.",
+        says="The transposed dy is [512, 2048], with 16 scales in each row.",
         wrong={
             "2048": "That is dy as it is, [2048, 512], which dx = dy w takes.",
-            "4": "That would be a scale for 128 rows.",
+            "4": "That would be one scale for 128 rows.",
             "16": "Those are its columns.",
-            "1024": "That is x turned.",
+            "1024": "That is the transposed x.",
         },
-        hint="dy turned is [512, 2048].",
-    ),
-}
-
-BITS_64 = "bits a value, blocks of 1x64, scales in float32"
-BITS_SQUARE = "bits a value, tiles of 32x32, scales in float32"
-BYTES_TWICE = "bytes a value, two copies in blocks of 1x128, float32"
-STORAGE = {
-    BITS_64: Number(
-        "eight_bits/scaling_recipes/storage-64",
-        "How many bits a value, in blocks of 1x64 with scales in float32?",
-        answer="8.5",
-        says="8 + 32 / 64.",
-        wrong={
-            "8": "A scale for every 64 values is not free.",
-            "8.0625": "The 4 bytes of a scale are 32 bits: 32 / 64.",
-            "8.125": "That is with scales of 8 bits, such as E8M0.",
-            "8.25": "That is for blocks of 128.",
-            "0.5": "That is the share of the scale. The value has 8 bits too.",
-            "40": "64 values share the 32 bits.",
-        },
-        otherwise="8 bits of the value, and its share of the 32 bits of a scale.",
-        hints=("32 bits for 64 values.",),
-        unit="bits",
-    ),
-    BITS_SQUARE: Number(
-        "eight_bits/scaling_recipes/storage-square",
-        "How many bits a value, in tiles of 32x32 with scales in float32?",
-        answer="8.03125",
-        says="8 + 32 / 1024.",
-        wrong={
-            "9": "A tile of 32x32 holds 1,024 values, not 32.",
-            "8.5": "That is for 64 values a scale.",
-            "8.0078125": "That is with scales of 8 bits.",
-            "0.03125": "That is the share of the scale. The value has 8 bits too.",
-        },
-        otherwise="8 bits of the value, and its share of the 32 bits of a scale.",
-        hints=("A tile holds 32 · 32 = 1,024 values.",),
-        near=0.003,
-        unit="bits",
-    ),
-    BYTES_TWICE: Number(
-        "eight_bits/scaling_recipes/storage-twice",
-        "How many bytes a value, for two copies in blocks of 1x128 with scales in float32?",
-        answer="2.0625",
-        says="Two times 8.25 bits are 16.5: more than bfloat16, which needs no second copy.",
-        wrong={
-            "16.5": "Those are bits.",
-            "1.03125": "That is one copy; the backward pass needs the other axis too.",
-            "2": "Two copies of the values, and their scales?",
-            "8.25": "Those are the bits of one copy.",
-            "2.03125": "Each copy has scales of its own.",
-        },
-        otherwise="8.25 bits for each copy, and 8 bits are a byte.",
-        hints=("One copy: 8 + 32 / 128 bits.",),
-        unit="bytes",
+        hint="The transposed dy is [512, 2048].",
     ),
 }
 
@@ -336,5 +312,9 @@ STORAGE = {
 
 FP8_PRODUCT = Task(
     "eight_bits/scaling_recipes/fp8-product",
-    "Mend `fp8_product`: a product of two scaled E4M3 operands that is absurd, and sometimes NaN.",
+    "Fix `fp8_product`: a product of two scaled E4M3 operands that is absurd, and sometimes NaN.",
+)
+LOST_SHARES = Task(
+    "eight_bits/scaling_recipes/lost-shares",
+    "Complete `lost_shares`: what share of the values that are not 0 saturates in E4M3, and what share becomes 0.",
 )

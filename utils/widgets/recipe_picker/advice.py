@@ -139,7 +139,7 @@ CODE = {  # by task, and by the recipe or the lever that decides about the lines
     },
 }
 ONCE = {  # the line of a lever, before the loop
-    "checkpointing": "model.activation_checkpointing_enable()  # once, before the loop\n",
+    "checkpointing": "model.activation_checkpointing_enable()  # once; in transformers 4: gradient_...\n",
     **dict.fromkeys(ADAPTERS, _ADAPTERS_ALONE),
     "8-bit Adam": "optimizer = bitsandbytes.optim.AdamW8bit(model.parameters(), lr=1e-5)  # once\n",
 }

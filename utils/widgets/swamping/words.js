@@ -164,14 +164,21 @@ export function kahanStep(sum) {
   const { wanted, grown, left } = kahanNumbers(sum, total, excess);
   const bare = (x) => aboutText(exactNumber(x), 9, 5).replace("about ", "");
   const bracket = (x) => (x < 0 ? `(${bare(x)})` : bare(x));
+  const isShort = (number) => !aboutText(number, 9, 5).startsWith("about");
+  // used: doubles whose sum is the exact result
   const line = (text, right, used) => {
-    const isExact = [...used, right].every((x) => !aboutText(exactNumber(x), 9, 5).startsWith("about"));
-    return `${text} ${isExact ? "=" : "≈"} ${bare(right)}`;
+    const numbers = [...used, right].map(exactNumber);
+    if (!numbers.every(isShort)) return `${text} ≈ ${bare(right)}`;
+    if (![...used, right].every(Number.isFinite)) return `${text} = ${bare(right)}`;
+    const exact = numbers.slice(0, -1).reduce(plus);
+    return sameNumber(exact, numbers.at(-1), { signs: false })
+      ? `${text} = ${bare(right)}`
+      : `${text} = ${aboutText(exact, 9, 5).replace("about ", "≈\u00a0")} → ${bare(right)}`;
   };
   const lines = [
-    ["wanted", line(`${bare(increment)} − ${bracket(excess)}`, wanted, [increment, excess]), "the increment minus the excess: a negative excess is what the sum lacks"],
+    ["wanted", line(`${bare(increment)} − ${bracket(excess)}`, wanted, [increment, -excess]), "the increment minus the excess, rounded: a negative excess is what the sum lacks"],
     ["grown", line(`${bare(total)} + ${bracket(wanted)}`, grown, [total, wanted]), "the new sum, rounded"],
-    ["excess", line(`(${bare(grown)} − ${bracket(total)}) − ${bracket(wanted)}`, left, [grown, total, wanted]), "what was added, less what was wanted"],
+    ["excess", line(`(${bare(grown)} − ${bracket(total)}) − ${bracket(wanted)}`, left, [grown, -total, -wanted]), "what was added, less what was wanted"],
   ];
   return { lines, why: excessSentence(left, wanted) };
 }
@@ -193,12 +200,12 @@ function excessSentence(excess, wanted) {
 
 /** Why Kahan's sum has stopped as well, in one sentence; "" while it goes on. */
 export function kahanStopSentence(sum) {
-  const { fmt, kahan, c } = sum;
+  const { fmt, increment, kahan, c } = sum;
   const { grown, left } = kahanNumbers(sum, kahan, c);
   if (!Number.isFinite(kahan) || !Object.is(grown, kahan) || left !== c) return "";
   const here = `Kahan’s sum has stopped too, at ${sumText(exactNumber(kahan))}`;
   if (!fmt.has_inf && !fmt.has_nan && sameNumber(sizeOf(exactNumber(kahan)), valueOf(namedCode("largest", fmt), fmt))) {
     return `${here}, the largest value of ${fmt.label}.`;
   }
-  return `${here}: the remembered part is swamped in its turn.`;
+  return `${here}: ${sumText(exactNumber(increment))} more changes neither the sum nor the excess, ${sumText(exactNumber(c))}, since both are rounded.`;
 }
