@@ -180,6 +180,21 @@ PUBLISHED: dict[str, PublishedNumber] = {
         "abstract",
         rtx_5090={"FP4 attention, TFLOP/s": 1038, "FP4 attention, x": 5},
     ),
+    # Many GPUs
+    **_from_place(
+        "pytorch106395",
+        "the description; a model of 1 and of 7 billion parameters",
+        fsdp={"stable, GPUs": 12 * 8, "unstable, GPUs": 48 * 8},
+    ),
+    **_from_place(
+        "megatron3067",
+        "Llama 70B, iteration 100",
+        megatron_fsdp={
+            **{"float32, ms": 3300.5, "bfloat16 and float32 sums, ms": 2559.1},
+            **{"float32, loss": 2.233609, "bfloat16 and float32 sums, loss": 2.234128},
+        },
+    ),
+    **_from_place("trtllm16753", "the description", gpt_oss_120b={"GPQA, points": 5}),
     # Loss scaling
     **_from_place(
         "nvidia2023mixed",

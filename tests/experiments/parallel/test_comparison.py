@@ -182,6 +182,13 @@ def test_ranks_without_a_gpu_each_are_refused(monkeypatch):
         comparison.run(["ddp"], device=torch.device("cuda"))
 
 
+@pytest.mark.parametrize(("ranks", "size", "batch"), [(3, "small", 32), (8, "full", 12)])
+def test_ranks_that_do_not_divide_a_batch_are_refused_before_anything_starts(monkeypatch, ranks, size, batch):
+    monkeypatch.setattr(processes, "run", lambda *_, **__: pytest.fail("started"))
+    with pytest.raises(ValueError, match=f"a batch of {batch} texts does not divide by {ranks} ranks"):
+        comparison.run(["ddp"], ranks=ranks, device=CPU, size=size)
+
+
 def test_a_lost_rank_is_one_line_and_exit_code_2(capsys, monkeypatch):
     def lost(*_, **__):
         raise processes.RankLost("rank 1 was killed by signal 9; the other ranks were ended")

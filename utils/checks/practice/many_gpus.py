@@ -17,22 +17,22 @@ from utils.checks.outcome import (
 from utils.checks.practice.many_gpus_questions import (
     BYTES_ON_THE_WIRE,
     FLOAT32_REDUCE,
-    MEAN_OF_ONES,
+    MEAN_OF_EQUALS,
     RING_BY_HAND,
     SHARDED_NORM,
 )
 
 check_bytes_on_the_wire = paper_table(
     BYTES_ON_THE_WIRE,
-    says="A safe sum, 16-bit weights and shards on every rank cost no more bytes than plain DDP.",
+    says="With bfloat16 weights and float32 sums, FSDP2 sends no more bytes than plain DDP.",
 )
 check_ring_by_hand = paper_table(
     RING_BY_HAND,
-    says="The same three numbers, and the place in the array decides whether two ones meet in time.",
+    says="The same three gradients, and the place in the array decides the sum.",
 )
-check_mean_of_ones = paper_table(
-    MEAN_OF_ONES,
-    says="A ring lets a small number meet a large sum, a tree lets equals meet.",
+check_mean_of_equals = paper_table(
+    MEAN_OF_EQUALS,
+    says="On a ring, a small gradient meets a large sum. In a tree, equals meet.",
 )
 
 
@@ -43,26 +43,26 @@ check_mean_of_ones = paper_table(
 def check_float32_reduce(answer) -> Outcome:
     """A function (list of bfloat16 tensors) -> their mean, bfloat16, rounded once."""
     for gradients in _reduce_cases():
-        kept = [gradient.clone() for gradient in gradients]
         returned = answer([gradient.clone() for gradient in gradients])
         if returned is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the mean.")
-        if not isinstance(returned, torch.Tensor) or returned.shape != kept[0].shape:
-            return not_yet(f"Return a tensor of the shape of one gradient, {tuple(kept[0].shape)}.")
+        if not isinstance(returned, torch.Tensor) or returned.shape != gradients[0].shape:
+            return not_yet(f"Return a tensor of the shape of one gradient, {tuple(gradients[0].shape)}.")
         if returned.dtype != torch.bfloat16:
             return not_yet(f"The mean is to travel on in bfloat16, and yours is {returned.dtype}.")
-        if not torch.equal(returned, _mean(kept)):
-            return not_yet(_reduce_fault(returned, kept))
-    return correct("One rounding, of a sum that has been added in float32: the flat line of the figure.")
+        if not _is_mean(returned, gradients).all():
+            return not_yet(_reduce_fault(returned, gradients))
+    return correct("Added in float32 and rounded once: the flat line of the figure.")
 
 
 def _reduce_cases() -> list[list[torch.Tensor]]:
-    """Return gradients whose float32 sums are exact, in whatever order: small multiples of powers of two."""
+    """Return gradients whose float32 sums are exact: small multiples of powers of two; in the last, one is a NaN."""
     draw = torch.Generator().manual_seed(0)
     cases = []
-    for ranks, elements in ((600, 64), (3, 64), (7, 5), (1, 4)):
+    for ranks, elements in ((600, 64), (3, 64), (7, 5), (1, 4), (4, 6)):
         values = torch.randint(-64, 160, (ranks, elements), generator=draw) / 64
         cases.append(list(values.bfloat16()))
+    cases[-1][2][3] = torch.nan
     return cases
 
 
@@ -70,10 +70,19 @@ def _mean(gradients: list[torch.Tensor]) -> torch.Tensor:
     return (torch.stack(gradients).float().sum(0) / len(gradients)).bfloat16()
 
 
-def _running(gradients: list[torch.Tensor]) -> torch.Tensor:
-    total = gradients[0]
+def _is_mean(returned: torch.Tensor, gradients: list[torch.Tensor]) -> torch.Tensor:
+    """Whether each element is the mean, rounded once; an error of float32 may decide a tie either way."""
+    wide = torch.stack(gradients).double().mean(0)
+    slack = 1e-6 * wide.abs()
+    near = [(wide + way * slack).bfloat16() for way in (-1, 0, 1)]
+    same = torch.stack([returned == value for value in near]).any(0)
+    return same | (returned.isnan() & wide.isnan())
+
+
+def _running(gradients: list[torch.Tensor], dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    total = gradients[0].to(dtype)
     for gradient in gradients[1:]:
-        total = total + gradient
+        total = total + gradient.to(dtype)
     return total
 
 
@@ -81,28 +90,38 @@ def _reduce_fault(returned: torch.Tensor, gradients: list[torch.Tensor]) -> str:
     """Say what is wrong with a mean."""
     ranks = len(gradients)
     wide = torch.stack(gradients).float().sum(0)
+    if wide.isnan().any() and returned.isfinite().all():
+        return "One rank has a NaN, and your mean hides it. A NaN must stay visible, or nobody skips the step."
+    cut = ((wide / ranks).view(torch.int32) & -(2**16)).view(torch.float32)
     foreseen = [
-        (wide.bfloat16(), f"That is the sum. The mean is a {ranks}th of it, if {ranks} ranks take part."),
+        (wide.bfloat16(), f"That is the sum. Divide it by the number of ranks, here {ranks}."),
         (
             _running(gradients) / ranks,
-            "The total was bfloat16 after each addition: that is the ring. Add `.float()`s.",
+            "The total was bfloat16 after each addition, as on a ring. Convert to float32 before you add.",
+        ),
+        (
+            (_running(gradients, torch.float16).float() / ranks).bfloat16(),
+            "The total was float16 after each addition. Its 11 bits are too few for so many ranks.",
         ),
         (
             _running([gradient / ranks for gradient in gradients]),
-            "Divided in bfloat16 first, and added in bfloat16 as well.",
+            "Each gradient was divided in bfloat16 first, and then added in bfloat16 as well.",
         ),
         (
             sum((gradient / ranks).float() for gradient in gradients).bfloat16(),
-            "Added in float32, but each gradient was divided in bfloat16 before, and rounded there.",
+            "Added in float32, but each gradient was divided in bfloat16 first, and rounded there.",
         ),
-        (wide.bfloat16() / ranks, "The sum was rounded to bfloat16, and the division rounded again. Divide first."),
-        ((wide / max(ranks - 1, 1)).bfloat16(), f"Divided by {ranks - 1}: the owner of the chunk is a rank as well."),
+        (wide.bfloat16() / ranks, "The sum was rounded to bfloat16, and the quotient again. Divide before you round."),
+        (((wide + gradients[0]) / ranks).bfloat16(), "The gradient of rank 0 was added twice."),
+        (((wide - gradients[0]) / ranks).bfloat16(), "The gradient of rank 0 is missing."),
+        ((wide / max(ranks - 1, 1)).bfloat16(), f"Divided by {ranks - 1}, but the owner of the chunk is a rank too."),
+        (cut.bfloat16(), "The last 16 bits were cut off. Round to nearest: `.bfloat16()` does."),
         (gradients[0], "That is the gradient of rank 0 alone."),
     ]
     for value, hint in foreseen:
         if torch.equal(returned, value):
             return hint
-    place = int((returned != _mean(gradients)).nonzero()[0])
+    place = int((~_is_mean(returned, gradients)).nonzero()[0])
     return (
         f"{ranks} ranks: at place {place} your mean is {float(returned[place])!r}, "
         f"it should be {float(_mean(gradients)[place])!r}."
@@ -122,13 +141,15 @@ def check_sharded_norm(answer) -> Outcome:
         norm, right = as_number(returned), _norm(shards)
         if not math.isclose(norm, right, rel_tol=1e-4):
             return not_yet(_norm_fault(norm, shards, right))
-    return correct("Squares are added over all ranks, and the root is taken once: now all ranks clip alike.")
+    return correct("The squares are added over all ranks, and the root is taken once, so all ranks clip alike.")
 
 
 def _norm_cases() -> list[list[torch.Tensor]]:
+    """Return shards of each rank: several, one without elements, one rank, zeros."""
     draw = torch.Generator().manual_seed(1)
-    sizes = (((40, 100), (50, 100), (7,)), ((3,), (5,)), ((64,),))
-    return [[torch.randn(size, generator=draw).bfloat16() for size in rank_sizes] for rank_sizes in sizes]
+    sizes = (((40, 100), (50, 100), (7,)), ((3,), (0,), (5,)), ((64,),))
+    cases = [[torch.randn(size, generator=draw).bfloat16() for size in rank_sizes] for rank_sizes in sizes]
+    return [*cases, [torch.zeros(3).bfloat16()] * 2]
 
 
 def _norm(shards: list[torch.Tensor], of: Callable = torch.Tensor.double) -> float:
@@ -137,19 +158,26 @@ def _norm(shards: list[torch.Tensor], of: Callable = torch.Tensor.double) -> flo
 
 def _norm_fault(norm: float, shards: list[torch.Tensor], right: float) -> str:
     """Say what is wrong with a norm."""
-    own = [_norm([shard]) for shard in shards]
+    own, count = [_norm([shard]) for shard in shards], sum(shard.numel() for shard in shards)
     foreseen = [
-        (own[0], "That is the norm of rank 0's shard. Another rank would find another one, and clip otherwise."),
+        (own[0], "That is the norm of rank 0's shard. Another rank would find another norm, and clip differently."),
         (sum(own), "These are the norms of the shards, added. Add their squares, then take the root."),
-        (max(own), "That is the largest norm of a shard. Add the squares of all."),
+        (max(own), "That is the largest norm of a shard. Add the squares of all of them."),
         (sum(own) / len(own), "That is the mean of the norms. Add the squares of all shards, then take the root."),
         (right**2, "That is the square of the norm: the root is missing."),
-        (math.sqrt(sum(norm**2 for norm in own) / len(own)), "The squares were averaged over the ranks. Add them."),
-        (max(float(shard.abs().max()) for shard in shards), "That is the largest entry, another norm."),
+        (right / math.sqrt(len(own)), "The squares were averaged over the ranks. Add them."),
+        (right / math.sqrt(count), "The squares were averaged over the elements. Add them."),
+        (
+            math.sqrt(sum(norm**2 / shard.numel() for norm, shard in zip(own, shards, strict=True) if shard.numel())),
+            "The squares were averaged inside each shard. Add them.",
+        ),
+        (max(float(shard.abs().max()) for shard in shards if shard.numel()), "That is the largest entry."),
     ]
     for value, hint in foreseen:
         if math.isclose(norm, value, rel_tol=1e-4):
             return hint
+    if math.isnan(norm):
+        return "Your norm is NaN. Can it handle a rank whose shard has no elements, and gradients of 0?"
     if math.isclose(norm, right, rel_tol=0.02):
-        return f"{norm!r} is near {right:.6g}, but not in float32: was a square or a sum rounded to bfloat16?"
+        return f"{norm!r} is near {right:.6g}, but not in float32: was a square, a norm or a sum rounded to bfloat16?"
     return f"{len(shards)} shards: your norm is {norm!r}, it should be {right:.6g}."

@@ -4,49 +4,96 @@ from utils.checks.questions import Choice, Number, Option, Task
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
-WHO_IS_WRONG = Choice(
-    "practice/many_gpus/who-is-wrong",
-    "Two processes in float32 and one process part in the eighth digit. Which of the two is wrong?",
+RING_OF_MANY = Choice(
+    "practice/many_gpus/predict-ring-of-many",
+    "1,024 processes each have the gradient 1. Bfloat16 has 8 significant bits, and the sum is rounded at every hop. "
+    "What is the mean?",
     (
         Option(
-            "The two: something was lost on the wire",
-            "Float32 numbers travelled in float32. Nothing of them was lost.",
+            "1, give or take a rounding",
+            "It would be if there were only a few roundings. A ring has 1,023, and after a while all of them go the "
+            "same way.",
         ),
         Option(
-            "The one: its batch is larger, so its sums have larger errors",
-            "Its sums are longer, but nobody says that they are the worse ones: both are a rounding or two away.",
+            "About 0.97: every hop loses a little",
+            "The loss is not little, and not at every hop: nothing at all is lost up to the 256th process.",
         ),
         Option(
-            "Neither: the same terms were added in another order, and each addition was rounded correctly",
-            "A sum of 32 texts was cut into two of 16, already in the first loss. The exact sum is a third number.",
+            "0.25",
+            "The sum stops at 256, and the ones of the other 768 processes are rounded away: 256 / 1024.",
             True,
         ),
+        Option("0.5", "Half of the ones would be a sum of 512. The integers of bfloat16 have gaps before that."),
         Option(
-            "Both: the seed was not set, so each run draws other numbers",
-            "Another seed would show in the first digit or two, and these runs repeat to the last one.",
+            "Infinity: the sum overflows",
+            "Bfloat16 has the exponents of float32, so its range is no problem here. Its precision is.",
         ),
     ),
     predict=True,
 )
-RING_OF_MANY = Choice(
-    "practice/many_gpus/predict-ring-of-many",
-    "1,024 ranks, each with the gradient 1 for every weight. What mean does a ring in bfloat16 find?",
+WHERE_THEY_PART = Choice(
+    "practice/many_gpus/where-they-part",
+    "Where does the difference between two processes and one, in the eighth digit, come from?",
     (
-        Option("1, give or take a rounding", "That would be so if few roundings were on the way. A ring has 1,023."),
         Option(
-            "About 0.97: every hop loses a little",
-            "It is not a little, and not at every hop: nothing at all is lost up to the 256th rank.",
+            "From the wire: what arrives has been rounded",
+            "Float32 numbers traveled in float32, so nothing was rounded on the way. And the loss of step 1 is "
+            "computed before any gradient is sent.",
         ),
         Option(
-            "0.25",
-            "At 256 the sum stops: the ones of 768 ranks are rounded away. 256 / 1024.",
+            "From inside each process: it computes with 16 texts at once instead of 32",
+            "With other shapes, products and means add in another order. Each addition is rounded correctly, and the "
+            "exact result is a third number.",
             True,
         ),
         Option(
-            "Infinity: the sum overflows", "Bfloat16 has the exponents of float32. It has few digits, not few powers."
+            "From the seeds: each process draws its own random numbers",
+            "Both draw the same batches and start from the same weights. Other numbers would show in the first digits.",
+        ),
+        Option(
+            "From chance: run it again, and other digits differ",
+            "These runs repeat to the last digit. The order of each sum is fixed, but it is another one.",
         ),
     ),
     predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_TREE = Number(
+    "practice/many_gpus/play-tree",
+    "Keep the data *ones*, and set the number of products, here ranks, to 259. What does the tree, lane B, find?",
+    answer="260",
+    says="256 of the ones make an exact 256, and the last three make 3. Then 259 is a tie between 258 and 260, and it "
+    "goes to 260: a tree can also find too much.",
+    wrong={
+        "259": "That is the exact sum. Does bfloat16 have this number?",
+        "256": "That is the ring, lane A.",
+        "258": "Close: 259 lies in the middle between 258 and 260. Which of them has the even significand, 129 times 2 "
+        "or 130 times 2?",
+        "257": "Bfloat16 has only even integers there.",
+        "512": "That is the sum for 512 ranks. Change the number of products.",
+    },
+    otherwise="Type 259 into the field for the number of products, go to the last addition, and read lane B.",
+    hints=("The field for the number of products is above the lanes.",),
+    near=0,
+)
+PLAY_QUARTERS = Number(
+    "practice/many_gpus/play-quarters",
+    "Now let 512 ranks each send 1/4. At which sum does the ring, lane A, stop?",
+    answer="64",
+    says="64 is 256 quarters. It is the number of equal terms that counts, not their size: dividing by N first changes "
+    "nothing.",
+    wrong={
+        "256": "That is where ones stop. Which sum has a gap so wide that 1/4 is only half of it?",
+        "128": "That is the exact sum, and the tree finds it.",
+        "32": "Between 32 and 64 the gap is 1/4, so a quarter still counts.",
+        "1/4": "That is one term. Go to the last addition.",
+        "512": "That is the number of ranks.",
+    },
+    otherwise="Choose *1/4 each* as the data, go to the last addition, and read lane A.",
+    hints=("A term is lost if it is half of the gap above an even sum.",),
+    near=0,
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -55,12 +102,12 @@ RING_OF_MANY = Choice(
 def _bytes(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]) -> Number:
     return Number(
         f"practice/many_gpus/bytes-on-the-wire{name}",
-        f"{text}: how many gigabytes does each of the 8 GPUs send in a step?",
+        f"{text}: how many gigabytes does each of the 8 GPUs send per step?",
         answer=answer,
         says=says,
         wrong=wrong,
         otherwise="An all-reduce sends 2 * 7/8 of the array, a gather or a reduce-scatter 7/8 of it.",
-        hints=("List the arrays that go round: how many numbers, of how many bytes, and how often.",),
+        hints=("List the arrays that go round: how many numbers they have, of how many bytes, and how often they go.",),
         tolerance=0.001,
         unit="GB",
     )
@@ -78,9 +125,9 @@ BYTES_ON_THE_WIRE = {
         says="2 * 7/8 * 7 * 4.",
         wrong={
             "28": "That is the array itself. How often does it go round, and how much of it?",
-            "56": "Nearly: a rank keeps one chunk of eight to itself in each half.",
-            "24.5": "That is one half of it, the reduce-scatter. The sums have to come back.",
-            "196": "That would be every gradient to every other rank.",
+            "56": "Close, but in each half a rank keeps one of the eight chunks to itself.",
+            "24.5": "That is the reduce-scatter alone. The sums have to come back.",
+            "196": "That would be every gradient, sent to every other rank.",
             "45.63": "That is in GiB. Count in units of 10^9 bytes.",
         },
     ),
@@ -88,10 +135,10 @@ BYTES_ON_THE_WIRE = {
         "-16",
         DDP16,
         "24.5",
-        says="Half of the bytes a number, half of the bytes.",
+        says="Half as many bytes per number, so half as many in all.",
         wrong={
-            "49": "That is float32.",
-            "28": "Nearly: a rank keeps one chunk of eight to itself in each half.",
+            "49": "That is for float32 gradients.",
+            "28": "Close, but in each half a rank keeps one of the eight chunks to itself.",
             "12.25": "That is the reduce-scatter alone. The sums have to come back.",
             "14": "That is the array itself.",
             "22.82": "That is in GiB. Count in units of 10^9 bytes.",
@@ -104,10 +151,10 @@ BYTES_ON_THE_WIRE = {
         says="Two gathers of 12.25 and one reduce-scatter of 24.5: as much as DDP in float32.",
         wrong={
             "36.75": "That is with only one gather, or with a scatter of 16 bits. Here gradients have 4 bytes.",
-            "61.25": "Which of the two has 2 bytes? The weights, which are gathered twice; the gradients have 4.",
-            "73.5": "Gradients are only scattered: no rank needs the sums of the others. And weights have 2 bytes.",
+            "61.25": "Did you swap the dtypes? The weights, gathered twice, have 2 bytes, and the gradients have 4.",
+            "73.5": "Gradients are only reduce-scattered: no rank needs the sums of others. And weights have 2 bytes.",
             "45.63": "That is in GiB. Count in units of 10^9 bytes.",
-            "24.5": "That is the gradients alone, or the weights alone.",
+            "24.5": "That is the gradients alone, or the weights alone. Add the two.",
             "56": "7/8 of each array is sent.",
             "98": "Each gather, and the scatter, is half of an all-reduce.",
         },
@@ -118,8 +165,8 @@ BYTES_ON_THE_WIRE = {
         "36.75",
         says="Three times 7/8 * 14.",
         wrong={
-            "24.5": "That is two gathers, or one and the scatter: there are three.",
-            "49": "With gradients in float32. Here they have 2 bytes.",
+            "24.5": "That is two of the messages: two gathers, or one gather and the scatter. There are three.",
+            "49": "That is for float32 gradients. Here they have 2 bytes.",
             "42": "7/8 of each array is sent.",
             "12.25": "That is one of the three.",
             "34.23": "That is in GiB. Count in units of 10^9 bytes.",
@@ -131,45 +178,52 @@ BYTES_ON_THE_WIRE = {
 def _weight(place: int, answer: str, *, says: str, wrong: dict[str, str], order: str) -> Number:
     return Number(
         f"practice/many_gpus/ring-by-hand{f'-{place}' if place else ''}",
-        f"Ranks 0, 1, 2 have 1, 256, 1. Which sum does weight {place} get from the ring in bfloat16?",
+        f"Ranks 0, 1, 2 have 1, 256, 2. Which sum does weight {place} get from the ring in bfloat16?",
         answer=answer,
         says=says,
         wrong=wrong,
-        otherwise=f"Chunk {place} sets out from rank {place}: {order}. Round after each addition.",
-        hints=("From 256 to 512 bfloat16 has every second number, and 257 is a tie: it goes to 256.",),
+        otherwise=f"Chunk {place} starts on rank {place}: {order}. Round after each addition.",
+        hints=("From 256 to 512 bfloat16 has every second integer. A tie goes to the one whose half is even.",),
+        near=0,
     )
 
 
-EXACT = "That is the exact sum. Which additions were rounded on the way?"
+EXACT = "That is the exact sum, and bfloat16 does not have it."
 RING_BY_HAND = {
     "weight 0": _weight(
         0,
-        "256",
-        says="(1 + 256) + 1: the first 1 is lost, then the second.",
-        order="its 1, then 256, then the 1 of rank 2",
+        "258",
+        says="1 + 256 is 257, a tie that goes to 256. Then 256 + 2 is 258.",
+        order="its 1, then the 256 of rank 1, then the 2 of rank 2",
         wrong={
-            "258": f"{EXACT} The two ones do not meet before the 256.",
-            "257": "257 needs nine significant bits; bfloat16 has eight.",
+            "259": EXACT,
+            "260": "That is one rounding of the exact sum. Here 1 + 256 is rounded first.",
+            "256": "The 1 is lost, but the 2 is a whole gap.",
+            "257": "Bfloat16 has no 257: it has only 8 significant bits.",
         },
     ),
     "weight 1": _weight(
         1,
-        "256",
-        says="(256 + 1) + 1.",
-        order="256, then the 1 of rank 2, then that of rank 0",
+        "260",
+        says="256 + 2 is exactly 258. Then 258 + 1 is 259, a tie that goes to 260, because 130 is even and 129 is not.",
+        order="its 256, then the 2 of rank 2, then the 1 of rank 0",
         wrong={
-            "258": f"{EXACT} Here 256 comes first, and each 1 meets it alone.",
+            "259": EXACT,
+            "258": "258 is right after the first addition. Then 259 is a tie: is 129 even, or 130?",
+            "256": "The 2 is a whole gap at 256, so it counts.",
             "257": "Bfloat16 has no 257.",
         },
     ),
     "weight 2": _weight(
         2,
-        "258",
-        says="(1 + 1) + 256: the ones meet first, and 2 is a whole step at 256.",
-        order="its 1, then the 1 of rank 0, then 256",
+        "260",
+        says="2 + 1 is 3, and 3 + 256 is 259, a tie that goes to 260.",
+        order="its 2, then the 1 of rank 0, then the 256 of rank 1",
         wrong={
-            "256": "Chunk 2 sets out from rank 2 and comes to rank 0 next: the two ones meet first.",
-            "257": "There is no 257, and here nothing is lost.",
+            "259": EXACT,
+            "258": "259 is a tie between 258 and 260. Is 129 even, or 130?",
+            "256": "The small ones meet first, and 3 is more than half a gap.",
+            "257": "Bfloat16 has no 257.",
         },
     ),
 }
@@ -177,43 +231,48 @@ RING_BY_HAND = {
 
 def _mean(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], hint: str) -> Number:
     return Number(
-        f"practice/many_gpus/mean-of-ones{name}",
-        f"{text}, each with the gradient 1: what is the mean, divided after the sum?",
+        f"practice/many_gpus/mean-of-equals{name}",
+        f"{text}: what is the mean, divided after the sum?",
         answer=answer,
         says=says,
         wrong=wrong,
-        otherwise="Find the total at which another 1 is half of the last bit, or that no 1 ever meets; divide by N.",
+        otherwise="Find the sum at which one more gradient is at most half of the gap, or show that there is none; "
+        "then divide by the number of ranks.",
         hints=(hint,),
+        near=0,
     )
 
 
-RING_BFLOAT16 = "ring in bfloat16, 2,048 ranks"
-RING_FLOAT16 = "ring in float16, 4,096 ranks"
-TREE_BFLOAT16 = "tree in bfloat16, 2,048 ranks"
-MEAN_OF_ONES = {
-    RING_BFLOAT16: _mean(
+RING_OF_THREES = "gradient 3, ring in bfloat16, 2,048 ranks"
+RING_FLOAT16 = "gradient 1, ring in float16, 4,096 ranks"
+TREE_BFLOAT16 = "gradient 1, tree in bfloat16, 2,048 ranks"
+MEAN_OF_EQUALS = {
+    RING_OF_THREES: _mean(
         "",
-        RING_BFLOAT16,
-        "1/8",
-        says="The total stops at 256.",
+        RING_OF_THREES,
+        "1/2",
+        says="Between 512 and 1024 the gap is 4, and 3 is rounded to 4. At 1024 the gap is 8, 3 is less than half of "
+        "it, and the sum stops: 1024 / 2048.",
         wrong={
-            "1": "After 256 ranks each further 1 is a tie that goes to even: nothing arrives.",
-            "256": "That is the sum. Divide by the ranks.",
-            "1/4": "That was for 1,024 ranks.",
-            "1/16": "At 128 the gap is 1: a one still counts. It stops at 256.",
+            "3": "That is the exact mean. At some sum a 3 is less than half of the gap.",
+            "1/8": "256 is where ones stop. A 3 is more than half of the gap there.",
+            "1/4": "At 512 the gap is 4, and 3 is more than half of it: it counts, as 4.",
+            "3/8": "That is 256 threes, 768. But sums are rounded on the way there, and beyond it a 3 still counts.",
+            "1": "At 1024 the gap is 8, and 3 is less than half of it, so the sum does not reach 2048.",
+            "1024": "That is the sum. Divide by the number of ranks.",
         },
-        hint="Bfloat16 has 8 significant bits: from 2^8 on the gap is 2.",
+        hint="Write down the gaps of bfloat16 from 256, 512 and 1024 on, and compare half of each with 3.",
     ),
     RING_FLOAT16: _mean(
         "-float16",
         RING_FLOAT16,
         "1/2",
-        says="The total stops at 2048.",
+        says="Float16 has 11 significant bits, so the sum stops at 2048.",
         wrong={
             "1": "Float16 counts to 2048 in ones, and no further.",
-            "2048": "That is the sum. Divide by the ranks.",
-            "1/4": "At 1024 the gap is 1: a one still counts. It stops at 2048.",
-            "1/16": "That is bfloat16. Float16 has three bits more.",
+            "2048": "That is the sum. Divide by the number of ranks.",
+            "1/4": "At 1024 the gap is 1, so a one still counts. The sum goes on to 2048.",
+            "1/16": "That is for bfloat16. Float16 has three bits more.",
         },
         hint="Float16 has 11 significant bits: from 2^11 on the gap is 2.",
     ),
@@ -221,11 +280,12 @@ MEAN_OF_ONES = {
         "-tree",
         TREE_BFLOAT16,
         "1",
-        says="1 + 1, 2 + 2, 4 + 4: a tree adds equals, and every sum is a power of two.",
+        says="1 + 1, 2 + 2, 4 + 4: the tree adds equal numbers, and every sum is a power of two.",
         wrong={
-            "1/8": "That is the ring. With 2^k ranks no 1 of a tree ever meets a large total.",
-            "1/2": "Eleven levels, and at each two equal numbers are added: is any of these sums rounded?",
-            "2048": "That is the sum. Divide by the ranks.",
+            "1/8": "That is the ring. With 2^k ranks no 1 of a tree ever meets a large sum.",
+            "1/2": "There are eleven levels, and at each of them two equal numbers are added. Is any of these sums "
+            "rounded?",
+            "2048": "That is the sum. Divide by the number of ranks.",
         },
         hint="Write down the first three levels.",
     ),
@@ -239,5 +299,5 @@ FLOAT32_REDUCE = Task(
 )
 SHARDED_NORM = Task(
     "practice/many_gpus/sharded-norm",
-    "Write `sharded_norm`: the norm of all gradients, of which every rank has a part.",
+    "Write `sharded_norm`: the norm of all gradients, of which each rank has a part.",
 )

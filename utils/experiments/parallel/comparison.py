@@ -22,6 +22,7 @@ from utils.experiments.parallel import processes
 from utils.experiments.parallel.all_reduce import count_bytes_sent
 from utils.experiments.parallel.ways import WAYS, ParallelWay, find_way
 from utils.runs import command_line, tables
+from utils.workloads import review_task
 
 NAME = "parallel"
 # Most that a loss of the first 20 steps at small size may differ from that of one process; measured there: 9e-8, 5e-7
@@ -106,7 +107,8 @@ def run(
 
     `device`: "cuda" gives every rank a GPU of its own, "cpu" two ranks or more the same processor; None: GPUs where
     there are as many. `size`: as in `machine.size`. `data`: a folder with reviews, or "generated".
-    Raises: ValueError for an unknown way; `processes.Failed` where a rank or the port is lost or the time is over.
+    Raises: ValueError for an unknown way, or where `ranks` does not divide a batch; `processes.Failed` where a rank or
+    the port is lost or the time is over.
     """
     names = [find_way(name).name for name in ways]
     gpus = torch.cuda.device_count()
@@ -114,6 +116,9 @@ def run(
     if device.type == "cuda" and gpus < ranks:
         raise ValueError(f"{ranks} ranks need a GPU each, and there are {gpus}; give --ranks {gpus} or --device cpu")
     size = machine.size(size, on=device)
+    batch = (review_task.FULL if size == "full" else review_task.SMALL_REAL).batch  # generated reviews: the same
+    if batch % ranks:  # the mean of the ranks' losses would not be that of all texts
+        raise ValueError(f"a batch of {batch} texts does not divide by {ranks} ranks; change --ranks")
     with tempfile.TemporaryDirectory() as out:
         program = ["-m", "utils.experiments.parallel.worker", "--device", device.type, "--size", size, "--out", out]
         program += ["--way", *names, "--steps", str(steps)]

@@ -1,0 +1,1 @@
+"""The pictures of Part V, a module per chapter."""
