@@ -127,9 +127,9 @@ def decide(
     `card`: a name of `CARDS`; `memory_gb` of it, 0 for the least that it is sold with; `cards` of them at hand.
     `task`: one of `TASKS`. `model`: a name of `architectures.NAMED`, or a number of parameters, which is taken for the
     named model nearest in size: weights, adapters, gradients and moments scaled to that number, activations, logits
-    and cache as they are. `optimizer`: one of `memory.OPTIMIZERS`. `batch` and `length`: texts and tokens of a step, on each
-    card; for generating, texts at once and tokens in the cache. Without a length: `TOKENS`, or what the model reads at
-    most.
+    and cache as they are. `optimizer`: one of `memory.OPTIMIZERS`. `batch` and `length`: texts and tokens of a step, on
+    each card; for generating, texts at once and tokens in the cache. Without a length: `TOKENS`, or what the model
+    reads at most.
     Raises: ValueError for a name that is not known, a number out of range, and a model that cannot generate.
     """
     _check(card, task, model, optimizer=optimizer, batch=batch, length=1 if length is None else length, cards=cards)

@@ -310,9 +310,9 @@ def widget_data() -> dict:
     "architectures": the fields of `Architecture` by name. "weights": `architectures.WEIGHTS`. "projections":
     `architectures.PROJECTIONS`. "nf4": `architectures.NF4`. "saved": by family, the
     lists of rows "once", "layer", "checkpointed" and "mask" of `activation_tables.FamilyTable`; "copies" is the `what`
-    of the rows that are `casts`, and "logits" that of the rows that are counted twice more as `logits`. "recipes": bytes per value of each dtype that a row may name, and of "gradients",
-    "moments", "master"; "counter", bytes per tensor; "words", what the recipe adds to the conditions of
-    `activations.conditions`.
+    of the rows that are `casts`, and "logits" that of the rows that are counted twice more as `logits`. "recipes":
+    bytes per value of each dtype that a row may name, and of "gradients", "moments", "master"; "counter", bytes per
+    tensor; "words", what the recipe adds to the conditions of `activations.conditions`.
     "optimizers": the number of "moments" and whose bytes they have ("moments" or "weights"), "counted" steps; in 8 bits
     the "block" that shares 4 bytes and the "least" values of a tensor that is not left in 4 bytes a value.
     "vectors": arguments of `predict`, all that are not the defaults, and the "ledger" that comes of them.
