@@ -9,7 +9,9 @@ import torch
 from torch import nn
 
 from small_models import DROPOUTS, LENGTH, SMALL, adapted, batch, loss_of, trainer
+from utils import measure
 from utils.cost import architectures, memory
+from utils.cost.live_bytes import LiveBytes
 from utils.cost.memory import Ledger
 from utils.training.eight_bit_moments import Blockwise
 from utils.training.optimizers import AdamW
@@ -134,9 +136,10 @@ def test_lora_and_qlora_of_a_7b_model():
     lora, qlora = (memory.predict("LLaMA 7B", "bf16-mixed", method=method, **how) for method in ("lora", "qlora"))
     assert lora.parameters - 6_738_415_616 == 39_976_960
     assert lora.weights == 2 * 6_738_415_616 + 4 * 39_976_960
-    assert [round(ledger.total / 1e9, 2) for ledger in (lora, qlora)] == [14.95, 5.34]
+    assert [round(ledger.total / 1e9, 2) for ledger in (lora, qlora)] == [15.47, 5.86]
     assert (lora.gradients, lora.master) == (4 * 39_976_960, 0)
     assert lora.activations == qlora.activations
+    assert lora.logits == qlora.logits == 2 * 4 * 2_048 * 32_000
 
 
 def test_before_the_first_step_there_are_neither_gradients_nor_moments():
@@ -146,9 +149,9 @@ def test_before_the_first_step_there_are_neither_gradients_nor_moments():
 
 
 def test_the_sums_are_those_of_their_parts():
-    ledger = Ledger(weights=1, master=2, gradients=4, optimizer=8, activations=64, casts=32, parameters=5)
+    ledger = Ledger(weights=1, master=2, gradients=4, optimizer=8, activations=64, casts=32, parameters=5, logits=128)
     assert ledger.at_rest == 11
-    assert ledger.total == 79  # the casts are activations
+    assert ledger.total == 207  # the casts are activations
     assert ledger.per_parameter == 3
 
 
@@ -210,6 +213,7 @@ def test_shards_divide_what_their_stage_divides_and_round_up():
         assert (part.weights == whole.weights) is (stage < 3)
         assert part.activations == whole.activations - (whole.casts if stage == 3 else 0)
         assert part.parameters == whole.parameters
+        assert part.logits == whole.logits > 0
     assert whole.sharded(1, stage=2) == whole
 
 
@@ -223,6 +227,38 @@ def test_checkpointing_keeps_a_fraction_of_the_activations_and_nothing_else():
     plain, ours = (memory.predict("LLaMA 7B", "bf16-true", batch=4, length=512, checkpointing=on) for on in (0, 1))
     assert ours.activations < plain.activations / 10
     assert replace(plain, activations=ours.activations) == ours
+
+
+def peak_of(trainer, batches) -> int:
+    """The most bytes of tensors at once while gradients of these batches are added up."""
+    trainer.optimizer.zero_grad()
+    with LiveBytes([*trainer.model.parameters(), *measure.optimizer_tensors(trainer.optimizer)]) as live:
+        for given in batches:
+            trainer.loss(given).backward()
+    return live.peak
+
+
+@pytest.mark.parametrize("name", ["32-true", "bf16-mixed", "bf16-true"])
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_with_many_words_a_step_peaks_where_the_loss_ends(family, name):
+    """The end of the loss is the peak, and a second part of the batch finds the gradients of the first: the total."""
+    a, rows = replace(SMALL[family], vocabulary=20_000), 32  # more tokens than the model is wide
+    t = stepped(a, name)
+    ledger = memory.predict(t.model, name, batch=rows, length=LENGTH)
+    assert ledger.logits == 2 * 4 * rows * LENGTH * 20_000
+    peaks = [peak_of(t, parts * [batch(a, rows)]) for parts in (1, 2)]
+    assert peaks[0] == pytest.approx(ledger.total - ledger.gradients, rel=2e-3)
+    assert peaks[1] == pytest.approx(ledger.total, rel=2e-3)
+
+
+def test_a_loss_that_is_no_cross_entropy_has_no_logits():
+    layer = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(layer.parameters())
+    assert memory.of_tensors(layer, optimizer, lambda: layer(torch.ones(4, 3)).square().mean()).logits == 0
+    mean = memory.of_tensors(
+        layer, optimizer, lambda: nn.functional.cross_entropy(layer(torch.ones(4, 3)), torch.ones(4).long())
+    )
+    assert mean.logits == 2 * 4 * 4 * 2
 
 
 def test_any_module_has_a_ledger_without_activations():
@@ -292,12 +328,13 @@ def by_hand(data: dict, case: dict) -> dict:
     saved, layers = data["saved"][sizes["family"]], sizes["layers"]
     rows = [(row, 1) for row in saved["once"] + (saved["mask"] if case["checkpointing"] else [])]
     rows += [(row, layers) for row in saved["checkpointed" if case["checkpointing"] else "layer"]]
-    activations = casts = 0
+    activations = casts = logits = 0
     for row, times in rows:
         if all(words & set(word.split("|")) for word in row["when"].split()):
             found = times * row["count"] * size(row["size"]) * widths[row["dtype"]]
             activations += found
             casts += found if row["what"] == data["copies"] else 0
+            logits += 2 * found if row["what"] == data["logits"] else 0
     table = data["weights"][sizes["family"]]
     weights = table["once"] + ([] if sizes["tied"] else table["head"]) + layers * table["layer"]
     each = [size(letters) for letters in weights]
@@ -325,7 +362,7 @@ def by_hand(data: dict, case: dict) -> dict:
     parts = {name: -(-n // case["shards"]) if case["stage"] >= at else n for name, (n, at) in kept.items()}
     whole = case["stage"] < 3
     parts |= {"activations": activations - (0 if whole else casts), "casts": casts if whole else 0}
-    return parts | {"parameters": sum(each) + (base if adapted else 0)}
+    return parts | {"parameters": sum(each) + (base if adapted else 0), "logits": logits}
 
 
 def test_a_page_can_compute_every_vector_from_the_data_alone():

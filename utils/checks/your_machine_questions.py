@@ -80,7 +80,7 @@ ROOM = Number(
     "your_machine/play-room",
     "Fine-tune LLaMA 7B on an A100. With 40 GB, the picker trains adapters. Type 80 into the memory field. How "
     "much memory does the plan take now?",
-    answer="69.3",
+    answer="69.8",
     says="All weights are trained now, in bf16-mixed, with checkpointing and an 8-bit Adam.",
     tolerance=0.005,
     unit="GB",
@@ -89,7 +89,7 @@ ROOM = Number(
         "80": "That is the card's memory. How much of it does the plan take?",
         "72": "That is the nine tenths of the card that a plan may use. How much does this plan take?",
     },
-    within={"14.5 to 15.5": "That is the plan for 40 GB, which trains adapters. Is the memory field set to 80?"},
+    within={"15 to 16": "That is the plan for 40 GB, which trains adapters. Is the memory field set to 80?"},
     otherwise="Choose the A100, fine-tune and LLaMA 7B, then type 80 as the memory, and read the total.",
     hints=("The total is in the sentence that says whether the plan fits.",),
 )

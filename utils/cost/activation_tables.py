@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from utils.cost.architectures import PROJECTIONS
 
 COPIES = "autocast's 16-bit copies of weights"
+LOG_PROBABILITIES = "log-probabilities"
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _copies(*sizes: str) -> tuple[SavedTensor, ...]:
 
 
 _LANGUAGE_LOSS = (
-    SavedTensor("log-probabilities", "BSV", "wide"),
+    SavedTensor(LOG_PROBABILITIES, "BSV", "wide"),
     SavedTensor("labels", "BS", "int64"),
     SavedTensor("count in the mean loss", "", "wide"),
 )
@@ -154,7 +155,7 @@ DISTILBERT = FamilyTable(
         *_dropout("classifier", "BD", "compute", "head-dropout"),
         SavedTensor("classifier after dropout", "BD", "compute", when="head-dropout"),
         *_copies("DD", "DC"),
-        SavedTensor("log-probabilities", "BC", "wide"),
+        SavedTensor(LOG_PROBABILITIES, "BC", "wide"),
         SavedTensor("labels", "B", "int64"),
         SavedTensor("count in the mean loss", "", "wide"),
     ),

@@ -126,10 +126,10 @@ def decide(
 
     `card`: a name of `CARDS`; `memory_gb` of it, 0 for the least that it is sold with; `cards` of them at hand.
     `task`: one of `TASKS`. `model`: a name of `architectures.NAMED`, or a number of parameters, which is taken for the
-    named model nearest in size: weights, adapters, gradients and moments scaled to that number, activations and cache
-    as they are. `optimizer`: one of `memory.OPTIMIZERS`. `batch` and `length`: texts and tokens of a step, on each
-    card; for generating, texts at once and tokens in the cache. Without a length: `TOKENS`, or what the model reads at
-    most.
+    named model nearest in size: weights, adapters, gradients and moments scaled to that number, activations, logits
+    and cache as they are. `optimizer`: one of `memory.OPTIMIZERS`. `batch` and `length`: texts and tokens of a step, on
+    each card; for generating, texts at once and tokens in the cache. Without a length: `TOKENS`, or what the model
+    reads at most.
     Raises: ValueError for a name that is not known, a number out of range, and a model that cannot generate.
     """
     _check(card, task, model, optimizer=optimizer, batch=batch, length=1 if length is None else length, cards=cards)
@@ -247,7 +247,7 @@ def _training(card: str, model: str | int, plan: CardPlan) -> dict[str, int]:
     parameters = model if isinstance(model, int) else whole
     of_weights = ("weights", "master", "gradients", "optimizer", "casts")
     scaled = {name: -(-getattr(ledger, name) * parameters // whole) for name in of_weights}
-    return scaled | {"activations": ledger.activations - ledger.casts}
+    return scaled | {"activations": ledger.activations - ledger.casts, "logits": ledger.logits}
 
 
 def _generating(card: str, model: str | int, plan: CardPlan) -> dict[str, int]:

@@ -4,7 +4,8 @@
     measured(trainer, batch) == predict(trainer.model, trainer.recipe, batch=32, length=128)
 
 Predicted from a model's sizes and a recipe, and measured from real tensors, in bytes (1 GB = 1e9 bytes). Not in it:
-buffers, temporaries, the workspace of kernels, what the allocator cannot use of its blocks, the CUDA context.
+buffers, temporaries but those of the loss, the workspace of kernels, what the allocator cannot use of its blocks, the
+CUDA context.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +17,7 @@ from torch import nn
 
 from utils import measure
 from utils.cost import activations, architectures
-from utils.cost.activation_tables import COPIES
+from utils.cost.activation_tables import COPIES, LOG_PROBABILITIES
 from utils.cost.architectures import Adapters, Architecture
 from utils.training.eight_bit_moments import Blockwise
 from utils.training.recipes import RECIPES, Recipe
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 OPTIMIZERS = ("adamw", "adamw-8bit", "sgd-momentum", "sgd")
 STAGES = (0, 1, 2, 3)
+GRADIENTS_OF_LOGITS = 2  # tensors like the log-probabilities that the backward pass of `cross_entropy` makes of them
 METHODS = ("full", "lora", "qlora")  # what is trained: all weights, or adapters beside frozen ones
 KEPT_OF_WEIGHTS = ("master", "compensation")  # what the stores of `utils.training.optimizers` call it
 
@@ -39,7 +41,8 @@ class Ledger:
     `weights`: what the forward pass reads, tied weights once. `master`: what the optimizer keeps of the weights beside
     them, a float32 copy or Kahan's compensation. `optimizer`: moments and step counters. `activations`: what autograd
     saves for the backward pass. `casts`: the part of `activations` that autocast's 16-bit copies of weights take.
-    `parameters`: their number, of the whole model and its adapters.
+    `parameters`: their number, of the whole model and its adapters. `logits`: what the backward pass of the loss makes
+    while their log-probabilities, which are `activations`, are still there: their gradient and that of the logits.
     """
 
     weights: int
@@ -49,6 +52,7 @@ class Ledger:
     activations: int
     casts: int
     parameters: int
+    logits: int = 0
 
     @property
     def at_rest(self) -> int:
@@ -59,10 +63,11 @@ class Ledger:
     def total(self) -> int:
         """Bytes of everything at once: the ceiling.
 
-        No moment holds more of these tensors. The end of the forward pass holds less, unless gradients are being
-        accumulated: `zero_grad` has freed the gradients. During the backward pass activations go as gradients come.
+        No moment holds more of these tensors. The most of them are there when the backward pass of the loss ends: all
+        but the gradients, and those too where earlier parts of the batch have left theirs. Then activations go as
+        gradients come.
         """
-        return self.at_rest + self.gradients + self.activations
+        return self.at_rest + self.gradients + self.activations + self.logits
 
     @property
     def per_parameter(self) -> float:
@@ -73,8 +78,8 @@ class Ledger:
         """Return the ledger of one of `shards` processes under a stage of ZeRO.
 
         1 divides optimizer and master, 2 the gradients too, 3 the weights too: then a layer's copy in 16 bits goes with
-        its gathered weights, so `casts` is 0. Activations are those of the process's own batch. With one process there
-        is nothing to divide, and the ledger is the same in every stage.
+        its gathered weights, so `casts` is 0. Activations and logits are those of the process's own batch. With one
+        process there is nothing to divide, and the ledger is the same in every stage.
         Raises: ValueError for a stage that ZeRO does not have, and for less than one process.
         Source: Rajbhandari et al. 2020, arXiv 1910.02054, section 5.
         """
@@ -169,6 +174,7 @@ def predict(
         activations=sum(term.bytes for term in terms),
         casts=sum(term.bytes for term in terms if term.row.what == COPIES),
         parameters=total + trained if adapters else trained,
+        logits=GRADIENTS_OF_LOGITS * sum(term.bytes for term in terms if term.row.what == LOG_PROBABILITIES),
     )
     return ledger.sharded(shards, stage=stage)
 
@@ -227,8 +233,9 @@ def of_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, forward: Call
     """Return the same for a loop of your own: `forward` computes the loss of one batch."""
     weights = list(model.parameters())
     with measure.SavedBytes(model) as saved:
-        forward()
+        loss = forward()
         casts = _casts(weights, saved.kept.values())
+        logits = GRADIENTS_OF_LOGITS * _log_probabilities(loss)
     master, rest = [], []
     for state in optimizer.state.values():
         for name, value in state.items():
@@ -242,7 +249,16 @@ def of_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, forward: Call
         activations=saved.total,
         casts=casts,
         parameters=sum(weight.numel() for weight in weights),
+        logits=logits,
     )
+
+
+def _log_probabilities(loss: torch.Tensor) -> int:
+    """Return the bytes of the log-probabilities that a loss is the mean of, 0 where it is no such mean."""
+    node = loss.grad_fn
+    while node is not None and node.name() != "LogSoftmaxBackward0":
+        node = node.next_functions[0][0] if node.next_functions else None
+    return node._saved_result.nbytes if node else 0
 
 
 def _casts(weights: list[torch.Tensor], kept: Iterable[torch.Tensor]) -> int:
@@ -294,9 +310,9 @@ def widget_data() -> dict:
     "architectures": the fields of `Architecture` by name. "weights": `architectures.WEIGHTS`. "projections":
     `architectures.PROJECTIONS`. "nf4": `architectures.NF4`. "saved": by family, the
     lists of rows "once", "layer", "checkpointed" and "mask" of `activation_tables.FamilyTable`; "copies" is the `what`
-    of the rows that are `casts`. "recipes": bytes per value of each dtype that a row may name, and of "gradients",
-    "moments", "master"; "counter", bytes per tensor; "words", what the recipe adds to the conditions of
-    `activations.conditions`.
+    of the rows that are `casts`, and "logits" that of the rows that are counted twice more as `logits`. "recipes":
+    bytes per value of each dtype that a row may name, and of "gradients", "moments", "master"; "counter", bytes per
+    tensor; "words", what the recipe adds to the conditions of `activations.conditions`.
     "optimizers": the number of "moments" and whose bytes they have ("moments" or "weights"), "counted" steps; in 8 bits
     the "block" that shares 4 bytes and the "least" values of a tensor that is not left in 4 bytes a value.
     "vectors": arguments of `predict`, all that are not the defaults, and the "ledger" that comes of them.
@@ -309,6 +325,7 @@ def widget_data() -> dict:
         "nf4": architectures.NF4,
         "saved": activations.as_json(),
         "copies": COPIES,
+        "logits": LOG_PROBABILITIES,
         "recipes": {name: _recipe_data(recipe) for name, recipe in RECIPES.items()},
         "optimizers": {
             "adamw": {"moments": 2, "bytes_of": "moments", "counted": True},

@@ -96,7 +96,7 @@ def test_the_page_starts_with_the_state_of_python(show):
     assert verdict_of(page) == words.verdict(widget.decision)
     steps = [f"{question} {answer}" for question, answer in words.path(widget.decision)]
     assert page.locator(".mp-dt-path:visible li").all_inner_texts() == steps
-    assert page.locator(".mp-dt tbody tr").last.inner_text().split("\t") == ["together", "69.3 GB"]
+    assert page.locator(".mp-dt tbody tr").last.inner_text().split("\t") == ["together", "69.8 GB"]
 
 
 def test_each_field_changes_the_answer(show):

@@ -423,7 +423,7 @@ def test_the_items_can_be_told_apart_in_forced_colors(show, widget):
     grounds = page.locator(".mp-ms-part:not([hidden])").evaluate_all(
         "(nodes) => nodes.map((node) => getComputedStyle(node).background)"
     )
-    assert len(set(grounds)) == len(grounds) == 4
+    assert len(set(grounds)) == len(grounds) == 5
 
 
 def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted, widget):

@@ -6,8 +6,10 @@ import torch
 from utils.checks.hardware import memory, memory_questions
 from utils.checks.outcome import NOT_YET
 from utils.cost import fitting
+from utils.cost.memory import predict
 from utils.training import eight_bit_moments
 from utils.training.recipes import find_recipe
+from utils.widgets.model_size import ModelSize
 
 EIGHT = 2 * eight_bit_moments.Blockwise().moment_bytes(10**9) / 10**9
 
@@ -56,6 +58,12 @@ def quantizer(fault=""):
             absmax = torch.stack([x[n :: len(maxima)].abs().amax() for n in range(len(maxima))])
         scale = absmax.repeat_interleave(256)[: len(x)]
         y = x if fault == "undivided" else x / scale  # 0 / 0 is NaN, and its code times 0 is 0
+        if fault == "epsilon":
+            y = x / (scale + 1e-8)
+        if fault == "float16":
+            y = y.half().float()
+        if fault == "reciprocal of the largest":
+            y = x * (1 / scale.clamp(min=1e-6))
         if fault == "below":
             codes = (torch.searchsorted(table, y, right=True) - 1).clamp(0, 255)
         elif fault == "linear":
@@ -109,6 +117,9 @@ def test_the_quantizer_may_be_written_in_any_way(right):
         ("shape", "as many codes"),
         ("one maximum", "maximum of its own"),
         ("int64", "torch.uint8"),
+        ("epsilon", "an epsilon beside the maximum"),
+        ("float16", "the nearest is"),
+        ("reciprocal of the largest", "as small as second moments"),
     ],
 )
 def test_the_quantizer_names_the_mistake(fault, hint):
@@ -124,3 +135,43 @@ def test_a_short_block_is_told_apart():
         return by_argmin(x, table)
 
     assert "as many codes" in memory.check_quantize_blocks(whole_blocks_only).message
+
+
+# --- Questions about the widget and the levers
+
+
+def test_what_is_asked_about_the_widget_is_what_it_shows():
+    fused = {"attention": "sdpa", "checkpointing": True, "length": 8_192}
+    ledger = predict("Llama 3 8B", "bf16-mixed", batch=4, **fused)
+    assert round(ledger.logits / 1e9, 1) == float(memory_questions.LOGITS_OF_LLAMA_3.answer)
+    assert round(ledger.activations / 1e9, 1) == 36.4
+    assert round(ledger.weights / 1e9, 1) == 32.1
+    card = ModelSize("LLaMA 7B", method="qlora", length=2_048, checkpointing=True, card="RTX 4090")
+    assert str(card.plan.largest_batch) == memory_questions.BATCH_OF_QLORA.answer
+    card.method = "lora"
+    assert card.plan.largest_batch == 5
+    card.method = "full"
+    assert card.plan.largest_batch == 0
+    whole = ModelSize("LLaMA 7B", recipe="bf16-mixed", batch=1, length=2_048).plan
+    held = whole.ledger.weights + whole.ledger.gradients + whole.ledger.optimizer
+    assert [round(size / 1e9, 1) for size in (held, held * 7 / 8, held / 8)] == [107.8, 94.3, 13.5]
+    assert round(whole.savings["sharding over 8"] / 1e9) == 108
+    assert round(whole.ledger.casts / 1e9, 1) == 13.2
+
+
+def test_the_levers_have_the_numbers_of_their_replies():
+    def most(recipe="bf16-mixed", attention="sdpa", **how):
+        fits = fitting.predicted_fits("DistilBERT", recipe, budget=0.9 * 24e9, attention=attention, **how)
+        return fitting.largest_batch(fits)
+
+    counts = most(), most(optimizer="adamw-8bit"), most("bf16-true"), most(checkpointing=True), most(attention="eager")
+    assert counts[:3] + counts[4:] == (200, 204, 253, 88)
+    assert counts[3] > 8 * counts[0]
+    right = next(option for option in memory_questions.LARGEST_LEVER.options if option.right)
+    assert right.text == "Checkpointing"
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_one_review_takes_as_much_in_16_mixed_within_a_few_percent(attention):
+    mixed, full = (predict("DistilBERT", name, batch=1, attention=attention).total for name in ("16-mixed", "32-true"))
+    assert abs(mixed / full - 1) < 0.03

@@ -121,7 +121,7 @@ def test_without_checkpointing_the_peak_is_exact_but_for_what_is_no_ledgers(name
     found = forecast(plan, small)
     assert found.peak == found.moments["loss"]
     assert comparison.measure_peak(plan, small) == pytest.approx(found.peak, rel=1e-3)
-    assert comparison.measure_peak(plan, small) > 1.05 * found.ledger.total  # the ledger alone would promise too little
+    assert found.peak == found.ledger.total - found.ledger.gradients  # the ledger is a ceiling: these come later
 
 
 def test_the_moments_are_sums_of_the_ledger(small):

@@ -20,7 +20,7 @@ from utils.training.eight_bit_moments import BLOCK, code_table, quantize
 check_every_k = paper(EVERY_K)
 check_seven_billion = paper_table(
     SEVEN_BILLION,
-    says="Three of the four leave room on a card of 80 GB. What is left is for the activations.",
+    says="Three of the four fit on a card with 80 GB. The rest of it is for the activations.",
 )
 check_sixteen_eighteen_twenty = paper_table(
     SIXTEEN_EIGHTEEN_TWENTY,
@@ -53,13 +53,16 @@ def _cases() -> list[tuple[torch.Tensor, str]]:
     draw = torch.Generator().manual_seed(0)
     plain = torch.randn(4 * BLOCK, generator=draw)
     outlier, short, zeros = plain.clone(), plain[: 2 * BLOCK + 10], plain.clone()
+    squares = 1e-12 * plain[:BLOCK].square()
     outlier[300] = -1e4
     zeros[:BLOCK] = 0
     return [
         (plain, ""),
         (outlier, "One block holds a large negative value here."),
         (short, "The last block is shorter than the others here."),
-        (zeros, "One block holds zeros alone here."),  # 0 / 0 is any code, times 0
+        (zeros, "One block holds only zeros here."),  # 0 / 0 is any code, times 0
+        (squares, "The values are as small as second moments here: an epsilon beside the maximum would count."),
+        (plain[:3], "There is one block of three values here."),
     ]
 
 

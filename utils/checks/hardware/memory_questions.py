@@ -2,78 +2,146 @@
 
 from utils.checks.questions import Choice, Number, Option, Task
 
-# --- Predict, then run ------------------------------------------------------------------------------------------------
+# --- The puzzle -------------------------------------------------------------------------------------------------------
 
-WHERE_IS_IT = Choice(
-    "hardware/memory/predict-where-it-is",
-    "16-mixed multiplies in half of the bits, and takes a fifth less memory. Where is the rest?",
-    (
-        Option(
-            "The products did shrink to a half, but their 16-bit copies of the weights take up most of what was saved",
-            "There are such copies, and they cost. But they take two bytes a weight: a tenth of a gigabyte here, and "
-            "more than one and a half are missing.",
-        ),
-        Option(
-            "Most tensors of a step are no inputs of a product: they are still stored in 32 bits",
-            "Weights, gradients, Adam's two means, and a part of what the backward pass needs.",
-            True,
-        ),
-        Option(
-            "The log shows what torch has reserved, not what is in use: in use it was a half",
-            "Reserved is more than allocated, by a tenth or so. That cannot turn a half into a fifth, and bf16-true "
-            "was measured in the same way.",
-        ),
-        Option(
-            "A GPU allocates in blocks of a fixed size, and two 16-bit numbers take as much as two 32-bit ones",
-            "A block holds millions of numbers, and twice as many of 16 bits.",
-        ),
-    ),
-    predict=True,
-)
 BATCH_OF_ONE = Choice(
     "hardware/memory/predict-batch-of-one",
-    "Now the same network with one review at a time instead of twelve. How much less memory does 16-mixed take than "
-    "float32?",
+    "The card is nearly full with one review of 512 tokens at a time, in float32. You switch to 16-mixed to make room. "
+    "How much less memory does the step take?",
     (
         Option(
-            "Also a fifth: the same tensors are narrow, whatever the batch",
-            "The same tensors are narrow. But they have become smaller, and the others have not.",
+            "A fifth less: the same tensors become narrow, whatever the batch",
+            "The same tensors become narrow, but now they hold one review instead of twelve. The others are as large "
+            "as before.",
         ),
         Option(
             "More than a fifth: a small batch has less overhead",
-            "What does not shrink with the batch is no overhead: it is weights, gradients and moments.",
+            "What does not shrink with the batch is no overhead. It is weights, gradients and moments, and these stay "
+            "float32.",
         ),
         Option(
-            "Next to nothing",
-            "What mixed precision makes narrow grows with the batch; what it leaves alone does not, and the copies of "
-            "the weights come on top.",
+            "Next to nothing: at most a few percent, up or down",
+            "What autocast narrows grows with the batch. What it leaves alone does not, and the 16-bit copies of the "
+            "weights are added to it.",
             True,
         ),
         Option(
-            "A half, since there are hardly any activations to be kept in float32",
-            "Then there is hardly anything left that is narrow.",
+            "Half, because there are hardly any activations left that stay in float32",
+            "There are also hardly any left that become narrow.",
         ),
     ),
     predict=True,
 )
+
+# --- Sections ---------------------------------------------------------------------------------------------------------
+
 DTYPE_OF_THE_SECOND_TIME = Choice(
     "hardware/memory/predict-second-time",
-    "x is float32, as after a layer norm. The first pass runs under autocast and gives bfloat16. The backward pass "
-    "runs outside of it, as torch's documentation asks, and calls the same function again. In "
-    "which dtype does it compute?",
+    "Weights and x are float32. The forward pass runs under autocast, and `layer[0]` returns bfloat16. `backward()` is "
+    "called outside of autocast, as torch's documentation asks, and runs the same function again. In which dtype does "
+    "`layer[0]` compute then?",
     (
         Option(
             "bfloat16: the function and its input are the same",
-            "They are, and both are float32. What made it bfloat16 was a state of the thread.",
+            "They are, and both are float32. It was autocast that made the result bfloat16, and `autocast` is off "
+            "during the backward pass.",
         ),
         Option(
-            "float32: nothing says bfloat16 there any more",
-            "Weights and input are float32, and autocast is off.",
+            "float32",
+            "Weights and input are float32, and autocast is off during the backward pass.",
             True,
         ),
         Option(
-            "Neither: torch raises an error, since the gradient is bfloat16",
-            "A gradient has to have the dtype of what it is the gradient of, or it is cast. Here it is cast.",
+            "Neither: torch raises an error, because the incoming gradient is bfloat16",
+            "Torch casts a gradient to the dtype of the tensor that it belongs to, so there is no error.",
+        ),
+    ),
+    predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+LOGITS_OF_LLAMA_3 = Number(
+    "hardware/memory/play-logits",
+    "Choose Llama 3 8B, a batch of 4, a length of 8,192 and checkpointing. How many GB do the gradients of the logits "
+    "take?",
+    answer="33.6",
+    says="That is more than its float32 weights, 32.1 GB. Each of 32,768 tokens has two float32 gradients for each of "
+    "128,256 words.",
+    tolerance=0.003,
+    unit="GB",
+    wrong={
+        "2.1": "That is for one text of 2,048 tokens. Set the batch to 4 and the length to 8,192.",
+        "8.41": "That is one text of 8,192 tokens. Set the batch to 4.",
+        "16.8": "That is one of the two tensors. The row counts both.",
+        "36.4": "That is what autograd keeps, the activations. The gradients of the logits have a row of their own.",
+        "8.39": "That is LLaMA 7B, with 32,000 words. Choose Llama 3 8B.",
+    },
+    otherwise="Set the four fields, and read the row of the gradients of the logits.",
+    hints=("The row is the last one before the sum.",),
+)
+BATCH_OF_QLORA = Number(
+    "hardware/memory/play-qlora",
+    "Choose LLaMA 7B, a length of 2,048, QLoRA, checkpointing and the RTX 4090. How many texts fit at most?",
+    answer="12",
+    says="Each text takes 1.3 GB: 0.8 for what autograd keeps and 0.5 for the gradients of the logits.",
+    wrong={
+        "5": "That is LoRA, whose frozen weights have 16 bits. Choose QLoRA.",
+        "7": "That is a card with 16 GB. Choose the RTX 4090.",
+        "1": "That is the batch you start with. Read the largest batch, below the changes.",
+        "0": "Without LoRA or QLoRA nothing fits on this card. Choose QLoRA under *Trained*.",
+    },
+    otherwise="Set the five fields, and read the largest batch that fits below the list of changes.",
+    hints=("The largest batch stands below the list of changes.",),
+)
+REST_OF_SHARDING = Choice(
+    "hardware/memory/play-sharding",
+    "Press Reset, then look at the last rows of the list of changes. Sharding over 8 cards saves 108 GB. Weights, "
+    "gradients and moments take 107.8 GB, and seven eighths of them are 94.3 GB. What else goes away?",
+    (
+        Option(
+            "Autocast's 16-bit copies of the weights, 13.2 GB",
+            "In stage 3 a layer's weights are gathered in 16 bits when it runs, and are dropped afterwards.",
+            True,
+        ),
+        Option(
+            "The activations, because each card keeps an eighth of them",
+            "Every card has its own text, so its activations are all its own. Press the button and compare the rows.",
+        ),
+        Option(
+            "The gradients of the logits",
+            "They belong to the text of each card, and are only 0.5 GB.",
+        ),
+        Option(
+            "Nothing: stage 3 leaves a card nothing but activations",
+            "An eighth of weights, gradients and moments stays on each card, 13.5 GB.",
+        ),
+    ),
+)
+
+# --- Live experiment --------------------------------------------------------------------------------------------------
+
+LARGEST_LEVER = Choice(
+    "hardware/memory/predict-lever",
+    "DistilBERT, reviews of 512 tokens, a card with 24 GB. In bf16-mixed with fused attention, 200 reviews fit into a "
+    "step. You may change one thing. Which lets most reviews fit?",
+    (
+        Option(
+            "8-bit moments",
+            "They save 0.4 GB, which is room for four more reviews.",
+        ),
+        Option(
+            "bf16-true instead of bf16-mixed",
+            "Weights, gradients and moments halve, and more of the activations are narrow. That makes 253 reviews.",
+        ),
+        Option(
+            "Checkpointing",
+            "It cuts what each review keeps to nearly a tenth.",
+            True,
+        ),
+        Option(
+            "Eager instead of fused attention",
+            "Eager attention keeps the scores of every pair of tokens, so fewer reviews fit: 88.",
         ),
     ),
     predict=True,
@@ -89,10 +157,10 @@ def _gigabytes(name: str, text: str, answer: str, *, says: str, wrong: dict[str,
         answer=answer,
         says=says,
         wrong=wrong,
-        otherwise="Write down the bytes of one weight: the weight, its gradient, m, v, a copy if there is one. Then "
-        "times seven, since a billion bytes are a GB.",
+        otherwise="Write down the bytes of one parameter: weight, gradient, m, v, and a copy if there is one. Multiply "
+        "by seven, because a billion bytes are a GB.",
         hints=(
-            "A moment of 8 bits takes one byte, and 4 bytes more for each block of 256: 1 + 1/64.",
+            "An 8-bit moment takes one byte, plus 4 bytes for each block of 256: 1 + 1/64.",
             "ZeRO stage 1 divides the moments by the number of cards, stage 3 everything.",
         ),
         tolerance=tolerance,
@@ -111,11 +179,11 @@ SEVEN_BILLION = {
         "42.2",
         says="2 + 2 for weight and gradient, 2.03 for both moments: 6.03 bytes.",
         wrong={
-            "56": "That is with moments of bfloat16. Here each has one byte and a little.",
-            "28": "That is weights and gradients. There are two moments, of a byte each.",
+            "56": "That is with bfloat16 moments. Here each takes one byte and a little.",
+            "28": "That is weights and gradients. Add two moments of one byte each.",
             "35": "That is with one moment. Adam has two.",
             "70.2": "That is with float32 weights and gradients. In bf16-true they have two bytes.",
-            "6.03": "Right for one weight, in bytes. There are seven billion.",
+            "6.03": "Right for one parameter, in bytes. There are seven billion.",
         },
     ),
     EIGHT_BIT_MIXED: _gigabytes(
@@ -124,36 +192,36 @@ SEVEN_BILLION = {
         "84.2",
         says="4 + 4 + 2.03, and 2 for autocast's copy: 12.03 bytes. Without the copy it would fit.",
         wrong={
-            "70.2": "That is what lies there between two steps. In a step autocast's 16-bit copies come on top.",
+            "70.2": "That is without autocast's 16-bit copies, which a step adds.",
             "42.2": "That is bf16-true. With autocast weights and gradients are float32.",
-            "126": "That is with float32 moments. Here each has one byte and a little.",
+            "126": "That is with float32 moments. Here each takes one byte and a little.",
             "112": "That is with float32 moments and without the copies.",
-            "12.03": "Right for one weight, in bytes. There are seven billion.",
+            "12.03": "Right for one parameter, in bytes. There are seven billion.",
         },
     ),
     STAGE_ONE: _gigabytes(
         "-stage-1",
         STAGE_ONE,
         "63",
-        says="4 + 4 stay whole on every card, and 8 / 8 = 1 is left of the moments: 9 bytes.",
+        says="Every card keeps 4 + 4, and an eighth of the moments, 8 / 8 = 1: 9 bytes.",
         wrong={
-            "14": "That is stage 3. Stage 1 divides the moments alone.",
+            "14": "That is stage 3. Stage 1 divides only the moments.",
             "112": "That is one card. Eight cards share the moments.",
             "38.5": "That is stage 2, which divides the gradients too.",
-            "9": "Right for one weight, in bytes. There are seven billion.",
-            "56": "That is weights and gradients. An eighth of the moments is here as well.",
+            "9": "Right for one parameter, in bytes. There are seven billion.",
+            "56": "That is weights and gradients. Add an eighth of the moments.",
         },
     ),
     STAGE_THREE: _gigabytes(
         "-stage-3",
         STAGE_THREE,
         "14",
-        says="16 / 8 = 2 bytes of each weight are on each card.",
+        says="Each card keeps 16 / 8 = 2 bytes per parameter.",
         wrong={
             "112": "That is one card. Stage 3 divides everything by eight.",
             "63": "That is stage 1. Stage 3 divides gradients and weights too.",
             "38.5": "That is stage 2. Stage 3 divides the weights too.",
-            "2": "Right for one weight, in bytes. There are seven billion.",
+            "2": "Right for one parameter, in bytes. There are seven billion.",
         },
     ),
 }
@@ -162,13 +230,13 @@ SEVEN_BILLION = {
 def _bytes(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
     return Number(
         f"hardware/memory/sixteen-eighteen-twenty{name}",
-        f"{text}: how many bytes for a parameter?",
+        f"{text}: how many bytes per parameter?",
         answer=str(answer),
         says=says,
         wrong=wrong,
-        otherwise="Write one line for each tensor that is named, with its bytes: 4 for float32, 2 for 16 bits, 1 for "
-        "8. Then add them up.",
-        hints=("Adam's moments m and v are two tensors. A master is a copy beside the weight, not in its place.",),
+        otherwise="Write one line for each tensor, with its bytes: 4 for float32, 2 for 16 bits, 1 for 8 bits. Then "
+        "add them up.",
+        hints=("Adam's moments m and v are two tensors. A master is kept in addition to the 16-bit weight.",),
         unit="bytes",
     )
 
@@ -185,10 +253,10 @@ SIXTEEN_EIGHTEEN_TWENTY = {
         16,
         says="2 + 2 + 4 + 4 + 4.",
         wrong={
-            "12": "Those are master, m and v. The 16-bit weight and its gradient are there too.",
-            "14": "Is the gradient in? And the 16-bit weight beside its master?",
+            "12": "That is master, m and v. Add the 16-bit weight and its gradient.",
+            "14": "Did you count the gradient, and the 16-bit weight as well as its master?",
             "18": "The gradients have two bytes here.",
-            "8": "All in 16 bits would be 8, without a master. Three of these tensors are float32.",
+            "8": "That would be four 16-bit tensors. Here master, m and v are float32, and there are five tensors.",
         },
     ),
     COUNT_WIDE_GRADIENTS: _bytes(
@@ -198,7 +266,7 @@ SIXTEEN_EIGHTEEN_TWENTY = {
         says="2 + 4 + 4 + 4 + 4.",
         wrong={
             "16": "A float32 gradient takes two bytes more.",
-            "20": "The 16-bit gradients are gone here: the float32 ones stand in their place.",
+            "20": "The float32 gradients replace the 16-bit ones.",
         },
     ),
     COUNT_EIGHT_BITS: _bytes(
@@ -207,21 +275,21 @@ SIXTEEN_EIGHTEEN_TWENTY = {
         12,
         says="2 + 4 + 4 + 1 + 1.",
         wrong={
-            "10": "The same as the line above, so the gradients are float32.",
-            "11": "Two moments, of a byte each.",
+            "10": "The gradients are float32, as in the line above.",
+            "11": "There are two moments, of one byte each.",
             "14": "8 bits are one byte.",
             "15": "Both moments have 8 bits now.",
-            "18": "m and v have one byte each now, not four.",
+            "18": "m and v take one byte each now, not four.",
         },
     ),
     COUNT_AUTOCAST: _bytes(
         "-autocast",
         COUNT_AUTOCAST,
         18,
-        says="4 + 4 + 4 + 4, and 2 for the copy: another 18, of other tensors.",
+        says="4 + 4 + 4 + 4, and 2 for the copy: 18 again, but of different tensors.",
         wrong={
             "16": "That is float32 alone. Autocast's copies have two bytes.",
-            "20": "The copies have two bytes each, and there is one for each weight.",
+            "20": "There is one copy of each weight, and it takes two bytes.",
             "12": "With autocast the gradients are float32, and so are m and v.",
             "14": "With autocast the gradients are float32.",
         },
@@ -230,11 +298,11 @@ SIXTEEN_EIGHTEEN_TWENTY = {
         "-kahan",
         COUNT_KAHAN,
         10,
-        says="2 + 2 + 2 + 2 + 2: the compensation is one more bfloat16 number beside each weight.",
+        says="2 + 2 + 2 + 2 + 2: the compensation is one more bfloat16 number for each weight.",
         wrong={
             "8": "That is without the compensation.",
             "12": "The compensation is bfloat16 as well: two bytes.",
-            "5": "Those are five tensors, of two bytes each.",
+            "5": "There are five tensors, of two bytes each.",
             "16": "All five are bfloat16 here, and there is no master.",
             "18": "All five are bfloat16 here.",
         },
@@ -242,23 +310,25 @@ SIXTEEN_EIGHTEEN_TWENTY = {
 }
 EVERY_K = Number(
     "hardware/memory/every-k",
-    "A network of 144 blocks. What a block needs for its backward pass is 16 times its input. Only the input of every "
-    "k-th block is kept, and the backward pass makes k blocks again at a time. Which k has the lowest peak?",
+    "A network has 144 blocks. For its backward pass, a block needs 16 times as much memory as its input takes. You "
+    "keep the input of every k-th block, and the backward pass recomputes k blocks at a time. Which k has the lowest "
+    "peak?",
     answer="3",
-    says="48 inputs and 3 × 16 = 48 for the blocks: 96 inputs' worth. With k = 2 it is 104, with k = 4 it is 100.",
+    says="48 inputs are kept, and three blocks take 3 × 16 = 48: together 96 times an input. It is 104 with k = 2 and "
+    "100 with k = 4.",
     wrong={
-        "1": "144 inputs and one block of 16: 160. A few more blocks at a time cost 16 each, and save many inputs.",
-        "2": "72 inputs and two blocks of 16: 104. Try the next one.",
-        "4": "36 inputs and four blocks of 16: 100. There is a better one below.",
-        "12": "The square root of 144: right if a block needed as much as its input. Here it needs 16 times that, and "
-        "12 blocks at a time take 192.",
-        "9": "16 inputs and nine blocks of 16: 160. That is as much as with k = 1.",
-        "144": "One input, and all blocks at a time: 2,304 and more. Nothing is saved.",
+        "1": "144 inputs and one block of 16 make 160. Each further block at a time costs 16, and saves many inputs.",
+        "2": "72 inputs and two blocks of 16 make 104. Try the next one.",
+        "4": "36 inputs and four blocks of 16 make 100. A smaller k is better.",
+        "12": "That is the square root of 144, which is right if a block needs only as much as its input. Here it "
+        "needs 16 times that, so 12 blocks at a time take 192.",
+        "9": "16 inputs and nine blocks of 16 make 160, as much as with k = 1.",
+        "144": "That keeps one input, but recomputes all blocks at once: 2,304 and more. Nothing is saved.",
         "96": "That is the peak, in inputs. The question is which k gives it.",
     },
-    otherwise="The peak is 144 / k inputs, and 16 k for the blocks that are made again. Try a few values of k.",
+    otherwise="The peak is 144 / k inputs plus 16 k for the recomputed blocks. Try a few values of k.",
     hints=(
-        "Count in inputs of a block. Kept: 144 / k. Alive while k blocks are made again: 16 k.",
+        "Use the size of an input as the unit. Kept: 144 / k. For k recomputed blocks: 16 k.",
         "A sum a / k + b k is smallest where both parts are equal.",
     ),
 )

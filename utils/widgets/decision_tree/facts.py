@@ -31,6 +31,7 @@ ITEMS = {
     "optimizer": "optimizer",
     "casts": "autocast's copies",
     "activations": "activations",
+    "logits": "gradients of the logits",
     "cache": "keys and values",
 }
 CHAPTERS = {

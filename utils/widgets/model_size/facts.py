@@ -19,6 +19,7 @@ ITEMS = {  # the name of each item of a ledger, and in the sentence "the biggest
     "gradients": ("gradients", "the gradients"),
     "optimizer": ("optimizer", "the state of the optimizer"),
     "activations": ("activations", "the activations"),
+    "logits": ("gradients of the logits", "the gradients of the logits"),
 }
 SIZES = {
     "layers": "Layers",
@@ -33,7 +34,7 @@ METHODS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 MOST_RANK = 1_024
 STAGES = {0: "0", 1: "1: optimizer", 2: "2: gradients too", 3: "3: weights too"}
 LEFT_OUT = (
-    "Not counted: buffers, temporaries, the workspace of kernels, what the allocator cannot use of its blocks"
+    "Not counted: buffers, other temporaries, the workspace of kernels, what the allocator cannot use of its blocks"
     " (fragmentation), and the CUDA context. A tenth of the card is left for them: above nine tenths it is too close to"
     " tell. 1 GB is 10⁹ bytes."
 )

@@ -25,7 +25,7 @@ export function sized(facts, plan) {
 }
 
 /** The bytes of a ledger together, as a number. */
-const totalOf = ({ weights, master, gradients, optimizer, activations }) => Number(weights + master + gradients + optimizer + activations);
+const totalOf = ({ weights, master, gradients, optimizer, activations, logits }) => Number(weights + master + gradients + optimizer + activations + logits);
 
 /** The largest batch that fits into the room, 0 if none does: more texts never take less. */
 export function largestBatch(facts, plan, room) {

@@ -13,9 +13,9 @@ const UNITS = { "": 1, k: 1e3, thousand: 1e3, m: 1e6, million: 1e6, b: 1e9, g: 1
 const MARKS = { tensor: "●", native: "●", emulated: "◐", none: "○" };
 const KINDS_OF_BYTES = {
   weights: "weights", gradients: "gradients", optimizer: "Adam's two moments", casts: "autocast's 16-bit copies",
-  activations: "activations", cache: "keys and values",
+  activations: "activations", logits: "gradients of the logits", cache: "keys and values",
 };
-const OF_TEXTS = ["activations", "cache"]; // they grow with the text, not with the parameters
+const OF_TEXTS = ["activations", "logits", "cache"]; // they grow with the text, not with the parameters
 
 const inOrder = (facts, table) => facts.order[table].map((name) => [name, facts[table][name]]);
 

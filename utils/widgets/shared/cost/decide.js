@@ -20,13 +20,13 @@ function dtNearest(facts, parameters, task) {
 
 /** The bytes of a training step, by item; for a number of parameters those of the model like it, scaled. */
 function dtTraining(facts, { card, model }, like, plan) {
-  const { parameters: _, activations, ...ledger } = msLedger(facts, {
+  const { parameters: _, activations, logits, ...ledger } = msLedger(facts, {
     ...plan, rank: facts.rank, sizes: facts.architectures[like], attention: "sdpa", padded: true, card, stage: plan.shards > 1 ? 3 : 0,
   });
   const parameters = dtParameters(facts, like);
   const asked = model === like ? parameters : BigInt(model);
   const scaled = Object.entries(ledger).map(([name, bytes]) => [name, dividedUp(bytes * asked, parameters)]);
-  return { ...Object.fromEntries(scaled), activations: activations - ledger.casts };
+  return { ...Object.fromEntries(scaled), activations: activations - ledger.casts, logits };
 }
 
 /** Weights, and keys and values; half bits are counted, and rounded up. */

@@ -2,6 +2,7 @@
 // batch times the square of a length can be more than a double counts exactly.
 
 export const MS_MOST = 1_000_000; // of a batch, a length and the like
+const GRADIENTS_OF_LOGITS = 2n; // tensors like the log-probabilities that the backward pass of the loss makes
 
 /** Why a transformer cannot have these sizes, in a sentence; "" if it can. */
 export function sizesFault({ width, heads, groups }) {
@@ -71,7 +72,7 @@ function conditionsOf({ sizes, attention, checkpointing, padded }, words, device
   return new Set([...words, ...Object.keys(held).filter((word) => held[word])]);
 }
 
-/** The bytes that autograd saves in a forward pass, and the part of them that autocast's copies of weights take. */
+/** The bytes that autograd saves in a forward pass, and the parts of them that copies of weights and log-probabilities take. */
 function savedBytes(facts, plan, batch) {
   const adapted = isAdapted(facts, plan);
   const own = facts.recipes[plan.recipe];
@@ -80,11 +81,11 @@ function savedBytes(facts, plan, batch) {
   const held = conditionsOf(plan, recipeWords(own, plan.method, adapted), facts.cards[plan.card].device, batch);
   const { once, layer, checkpointed, mask } = facts.saved[plan.sizes.family];
   const holds = ([, , when]) => when.split(" ").every((word) => word === "" || word.split("|").some((one) => held.has(one)));
-  const sizes = (rows, times) => rows.filter(holds).map(([size, dtype, , isCopy, count]) =>
-    ({ isCopy, bytes: times * BigInt(count * recipe[dtype]) * product(size, values) }));
+  const sizes = (rows, times) => rows.filter(holds).map(([size, dtype, , isCopy, count, isLogits]) =>
+    ({ isCopy, isLogits, bytes: times * BigInt(count * recipe[dtype]) * product(size, values) }));
   const layers = BigInt(plan.sizes.layers);
   const all = [...sizes(once, 1n), ...(plan.checkpointing ? [...sizes(mask, 1n), ...sizes(checkpointed, layers)] : sizes(layer, layers))];
-  return [all, all.filter(({ isCopy }) => isCopy)].map((rows) => added(rows.map(({ bytes }) => bytes)));
+  return [all, all.filter(({ isCopy }) => isCopy), all.filter(({ isLogits }) => isLogits)].map((rows) => added(rows.map(({ bytes }) => bytes)));
 }
 
 /** Bytes of the optimizer's moments and counters; in 8 bits each block adds 4 bytes, and small tensors stay wide. */
@@ -104,7 +105,7 @@ export function msLedger(facts, plan) {
   const tensors = adapted ? adapterTensors(facts, plan) : whole;
   const trained = counted(tensors);
   const frozen = adapted ? frozenBytes(facts, plan, BigInt(recipe.compute)) : 0n;
-  const [saved, copies] = savedBytes(facts, plan, Math.ceil(plan.batch / plan.accumulate));
+  const [saved, copies, logits] = savedBytes(facts, plan, Math.ceil(plan.batch / plan.accumulate));
   const casts = plan.stage === 3 && plan.shards > 1 ? 0n : copies; // a layer's copy goes with its gathered weights
   const sharded = (bytes, stage) => (plan.stage >= stage ? dividedUp(bytes, BigInt(plan.shards)) : bytes);
   return {
@@ -115,5 +116,6 @@ export function msLedger(facts, plan) {
     activations: saved - copies + casts,
     casts,
     parameters: adapted ? counted(whole) + trained : trained,
+    logits: GRADIENTS_OF_LOGITS * logits,
   };
 }

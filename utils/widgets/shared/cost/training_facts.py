@@ -8,6 +8,7 @@ OPTIMIZERS = {
     "sgd-momentum": "SGD, momentum",
     "sgd": "SGD",
 }
+FACTS = ("architectures", "weights", "recipes", "optimizers", "nf4")
 
 
 def training_facts() -> dict:
@@ -18,19 +19,18 @@ def training_facts() -> dict:
     from utils.cost.memory import widget_data
 
     data = widget_data()
-    copies = data["copies"]
     return {
-        **{name: data[name] for name in ("architectures", "weights", "recipes", "optimizers", "nf4")},
+        **{name: data[name] for name in FACTS},
         "projections": {family: list(names.values()) for family, names in data["projections"].items()},
         "saved": {
-            family: _saved_rows(table, copies=copies, names=set(data["projections"][family]))
+            family: _saved_rows(table, data, names=set(data["projections"][family]))
             for family, table in data["saved"].items()
         },
     }
 
 
-def _saved_rows(table: dict[str, list[dict]], *, copies: str, names: set[str]) -> dict[str, list[list]]:
-    """Return what a family saves as [size, dtype, when, whether these are `copies`, count]; equal rows are added up.
+def _saved_rows(table: dict[str, list[dict]], data: dict, *, names: set[str]) -> dict[str, list[list]]:
+    """Return what a family saves as [size, dtype, when, is it copies, count, is it logits]; equal rows are added up.
 
     `names`: of projections, which all have adapters if any has.
     """
@@ -39,8 +39,9 @@ def _saved_rows(table: dict[str, list[dict]], *, copies: str, names: set[str]) -
         counts = Counter()
         for row in rows:
             when = _without_names(row["when"], names)
-            counts[row["size"], row["dtype"], when, row["what"] == copies] += row["count"]
-        parts[part] = [[*row, count] for row, count in counts.items()]
+            kinds = row["what"] == data["copies"], row["what"] == data["logits"]
+            counts[row["size"], row["dtype"], when, *kinds] += row["count"]
+        parts[part] = [[*row, count, is_logits] for (*row, is_logits), count in counts.items()]
     return parts
 
 
