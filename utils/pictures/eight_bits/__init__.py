@@ -1,0 +1,1 @@
+"""The pictures of Part IV, a module per chapter."""
