@@ -68,8 +68,8 @@ def _kind(returned) -> str:
 def check_to_fnuz(answer) -> Outcome:
     """A function (codes, inv_scale) -> (codes, inv_scale) in E4M3FNUZ."""
     for codes in _stored_tensors():
-        given, inv_scale = codes.clone(), torch.tensor(1 / 1600)
-        returned = answer(given, inv_scale)
+        own, inv_scale = codes.clone(), torch.tensor(1 / 1600)
+        returned = answer(own, inv_scale)
         if _is_nothing(returned):
             return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the codes, and the number that takes them back.")
         if not isinstance(returned, tuple | list) or len(returned) != 2:
@@ -82,7 +82,7 @@ def check_to_fnuz(answer) -> Outcome:
         back = _scalar(back, "The number that takes them back")
         if fault := _wrong_conversion(turned.float(), back / float(inv_scale), codes.float()):
             return not_yet(fault)
-        if not torch.equal(_bytes(given), _bytes(codes)):
+        if not torch.equal(_bytes(own), _bytes(codes)):
             return not_yet("The result is right, but your function also changed the tensor that it was given.")
     return correct("Every number means what it meant, minus zero became zero, and what was NaN still is.")
 
@@ -101,25 +101,25 @@ def _bytes(codes: torch.Tensor) -> torch.Tensor:
     return codes.view(torch.uint8)
 
 
-def _wrong_conversion(found: torch.Tensor, factor: float, wanted: torch.Tensor) -> str | None:
-    """Say what is wrong with codes read as `found`, taken back by `factor` times the old number; None if nothing is."""
-    if not found.numel():
+def _wrong_conversion(read: torch.Tensor, factor: float, wanted: torch.Tensor) -> str | None:
+    """Say what is wrong with the values `read`, taken back by `factor` times the old number; None if nothing is."""
+    if not read.numel():
         return None
-    if (found.isnan() & (wanted == 0)).any():
+    if (read.isnan() & (wanted == 0)).any():
         return "Some zeros came out as NaN. Which code is minus zero in E4M3, and what is it in E4M3FNUZ?"
-    if (wanted.isnan() & ~found.isnan()).any():
+    if (wanted.isnan() & ~read.isnan()).any():
         return (
             "A NaN came out as a number: the two NaN codes of E4M3 are ±240 in E4M3FNUZ, whose only NaN is 0x80. A "
             "broken weight would no longer show."
         )
     sound = ~wanted.isnan()
-    if found[sound].isnan().any():
+    if read[sound].isnan().any():
         return "Some numbers came out as NaN: E4M3FNUZ ends at 240, and a value past it has no code there."
-    values = found[sound] * factor
+    values = read[sound] * factor
     if torch.allclose(values, wanted[sound], rtol=1e-6, atol=0):
         return None
     some = sound & (wanted != 0)
-    ratios = found[some] * factor / wanted[some]
+    ratios = read[some] * factor / wanted[some]
     for ratio, says in _RATIOS.items():
         if torch.allclose(ratios, torch.tensor(ratio)):
             return says
@@ -131,7 +131,7 @@ def _wrong_conversion(found: torch.Tensor, factor: float, wanted: torch.Tensor) 
 _RATIOS = {
     0.5: "Every value is half of what it was: the bytes are right, and the number that takes them back is not yet.",
     0.25: "Every value is a quarter of what it was. You halved the number that takes the codes back: double it.",
-    2.0: "Every value is twice what it was. Either the codes or the number that takes them back changes, not both.",
+    2.0: "Every value is twice what it was: the number that takes the codes back is twice too large.",
 }
 
 
@@ -262,21 +262,21 @@ def _casts() -> dict[str, tuple[torch.Tensor, float]]:
     }
 
 
-def _wrong_cast(found, wanted, x, scale, what) -> str | None:
-    if torch.equal(found.nan_to_num(nan=1000.0), wanted.nan_to_num(nan=1000.0)):
+def _wrong_cast(stored, wanted, x, scale, what) -> str | None:
+    if torch.equal(stored.nan_to_num(nan=1000.0), wanted.nan_to_num(nan=1000.0)):
         return None
     where = f"With {what}:"
-    if (x.isinf() & (found.abs() == 448)).any():
+    if (x.isinf() & (stored.abs() == 448)).any():
         return f"{where} an infinity came out as 448, so nobody will see that this run broke."
-    if (x.isnan() & ~found.isnan()).any():
+    if (x.isnan() & ~stored.isnan()).any():
         return f"{where} a NaN came out as a number."
-    if (x.isinf() & ~found.isnan()).any():
+    if (x.isinf() & ~stored.isnan()).any():
         return f"{where} an infinity came out as a number."
-    if (x.isfinite() & found.isnan()).any():
+    if (x.isfinite() & stored.isnan()).any():
         return f"{where} a finite value came out as NaN. Ask x whether it is finite, not the product."
     finite = x.isfinite()
     for factor, says in ((1.0, "Nothing was scaled."), (1 / scale, "You divided by the scale: multiply by it.")):
         other = (x.double() * factor).clamp(-448, 448).float().to(torch.float8_e4m3fn).float()
-        if scale != 1 and torch.equal(found[finite], other[finite]):
+        if scale != 1 and torch.equal(stored[finite], other[finite]):
             return f"{where} the codes are those of x times {factor:g}. {says}"
     return f"{where} the codes are not those of x times scale. Multiply first, then limit, then cast."
