@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from utils.diagnostics.fp8_failures import FIVE, MORE, RIGHT, attempts, overflows
+from utils.diagnostics.fp8_failures import FIVE, MORE, RIGHT, attempts, overflows, refusal
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,57 @@ def test_what_a_cpu_takes_and_cuda_would_not_is_told(by_name):
         if not by_name[name].raised:
             assert says in by_name[name].on_cuda, name
     assert not any(by_name[name].on_cuda for name in RIGHT)
+
+
+E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
+CALLS = {  # what each compute capability says: part of the words, or "" where it multiplies
+    "right": {"8.9": "", "9.0": "", "10.0": "", "12.0": ""},
+    "operand 2 row-major": {"8.9": "NOT_SUPPORTED", "9.0": "cuBLASLt", "10.0": "", "12.0": "NOT_SUPPORTED"},
+    "operand 1 column-major": {"8.9": "NOT_SUPPORTED", "9.0": "cuBLASLt", "10.3": "", "12.0": "NOT_SUPPORTED"},
+    "7 rows": dict.fromkeys(("8.9", "9.0", "10.0", "12.0"), ""),
+    "K of 60": dict.fromkeys(("8.9", "9.0", "10.0", "12.0"), "trailing dimension of mat1"),
+    "N of 30": dict.fromkeys(("8.9", "9.0", "10.0", "12.0"), "mat2 shape (64x30)"),
+    "E5M2 on the left": dict.fromkeys(("8.9", "9.0", "10.0", "12.0"), ""),
+    "E5M2 twice": dict.fromkeys(("8.9", "9.0", "10.0", "12.0"), "two Float8_e5m2"),
+}
+
+
+def operands(call, device="cpu"):
+    k, n = 60 if call == "K of 60" else 64, 30 if call == "N of 30" else 32
+    x, w = torch.ones(7 if call == "7 rows" else 48, 64, device=device), torch.ones(n, 64, device=device)
+    x8 = x.to(E5M2 if call.startswith("E5M2") else E4M3)[:, :k]
+    w8 = w.to(E5M2 if call == "E5M2 twice" else E4M3)[:, :k].t()
+    if call == "operand 1 column-major":
+        x8 = x8.t().contiguous().t()
+    return x8, w8.contiguous() if call == "operand 2 row-major" else w8
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_what_a_card_refuses_follows_from_its_compute_capability(call):
+    for capability, says in CALLS[call].items():
+        told = refusal(*operands(call), capability)
+        assert says in told
+        assert bool(told) == bool(says)
+    assert "compute capability >= 9.0 or 8.9" in refusal(*operands(call), "8.0")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_cpu_multiplies_all_of_them(call):
+    one = torch.ones(())
+    assert torch._scaled_mm(*operands(call), scale_a=one, scale_b=one, out_dtype=torch.bfloat16).isfinite().all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("call", CALLS)
+def test_a_gpu_says_what_is_foretold(call):
+    one = torch.ones((), device="cuda")
+    told = refusal(*operands(call, "cuda"), "{}.{}".format(*torch.cuda.get_device_capability()))
+    if not told:
+        torch._scaled_mm(*operands(call, "cuda"), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+        return
+    with pytest.raises((RuntimeError, ValueError)) as raised:
+        torch._scaled_mm(*operands(call, "cuda"), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+    assert told[:40] in str(raised.value)
 
 
 def test_a_product_is_right_or_its_error_shows(by_name):

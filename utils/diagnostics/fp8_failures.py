@@ -2,9 +2,11 @@
 
     for attempt in attempts(device):
         print(attempt.code, attempt.outcome, attempt.on_cuda)
+    refusal(x, w.t().contiguous(), "9.0")  # what torch says on an H100
 
 What fails depends on version and device, so nothing is assumed here. A CPU takes operands that a GPU refuses. For these
-`on_cuda` has what torch's own check of CUDA's rules says: it runs on the device "meta", which needs no GPU.
+`on_cuda` has what torch's check of shapes says, which `torch.compile` and the device "meta" use and which needs no GPU.
+A GPU's own words are others, it refuses more than that check, and not every GPU refuses the same: see `refusal`.
 """
 
 from dataclasses import dataclass
@@ -12,12 +14,13 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from utils.emulation.scaled_matmul import scaled_matmul, transposed
+from utils.emulation.scaled_matmul import MULTIPLE, scaled_matmul, transposed
 from utils.emulation.scaled_tensor import quantize
 from utils.exception_text import first_line
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FloatFormat
 
 M, K, N = 48, 64, 32
+ANY_LAYOUT = (10,)  # major compute capability of the GPUs whose FP8 units take operands in any layout: B200, B300
 FIVE = {  # ways to fail
     "make random values": "torch.randn(48, 64, dtype=torch.float8_e4m3fn, device=x.device)",
     "add": "x + x",
@@ -28,6 +31,8 @@ FIVE = {  # ways to fail
 }
 MORE = {
     "K of 60": "torch._scaled_mm(x[:, :60], w[:, :60].t(), scale_a=x_inv, scale_b=w_inv, out_dtype=torch.bfloat16)",
+    "E5M2 times E5M2": "torch._scaled_mm(x.float().to(torch.float8_e5m2), w.float().to(torch.float8_e5m2).t(),"
+    " scale_a=x_inv, scale_b=w_inv, out_dtype=torch.bfloat16)",
     "scale for inverse scale": "torch._scaled_mm(x, w.t(), scale_a=x_scale, scale_b=w_scale, out_dtype=torch.bfloat16)",
     "ask for a gradient": "torch._scaled_mm(x_wide.requires_grad_().to(x.dtype), w.t(), scale_a=x_inv, scale_b=w_inv,"
     " out_dtype=torch.bfloat16).sum().backward()",
@@ -47,8 +52,8 @@ class Attempt:
     `raised`: the name of an exception, "" where there was none, and `message` its first sentence. `dtype`: that of the
     result. `error`: the norm of what separates the result from the product in float64, as a share of that product's
     norm; None where the line gives no product. `at_end`: of a result in FP8, the share of entries at the largest value
-    of the format or past it; else None. `on_cuda`: what torch's check of CUDA's rules says to the line; "" where it
-    says nothing, or where the device is no CPU.
+    of the format or past it; else None. `on_cuda`: what torch's check of shapes for CUDA says to the line, without a
+    GPU; "" where it says nothing, or where the device is no CPU.
     """
 
     name: str
@@ -130,6 +135,35 @@ def _run(code: str, names: dict) -> tuple[str, str, object]:
     except Exception as error:  # whatever this version raises is the answer
         sentence = first_line(error).split(". ")[0]
         return type(error).__name__, sentence, None
+
+
+def refusal(mat1: torch.Tensor, mat2: torch.Tensor, capability: str) -> str:
+    """Return what `torch._scaled_mm` says on an NVIDIA GPU to two FP8 matrices with one scale each; "" if it works.
+
+    `capability`: the GPU's compute capability, such as "9.0". The tensors may be on any device: nothing is multiplied.
+    The rules, in their order, and the words are those of `aten/src/ATen/native/cuda/ScaledBlas.cpp`, with pull request
+    170693 of December 2025, which took the layout rule away from all but Hopper. On cards of capability 8.9 and 12.x
+    it is cuBLAS that then refuses. Read, not run: no GPU was there.
+    """
+    version = tuple(map(int, capability.split(".")))
+    rows, k = mat1.shape
+    if version < (8, 9):
+        return "torch._scaled_mm is only supported on CUDA devices with compute capability >= 9.0 or 8.9"
+    if k % MULTIPLE:
+        return f"Expected trailing dimension of mat1 to be divisible by 16 but got mat1 shape: ({rows}x{k})."
+    if mat2.shape[0] % MULTIPLE or mat2.shape[1] % MULTIPLE:
+        return f"mat2 shape ({mat2.shape[0]}x{mat2.shape[1]}) must be divisible by 16"
+    if mat1.dtype == mat2.dtype == torch.float8_e5m2:
+        return "Multiplication of two Float8_e5m2 matrices is not supported"
+    if version[0] in ANY_LAYOUT or (not _is_column_major(mat1) and _is_column_major(mat2)):
+        return ""
+    if version[0] == 9:
+        return "Only multiplication of row-major and column-major matrices is supported by cuBLASLt"
+    return "CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmulAlgoGetHeuristic(...)`"
+
+
+def _is_column_major(matrix: torch.Tensor) -> bool:
+    return matrix.stride(0) == 1 and matrix.stride(1) >= max(1, matrix.shape[0])
 
 
 @dataclass(frozen=True)

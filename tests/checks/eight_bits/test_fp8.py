@@ -1,5 +1,7 @@
 """The checks of eight_bits/fp8: the right answer, and for each foreseen wrong one the hint that names it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +10,12 @@ from utils import scaling
 from utils.checks.eight_bits import fp8 as checks
 from utils.checks.eight_bits import fp8_questions as questions
 from utils.checks.outcome import NOT_YET
-from utils.checks.questions import number
+from utils.checks.questions import judge, number
 from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2
 from utils.rounding import quantize
-from utils.training import float8_linear
+from utils.training import batches, float8_linear
+from utils.widgets.scale_explorer import ScaleExplorer
+from utils.workloads import data, language_task
 
 # --- On paper
 
@@ -48,110 +52,100 @@ def test_the_format_is_the_one_with_the_smaller_error_in_the_middle():
     assert checks.check_which_format({name: one.lower() for name, one in answer.items()})
 
 
-# --- The round trip
+# --- From E4M3 to E4M3FNUZ
 
 
-def trip(fault=""):
-    def to_codes(x):
-        top = 57344 if fault == "e5m2" else 240 if fault == "240" else 100 if fault == "room" else 448
-        amax = x.amax() if fault == "signed" else x.abs().amax()
-        scale = top / amax
-        if fault == "power of two":
-            scale = 2.0 ** torch.floor(torch.log2(scale))
-        scaled = x if fault in ("unscaled", "cast alone") else x * scale
-        if fault != "unclamped":
-            scaled = scaled.clamp(-top, top)
-        codes = scaled.to(torch.float8_e5m2 if fault == "e5m2" else torch.float8_e4m3fn)
-        if fault == "float":
-            codes = codes.float()
+def bytes_of(codes):
+    return codes.view(torch.uint8)
+
+
+def by_bytes(codes, inv_scale):
+    turned = bytes_of(codes).clone()
+    turned[bytes_of(codes) == 0x80] = 0
+    turned[(bytes_of(codes) & 0x7F) == 0x7F] = 0x80
+    return turned.view(torch.float8_e4m3fnuz), 2 * inv_scale
+
+
+def by_values(codes, inv_scale):
+    return ((codes.float() / 2) + 0.0).to(torch.float8_e4m3fnuz), float(2 * inv_scale)
+
+
+def wrong_fnuz(fault):
+    def to_fnuz(codes, inv_scale):
+        turned = bytes_of(codes) if fault == "in place" else bytes_of(codes).clone()
+        if fault != "minus zero":
+            turned[turned == 0x80] = 0
+        if fault != "nan":
+            turned[(turned & 0x7F) == 0x7F] = 0x80
+        factor = {"kept": 1, "halved": 0.5, "four": 4}.get(fault, 2)
+        found = turned.view(torch.float8_e4m3fnuz)
+        if fault == "dtype":
+            found = turned.view(torch.float8_e4m3fn)
         if fault == "flat":
-            codes = codes.flatten()
-        back = scale if fault == "swapped" else 1.0 if fault == "cast alone" else 1 / scale
-        if fault == "rows":
-            back = back.expand(len(x))
-        return codes if fault == "one" else (codes, back)
+            found = found[:3]
+        if fault == "cast":
+            found, factor = (codes.float().clamp(-240, 240) + 0.0).to(torch.float8_e4m3fnuz), 1
+        if fault == "random":
+            found = found.flip(0)
+        return found if fault == "one" else (found, factor * inv_scale)
 
-    return to_codes
-
-
-def by_the_reference(x):
-    scale = scaling.scale_from_amax(x.abs().amax().numpy(), FLOAT8_E4M3FN)
-    return (x * float(scale)).clamp(-448, 448).to(torch.float8_e4m3fn), 1 / float(scale)
+    return to_fnuz
 
 
-@pytest.mark.parametrize("right", [trip(), trip("power of two"), trip("240"), by_the_reference])
-def test_the_round_trip_may_be_written_in_any_way(right):
-    outcome = checks.check_to_codes(right)
+@pytest.mark.parametrize("right", [by_bytes, by_values])
+def test_a_tensor_may_go_to_fnuz_by_bytes_or_by_values(right):
+    outcome = checks.check_to_fnuz(right)
     assert outcome, outcome.message
 
 
 @pytest.mark.parametrize(
     ("fault", "hint"),
     [
-        ("swapped", "You return the scale itself"),
-        ("unscaled", "Nothing was scaled"),
-        ("cast alone", "Nothing was scaled"),
-        ("signed", "magnitude"),
-        ("room", "leaves room above"),
-        ("e5m2", "makes codes of E4M3"),
-        ("float", "makes codes of E4M3"),
-        ("flat", "shape of x"),
-        ("rows", "one number for the whole tensor"),
+        ("kept", "half of what it was"),
+        ("halved", "a quarter"),
+        ("four", "twice what it was"),
+        ("minus zero", "minus zero in E4M3"),
+        ("nan", "A NaN came out as a number"),
+        ("cast", "ends at 240"),
+        ("in place", "changed the tensor"),
+        ("random", "The numbers have changed"),
+        ("dtype", "view(torch.float8_e4m3fnuz)"),
+        ("flat", "of shape"),
         ("one", "Return two things"),
     ],
 )
-def test_the_round_trip_names_the_mistake(fault, hint):
-    outcome = checks.check_to_codes(trip(fault))
+def test_the_way_to_fnuz_names_the_mistake(fault, hint):
+    outcome = checks.check_to_fnuz(wrong_fnuz(fault))
     assert outcome.status == NOT_YET
     assert hint in outcome.message
 
 
-# --- Operand 2
-
-
-def as_strided(b):
-    out = torch.empty(b.shape[::-1], dtype=b.dtype)
-    out.copy_(b.t())
-    return out.t()
-
-
-@pytest.mark.parametrize("right", [lambda b: b.t().contiguous().t(), as_strided, lambda b: b.t().clone().t().clone()])
-def test_operand_2_is_judged_by_its_strides(right):
-    answered = checks.check_column_major(right)
-    strides = right(torch.zeros(64, 32).to(torch.float8_e4m3fn)).stride()
-    assert bool(answered) == (strides == (1, 64)), answered.message
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (lambda b: b, "still row-major"),
-        (lambda b: b.contiguous(), "still row-major"),
-        (lambda b: b.t(), "turn the axes back"),
-        (lambda b: b.t().contiguous(), "turn the axes back"),
-        (lambda b: b.t().reshape(b.shape), "the transposed matrix"),
-        (lambda b: b.float().t().contiguous().t(), "should not change"),
-        (lambda b: b.flip(0), "changed places"),
-        (lambda b: b.repeat_interleave(2, 0)[::2], "strides are"),
-    ],
-)
-def test_operand_2_names_the_mistake(wrong, hint):
-    outcome = checks.check_column_major(wrong)
+def test_a_plain_cast_of_the_values_is_not_enough():
+    outcome = checks.check_to_fnuz(lambda codes, inv_scale: (codes.float().to(torch.float8_e4m3fnuz), inv_scale))
     assert outcome.status == NOT_YET
-    assert hint in outcome.message
 
 
 # --- Three products
 
 
+def filled(matrix, fill=0.0):
+    return torch.cat([matrix, torch.full((-len(matrix) % 16, matrix.shape[1]), fill)])
+
+
 def step(fault=""):
     def linear_step(x, w, dy, product):
         gradient = "E4M3" if fault == "dy in E4M3" else "E5M2"
-        y = x @ w.t() if fault == "exact" else product(x, w, "E4M3", "E4M3")
+        rows = filled(x) if fault == "rows stay" else x
+        y = x @ w.t() if fault == "exact" else product(rows, w, "E4M3", "E4M3")
         dx = product(dy, w if fault == "not turned" else w.t(), gradient, "E4M3")
-        dw = product(dy.t(), x.t(), gradient, "E5M2" if fault == "x in E5M2" else "E4M3")
+        tall, high = filled(x, 1.0 if fault == "ones" else 0.0), filled(dy, 1e-5 if fault == "ones" else 0.0)
+        if fault == "not filled":
+            tall, high = x, dy
+        if fault == "left out":
+            tall, high = x[:48], dy[:48]
+        dw = product(high.t(), tall.t(), gradient, "E5M2" if fault == "x in E5M2" else "E4M3")
         if fault == "dw turned":
-            dw = product(x.t(), dy.t(), "E4M3", gradient)
+            dw = product(tall.t(), high.t(), "E4M3", gradient)
         if fault == "sign":
             dw = -dw
         if fault == "order":
@@ -159,6 +153,16 @@ def step(fault=""):
         return (y, dx) if fault == "two" else (y, dx, dw)
 
     return linear_step
+
+
+def test_rows_of_zeros_may_be_added_everywhere_if_they_go_again():
+    def all_filled(x, w, dy, product):
+        x, dy, tokens = filled(x), filled(dy), len(x)
+        y, dx = product(x, w, "E4M3", "E4M3"), product(dy, w.t(), "E5M2", "E4M3")
+        return y[:tokens], dx[:tokens], product(x.t(), dy.t(), "E4M3", "E5M2").t()
+
+    outcome = checks.check_linear_step(all_filled)
+    assert outcome, outcome.message
 
 
 def test_the_three_products_are_those_of_float8_linear():
@@ -179,8 +183,12 @@ def test_the_three_products_are_those_of_float8_linear():
 @pytest.mark.parametrize(
     ("fault", "hint"),
     [
-        ("dy in E4M3", "gradients go to E5M2"),
-        ("x in E5M2", "look at the formats"),
+        ("dy in E4M3", "gradients are to be in E5M2"),
+        ("x in E5M2", "two operands in E5M2"),
+        ("not filled", "50 is no multiple of 16"),
+        ("left out", "leaves out the last 2 tokens"),
+        ("ones", "another product"),
+        ("rows stay", "have to go again"),
         ("exact", "not multiplied in FP8"),
         ("not turned", "has to be transposed"),
         ("dw turned", "Transposed?"),
@@ -195,41 +203,103 @@ def test_the_three_products_name_the_mistake(fault, hint):
     assert hint in outcome.message
 
 
-# --- The scale
+# --- A cast that saturates
 
 
-def by_where(x):
-    scale = 448 / x.abs().amax()
-    return torch.where(scale.isfinite() & (scale > 0), scale, 1.0)
+def by_choice(x, scale):
+    scaled = (x * scale).clamp(-448, 448)
+    return torch.where(x.isfinite(), scaled, torch.nan).to(torch.float8_e4m3fn)
 
 
-def clamped(x):
-    return 448 / x.nan_to_num(0.0, posinf=0.0, neginf=0.0).abs().amax().clamp(min=1e-12)
+def by_adding_nothing(x, scale):
+    return ((x.double() * scale).clamp(-448, 448).float() + 0 * x).to(torch.float8_e4m3fn)  # 0 * inf is NaN
 
 
-def of_the_reference(x):
-    return float(scaling.scale_from_amax(x.abs().amax().numpy(), FLOAT8_E4M3FN))
-
-
-@pytest.mark.parametrize("right", [by_where, clamped, of_the_reference])
-def test_the_scale_may_be_made_safe_in_any_way(right):
-    outcome = checks.check_safe_scale(right)
+@pytest.mark.parametrize("right", [by_choice, by_adding_nothing])
+def test_the_cast_may_be_written_in_any_way(right):
+    outcome = checks.check_saturating_cast(right)
     assert outcome, outcome.message
 
 
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (lambda x: 448 / x.abs().amax(), "tensor of zeros"),
-        (lambda x: 448 / (x.abs().amax() + 1e-6), "added to every amax"),
-        (lambda x: 448 / x.abs().amax().clamp(min=1e-6), "clamped too early"),
-        (lambda x: torch.where(x.abs().amax() == 0, 1.0, 448 / x.abs().amax()), "1e-40"),
-        (lambda x: 448 / x.abs().amax().clamp(min=1e-30), "infinity"),
-        (lambda x: 448 / x.nan_to_num(posinf=3e38).abs().amax().double().clamp(min=1e-30), "float64"),
-        (lambda x: 448 / x.abs().amax(0, keepdim=True).expand(64), "one number"),
+        (lambda x, scale: (x * scale).clamp(-448, 448), "makes codes of E4M3"),
+        (lambda x, scale: (x * scale).clamp(-448, 448).to(torch.float8_e4m3fn), "an infinity came out as 448"),
+        (
+            lambda x, scale: (x * scale).nan_to_num().clamp(-448, 448).to(torch.float8_e4m3fn),
+            "an infinity came out as 448",
+        ),
+        (
+            lambda x, scale: (
+                torch.where(x.isinf(), torch.nan, x * scale).nan_to_num().clamp(-448, 448).to(torch.float8_e4m3fn)
+            ),
+            "came out as a number",
+        ),
+        (
+            lambda x, scale: torch.where((x * scale).isfinite(), (x * scale).clamp(-448, 448), torch.nan).to(
+                torch.float8_e4m3fn
+            ),
+            "Ask x whether it is finite",
+        ),
+        (
+            lambda x, scale: torch.where((x * scale).abs() <= 448, x * scale, torch.nan).to(torch.float8_e4m3fn),
+            "a finite value came out as NaN",
+        ),
+        (lambda x, scale: (x.clamp(-448, 448) * scale).clamp(max=448).to(torch.float8_e4m3fn), ""),
+        (lambda x, scale: (x / scale).to(torch.float8_e4m3fn), "You divided by the scale"),
+        (lambda x, scale: x.to(torch.float8_e4m3fn), "Nothing was scaled"),
+        (lambda x, scale: (x * scale).to(torch.float8_e4m3fn)[:1], "shape of x"),
     ],
 )
-def test_the_scale_names_the_mistake(wrong, hint):
-    outcome = checks.check_safe_scale(wrong)
+def test_the_cast_names_the_mistake(wrong, hint):
+    outcome = checks.check_saturating_cast(wrong)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
+
+
+# --- Play
+
+
+@pytest.fixture(scope="module")
+def explorer():
+    """The widget of the chapter, with the tensors that its notebook makes."""
+    settings = language_task.settings_for("small")
+    settings = replace(settings, shape=settings.shape.widened(128))
+    task = language_task.prepare(data.generated_prose(settings.characters), size="small", settings=settings)
+    model, kept = task.new_model(0).train(), []
+    layer = model.model.layers[0].self_attn.v_proj
+    layer.register_full_backward_hook(lambda _, dx, dy: kept.append(dy[0].flatten(0, -2)))
+    batch = batches.pad(task.train, list(range(8)))
+    logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
+    torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.labels.flatten()).backward()
+    return ScaleExplorer({"gradient": kept[0]}, rule="hand")
+
+
+@pytest.mark.parametrize(
+    ("question", "fmt"), [(questions.PLAY_E4M3, "float8_e4m3fn"), (questions.PLAY_E5M2, "float8_e5m2")]
+)
+def test_the_largest_scale_that_saturates_nothing_is_that_of_the_widget(explorer, question, fmt):
+    explorer.rule, explorer.format, past = "hand", fmt, {}
+    for power in range(31):
+        explorer.log2_scale = power
+        past[power] = explorer.carried.counts["past"]
+    assert question.is_right(max(power for power, count in past.items() if count == 0))
+
+
+def test_the_margin_is_that_of_the_widget(explorer):
+    explorer.rule, explorer.format, decibels = "exact", "float8_e4m3fn", []
+    for margin in range(11):
+        explorer.margin = margin
+        decibels.append(explorer.carried.db)
+    explorer.margin = 0
+    assert questions.PLAY_MARGIN.is_right(sum(decibels[0] - db < 1 for db in decibels) - 1)
+    assert decibels[0] - decibels[9] < 0.3
+    assert decibels[0] - decibels[10] > 1.1
+
+
+@pytest.mark.parametrize("asked", [questions.PLAY_E4M3, questions.PLAY_E5M2, questions.PLAY_MARGIN])
+def test_every_foreseen_wrong_answer_has_a_reply_of_its_own(asked):
+    replies = [judge(asked, number(text)).message for text in asked.wrong]
+    assert len(set(replies)) == len(replies)
+    assert asked.otherwise not in replies

@@ -1,15 +1,15 @@
 """Checks of `eight_bits/fp8`."""
 
+import math
 from collections.abc import Callable
 
 import torch
 
 from utils.checks.eight_bits.fp8_questions import (
-    COLUMN_MAJOR,
     LINEAR_STEP,
-    SAFE_SCALE,
+    SATURATING_CAST,
     THERE_AND_BACK,
-    TO_CODES,
+    TO_FNUZ,
     WHICH_FORMAT,
 )
 from utils.checks.outcome import (
@@ -30,12 +30,12 @@ NOTHING_YET = "The function returns nothing yet."
 
 check_there_and_back = paper_table(
     THERE_AND_BACK,
-    says="The scale moved E4M3's window down to where the tensor lies, and changed no step's relative size.",
+    says="The scale moved E4M3's codes down to where the tensor lies, and left their relative spacing as it was.",
 )
 
 
 check_which_format = choice_table(
-    WHICH_FORMAT, says="It is the width that decides, in binades. Where a tensor lies is the scale's business."
+    WHICH_FORMAT, says="The width decides, in binades. Where a tensor lies does not matter, because the scale moves it."
 )
 
 
@@ -61,112 +61,90 @@ def _kind(returned) -> str:
     return f"a tensor {list(returned.shape)} of {returned.dtype}" if torch.is_tensor(returned) else repr(returned)
 
 
-# --- A round trip -----------------------------------------------------------------------------------------------------
+# --- From E4M3 to E4M3FNUZ -------------------------------------------------------------------------------------------
 
 
-@exercise(asks=TO_CODES, takes="to_codes")
-def check_to_codes(answer) -> Outcome:
-    """A function x -> (codes, inv_scale) for a float32 tensor."""
-    for x in _round_trips():
-        returned = answer(x.clone())
+@exercise(asks=TO_FNUZ, takes="to_fnuz")
+def check_to_fnuz(answer) -> Outcome:
+    """A function (codes, inv_scale) -> (codes, inv_scale) in E4M3FNUZ."""
+    for codes in _stored_tensors():
+        own, inv_scale = codes.clone(), torch.tensor(1 / 1600)
+        returned = answer(own, inv_scale)
         if _is_nothing(returned):
-            return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the codes, and what takes them back.")
+            return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the codes, and the number that takes them back.")
         if not isinstance(returned, tuple | list) or len(returned) != 2:
             raise Unreadable("Return two things: the codes, and the number that takes them back.")
-        codes, back = returned
-        if not torch.is_tensor(codes) or codes.shape != x.shape:
-            raise Unreadable(f"The codes are a tensor of the shape of x, {list(x.shape)}; yours: {_kind(codes)}.")
-        if codes.dtype != torch.float8_e4m3fn:
-            raise Unreadable(f"The codes are {codes.dtype}: `.to(torch.float8_e4m3fn)` makes codes of E4M3.")
-        if fault := _wrong_trip(codes.float(), _scalar(back, "What takes them back"), x):
+        turned, back = returned
+        if not torch.is_tensor(turned) or turned.shape != codes.shape:
+            raise Unreadable(f"The codes are a tensor of shape {list(codes.shape)}; yours: {_kind(turned)}.")
+        if turned.dtype != torch.float8_e4m3fnuz:
+            raise Unreadable(f"The codes are {turned.dtype}: bytes become codes with `.view(torch.float8_e4m3fnuz)`.")
+        back = _scalar(back, "The number that takes them back")
+        if fault := _wrong_conversion(turned.float(), back / float(inv_scale), codes.float()):
             return not_yet(fault)
-    return correct("amax lands at 448, everything else below it, and 1/scale takes it back.")
+        if not torch.equal(_bytes(own), _bytes(codes)):
+            return not_yet("The result is right, but your function also changed the tensor that it was given.")
+    return correct("Every number means what it meant, minus zero became zero, and what was NaN still is.")
 
 
-def _round_trips() -> list[torch.Tensor]:
+def _stored_tensors() -> list[torch.Tensor]:
+    """Return tensors of E4M3 codes: ordinary ones, some with minus zeros, all 256 codes, none."""
     draw = torch.Generator().manual_seed(0)
-    normal = torch.randn(64, 32, generator=draw)
-    negative = normal.clone()
-    negative[0, 0] = -40.0
-    return [0.02 * normal, 1e-7 * normal, 1e5 * normal, negative]
+    ordinary = torch.randn(16, 32, generator=draw).clamp(min=0.01).to(torch.float8_e4m3fn)
+    zeros = ordinary.float()
+    zeros[::3, ::2] = -0.0
+    every = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn)
+    return [ordinary, zeros.to(torch.float8_e4m3fn), every, every.view(16, 16).t(), every[:0]]
 
 
-def _wrong_trip(codes: torch.Tensor, back: float, x: torch.Tensor) -> str | None:
-    """Say what is wrong with the codes and the factor that takes them back; None where nothing is."""
-
-    def off(values: torch.Tensor) -> float:
-        return float((values - x).norm() / x.norm())
-
-    if codes.isnan().any():
-        return "Some codes are NaN: a value was past 448 when it was cast. Is amax that of the magnitudes?"
-    if torch.equal(codes, x.clamp(-448, 448).to(torch.float8_e4m3fn).float()):
-        return "Nothing was scaled: multiply x by 448 / amax before the cast."
-    if back and off(codes / back) < 0.05:
-        return "You return the scale itself. The product, and this check, want what takes the codes back: 1 / scale."
-    largest, signed = float(x.abs().amax()), float(x.amax())
-    if largest > signed and abs(448 * back / signed - 1) < 1e-3:
-        return "A large negative value saturates: amax is the largest magnitude, x.abs().amax()."
-    if off(codes * back) < 0.05:
-        top = float(codes.abs().amax())
-        if top >= 224:  # half of it: a power of two does too
-            return None
-        return f"The largest code is {top:g}: the scale leaves room above. Take amax to 448, the largest value of E4M3."
-    return f"Codes times your number are {off(codes * back):.0%} off x, where E4M3 is off by 3 %."
+def _bytes(codes: torch.Tensor) -> torch.Tensor:
+    return codes.view(torch.uint8)
 
 
-# --- Operand 2 --------------------------------------------------------------------------------------------------------
-
-
-@exercise(asks=COLUMN_MAJOR, takes="column_major")
-def check_column_major(answer) -> Outcome:
-    """A function b -> the same matrix, column-major."""
-    for rows, columns in ((64, 32), (32, 64), (48, 48)):
-        values = torch.arange(rows * columns).remainder(251).view(rows, columns).float()
-        b = values.to(torch.float8_e4m3fn)
-        returned = answer(b.clone())
-        if _is_nothing(returned):
-            return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the matrix.")
-        if not torch.is_tensor(returned):
-            raise Unreadable(f"Return a matrix; yours is {returned!r}.")
-        if fault := _wrong_order(returned, b):
-            return not_yet(fault)
-    return correct("The same [K, N], and the numbers of a column side by side: strides (1, K).")
-
-
-def _wrong_order(returned: torch.Tensor, b: torch.Tensor) -> str | None:
-    rows, columns = b.shape
-    if returned.shape != b.shape:
-        turned = returned.shape == (columns, rows)
+def _wrong_conversion(read: torch.Tensor, factor: float, wanted: torch.Tensor) -> str | None:
+    """Say what is wrong with the values `read`, taken back by `factor` times the old number; None if nothing is."""
+    if not read.numel():
+        return None
+    if (read.isnan() & (wanted == 0)).any():
+        return "Some zeros came out as NaN. Which code is minus zero in E4M3, and what is it in E4M3FNUZ?"
+    if (wanted.isnan() & ~read.isnan()).any():
         return (
-            f"b is [{rows}, {columns}], and yours is {list(returned.shape)}."
-            + " Transposing alone gives another matrix: turn the memory, and then turn the axes back." * turned
+            "A NaN came out as a number: the two NaN codes of E4M3 are ±240 in E4M3FNUZ, whose only NaN is 0x80. A "
+            "broken weight would no longer show."
         )
-    if returned.dtype != b.dtype:
-        return f"b is {b.dtype}, and yours is {returned.dtype}: the codes themselves should not change."
-    if not torch.equal(returned.float(), b.float()):
-        if torch.equal(returned.float(), b.float().t().reshape(b.shape)) or torch.equal(
-            returned.float(), b.float().t()
-        ):
-            return "That is the transposed matrix: the same shape perhaps, other numbers in each place."
-        return "The numbers have changed places: it should be the same matrix, in another order of memory."
-    if returned.stride() == (columns, 1):
-        return (
-            f"It is still row-major, strides {returned.stride()}: `.contiguous()` makes row-major what is not, and"
-            " leaves alone what is. Use it on the transposed matrix."
-        )
-    if returned.stride() != (1, rows):
-        return f"The strides are {returned.stride()}; in a column-major matrix of {rows} rows they are (1, {rows})."
-    return None
+    sound = ~wanted.isnan()
+    if read[sound].isnan().any():
+        return "Some numbers came out as NaN: E4M3FNUZ ends at 240, and a value past it has no code there."
+    values = read[sound] * factor
+    if torch.allclose(values, wanted[sound], rtol=1e-6, atol=0):
+        return None
+    some = sound & (wanted != 0)
+    ratios = read[some] * factor / wanted[some]
+    for ratio, says in _RATIOS.items():
+        if torch.allclose(ratios, torch.tensor(ratio)):
+            return says
+    if math.isclose(factor, 1, rel_tol=1e-6):
+        return "Large values have changed: E4M3FNUZ ends at 240, where E4M3 goes to 448. Change the scale as well."
+    return "The numbers have changed. Their bytes need not: the same byte means half as much in E4M3FNUZ."
+
+
+_RATIOS = {
+    0.5: "Every value is half of what it was: the bytes are right, and the number that takes them back is not yet.",
+    0.25: "Every value is a quarter of what it was. You halved the number that takes the codes back: double it.",
+    2.0: "Every value is twice what it was: the number that takes the codes back is twice too large.",
+}
 
 
 # --- Three products ---------------------------------------------------------------------------------------------------
+
+TOKENS = 50  # no multiple of 16
 
 
 @exercise(asks=LINEAR_STEP, takes="linear_step")
 def check_linear_step(answer) -> Outcome:
     """A function (x, w, dy, product) -> (y, dx, dw)."""
     draw = torch.Generator().manual_seed(0)
-    x, w, dy = (torch.randn(*shape, generator=draw) for shape in ((48, 64), (32, 64), (48, 32)))
+    x, w, dy = (torch.randn(*shape, generator=draw) for shape in ((TOKENS, 64), (32, 64), (TOKENS, 32)))
     dy = 1e-5 * dy
     calls: list[tuple[str, str]] = []
     returned = answer(x, w, dy, _recorded(calls))
@@ -178,10 +156,15 @@ def check_linear_step(answer) -> Outcome:
     right["dx"] = _product(dy, w.t(), "E5M2", "E4M3")
     right["dw"] = _product(dy.t(), x.t(), "E5M2", "E4M3")
     exact = {"y": x @ w.t(), "dx": dy @ w, "dw": dy.t() @ x}
+    fewer = TOKENS // 16 * 16
+    if torch.is_tensor(returned[2]) and returned[2].shape == exact["dw"].shape:
+        cut = dy[:fewer].t() @ x[:fewer]
+        if float((returned[2] - cut).norm() / cut.norm()) < 0.1 < float((exact["dw"] - cut).norm() / cut.norm()):
+            return not_yet(f"dw leaves out the last {TOKENS - fewer} tokens. Every token has a say in a weight.")
     for product, (name, wanted) in zip(returned, right.items(), strict=True):
         if fault := _wrong_product(name, product, wanted, exact[name], calls):
             return not_yet(fault)
-    return correct("Three products, three axes that are summed over: K, N and the tokens.")
+    return correct("Three products sum over three axes, and zeros fill up the tokens without changing a sum.")
 
 
 def _product(a: torch.Tensor, b: torch.Tensor, a_fmt: str, b_fmt: str) -> torch.Tensor:
@@ -204,6 +187,14 @@ def _recorded(calls: list) -> Callable:
                 f"product(a, b, ...) sums over the last axis of both; yours are {list(a.shape)} and {list(b.shape)}. "
                 "One of them has to be transposed first."
             )
+        if a_fmt == b_fmt == "E5M2":
+            raise Unreadable("product refuses two operands in E5M2, as cuBLAS does.")
+        if a.shape[1] % 16 or b.shape[0] % 16:
+            size = a.shape[1] if a.shape[1] % 16 else b.shape[0]
+            raise Unreadable(
+                f"product refuses {list(a.shape)} and {list(b.shape)}, as an H100 does: {size} is no multiple of 16. "
+                "What can you add to both operands that changes no sum?"
+            )
         calls.append((a_fmt, b_fmt))
         return _product(a, b, a_fmt, b_fmt)
 
@@ -213,7 +204,12 @@ def _recorded(calls: list) -> Callable:
 def _wrong_product(name, product, wanted, exact, calls) -> str | None:
     if product.shape != wanted.shape:
         turned = list(product.shape) == list(wanted.shape)[::-1]
-        return f"{name} should be {list(wanted.shape)}, and is {list(product.shape)}." + " Transposed?" * turned
+        padded = name != "dw" and product.shape[0] > TOKENS and product.shape[1] == wanted.shape[1]
+        return (
+            f"{name} should be {list(wanted.shape)}, and is {list(product.shape)}."
+            + " Transposed?" * turned
+            + " Rows that you added have to go again." * padded
+        )
 
     def off(other: torch.Tensor) -> float:
         return float((product - other).norm() / other.norm())
@@ -225,48 +221,62 @@ def _wrong_product(name, product, wanted, exact, calls) -> str | None:
     if off(exact) < 0.2:
         both = calls and all(call == ("E4M3", "E4M3") for call in calls)
         if name != "y" and both:
-            return f"{name} is close, but dy was rounded to E4M3: gradients go to E5M2, for its range."
+            return f"{name} is close, but dy was rounded to E4M3. Here gradients are to be in E5M2, for its range."
         return f"{name} is close, but not what E4M3 for x and w and E5M2 for dy give: look at the formats."
     return f"{name} is another product: {off(exact):.0%} off the one in float32."
 
 
-# --- Find the bug -----------------------------------------------------------------------------------------------------
+# --- A cast that saturates --------------------------------------------------------------------------------------------
 
 
-@exercise(asks=SAFE_SCALE, takes="safe_scale")
-def check_safe_scale(answer) -> Outcome:
-    """A function x -> scale, positive and finite for every tensor."""
-    for what, x in _tensors().items():
-        returned = answer(x.clone())
+@exercise(asks=SATURATING_CAST, takes="cast")
+def check_saturating_cast(answer) -> Outcome:
+    """A function (x, scale) -> codes of E4M3."""
+    for what, (x, scale) in _casts().items():
+        returned = answer(x.clone(), torch.tensor(scale))
         if _is_nothing(returned):
-            return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the scale.")
-        scale = torch.tensor(_scalar(returned, "A scale"), dtype=torch.float32)
-        if torch.is_tensor(returned) and returned.dtype != torch.float32:
-            raise Unreadable(f"The scale is {returned.dtype}: scales are float32.")
-        if not scale.isfinite() or scale <= 0:
-            return not_yet(f"For {what} the scale is {float(scale):g}. {_HINTS[what]}")
-        sound = 448 / x.abs().amax()
-        if what in ("ordinary numbers", "very small numbers") and (scale / sound - 1).abs() > 1e-6:
-            return not_yet(
-                f"For {what} the scale is {float(scale):g}, and 448 / amax was sound: {float(sound):g}. What is added "
-                "to every amax, or clamped too early, changes scales that were right."
-            )
-    return correct("A tensor of zeros keeps its zeros with any scale. What matters is that 0 times it is 0.")
+            return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the codes.")
+        if not torch.is_tensor(returned) or returned.shape != x.shape:
+            raise Unreadable(f"The codes are a tensor of the shape of x, {list(x.shape)}; yours: {_kind(returned)}.")
+        if returned.dtype != torch.float8_e4m3fn:
+            raise Unreadable(f"The codes are {returned.dtype}: `.to(torch.float8_e4m3fn)` makes codes of E4M3.")
+        scaled = (x.double() * scale).clamp(-448, 448).float()
+        wanted = torch.where(x.isfinite(), scaled, torch.nan).to(torch.float8_e4m3fn).float()
+        if fault := _wrong_cast(returned.float(), wanted, x, scale, what):
+            return not_yet(fault)
+    return correct("Large values saturate, and a run that breaks still shows it.")
 
 
-_HINTS = {
-    "a tensor of zeros": "448 / 0 is infinity, and 0 times infinity is NaN: so one batch of padding ends a run.",
-    "ordinary numbers": "It should be 448 / amax.",
-    "very small numbers": "It should be 448 / amax, which float32 still holds.",
-    "an amax of 1e-40": "448 / 1e-40 is past the end of float32: infinity again, from an amax that is not 0.",
-    "a tensor with an infinity": "448 / infinity is 0, and its inverse is infinity. Look at amax before you divide.",
-    "a tensor with a NaN": "amax hands a NaN on. A comparison with NaN is false: `torch.where(amax > 0, ...)`.",
-}
+def _casts() -> dict[str, tuple[torch.Tensor, float]]:
+    x = torch.randn(8, 16, generator=torch.Generator().manual_seed(0))
+    broken = x.clone()
+    broken[0, :4] = torch.tensor([torch.inf, -torch.inf, torch.nan, 0.0])
+    huge = x.clone()
+    huge[1, :3] = torch.tensor([1e35, -1e35, 1e-40])
+    return {
+        "ordinary values": (x, 100.0),
+        "values past 448": (x, 1000.0),
+        "a tensor with infinities and a NaN": (broken, 100.0),
+        "values whose product with the scale overflows float32": (huge, 1e10),
+        "a tensor without values": (x[:0], 1.0),
+    }
 
 
-def _tensors() -> dict[str, torch.Tensor]:
-    x = torch.randn(64, generator=torch.Generator().manual_seed(0))
-    infinite, missing = x.clone(), x.clone()
-    infinite[3], missing[3] = torch.inf, torch.nan
-    tensors = (torch.zeros(64), x, 1e-9 * x, torch.full((64,), 1e-40), infinite, missing)
-    return dict(zip(_HINTS, tensors, strict=True))
+def _wrong_cast(stored, wanted, x, scale, what) -> str | None:
+    if torch.equal(stored.nan_to_num(nan=1000.0), wanted.nan_to_num(nan=1000.0)):
+        return None
+    where = f"With {what}:"
+    if (x.isinf() & (stored.abs() == 448)).any():
+        return f"{where} an infinity came out as 448, so nobody will see that this run broke."
+    if (x.isnan() & ~stored.isnan()).any():
+        return f"{where} a NaN came out as a number."
+    if (x.isinf() & ~stored.isnan()).any():
+        return f"{where} an infinity came out as a number."
+    if (x.isfinite() & stored.isnan()).any():
+        return f"{where} a finite value came out as NaN. Ask x whether it is finite, not the product."
+    finite = x.isfinite()
+    for factor, says in ((1.0, "Nothing was scaled."), (1 / scale, "You divided by the scale: multiply by it.")):
+        other = (x.double() * factor).clamp(-448, 448).float().to(torch.float8_e4m3fn).float()
+        if scale != 1 and torch.equal(stored[finite], other[finite]):
+            return f"{where} the codes are those of x times {factor:g}. {says}"
+    return f"{where} the codes are not those of x times scale. Multiply first, then limit, then cast."

@@ -4,77 +4,133 @@ from utils.checks.questions import Choice, Number, Option, Task
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
-P_WHAT_CHANGED = Choice(
-    "eight_bits/fp8/predict-what-changed",
-    "Both FP8 runs keep the same number of significant bits. What did the multiplication change?",
+P_LAYERS = Choice(
+    "eight_bits/fp8/predict-layers",
+    "Look at the first step of the run without a scale. How many of its 14 linear layers get a weight gradient with "
+    "any entry other than 0?",
     (
         Option(
-            "The weights: they lie around 0.05, not far above E4M3's smallest normal number, so that many became zero",
-            "They do lie there, and some lost a bit or two. But what becomes zero is below 0.001, and few weights are.",
+            "All 14, but with coarse entries",
+            "E4M3 keeps four significant bits, which would be coarse. But these values are smaller than its smallest "
+            "number.",
         ),
         Option(
-            "The activations: without it the largest of them were past 448 and saturated",
-            "Activations after a norm are a few units large. Nothing comes near 448.",
+            "About half of them",
+            "The gradient passes through the layers one after another. If one layer's is all zeros, what do the layers "
+            "before it get?",
         ),
         Option(
-            "The gradients: without it they were too small for any code but zero",
-            "Relative precision is the same at every size as long as there are exponents left.",
-            True,
+            "Only the last ones, next to the output head",
+            "There the backward pass begins. But the gradient that arrives is already too small for any code but 0.",
         ),
         Option(
-            "Nothing: one seed each, and a small network; the runs differ by luck",
-            "One seed is little. But two of the three losses lie on each other, and the third never comes near.",
-        ),
-    ),
-    predict=True,
-)
-P_FIVE = Choice(
-    "eight_bits/fp8/predict-five",
-    "x and w are FP8 codes, x_inv and w_inv what takes them back. Four of these lines fail, or return what nobody "
-    "wants, on every machine. Which one gives the right product on a CPU, and an error on a GPU?",
-    (
-        Option("`torch.randn(48, 64, dtype=torch.float8_e4m3fn)`", "It fails everywhere: nothing is computed in FP8."),
-        Option("`x + x`", "It fails everywhere: FP8 has no addition in torch."),
-        Option(
-            "`x @ w.t()`",
-            "Where it works it returns FP8: the sums are rounded to 8 bits, and the scales are not in it.",
-        ),
-        Option(
-            "`torch._scaled_mm(x, w.t(), out_dtype=...)`",
-            "It fails everywhere: the scales are arguments that have to be there.",
-        ),
-        Option(
-            "`torch._scaled_mm(x, w.t().contiguous(), scale_a=x_inv, scale_b=w_inv, ...)`",
-            "The same numbers in another order of memory: a CPU does not mind, an FP8 unit does.",
+            "None",
+            "The last layer's gradient is rounded to zeros, so the layers before it receive the product of these zeros "
+            "with a weight.",
             True,
         ),
     ),
     predict=True,
 )
-P_FORWARD = Choice(
-    "eight_bits/fp8/predict-forward",
-    "In training, leaving out the scale tripled the perplexity. Now this model, trained in float32, reads a text "
-    "that it has not seen, and its linear layers multiply in FP8 without a scale. What becomes of its perplexity?",
+P_TOKENS = Choice(
+    "eight_bits/fp8/predict-tokens",
+    "A layer has 64 inputs and 32 outputs, and a batch has 40 tokens. All three products have one operand in E4M3 and "
+    "the layouts that an H100 wants. Which does it refuse?",
     (
+        Option("None: 64 and 32 are multiples of 16", "They are. But in one product neither of them is summed over."),
+        Option("y", "It sums over the 64 inputs. The 40 tokens are rows of its result, which may be any number."),
+        Option("dx", "It sums over the 32 outputs. The 40 tokens are rows of its result, which may be any number."),
+        Option("dw", "It sums over the tokens, and 40 is not a multiple of 16.", True),
         Option(
-            "It triples: the same rounding, the same damage",
-            "The damage was done in the backward pass, and there is none here.",
-        ),
-        Option(
-            "It grows by some ten percent",
-            "The logits move by a few percent. But a perplexity asks which token is likely, and that hardly changes.",
-        ),
-        Option(
-            "It changes in the third digit or later",
-            "Weights and activations lie where E4M3 has normal numbers, and rounding errors that disagree cancel.",
-            True,
-        ),
-        Option(
-            "It becomes NaN, since large activations overflow",
-            "They are far below 448. And what is past it saturates here.",
+            "All three: 40 is not a multiple of 16",
+            "In y and dx the tokens are the rows of operand 1, for which there is no rule.",
         ),
     ),
     predict=True,
+)
+P_EASY = Choice(
+    "eight_bits/fp8/predict-easy",
+    "Leave the scale out again, but round the gradients to E5M2. A good part of them is still rounded to 0. Does this "
+    "model learn?",
+    (
+        Option(
+            "On neither text",
+            "In E4M3 it did not. In E5M2 the larger gradients survive, and on the easy text they are enough.",
+        ),
+        Option(
+            "On the generated text, but not on Shakespeare",
+            "The easy text leaves large gradients, and they point in nearly the right direction.",
+            True,
+        ),
+        Option(
+            "On both: what is lost is small, and small values matter little",
+            "On the generated text that is what happens. In the recorded runs on Shakespeare the loss stays high.",
+        ),
+        Option(
+            "On Shakespeare, but not on the generated text",
+            "Shakespeare is the harder text: the other way round.",
+        ),
+    ),
+    predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_E4M3 = Number(
+    "eight_bits/fp8/play-e4m3",
+    "Take the gradient in E4M3, and move the scale by hand. What is the largest k for which the scale 2^k saturates "
+    "no value?",
+    answer="18",
+    says="At 2^18 the amax lands at 356. At 2^19 it would land at 712, beyond 448.",
+    wrong={
+        "19": "At 2^19 the amax lands at 712, beyond 448: values saturate.",
+        "17": "At 2^17 nothing saturates, but the amax lands at 178. One more power of two fits.",
+        "262144": "That is the scale, 2^18. The question asks for k.",
+        "8": "2^8 is 256. Multiplied by 256, the amax is still below 1.",
+        "448": "That is where the amax may land. The question asks for k in 2^k.",
+    },
+    within={
+        "-100 to 16": "Nothing saturates there, but the scale can be larger.",
+        "20 to 100": "Too far: look at how many values saturate.",
+        "329000 to 331000": "That is about the exact scale, 448 / amax. The question asks for a power of two below it.",
+    },
+    otherwise="Press “by hand” in the widget and watch where the amax lands.",
+    hints=("448 / amax is about 330,000.",),
+)
+PLAY_E5M2 = Number(
+    "eight_bits/fp8/play-e5m2",
+    "The same tensor in E5M2: what is the largest k there?",
+    answer="25",
+    says="E5M2 ends at 57,344, which is 128 times 448, so its window lies seven powers of two further up.",
+    wrong={
+        "18": "That is for E4M3. E5M2 ends at 57,344.",
+        "26": "At 2^26 the amax lands at 91,000, beyond 57,344.",
+        "24": "At 2^24 nothing saturates, but one more power of two fits.",
+        "33554432": "That is the scale, 2^25. The question asks for k.",
+    },
+    within={
+        "-100 to 23": "Nothing saturates there, but the scale can be larger.",
+        "27 to 100": "Too far: look at how many values saturate.",
+    },
+    otherwise="Choose E5M2 in the widget and watch where the amax lands.",
+    hints=("57,344 / 448 is 128.",),
+)
+PLAY_MARGIN = Number(
+    "eight_bits/fp8/play-margin",
+    "Back to E4M3, with the exact scale. A margin of m divides the scale by 2^m. What is the largest margin that costs "
+    "this gradient less than one decibel?",
+    answer="9",
+    says="The amax could grow 512-fold before anything saturates, at a cost of 0.2 decibels.",
+    wrong={
+        "10": "A margin of 10 costs more than one decibel. Compare with the ratio at margin 0.",
+        "1": "A margin of 1 costs next to nothing. Go on.",
+        "0": "A margin of 0 is where you compare from. Go on.",
+        "512": "That is 2^9. The question asks for the margin.",
+        "8": "A margin of 8 costs hardly anything. Try one more.",
+    },
+    within={"2 to 7": "That costs hardly anything. Go on."},
+    otherwise="Choose the exact scale in the widget and raise the margin until the ratio falls by one decibel.",
+    hints=("Without a margin the ratio is 33.3 dB.",),
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -94,7 +150,7 @@ THERE_AND_BACK = {
         wrong={
             "0.0001953125": "That is `inv_scale`, amax / 448. The scale is what the tensor is multiplied by before it "
             "is rounded: it takes amax to 448.",
-            "4096": "That is the power of two below it, and does nearly as well. Equation 1 uses all of the range.",
+            "4096": "That is the power of two below it, and would do nearly as well. Equation 1 uses the whole range.",
             "448": "448 is where amax should land. What do you multiply 0.0875 by to get there?",
             "39.2": "448 times amax. The scale takes amax to 448: divide.",
             "655360": "That is for E5M2, which ends at 57344.",
@@ -199,20 +255,16 @@ WHICH_FORMAT = {
 
 # --- Exercises in code ------------------------------------------------------------------------------------------------
 
-TO_CODES = Task(
-    "eight_bits/fp8/to-codes",
-    "Write `to_codes(x)`: the codes of a float32 tensor in `torch.float8_e4m3fn`, with the scale of its amax, and the "
-    "number that takes them back.",
-)
-COLUMN_MAJOR = Task(
-    "eight_bits/fp8/column-major",
-    "Write `column_major(b)`: the same matrix [K, N] with the numbers of a column side by side in memory.",
+TO_FNUZ = Task(
+    "eight_bits/fp8/to-fnuz",
+    "Write `to_fnuz(codes, inv_scale)`: the same tensor in `torch.float8_e4m3fnuz`, and the number that takes it back.",
 )
 LINEAR_STEP = Task(
     "eight_bits/fp8/linear-step",
-    "Write `linear_step(x, w, dy, product)`: y, dx and dw of a linear layer by three FP8 products.",
+    "Write `linear_step(x, w, dy, product)`: y, dx and dw of a linear layer by three products that refuse what an H100 "
+    "refuses.",
 )
-SAFE_SCALE = Task(
-    "eight_bits/fp8/safe-scale",
-    "Write `safe_scale(x)`: 448 / amax, and something positive and finite where that is not.",
+SATURATING_CAST = Task(
+    "eight_bits/fp8/saturating-cast",
+    "Write `cast(x, scale)`: E4M3 codes in which large finite values are ±448, and infinity and NaN are NaN.",
 )
