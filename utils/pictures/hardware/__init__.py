@@ -1,0 +1,1 @@
+"""The pictures of Part III, a module per chapter."""
