@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,6 +15,8 @@ from utils.emulation.accumulators import ACCUMULATORS
 from utils.emulation.tensor_core import truncating_matmul
 from utils.formats import FloatFormat
 from utils.rounding import toward_zero
+from utils.widgets.dot_product import DotProduct, Lane
+from utils.widgets.dot_product.facts import PROMOTES
 
 STALLS = {
     accumulation_questions.STALL_FLOAT16: ACCUMULATORS["float16"].matmul,
@@ -91,6 +94,28 @@ def test_two_units_are_those_of_the_table():
     assert accumulation.check_two_units(answers)
 
 
+# --- The tasks under the widget
+
+
+def error_of(lane, data="uniform"):
+    widget = DotProduct(4096, (lane,), operands="float8_e4m3fn", data=data)
+    a, b = widget.vectors
+    return abs(widget.total(lane) / math.fsum(a * b) - 1)
+
+
+def test_the_largest_distance_of_the_widget_is_that_of_the_task():
+    found = [n for n in PROMOTES if n and error_of(Lane("fp8-aligned", promote=n)) < 0.01]
+    assert max(found) == int(accumulation_questions.PLAY_PROMOTE.answer)
+
+
+def test_the_share_that_is_swallowed_is_that_of_the_task():
+    a, b = DotProduct(4096, operands="float8_e4m3fn", data="large").vectors
+    found = ACCUMULATORS["fp8-aligned-128"].matmul(torch.tensor(a)[None], torch.tensor(b)[:, None])
+    swallowed = (math.fsum(a * b) - float(found)) / float((a * b)[-1])  # each small product arrives whole or not at all
+    assert swallowed == 127
+    assert judge(accumulation_questions.PLAY_SWALLOWED, 100 * swallowed / 4096)
+
+
 # --- The limited accumulator
 
 
@@ -108,6 +133,31 @@ def by_string(products, bits):
         if total:
             last = 2.0 ** (math.floor(math.log2(abs(total))) - bits + 1)
             total = math.copysign(abs(total) // last * last, total)
+    return total
+
+
+def by_logarithm(products, bits):
+    """What a good student wrote: right until a total is 0."""
+    total = 0.0
+    for product in products:
+        total += product
+        last = 2.0 ** (math.floor(math.log2(abs(total))) - bits + 1)
+        total = math.trunc(total / last) * last
+    return total
+
+
+def through_float32(products, bits):
+    total = 0.0
+    for product in products:
+        total = cut(float(np.float32(total + product)), bits)
+    return total
+
+
+def product_cut_first(products, bits):
+    total = 0.0
+    for product in products:
+        last = 2.0 ** (math.frexp(total)[1] - bits) if total else 0.0
+        total += math.trunc(product / last) * last if last else cut(product, bits)
     return total
 
 
@@ -142,6 +192,9 @@ def flushed(products, bits):
         (lambda p, bits: sum(cut(x, bits) for x in p), "the total is not"),
         (fixed_point, "from the leading one on"),
         (flushed, "from the leading one on"),
+        (by_logarithm, "ValueError"),
+        (through_float32, "float32 before"),
+        (product_cut_first, "Add first"),
         (lambda p, bits: ours(p, bits) if p else 1.0, "A sum of no products is 0.0, yours is 1.0."),
         (lambda p, bits: 7.0, "it should be"),
         (lambda p, bits: "seven", "not a number"),
@@ -159,7 +212,7 @@ def test_the_limited_sum_names_the_mistake(wrong, hint):
 
 def promoted(products, add, n, *, fault=""):
     wide, narrow = 0.0, 0.0
-    for place, product in enumerate(products, 1):
+    for place, product in enumerate(products, 0 if fault == "from 0" else 1):
         narrow = add(narrow, product)
         if place % (n + (fault == "late") - (fault == "early" and n > 1)) == 0:
             wide = add(wide, narrow) if fault == "narrow" else wide + narrow
@@ -205,6 +258,7 @@ def test_the_promoted_sum_may_be_written_in_any_way(right):
         ("goes on", "start it again from 0"),
         ("narrow", "use +"),
         ("late", "too many"),
+        ("from 0", "count from 1"),
         ("early", "too few"),
     ],
 )

@@ -72,6 +72,8 @@ def _limited_cases() -> list[tuple[list[float], int]]:
         ([1.0, 2.0**-4 + 2.0**-6], 5),
         ([1.0, 1.75 * 2.0**-4], 5),
         ([-1.0, -1.25 * 2.0**-4], 5),
+        ([1.0, -1.0, 0.75], 8),  # the total is 0 on the way
+        ([1.0, 2.0**-4 - 2.0**-40], 5),  # no rounding to float32 first
         ([], 8),
         (positive.tolist(), 14),
         (small.tolist(), 8),
@@ -82,6 +84,7 @@ def _limited_fault(total: float, products: Sequence[float], bits: int, right: fl
     """Say what is wrong with a total."""
     ended = cut(math.fsum(products), bits)
     foreseen = [
+        (_in_float32(products, bits), "The total is rounded to float32 before it is cut. Keep Python's floats."),
         (running(products, bits, round), "That total is rounded to nearest. Cut off what does not fit: toward zero."),
         (running(products, bits, math.floor), "A negative total is cut downward, away from zero. Cut toward zero."),
         (running(products, bits + 1), "Each total keeps one bit too many: the leading bit counts as one."),
@@ -90,6 +93,7 @@ def _limited_fault(total: float, products: Sequence[float], bits: int, right: fl
         (ended, "The total is cut once, in the end. Cut it after each addition."),
         (sum(cut(x, bits) for x in products), "The products are cut, and the total is not. It is the register."),
         (_absolute(products, bits), "All totals are cut at one place. A register keeps bits from the leading one on."),
+        (_before(products, bits), "The product is cut where the total ends. Add first, then cut the new total."),
     ]
     for value, hint in foreseen:
         if math.isclose(total, value, rel_tol=1e-12):  # an exact sum may be off by its own rounding
@@ -105,6 +109,22 @@ def _absolute(products: Sequence[float], bits: int) -> float:
     total = 0.0
     for product in products:
         total = math.trunc((total + product) * 2.0 ** (bits - 1)) / 2.0 ** (bits - 1)
+    return total
+
+
+def _in_float32(products: Sequence[float], bits: int) -> float:
+    total = 0.0
+    for product in products:
+        total = cut(float(np.float32(total + product)), bits)
+    return total
+
+
+def _before(products: Sequence[float], bits: int) -> float:
+    """Cut each product at the last place of the total that it meets."""
+    total = 0.0
+    for product in products:
+        last = math.ldexp(1.0, math.frexp(total)[1] - bits) if total else 0.0
+        total += math.trunc(product / last) * last if last else cut(product, bits)
     return total
 
 
@@ -153,6 +173,11 @@ def _unrounded_first(products: Sequence[float], n: int) -> float:
     return total
 
 
+def _from_zero(products: Sequence[float], n: int) -> float:
+    """Count from 0: the first part has one product."""
+    return _promoted(products[:1], 1) + _promoted(products[1:], n) if products else 0.0
+
+
 def _promoted_fault(total: float, products: Sequence[float], n: int, right: float) -> str:
     """Say what is wrong with a promoted sum."""
     foreseen = [
@@ -162,6 +187,7 @@ def _promoted_fault(total: float, products: Sequence[float], n: int, right: floa
         (_promoted(products, n, reset=False), "The narrow total goes on after it was moved: start it again from 0."),
         (_promoted(products, n, wide=_add), "The parts are joined with `add`, so the wide total is narrow too: use +."),
         (_unrounded_first(products, n), "The first product of a part has to go through `add` as well: add(0.0, x)."),
+        (_from_zero(products, n), "The first part has one product only: count from 1 (enumerate begins at 0)."),
         (_promoted(products, n + 1), "A part has one product too many: promote after n of them."),
     ]
     if n > 1:

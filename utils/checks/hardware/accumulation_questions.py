@@ -2,89 +2,108 @@
 
 from utils.checks.questions import Choice, Number, Option, Task
 
-# --- Predict, then run ------------------------------------------------------------------------------------------------
+# --- Predictions ------------------------------------------------------------------------------------------------------
 
-P_FOURTEEN = Choice(
-    "hardware/accumulation/predict-fourteen-bits",
-    "Rounding the inputs to 4 bits made the results wrong by 0.07 %. Now the total keeps 14 bits while 4,096 products "
-    "are added to it. What does that cost on top?",
+P_AT_ONCE = Choice(
+    "hardware/accumulation/predict-at-once",
+    "This unit adds 32 products at once: one addition for every 32 products, 128 additions for a sum of 4,096. Suppose "
+    "it added them one at a time, in 4,096 additions, and still kept 14 bits. How large would the error be?",
     (
         Option(
-            "Next to nothing, a thousandth of 0.07 %: the total is a thousand times finer than the inputs",
-            "It is, at each step. But there are 4,096 steps, and nothing says that their errors cancel.",
+            "About 32 times as large: each addition loses something, and there are 32 times as many",
+            "That would be right if 32 products were added exactly and only the total was cut. But this unit cuts "
+            "every product before it adds it, so the number of additions does not matter.",
         ),
         Option(
-            "About as much again",
-            "That would be right if the errors of the total went up and down: rounded to nearest, these totals spread "
-            "by about 0.09 %. But what does not fit is dropped, and that is something else.",
+            "About 6 times as large, the square root of 32",
+            "Square roots belong to errors that go up and down. Here every error has the same sign, and the number of "
+            "cuts is the number of products, whether they come singly or 32 at a time.",
         ),
         Option(
-            "About ten times as much",
-            "The right direction. Even more is lost.",
-        ),
-        Option(
-            "Nearly a hundred times as much",
-            "Several percent. The errors of the inputs cancel, and these do not.",
+            "About the same",
+            "The unit cuts every product before it adds it. Adding 32 of them at once saves additions, not cuts.",
             True,
+        ),
+        Option(
+            "Smaller: a single product meets a smaller total",
+            "It meets nearly the same total. During one addition of 32 products, a total of several hundred hardly "
+            "changes, and the total decides where the products are cut.",
         ),
     ),
     predict=True,
 )
-P_ONES = Choice(
-    "hardware/accumulation/predict-ones",
-    "A row of 4,096 ones times a column of 4,096 ones, both float16, result float16. What does torch's `@` give on the "
-    "device that you have?",
+P_SERVE = Choice(
+    "hardware/accumulation/predict-serve",
+    "A layer has been trained with the sums of its forward pass in the adder of 14 bits, and its results are right. "
+    "Now it runs with exact sums, and nothing else changes. What happens to its results?",
     (
         Option(
-            "2048, like the loop: float16 cannot count any further",
-            "One float16 total that takes them one by one cannot. A wider one can, and so can several float16 totals.",
+            "They become a little more accurate, because the adder does",
+            "They would if training had not adapted to the old adder. The weights were chosen so that the results came "
+            "out right with the loss included.",
         ),
         Option(
-            "4096",
-            "Operands and result are float16, the total in between is wider. How wide, one right answer does not say.",
+            "They stay as they are: the weights are the same",
+            "The weights are the same, but the sums are not: the old adder lost several percent of each.",
+        ),
+        Option(
+            "They become too large",
+            "In training, the adder lost several percent of each sum, and the weights grew to make up for it. With "
+            "exact sums nothing is lost, so the results are too large by about as much.",
             True,
         ),
         Option(
-            "Something in between: the row is cut into parts, and each part stalls for itself",
-            "Parts of at most 2048 ones do not stall, and float16 holds their sums: that would give 4096 as well.",
-        ),
-        Option(
-            "An infinity: the sum leaves float16",
-            "Float16 goes up to 65504.",
+            "They become too small",
+            "The other way round: the narrow adder gave sums that were too small, and the weights grew to make up "
+            "for it.",
         ),
     ),
     predict=True,
 )
-P_LLAMA = Choice(
-    "hardware/accumulation/predict-llama",
-    "The FP8 totals of 14 bits were wrong by 7 % in the puzzle. What do they do to the perplexity of this model?",
-    (
-        Option(
-            "It rises by some percent, like the sums",
-            "A perplexity is no sum of those products, and these sums are shorter than those of the puzzle.",
-        ),
-        Option(
-            "It changes in the third or fourth decimal",
-            "The sums are short, and most of them cancel: little is there to drift.",
-            True,
-        ),
-        Option(
-            "It doubles: the errors of the layers multiply",
-            "Each layer begins with a norm and adds its result to a stream that goes past it: errors add up more than "
-            "they multiply.",
-        ),
-        Option(
-            "It becomes infinite or NaN",
-            "That takes an overflow. These totals have the exponents of float32.",
-        ),
-    ),
-    predict=True,
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_PROMOTE = Number(
+    "hardware/accumulation/play-promote",
+    "Numbers uniform in [0, 1), K = 4,096, 14 bits with addends cut, 32 at once. What is the largest distance between "
+    "two promotions, of those that the widget offers, for which the error stays below 1 %?",
+    answer="512",
+    says="At 512 the error is about half a percent, at 1,024 it is above 1 %. The formula is a little stricter, "
+    "because products of E4M3 numbers have at most 8 bits and lose less while the total is small.",
+    wrong={
+        "128": "That is the usual distance, and its error is far below 1 %. Larger distances are still fine.",
+        "256": "By the formula this is the largest power of two. Try the next one: these products are short.",
+        "1024": "Read its error again: it is above 1 %.",
+        "9": "512 is 2^9. The number itself?",
+    },
+    otherwise="Set the promotion of A to one value after the other, run each, and read its error.",
+    hints=("The error roughly doubles or triples from one distance to the next. Look for the step across 1 %.",),
+    unit="products",
+)
+PLAY_SWALLOWED = Number(
+    "hardware/accumulation/play-swallowed",
+    "Choose “one large, many small” and let B be promoted every 128. What share of the 4,096 products is swallowed "
+    "in B?",
+    answer="3.1",
+    says="The large product swallows the 127 others before the first promotion. After that the register starts from 0, "
+    "and every small product arrives.",
+    wrong={
+        "100": "That is A, which is never promoted. Read the line of B.",
+        "99.98": "That is A, which is never promoted. Read the line of B.",
+        "127": "So many products are swallowed. As a share of 4,096?",
+        "0.031": "As a percentage?",
+        "0": "Before the first promotion the large product is still in the register.",
+    },
+    otherwise="Run to the end, and read the share behind the name of B. Its promotion has to be 128.",
+    hints=("Only products that come before the first promotion meet the large one.",),
+    tolerance=0.01,
+    unit="%",
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
 
 
-def _stall(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
+def _stall(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str], hint: str) -> Number:
     return Number(
         f"hardware/accumulation/stalls{name}",
         f"{text}: after how many products of 1/4 does the total stop growing?",
@@ -93,10 +112,7 @@ def _stall(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str
         wrong=wrong,
         otherwise="Find the power of two from which on the addend is lost: a half of the last bit where ties go to "
         "even, less than the whole last bit where it is cut. Then divide by 1/4.",
-        hints=(
-            "With p bits, the last bit of a total in [2^e, 2^(e + 1)) is worth 2^(e - p + 1).",
-            "Below that power of two every total is a multiple of 1/4, so nothing is lost on the way.",
-        ),
+        hints=("With p bits, the last bit of a total in [2^e, 2^(e + 1)) is worth 2^(e - p + 1).", hint),
         unit="products",
     )
 
@@ -111,6 +127,8 @@ STALLS = {
         STALL_FLOAT16,
         2048,
         says="At 512 the last bit is worth 1/2; 1/4 is half of it, and 512 is even.",
+        hint="Until the last bit is worth more than 1/4, every total is a multiple of 1/4, and nothing is lost. So the "
+        "sum is exact up to the total where it stops.",
         wrong={
             "512": "That is the total where it stops. Each product is 1/4.",
             "2049": "The first product that is lost; 2048 of them arrived.",
@@ -124,8 +142,11 @@ STALLS = {
         STALL_BFLOAT16,
         256,
         says="At 64 the last bit is worth 1/2.",
+        hint="Until the last bit is worth more than 1/4, every total is a multiple of 1/4, and nothing is lost. So the "
+        "sum is exact up to the total where it stops.",
         wrong={
             "64": "That is the total where it stops. Each product is 1/4.",
+            "257": "The first product that is lost; 256 of them arrived.",
             "128": "Bfloat16 has 8 significant bits, the hidden one included. At 32 its last bit is worth 1/4.",
             "512": "At 128 a product is a quarter of the last bit. It is lost earlier.",
             "1024": "At 256 a one is lost. A quarter is lost earlier.",
@@ -136,8 +157,11 @@ STALLS = {
         STALL_CUT,
         16384,
         says="At 4096 the last bit is worth 1/2, and what is less is cut off.",
+        hint="Until the last bit is worth more than 1/4, every total is a multiple of 1/4, and nothing is lost. So the "
+        "sum is exact up to the total where it stops.",
         wrong={
             "4096": "That is the total where it stops. Each product is 1/4.",
+            "16385": "The first product that is lost; 16,384 of them arrived.",
             "8192": "At 2048 the last bit is worth 1/4: a product still fits.",
             "32768": "At 8192 it is long over: a product is lost as soon as it is less than the last bit.",
             "65536": "At 16384 the last bit is worth 2. A quarter is lost as soon as it is less than the last bit.",
@@ -148,8 +172,12 @@ STALLS = {
         STALL_BLOCKS,
         524288,
         says="32 products are 8. That is lost when the last bit is worth 16, at 2^17, and 2^17 / (1/4) = 2^19.",
+        hint="The addend is the exact sum of 32 products, 8. Until the last bit is worth more than 8, every total is a "
+        "multiple of 8, and nothing is lost.",
         wrong={
             "131072": "That is the total where it stops, 2^17. Each product is 1/4.",
+            "524289": "Products come 32 at a time, and the block that begins with this one is lost.",
+            "524320": "With these 32 products the total no longer grows: count those that arrived.",
             "16384": "That is one by one. Here 32 products, 8 together, meet the total at once.",
             "262144": "At 2^16 the last bit is worth 8: a block still fits.",
             "65536": "These are blocks, or half of a total: count products of 1/4.",
@@ -189,6 +217,7 @@ PROMOTE_EVERY = {
         wrong={
             "512": "512 / (3 * 2^14) is 1.04 %: a little too much.",
             "128": "That is DeepSeek's choice; by the formula it loses about 0.26 %. More is allowed here.",
+            "8": "256 is 2^8. The number itself?",
             "163": "Without the 3: each binade loses half as much as the next one, of half as much.",
         },
         within={"490 to 500": AT_THE_BOUND, "257 to 490": NO_POWER, "129 to 255": NO_POWER},
@@ -203,6 +232,7 @@ PROMOTE_EVERY = {
             "128": "128 / (3 * 2^14) is 0.26 %.",
             "256": "That is for 1 %.",
             "16": "16 loses 0.03 %. Twice that is still allowed.",
+            "5": "32 is 2^5. The number itself?",
         },
         within={"49 to 50": AT_THE_BOUND, "33 to 49": NO_POWER, "17 to 31": NO_POWER},
     ),
@@ -215,6 +245,7 @@ PROMOTE_EVERY = {
             "256": "256 / (3 * 2^16) is 0.13 %.",
             "64": "Two bits more are four times as many, not twice.",
             "32": "That is for 14 bits.",
+            "7": "128 is 2^7. The number itself?",
         },
         within={"196 to 200": AT_THE_BOUND, "129 to 196": NO_POWER, "65 to 127": NO_POWER},
     ),
@@ -263,7 +294,7 @@ TWO_UNITS = {
             "1.5*2^-12": "Half of the last bit does not fit either.",
         },
         otherwise="The last bit is worth 2^-12. Does this unit round or cut? Look at 1.5 * 2^-13.",
-        hints=("1.5 * 2^-13 is three quarters of the last bit: nearer to 2^-12 than to 0.",),
+        hints=("What came back for 1.5 * 2^-13? A unit that rounds to nearest would have returned 2^-12.",),
     ),
 }
 
