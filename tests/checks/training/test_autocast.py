@@ -452,11 +452,11 @@ def test_uphill_names_the_mistake(wrong, hint):
 def test_an_old_copy_is_told_by_what_is_seen_and_its_cause_is_in_the_hint():
     outcome = autocast.check_uphill(as_given)
     assert outcome.status == NOT_YET
-    assert "as at the weights where the function began" in outcome.message
+    assert "the same as at the weights with which the function began" in outcome.message
     found, wanted = map(float, re.findall(r"0\.\d{4}", outcome.message))
     assert found != wanted
     assert not any(cause in outcome.message for cause in ("cop", "cache", "context"))
-    assert "until when does autocast keep them" in outcome.hint
+    assert "how long does autocast keep them" in outcome.hint
 
 
 def test_a_context_that_was_left_open_before_does_no_harm():

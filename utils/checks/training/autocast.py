@@ -231,9 +231,9 @@ def _norm(gradients) -> float:
 def _wrong_place(got, start, want) -> Outcome:
     if _error(got, start) < 1e-3:
         return not_yet(
-            f"The gradients have norm {_norm(got):.4f}, as at the weights where the function began. At the weights "
-            f"that it moved to, the norm is {_norm(want):.4f}.",
-            hint="The float32 weights do move. Which numbers does the second product read, and until when does "
+            f"The gradients have norm {_norm(got):.4f}, the same as at the weights with which the function began. At "
+            f"the weights that it moved to, the norm is {_norm(want):.4f}.",
+            hint="The float32 weights do move. Which numbers does the second forward pass read, and how long does "
             "autocast keep them?",
         )
     return not_yet(
@@ -322,13 +322,13 @@ def _cast_fault(layer: nn.Module) -> Outcome | None:
     # Casts of activations grow with the rows of the batch; those of weights, or of what is made of them, do not.
     low, high = (sum(step.bytes for step in probe.casts()) for probe in seen)
     a_row = (high - low) // (ROWS[1] - ROWS[0])
-    needed = f"{2 * NARROW} bytes: {NARROW} numbers of two bytes"
+    needed = f"{2 * NARROW} bytes: {NARROW} numbers of two bytes each"
     message = f"For each row of the input the casts write {a_row} bytes. The cast of the input alone writes {needed}."
     if mixed:
         op, dtypes = mixed[0].op.strip("_"), " and ".join(dict.fromkeys(mixed[0].inputs))
         inside = "One operation gets inputs of two dtypes and casts internally, where the bytes are not counted. "
         hint = (
-            f"The operation `{op}` gets {dtypes}. It casts `h` up to work in the wider dtype. Which of its two inputs "
+            f"The operation `{op}` gets {dtypes}. To work in the wider dtype, it casts `h` up. Which of its two inputs "
         )
         return not_yet(inside + message, hint=hint + "is cheaper to cast yourself?")
     if a_row > 2 * NARROW:

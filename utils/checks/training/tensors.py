@@ -253,7 +253,7 @@ COUNT_CASES = (  # values, how to call them, and the cause of wrong counts, show
     (
         [3.0, 1.5, 0.0, 0.0],
         "[3, 1.5, 0, 0]",
-        "log2(0) is -inf, and -inf has no integer. A zero is in no binade: leave it out.",
+        "log2(0) is -inf, and no integer equals -inf. A zero is in no binade: leave it out.",
     ),
     ([4.0, INF, -INF], "[4, inf, -inf]", "An infinity is in no binade: leave it out."),
     ([4.0, NAN], "[4, nan]", "NaN is in no binade: leave it out."),

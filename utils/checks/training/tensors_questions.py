@@ -34,8 +34,8 @@ WHY_LOST = Choice(
 )
 OTHER_NETWORK = Choice(
     "training/tensors/predict-other-network",
-    "The DistilBERT starts from random weights as well, and learns to classify film reviews. From the first step to "
-    "the last, would float16 lose a growing share of its activation gradients, too?",
+    "The DistilBERT starts from random weights as well, and learns to classify film reviews. What happens, from the "
+    "first step to the last, to the share of its activation gradients that float16 would lose?",
     (
         Option(
             "It rises: a better network makes smaller mistakes",
@@ -112,7 +112,7 @@ PLAY_FLOAT16 = Number(
 PLAY_E5M2 = Number(
     "training/tensors/play-e5m2",
     "Choose E5M2, all layers and step 143. The five rows show every kind of tensor under the same window. What is the "
-    "smallest k with which each of the five loses less than 1 % and none overflows?",
+    "smallest scale 2^k with which each of the five loses less than 1 % and none overflows? Give k.",
     answer="13",
     says="The activation gradients need 2^13, and the activations overflow from 2^15 on. So 2^13 and 2^14 suit all "
     "five, as far as the range goes.",
