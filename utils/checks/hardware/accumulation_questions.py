@@ -88,7 +88,7 @@ PLAY_SWALLOWED = Number(
     says="The large product swallows the 127 others before the first promotion. After that the register starts from 0, "
     "and every small product arrives.",
     wrong={
-        "100": "That is A, which is never promoted. Read the line of B.",
+        "100": "Nearly all of them would be A, which is never promoted. B starts again from 0 after 128 products.",
         "99.98": "That is A, which is never promoted. Read the line of B.",
         "127": "So many products are swallowed. As a share of 4,096?",
         "0.031": "As a percentage?",

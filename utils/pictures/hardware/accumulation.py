@@ -53,9 +53,9 @@ def _draw_registers(ax: Axes, totals: tuple[float, ...]) -> None:
         _draw_row(ax, PRODUCT, y - 1, plots.FRACTION, end)
         lost = 1 - _kept(PRODUCT, total) / PRODUCT
         ax.text(left + 0.5, y + 0.65, f"total {total:.4g}", fontsize=10, color=plots.EXPONENT, va="bottom")
-        said = f"+ product, {100 * lost:.2g} % of it cut off" if lost else "+ product, all of it arrives"
+        label = f"+ product, {100 * lost:.2g} % of it cut off" if lost else "+ product, all of it arrives"
         color = plots.SIGN if lost else plots.FRACTION
-        ax.text(right - 0.5, y + 0.65, said, fontsize=10, color=color, ha="right", va="bottom")
+        ax.text(right - 0.5, y + 0.65, label, fontsize=10, color=color, ha="right", va="bottom")
 
 
 def _draw_row(ax: Axes, value: float, y: float, color: str, end: int) -> None:
