@@ -117,7 +117,7 @@ PLAY_E5M2 = Number(
 )
 PLAY_MARGIN = Number(
     "eight_bits/fp8/play-margin",
-    "Back to E4M3, with the exact scale. A margin of m divides the scale by 2^m. What is the largest margin that costs "
+    "Back to E4M3, with the scale “max / amax”. A margin of m divides it by 2^m. What is the largest margin that costs "
     "this gradient less than one decibel?",
     answer="9",
     says="The amax could grow 512-fold before anything saturates, at a cost of 0.2 decibels.",
@@ -129,7 +129,7 @@ PLAY_MARGIN = Number(
         "8": "A margin of 8 costs hardly anything. Try one more.",
     },
     within={"2 to 7": "That costs hardly anything. Go on."},
-    otherwise="Choose the exact scale in the widget and raise the margin until the ratio falls by one decibel.",
+    otherwise="Press “max / amax” in the widget and raise the margin until the ratio falls by one decibel.",
     hints=("Without a margin the ratio is 33.3 dB.",),
 )
 

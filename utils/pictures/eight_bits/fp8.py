@@ -10,8 +10,8 @@ from utils.formats import FLOAT8_E4M3FN, decode
 from utils.pictures.drawing import WIDTH_INCHES
 from utils.rounding import quantize
 
-VALUES = (0.0007, 0.0002, 2e-5, 4e-6, 7e-7)  # gradients, the amax first
-LEFT, RIGHT = -22.0, 10.8  # powers of two
+VALUES = (0.0007, 0.0001, 2e-5, 4e-6, 2e-7)  # gradients, the amax first
+LEFT, RIGHT = -23.4, 10.8  # powers of two
 ROWS = (1.0, 0.0)  # the codes above, and the same codes below
 TICK = 0.16
 
