@@ -19,7 +19,14 @@ def test_one_command_that_fails_makes_its_stage_fail(monkeypatch, capsys, broken
     ("changed", "tests"),
     [
         ("utils/scaling.py", {"tests/test_scaling.py"}),
-        ("utils/cost/memory.py", {"tests/cost/test_memory.py", "tests/checks/hardware/test_memory.py"}),
+        (
+            "utils/cost/memory.py",
+            {
+                "tests/cost/test_memory.py",
+                "tests/checks/hardware/test_memory.py",
+                "tests/pictures/hardware/test_memory.py",
+            },
+        ),
         ("utils/widgets/quiz/widget.js", {"tests/widgets/test_quiz.py", "tests/browser/widgets/test_quiz.py"}),
         ("tools/serve.py", set()),
         ("tests/test_llama.py", {"tests/test_llama.py"}),
