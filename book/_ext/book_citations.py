@@ -5,7 +5,10 @@ stands in the year itself, so that a citation and its entry in the bibliography 
 """
 
 from collections import defaultdict
+from itertools import product
 from string import ascii_lowercase
+
+SUFFIXES = (*ascii_lowercase, *map("".join, product(ascii_lowercase, repeat=2)))  # a ... z, aa, ab, ... zz
 
 
 def shown(entry):
@@ -18,17 +21,17 @@ def add_letters(entries):
     """Write a letter behind the year of each entry that others are shown like, in the order of their titles.
 
     `entries`: those of a pybtex bibliography. What was lettered before is lettered anew.
-    Raises: ValueError where there are more works than letters.
+    After z follows aa. Raises: ValueError where there are more works than that gives.
     """
     alike = defaultdict(list)
     for entry in entries:
         if year := entry.fields.get("year"):
             alike[shown(entry), year.rstrip(ascii_lowercase)].append(entry)
     for (names, year), works in alike.items():
-        if len(works) > len(ascii_lowercase):
+        if len(works) > len(SUFFIXES):
             raise ValueError(f"{len(works)} works of {' and '.join(names)} in {year} are more than there are letters")
         works.sort(key=lambda entry: entry.fields["title"].translate({ord(c): None for c in "{}\\"}).lower())
-        for letter, entry in zip(ascii_lowercase, works, strict=False):
+        for letter, entry in zip(SUFFIXES, works, strict=False):
             entry.fields["year"] = year + letter if len(works) > 1 else year
 
 

@@ -97,12 +97,23 @@ def test_the_letters_are_written_once_the_bibliography_is_read():
     assert [entry.fields["year"] for entry in entries.values()] == ["2026a", "2026b"]
 
 
-def test_more_works_than_letters_are_refused():
-    entries = bibliography(
-        "".join(f"@manual{{k{i}, author = {{A}}, title = {{{i}}}, year = {{2026}}}}" for i in range(27))
+def works_of_a_year(count):
+    return bibliography(
+        "".join(f"@manual{{k{i:03}, author = {{A}}, title = {{{i:03}}}, year = {{2026}}}}" for i in range(count))
     )
-    with pytest.raises(ValueError, match="27 works of A in 2026"):
+
+
+def test_after_z_follow_two_letters():
+    entries = works_of_a_year(28)
+    for _ in range(2):
         book_citations.add_letters(entries.values())
+        years = [entry.fields["year"] for entry in entries.values()]
+        assert years[:2] + years[25:] == ["2026a", "2026b", "2026z", "2026aa", "2026ab"]
+
+
+def test_more_works_than_letters_are_refused():
+    with pytest.raises(ValueError, match="703 works of A in 2026"):
+        book_citations.add_letters(works_of_a_year(26 + 26**2 + 1).values())
 
 
 def test_the_arrow_of_a_page_with_pages_below_it_has_a_name():
