@@ -62,7 +62,7 @@ WHERE_THEY_PART = Choice(
 
 PLAY_TREE = Number(
     "practice/many_gpus/play-tree",
-    "Keep the data *ones*, and set the number of products, here ranks, to 259. What does the tree, lane B, find?",
+    "Keep the ones, and set the number of products, which stand for ranks, to 259. What does the tree, lane B, find?",
     answer="260",
     says="256 of the ones make an exact 256, and the last three make 3. Then 259 is a tie between 258 and 260, and it "
     "goes to 260: a tree can also find too much.",
@@ -91,7 +91,7 @@ PLAY_QUARTERS = Number(
         "1/4": "That is one term. Go to the last addition.",
         "512": "That is the number of ranks.",
     },
-    otherwise="Choose *1/4 each* as the data, go to the last addition, and read lane A.",
+    otherwise="Choose 1/4 for each number, go to the last addition, and read lane A.",
     hints=("A term is lost if it is half of the gap above an even sum.",),
     near=0,
 )
@@ -232,7 +232,7 @@ RING_BY_HAND = {
 def _mean(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], hint: str) -> Number:
     return Number(
         f"practice/many_gpus/mean-of-equals{name}",
-        f"{text}: what is the mean, divided after the sum?",
+        f"{text.capitalize()}: what is the mean, divided after the sum?",
         answer=answer,
         says=says,
         wrong=wrong,
