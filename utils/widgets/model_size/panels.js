@@ -117,8 +117,12 @@ export function sizeLedger(h, { items }) {
     const [bytes, each] = [h("td", {}), h("td", {})];
     return { bytes, each, node: h("tr", {}, h("th", { scope: "row" }, sample ? h("span", { class: `mp-ms-sample mp-ms-${sample}`, "aria-hidden": "true" }) : null, label), bytes, each) };
   };
-  const rows = Object.fromEntries(items.map(([item, label]) => [item, row(label, item)]));
-  Object.assign(rows, { casts: row("of these, 16-bit copies"), total: row("together") });
+  const rows = {};
+  for (const [item, label] of items) {
+    rows[item] = row(label, item);
+    if (item === "activations") rows.casts = row("of these, 16-bit copies");
+  }
+  rows.total = row("together");
   rows.casts.node.className = "mp-ms-casts";
   rows.total.node.className = "mp-ms-total";
   const heads = ["what", "bytes", "per parameter"].map((text) => h("th", { scope: "col" }, text));
