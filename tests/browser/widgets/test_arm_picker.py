@@ -434,5 +434,5 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     page.evaluate(
         "() => { Object.assign(model.state, { quantity: 'accuracy', seed: null }); model.fire('change:seed'); }"
     )
-    assert text(page, "summary").startswith("Test accuracy, against 16-mixed: ")
+    assert text(page, "summary").startswith("Test accuracy, against 16-mixed, each comparison taken alone: ")
     assert combobox(page, "Quantity").input_value() == "accuracy"
