@@ -10,6 +10,19 @@ from utils.widgets.shared.modules import joined, modules_of
 
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 900}
+CALM = {"reduced_motion": "reduce"}
+
+
+@pytest.fixture(name="show")
+def calm_show(show):
+    """The fixture `show` of the files that import this: without motion unless a test says otherwise."""
+
+    def open_page(*widgets, **options):
+        page = show(*widgets, **{**CALM, **options})
+        open_page.watched = show.watched
+        return page
+
+    return open_page
 
 
 def source_of(name):

@@ -15,6 +15,7 @@ from tests.browser.widget_page import (
     PHONE,
     barriers,
     calls_of,
+    calm_show,  # noqa: F401, the fixture `show`
     cut_off,
     cut_off_choices,
     heights,
@@ -26,20 +27,7 @@ from utils.rounding import ulp
 from utils.widgets.dot_product import DotProduct
 from utils.widgets.dot_product.facts import ADDERS, DATA, OPERANDS, Lane, operands
 
-CALM = {"reduced_motion": "reduce"}
 LANES = [Lane(name, block) for name, adder in ADDERS.items() for block in adder.blocks]
-
-
-@pytest.fixture
-def show(show):
-    """Open a page that holds the given widgets, on a desk and without motion unless a test says otherwise."""
-
-    def open_page(*widgets, **options):
-        page = show(*widgets, **{"viewport": DESK, **CALM, **options})
-        open_page.watched = show.watched
-        return page
-
-    return open_page
 
 
 HARNESS = """

@@ -6,13 +6,22 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, calls_of, cut_off, cut_off_choices, heights, small_targets
+from tests.browser.widget_page import (
+    DESK,
+    PHONE,
+    barriers,
+    calls_of,
+    calm_show,  # noqa: F401, the fixture `show`
+    cut_off,
+    cut_off_choices,
+    heights,
+    small_targets,
+)
 from tests.widgets.test_microscope import random_terms
 from utils.widgets.microscope import Microscope
 from utils.widgets.microscope.adders import EXTRAS, FLUSHES, ORDERS, RULES, HiddenAdder, random_adder
 from utils.widgets.microscope.levels import LEVELS, PRESETS, RANDOM
 
-CALM = {"reduced_motion": "reduce"}
 HARNESS = """
 window.calls = {
   add: (adder, rows) => rows.map((terms) => words.addTerms(adder, terms)),
@@ -32,18 +41,6 @@ window.calls = {
 """  # noqa: E501
 call = calls_of("microscope/widget", HARNESS)
 RANGE = {"lowest": -22, "largest": 15}
-
-
-@pytest.fixture
-def show(show):
-    """Open a page that holds the given widgets, on a desk and without motion unless a test says otherwise."""
-
-    def open_page(*widgets, **options):
-        page = show(*widgets, **{"viewport": DESK, **CALM, **options})
-        open_page.watched = show.watched
-        return page
-
-    return open_page
 
 
 def same_sums(call, adder, rows):

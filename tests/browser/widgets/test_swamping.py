@@ -6,25 +6,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.browser.widget_page import DESK, PHONE, barriers, calls_of
+from tests.browser.widget_page import (
+    DESK,
+    PHONE,
+    barriers,
+    calls_of,
+    calm_show,  # noqa: F401, the fixture `show`
+)
 from utils.accumulation import kahan_sum, running_sum, stall
 from utils.formats import FORMATS
 from utils.rounding import quantize
 from utils.widgets.swamping import SUMMABLE, USUAL, Swamping
-
-CALM = {"reduced_motion": "reduce"}
-
-
-@pytest.fixture
-def show(show):
-    """Open a page that holds the given widgets, on a desk and without motion unless a test says otherwise."""
-
-    def open_page(*widgets, **options):
-        page = show(*widgets, **{"viewport": DESK, **CALM, **options})
-        open_page.watched = show.watched
-        return page
-
-    return open_page
 
 
 def press(page, name):
