@@ -150,7 +150,7 @@ VOCABULARY = Number(
     wrong={
         "128": "It fits with 640 entries. How many bytes are the two gradients now?",
         "96": "A narrower model keeps less, but the two gradients do not depend on the width.",
-        "64": "A narrower model keeps less, but the two gradients do not depend on the width.",
+        "64": "Half the width halves much of what B keeps, but not the two gradients at the loss.",
         "16": "This is the smallest width that the heads can share. Do the two gradients fit, even without any model?",
     },
     otherwise="Begin with what no width changes: the two float32 gradients at the loss. The card has 48 MB.",

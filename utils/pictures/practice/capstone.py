@@ -11,7 +11,7 @@ from utils.pictures.drawing import WIDTH_INCHES
 AT_REST = 38.6  # GB of float32 weights and moments of Llama 3.2 3B: 12 bytes for each of 3.2127e9 parameters
 GRADIENTS = 12.9  # GB
 PEAKS = {  # GB in the forward pass, the backward pass and the update, as the chapter's script prints them
-    "as written": (70.9, 71.9, 64.3),
+    "default": (70.9, 71.9, 64.3),
     "with checkpointing": (51.8, 54.6, 64.3),
     "and with fused=True": (51.8, 54.6, 51.4),
 }
