@@ -1,21 +1,36 @@
 """The checks of practice/capstone: the right answer, and for each foreseen wrong one the hint that names it."""
 
+import re
 from dataclasses import replace
 
 import pytest
 import torch
 
+from utils import records
 from utils.checks.outcome import NOT_YET
 from utils.checks.practice import capstone as checks
-from utils.checks.practice.capstone_questions import BAR, LOGITS, REPORTS, VERDICTS, VOCABULARY, WHAT_A_TAKES
-from utils.checks.questions import number
-from utils.experiments.capstone import comparison
+from utils.checks.practice.capstone_questions import (
+    BAR,
+    LOGITS,
+    PLAY_PAIR,
+    PLAY_ROOM,
+    REPORTS,
+    VERDICTS,
+    VOCABULARY,
+    WHAT_A_TAKES,
+    WHAT_D_REACHES,
+    WHICH_LEARNS,
+)
+from utils.checks.questions import judge, number
+from utils.experiments.capstone import comparison, saved_tensors
 from utils.experiments.capstone.forecasts import forecast, refuse
 from utils.experiments.capstone.plans import Plan, make_problem
+from utils.widgets.model_size import ModelSize
 
 CPU = torch.device("cpu")
 D = Plan("bf16-mixed", width=192, batch=8, checkpointing=True)
 OTHER = Plan("bf16-true-kahan", width=208, batch=8, checkpointing=True)
+PREDICTED = (WHAT_A_TAKES, WHICH_LEARNS, WHAT_D_REACHES)
 NAMED = {
     "32-true, width 128, batch 8": (Plan("32-true", 128, 8), "does not fit"),
     "16-mixed, width 64, batch 4": (Plan("16-mixed", 64, 4), ""),
@@ -23,6 +38,19 @@ NAMED = {
     "fp8-current, width 96, batch 8, on a CPU": (Plan("fp8-current", 96, 8), "nothing about FP8"),
     "bf16-mixed, width 192, batch 8, checkpointing": (D, ""),
 }
+
+
+def forecast_mb(plan):
+    return forecast(plan, make_problem("small", device=CPU)).peak / 1e6
+
+
+def everything_mb(plan):
+    return forecast(replace(plan, checkpointing=False), make_problem("small", device=CPU)).ledger.total / 1e6
+
+
+def before_the_loss_mb(plan):
+    ledger = forecast(plan, make_problem("small", device=CPU)).ledger
+    return (ledger.at_rest + ledger.activations) / 1e6
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +74,8 @@ def trained(monkeypatch, given):
 def test_the_logits_are_two_float32_tensors():
     assert number(LOGITS.answer) == pytest.approx(2 * 4 * 8_192 * 128_256 / 1e9, rel=1e-4)
     assert checks.check_logits(2 * 4 * 8_192 * 128_256 / 1e9)
-    assert "That is one of them" in checks.check_logits(4.2).message
+    for wrong, says in ((4.2, "one of them"), (12.6, "log-probabilities"), (7.83, "GiB"), (16.8, "two tensors")):
+        assert says in checks.check_logits(wrong).message
 
 
 def test_no_width_fits_the_larger_vocabulary(given):
@@ -56,14 +85,53 @@ def test_no_width_fits_the_larger_vocabulary(given):
     assert larger.card.size < 2 * 4 * 8 * 152 * 5_120
     assert number(VOCABULARY.answer) == 0
     assert checks.check_vocabulary(0)
-    assert "It fitted with 640" in checks.check_vocabulary(128).message
+    assert "It fits with 640" in checks.check_vocabulary(128).message
 
 
 def test_plan_a_takes_hardly_less_than_its_twin(given):
     mixed, wide = (forecast(Plan(name, 128, 8), given).peak for name in ("bf16-mixed", "32-true"))
     assert wide / 2 == pytest.approx(27.5e6, abs=5e4)
     assert given.card.size < mixed < wide
-    assert next(option.text for option in WHAT_A_TAKES.options if option.right).startswith("More than the card")
+    assert f"{wide / 1e6:.1f} MB" in WHAT_A_TAKES.text
+    right = next(option.text for option in WHAT_A_TAKES.options if option.right)
+    assert round(mixed / 1e6) == int(re.search(r"\d+", right)[0]) == 53
+    kinds = saved_tensors.count_by_kind(Plan("bf16-mixed", 128, 8), given)
+    assert round(kinds["copies of weights"] / 1e6) == 1
+
+
+def recorded():
+    """The losses of each plan of the table, by seed."""
+    losses = {}
+    for record in records.load_all(experiment="capstone"):
+        run = comparison.of_record(record)
+        losses.setdefault(run.plan, {})[run.seed] = run.loss
+    return losses
+
+
+def test_what_the_questions_say_of_losses_is_recorded():
+    losses = recorded()
+    b, c = losses[Plan("bf16-true", 128, 8)], losses[Plan("bf16-mixed", 96, 8)]
+    for seed in b:
+        assert b[seed] < c[seed] - 0.1
+        assert losses[D][seed] < b[seed] - 0.04
+    assert [question.options.index(next(o for o in question.options if o.right)) for question in PREDICTED] == [1, 0, 2]
+
+
+def test_the_tasks_under_the_widget_have_the_numbers_that_it_shows():
+    start = {"recipe": "bf16-mixed", "batch": 2, "length": 1_024, "card": "RTX 4090"}
+
+    def total(**changes):
+        return ModelSize("GPT-2 XL", **start | changes).plan.ledger.total / 1e9
+
+    again, eight, parts = {"checkpointing": True}, {"optimizer": "adamw-8bit"}, {"accumulate": 2}
+    assert PLAY_ROOM.is_right(total(**again) - 21.6)
+    for answer, says in ((total(**again) - 24, "all of the card"), (total() - total(**again), "what checkpointing")):
+        assert says in judge(PLAY_ROOM, round(answer, 2)).message
+    assert "without checkpointing" in judge(PLAY_ROOM, round(total() - 21.6, 2)).message
+    pairs = (again | eight, eight | parts, again | parts, {"recipe": "bf16-true"} | parts)
+    for option, changes in zip(PLAY_PAIR.options, pairs, strict=True):
+        assert f"{total(**changes):.1f} GB" in option.says or f"at {total(**changes):.1f} GB" in option.says
+        assert option.right == (total(**changes) < 21.6 and "recipe" not in changes)
 
 
 @pytest.mark.parametrize("name", VERDICTS)
@@ -96,20 +164,23 @@ def test_a_plan_that_learns_too_little_is_told_by_how_much(trained, given, loss)
     trained.append(loss)
     outcome = checks.check_plan({"plan": OTHER, "MB": forecast(OTHER, given).peak / 1e6})
     assert outcome.status == NOT_YET
-    assert f"{loss:.3f}; the bar is {BAR}" in outcome.message
+    assert f"{loss:.3f}; it has to be {BAR} or lower" in outcome.message
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ({"plan": OTHER, "MB": 30}, "You promised 30.0 MB, and a step takes"),
+        ({"plan": OTHER, "MB": 30}, "You promised 30.0 MB, but a step takes"),
+        ({"plan": OTHER, "MB": forecast_mb(OTHER) / 1.048576}, "looks like MiB"),
+        ({"plan": OTHER, "MB": everything_mb(OTHER)}, "Count again"),  # all sums of the ledger at once
+        ({"plan": OTHER, "MB": before_the_loss_mb(OTHER)}, "Count again"),  # without the block that is made again
         ({"plan": OTHER, "MB": "many"}, "is not a number"),
-        ({"plan": D, "MB": 41.4}, "stands in the table"),
-        ({"plan": "bf16-true-256x8-checkpointing", "MB": 41.2}, "stands in the table"),
+        ({"plan": D, "MB": 41.4}, "is in the chapter's table"),
+        ({"plan": "bf16-true-256x8-checkpointing", "MB": 41.2}, "is in the chapter's table"),
         ({"plan": Plan("bf16-mixed", 128, 8), "MB": 52.9}, "4.9 MB more than the 48.0 MB"),
         ({"plan": Plan("16-true", 64, 4), "MB": 20}, "Adam's eps"),
         ({"plan": "bf16-mixed", "MB": 20}, "is not like bf16-mixed-128x8"),
-        ({"plan": 7, "MB": 20}, "7 is no plan"),
+        ({"plan": 7, "MB": 20}, "7 is not a plan"),
         ({"plan": OTHER}, "Give a dict with both"),
         ([OTHER, 41], "Give a dict with both"),
     ],
@@ -121,8 +192,6 @@ def test_what_is_wrong_with_a_plan_is_said(trained, answer, said):
 
 
 def test_the_bar_is_above_what_is_recorded_and_below_the_plans_on_the_table():
-    from utils import records
-
     runs = [
         comparison.of_record(record) for record in records.load_all(experiment="capstone") if record.size == "small"
     ]

@@ -1,4 +1,4 @@
-"""What `practice/capstone` asks: which plan lives, what a report lacks, and what is said to each answer."""
+"""What `practice/capstone` asks: which plan fits and learns, what a report lacks, and what is said to each answer."""
 
 from utils.checks.questions import Choice, Number, Option, Task
 
@@ -6,85 +6,135 @@ from utils.checks.questions import Choice, Number, Option, Task
 
 WHAT_A_TAKES = Choice(
     "practice/capstone/predict-what-a-takes",
-    "B is A in narrower formats, and C is A with a narrower model. So if one of the three is too large, it is A. "
-    "How many MB does a step of A take?",
+    "In float32, plan A takes 55.1 MB. How many MB does it take in bf16-mixed, where its weights and moments stay "
+    "float32?",
     (
         Option(
-            "27.5: half of its float32 twin",
-            "That would be half of every tensor. Which of them have 16 bits in a mixed recipe?",
+            "About 56: more than in float32, because a 16-bit copy of each weight is added",
+            "The copies are added, but they take 1 MB. The inputs that the products keep are halved, which is more.",
         ),
         Option(
-            "About 40: weights and moments stay wide, and all else is halved",
-            "Is all else halved? Softmax, norms and the loss are float32 in a mixed recipe as well.",
-        ),
-        Option(
-            "More than the card has: hardly less than its twin",
-            "Its products are narrow. Weights, moments, softmax, norms and the loss are not, and 16-bit copies come on "
-            "top.",
+            "About 53: hardly less",
+            "Its products are narrow, and most of what they keep is. But its softmax keeps float32 and gets a 16-bit "
+            "copy on top, and weights, moments, norms and the loss stay float32.",
             True,
         ),
         Option(
-            "More than its twin, for the copies come on top",
-            "They do. But what the products keep has half of its bytes, and that is more than the copies.",
+            "About 40: weights and moments stay wide, and everything else is nearly halved",
+            "A mixed recipe computes softmax, norms and the loss in float32 too, and keeps what they need in float32.",
+        ),
+        Option(
+            "About 28: half",
+            "This would be half of every tensor. A mixed recipe has float32 weights, moments, norms and losses.",
         ),
     ),
     predict=True,
 )
 WHICH_LEARNS = Choice(
     "practice/capstone/predict-which-learns",
-    "B and C fit. Both get the same 64 batches. Which of them predicts text better that it has not seen?",
+    "B and C fit, and both see the same 64 batches. Which of them predicts unseen text better?",
     (
         Option(
-            "C: its weights are float32, so no update is lost",
-            "Hardly one is, and it costs a quarter of the width. The next cell shows the price.",
-        ),
-        Option(
             "B: it is wider",
-            "In so few steps, and at this learning rate, most updates are large enough for bfloat16. A meter below "
-            "counts the others. The width is worth more.",
+            "In these 64 steps, and at this learning rate, most updates are large enough for bfloat16 weights. What B "
+            "loses costs this model less than a quarter of its width would.",
             True,
         ),
         Option(
-            "The same: both have about as many bytes",
-            "They have. The question is what the bytes are spent on.",
+            "C: its weights are float32, so small updates are kept",
+            "They are, but most of B's updates are kept too, and C pays for its format with a quarter of its width.",
+        ),
+        Option(
+            "Neither: they take nearly the same bytes",
+            "The bytes are nearly the same. But C spends them on wide numbers and B on a wide model.",
         ),
     ),
     predict=True,
 )
-SAME_LOSSES = Choice(
-    "practice/capstone/predict-same-losses",
-    "Plan A once with checkpointing and once without it, the same seed, on a machine that has room for both. How far "
-    "apart are their losses after five steps?",
+WHAT_D_REACHES = Choice(
+    "practice/capstone/predict-what-d-reaches",
+    "Plan D is 1.5 times as wide as B, has float32 weights, and uses checkpointing. What is its held-out loss after "
+    "the same 64 steps?",
     (
         Option(
-            "As far as two seeds are: the activations are other ones",
-            "They are made again from the same inputs, by the same operations, in the same dtypes.",
+            "Higher than B's: activations that are made again are less exact",
+            "They are made again from the same inputs, by the same operations, in the same dtypes, so they are equal "
+            "to the last bit.",
         ),
         Option(
-            "In the last digits: other roundings",
-            "Another order of a sum would do that. Here every operation is repeated as it was.",
+            "Within 0.03 of B's: B is wide enough for this text",
+            "From C to B, a third more width took off much more than that. This text has more to learn.",
         ),
-        Option("Not at all, to the last bit", "The forward pass is taken twice, and gives the same twice.", True),
+        Option(
+            "Lower than B's by more than 0.04",
+            "This model can use more width, and checkpointing made room for it. What it costs is time.",
+            True,
+        ),
     ),
     predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_ROOM = Number(
+    "practice/capstone/play-room",
+    "Switch checkpointing on, and nothing else. By how many GB is the plan still too large, if a tenth of the card's "
+    "24 GB is to stay free?",
+    answer="5.37",
+    says="27.0 GB against nine tenths of 24 GB. Checkpointing saves most of what autograd keeps, but this plan's "
+    "weights, gradients and moments are more than the card.",
+    wrong={
+        "2.97": "This is the distance to all of the card. Keep a tenth of it free.",
+        "27": "This is what the plan takes now. How much of the card may it use?",
+        "16.69": "This is what checkpointing saves. What is left, and how much may it be?",
+        "22.06": "This is without checkpointing. Switch it on.",
+    },
+    otherwise="Read the sum above the bar, and subtract nine tenths of 24 GB.",
+    hints=("Nine tenths of 24 GB are 21.6 GB.",),
+    tolerance=0.01,
+    unit="GB",
+)
+PLAY_PAIR = Choice(
+    "practice/capstone/play-pair",
+    "Press Reset. The weights must stay float32, the batch must stay 2, and a tenth of the card must stay free. Which "
+    "two changes make room?",
+    (
+        Option("Checkpointing and 8-bit Adam", "17.7 GB: one lowers the activations, the other the moments.", True),
+        Option(
+            "8-bit Adam and the batch in two parts",
+            "26.6 GB: the activations of one part and the copies of the weights are still 10.5 GB.",
+        ),
+        Option(
+            "Checkpointing and the batch in two parts",
+            "26.0 GB: both lower the activations, and the 25 GB of weights, gradients and moments stay.",
+        ),
+        Option(
+            "bf16-true and the batch in two parts",
+            "It fits, at 18.1 GB, but bf16-true rounds the weights to bfloat16.",
+        ),
+    ),
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
 
 LOGITS = Number(
     "practice/capstone/logits",
-    "One text of 8,192 tokens, a vocabulary of 128,256 as Llama 3 has it, and a loss in float32. At the moment of the "
-    "loss the gradient of the logits exists twice. How many GB are these two?",
+    "One sequence of 8,192 tokens, a vocabulary of 128,256 as Llama 3 has it, and a loss in float32. When its backward "
+    "pass begins, it makes two gradients, one of the log-probabilities and one of the logits. How many GB are they "
+    "together?",
     "8.405",
-    "More than the weights of many a model. That is why there are kernels that never write the logits down.",
+    "That is more than the weights of many models, and the log-probabilities that the loss keeps are half as much "
+    "again. Some kernels never store the logits.",
     wrong={
-        "4.2": "That is one of them. `cross_entropy` goes back in two operations, and each returns such a tensor.",
-        "2.1": "One of them, and in 16 bits. The loss is float32 whatever the recipe.",
-        "16.8": "That is 16 bytes for each logit. It is two tensors of 4 bytes.",
-        "67.2": "Those are gigabits.",
-        "1.05": "That is the number of logits, in billions. How many bytes has each, and how often is it there?",
+        "4.2": "This is one of them. The backward pass of `cross_entropy` makes two such tensors.",
+        "12.6": "This includes the log-probabilities, which autograd keeps. The question asks for the two gradients.",
+        "7.83": "This is in GiB, with 2^30 bytes each. 1 GB is 10^9 bytes.",
+        "2.1": "This is one of them, in 16 bits. The loss is float32 in every recipe of this book.",
+        "16.8": "This is 16 bytes per logit, but there are two tensors of 4 bytes.",
+        "67.2": "These are gigabits.",
+        "1.05": "This is the number of logits, in billions. How many bytes has each, and how many tensors are there?",
     },
-    otherwise="Tokens times vocabulary are the logits. Two tensors of them, 4 bytes a value, 1 GB is 10^9 bytes.",
+    otherwise="Tokens times vocabulary entries are the logits. Count two tensors of them, 4 bytes per value.",
     hints=("How many logits are there?", "8192 × 128256 × 4 × 2 bytes."),
     tolerance=0.02,
     unit="GB",
@@ -92,18 +142,19 @@ LOGITS = Number(
 
 VOCABULARY = Number(
     "practice/capstone/vocabulary",
-    "Plan B on the small card, with a vocabulary of 5,120 instead of 640, and 8 texts of 152 tokens. What is the "
-    "largest width at which it fits? 0, if none does.",
+    "Plan B on the small card, with a vocabulary of 5,120 instead of 640, and 8 sequences of 152 tokens. What is the "
+    "largest width at which it fits? Answer 0 if none does.",
     "0",
-    "At any width: the gradient of the logits, twice, is more than the card. Take a smaller batch, the batch in parts, "
-    "or a loss that takes the tokens in parts.",
+    "At any width, the two gradients alone take 49.8 MB. Use a smaller batch, the batch in parts, or a loss that takes "
+    "the tokens in parts.",
     wrong={
-        "128": "It fitted with 640 entries. How many bytes is the gradient of the logits now, twice?",
-        "96": "A narrower model keeps less. The gradient of the logits does not know how wide the model is.",
-        "16": "The smallest that the heads can share. Does the gradient of the logits fit, twice, without any model?",
+        "128": "It fits with 640 entries. How many bytes are the two gradients now?",
+        "96": "A narrower model keeps less, but the two gradients do not depend on the width.",
+        "64": "Half the width halves much of what B keeps, but not the two gradients at the loss.",
+        "16": "This is the smallest width that the heads can share. Do the two gradients fit, even without any model?",
     },
-    otherwise="Begin with what no width changes: the gradient of the logits, twice, in float32. The card has 48 MB.",
-    hints=("8 × 152 × 5120 logits.", "Two tensors of 4 bytes a value. Is that less than the card?"),
+    otherwise="Begin with what no width changes: the two float32 gradients at the loss. The card has 48 MB.",
+    hints=("There are 8 × 152 × 5120 logits.", "Two tensors of 4 bytes per value. Is this less than the card?"),
 )
 
 FITS, TOO_LARGE, NO_SCALE, NO_PROMISE = "trains", "does not fit", "loses its gradients", "cannot be promised"
@@ -117,7 +168,7 @@ def _make_choice(answers: dict[str, str], name: str, text: str, right: str, says
 
 def _verdict(name: str, text: str, right: str, **says: str) -> Choice:
     options = {"fits": FITS, "large": TOO_LARGE, "scale": NO_SCALE, "promise": NO_PROMISE}
-    return _make_choice(options, f"verdict-{name}", f"{text}: what becomes of it on the small card?", right, says)
+    return _make_choice(options, f"verdict-{name}", f"{text}: what happens to it on the small card?", right, says)
 
 
 VERDICTS = {
@@ -126,18 +177,18 @@ VERDICTS = {
         "32-true, width 128, batch 8",
         TOO_LARGE,
         fits="Plan A did not fit, and keeps less than this one.",
-        large="It keeps more than A, which was too large already.",
-        scale="float32 has 24 bits and a wide range. There is nothing to be scaled.",
-        promise="The ledger knows float32 best of all.",
+        large="It keeps more than A, which was already too large.",
+        scale="float32 has a wide range, so its gradients need no scale.",
+        promise="The forecast has formulas for float32.",
     ),
     "16-mixed, width 64, batch 4": _verdict(
         "16-mixed",
         "16-mixed, width 64, batch 4",
         FITS,
-        fits="Half of the batch, half of the width, and a loss scaler. What it does not have on a CPU is a speed.",
+        fits="Half the batch, half the width, and a loss scaler.",
         large="Which of the plans in the chapter is smaller than this one, in width and in batch?",
-        scale="16-mixed brings its loss scaler along.",
-        promise="Its bytes are those of bf16-mixed, and the ledger has a formula for them.",
+        scale="16-mixed includes a loss scaler.",
+        promise="Its bytes are those of bf16-mixed, and the forecast has formulas for them.",
     ),
     "16-true-eps, width 64, batch 4": _verdict(
         "16-true-eps",
@@ -145,74 +196,74 @@ VERDICTS = {
         NO_SCALE,
         fits="A larger eps keeps Adam from dividing by 0. What keeps a gradient of 2^-26 from becoming 0?",
         large="It is smaller than plan C in every respect.",
-        scale="Its eps is mended. Without a loss scale small gradients end as 0, and their squares in v even sooner.",
-        promise="The ledger knows 16-bit weights. The trouble comes earlier.",
+        scale="A larger eps avoids 0/0. But without a loss scale, small gradients and their squares become 0.",
+        promise="Its bytes can be forecast. What fails is the training.",
     ),
     "fp8-current, width 96, batch 8, on a CPU": _verdict(
         "fp8-current",
         "fp8-current, width 96, batch 8, on a CPU",
         NO_PROMISE,
-        fits="It would run, in float32 products of values that were rounded to FP8. What would you promise of it?",
-        large="Nobody has counted what its layers keep. How do you know?",
-        scale="Its recipe has a scale for each tensor, made from the tensor itself.",
-        promise="The device emulates the products, and no ledger says what such layers keep.",
+        fits="It would run, with float32 products of values rounded to FP8. Which bytes or times would you promise?",
+        large="The forecast has no formula for what its layers keep, so this cannot be known.",
+        scale="Its recipe scales each tensor by the tensor's own largest value.",
+        promise="A CPU emulates the products, and the forecast has no formula for what FP8 layers keep.",
     ),
     "bf16-mixed, width 192, batch 8, checkpointing": _verdict(
         "checkpointing",
         "bf16-mixed, width 192, batch 8, checkpointing",
         FITS,
-        fits="With checkpointing one block at a time has its activations, so there is room for a wider model.",
-        large="Without checkpointing it would be. How many blocks have their activations at once with it?",
+        fits="With checkpointing, only one block at a time holds its activations, so there is room for a wider model.",
+        large="It would be without checkpointing. With it, how many blocks hold their activations at once?",
         scale="bfloat16 has the range of float32.",
-        promise="Checkpointing is in the ledger.",
+        promise="The forecast has a formula for checkpointing.",
     ),
 }
 
-PREDICTION, DEVICE, HELD_OUT, SEEDS = "a prediction", "a device", "text that was held out", "more seeds"
+PREDICTION, DEVICE, HELD_OUT, SEEDS = "a prediction", "a device", "a held-out loss", "more seeds"
 
 
 def _report(name: str, text: str, right: str, **says: str) -> Choice:
     options = {"prediction": PREDICTION, "device": DEVICE, "held": HELD_OUT, "seeds": SEEDS}
-    return _make_choice(options, f"report-{name}", f"Somebody reports: {text} What does it lack most?", right, says)
+    return _make_choice(options, f"report-{name}", f"A report says: {text} What does it lack most?", right, says)
 
 
 REPORTS = {
     "report A": _report(
         "a",
-        "We predicted 45.6 MB and found 45.6 MB. After 64 steps on this CPU the loss of the last batches was 0.21, "
-        "over three seeds.",
+        "We predicted 45.6 MB and found 45.6 MB. After 64 steps on this CPU, the loss of the last training batches was "
+        "0.21, over three seeds.",
         HELD_OUT,
         prediction="There is one, and it was right.",
         device="It is named.",
-        held="The last batches are text that the model learns from. How well does it do on other text?",
+        held="The model learns from the last batches. How well does it do on other text?",
         seeds="There are three.",
     ),
     "report B": _report(
         "b",
-        "Predicted 29.9 MB, found 29.9 MB, on this CPU. On held-out text our plan reaches 0.272 and the other "
-        "one 0.266, so the other one is better. One run each.",
+        "Predicted 29.9 MB, found 29.9 MB, on this CPU. On held-out text our plan reaches 0.272 and the other one "
+        "0.266, so the other one is better. One run each.",
         SEEDS,
         prediction="The bytes were predicted.",
         device="It is named.",
-        held="The loss is that of held-out text.",
-        seeds="Two runs differ by that much when nothing but their seed differs. One run each cannot tell them apart.",
+        held="The loss is on held-out text.",
+        seeds="Two seeds of one plan differ by more than this. One run of each cannot rank them.",
     ),
     "report C": _report(
         "c",
-        "Predicted 31 ms a step and measured 46 ms, the loss on held-out text is 0.28 over three seeds.",
+        "Predicted 31 ms per step and measured 46 ms. The loss on held-out text is 0.28 over three seeds.",
         DEVICE,
         prediction="There is one. It was off, and the report says so.",
-        device="A time without a device, its threads and its load is nobody's time.",
-        held="The loss is that of held-out text.",
+        device="A time means nothing without the device, its threads and its load.",
+        held="The loss is on held-out text.",
         seeds="There are three.",
     ),
     "report D": _report(
         "d",
-        "A step took 45.2 MB on this CPU, which is no surprise. On held-out text the loss is 0.46 over three seeds.",
+        "A step took 45.2 MB on this CPU, which is no surprise. The loss on held-out text is 0.46 over three seeds.",
         PREDICTION,
-        prediction="Whoever writes nothing down before is never surprised, and learns nothing from the difference.",
+        prediction="Without a number from before the run there is no difference to learn from.",
         device="It is named.",
-        held="The loss is that of held-out text.",
+        held="The loss is on held-out text.",
         seeds="There are three.",
     ),
 }
@@ -222,6 +273,6 @@ REPORTS = {
 BAR = 0.22  # of the held-out loss, seed 0
 PLAN = Task(
     "practice/capstone/your-plan",
-    f"Choose a plan for the small card that is not in the table, write its bytes down before it runs, and bring the "
-    f"held-out loss to {BAR}.",
+    f"Choose a plan for the small card that is not in the table, promise its bytes before it runs, and bring the "
+    f"held-out loss down to {BAR}.",
 )
