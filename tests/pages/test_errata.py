@@ -12,7 +12,6 @@ NUMBERS = range(1, 51)
 MOST_LINES = 8  # of a cell: the truth fits on a card
 ENTRY = re.compile(r"\(w(\d+)\)=\n### W(\d+): (.+)")
 ROW = re.compile(r"^\| \[W(\d+)\]\(#w(\d+)\) \| (.+?) \| (.+?) \|$", re.MULTILINE)
-GROUP_ROW = re.compile(r"^\| \[([^\]]+)\]\(#([^)]+)\) \| (\[W\d+\]\(#w\d+\).*) \|$", re.MULTILINE)
 LINK = re.compile(r"\]\((\.\./[^)#]+)(?:#([^)]+))?\)")
 MOST_WORDS = 9  # of a claim in the table, in about six
 
@@ -131,11 +130,3 @@ def test_the_table_has_a_row_for_each_in_order():
     for number, target, claim, _ in rows:
         assert number == target
         assert len(claim.split()) <= MOST_WORDS, claim
-
-
-def test_the_table_of_groups_agrees_with_the_page():
-    groups = {}
-    for entry in ENTRIES:
-        groups.setdefault(entry.group, []).append(f"[W{entry.number}](#w{entry.number})")
-    said = {group: (anchor, named.split(", ")) for group, anchor, named in GROUP_ROW.findall(rules.markdown(CELLS))}
-    assert said == {group: (slug(group), numbers) for group, numbers in groups.items()}
