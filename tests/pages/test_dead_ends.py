@@ -15,7 +15,6 @@ import book_rules as rules
 UNFINISHED = {
     "a bare number of the errata": {"practice/llama.ipynb", "practice/refinement.ipynb"},
     "not recorded yet": {
-        "practice/capstone.ipynb",
         "practice/llama.ipynb",
         "practice/quantization.ipynb",
         "practice/refinement.ipynb",

@@ -106,7 +106,8 @@ PLAY_PAIR = Choice(
         ),
         Option(
             "Checkpointing and the batch in two parts",
-            "26.0 GB: both lower the activations, and the 25 GB of weights, gradients and moments stay.",
+            "29.0 GB: the 25 GB of weights, gradients and moments stay, and with the gradients of the first part in "
+            "memory, the second still needs autocast's 16-bit copies of the weights.",
         ),
         Option(
             "bf16-true and the batch in two parts",
