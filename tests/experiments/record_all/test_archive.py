@@ -9,7 +9,7 @@ import pytest
 from made_runs import run
 from utils import records
 from utils.experiments.record_all import archive
-from utils.experiments.record_all.outcomes import Report
+from utils.experiments.record_all.attempts import Report
 
 GPU = {"kind": "cuda", "name": "NVIDIA H100 80GB HBM3"}
 PROVENANCE = {"commit": "a" * 40, "date": "2026-11-27T10:00:00+00:00"}

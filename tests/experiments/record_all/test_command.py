@@ -9,7 +9,7 @@ import pytest
 from hidden_packages import write_site
 from utils import records
 from utils.experiments.record_all import __main__ as command
-from utils.experiments.record_all.outcomes import load_report
+from utils.experiments.record_all.attempts import load_report
 from utils.experiments.record_all.wanted import list_wanted
 
 HIDDEN = ("datasets", "ipywidgets", "anywidget", "bitsandbytes", "IPython", "jupyter", "jupyter_client", "nbformat")

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from stub_commands import wanted
-from utils.experiments.record_all.outcomes import FAILED, FINISHED, STOPPED, Outcome
+from utils.experiments.record_all.attempts import FAILED, FINISHED, STOPPED, RecordingAttempt
 from utils.experiments.record_all.plan import (
     DONE,
     LEFT_OUT,
@@ -21,17 +21,17 @@ A, B, C = wanted("a", minutes=2), wanted("b", minutes=10), wanted("c", minutes=3
 KEYS = {"a": "key a", "b": "key b", "c": "key c"}
 
 
-def outcome(name, state=FINISHED, *, key=None, minutes=1.0, expected=1.0):
-    return Outcome(name, key or KEYS[name], state, minutes, expected)
+def attempt(name, state=FINISHED, *, key=None, minutes=1.0, expected=1.0):
+    return RecordingAttempt(name, key or KEYS[name], state, minutes, expected)
 
 
-def plan(minutes, *, entries=(A, B, C), outcomes=(), cards=1, failed_tests=()):
+def plan(minutes, *, entries=(A, B, C), attempts=(), cards=1, failed_tests=()):
     return make_plan(
         entries,
         size="small",
         minutes=minutes,
         keys=KEYS,
-        outcomes={each.name: each for each in outcomes},
+        attempts={each.name: each for each in attempts},
         cards=cards,
         failed_tests=failed_tests,
     )
@@ -53,13 +53,13 @@ def test_a_command_starts_only_if_it_can_end_with_a_margin():
 
 
 def test_a_finished_command_is_done_while_nothing_changes():
-    assert does(plan(60, outcomes=[outcome("a")]))["a"] == DONE
-    assert does(plan(60, outcomes=[outcome("a", key="of another commit")]))["a"] == RUN
+    assert does(plan(60, attempts=[attempt("a")]))["a"] == DONE
+    assert does(plan(60, attempts=[attempt("a", key="of another commit")]))["a"] == RUN
 
 
 def test_a_command_that_failed_comes_again_after_the_others():
     for state in (FAILED, STOPPED):
-        steps = plan(60, outcomes=[outcome("a", state)])
+        steps = plan(60, attempts=[attempt("a", state)])
         assert [step.wanted.name for step in steps] == ["b", "c", "a"]
         assert does(steps)["a"] == RUN
 
@@ -80,17 +80,17 @@ def test_too_few_cards():
 
 
 def test_a_slow_machine_gets_a_shorter_plan():
-    slow = [outcome("a", minutes=4.0, expected=2.0), outcome("b", minutes=30.0, expected=10.0)]
+    slow = [attempt("a", minutes=4.0, expected=2.0), attempt("b", minutes=30.0, expected=10.0)]
     assert pace_of(slow) == 1.0  # two commands say nothing yet
-    slow.append(Outcome("c", "", FINISHED, 9.0, 3.0))
+    slow.append(RecordingAttempt("c", "", FINISHED, 9.0, 3.0))
     assert pace_of(slow) == 3.0
-    assert pace_of([outcome("a", FAILED, minutes=90.0)] * 5) == 1.0  # a hang is not a pace
-    assert pace_of([outcome("a", minutes=90.0)] * 3) == 4.0
-    assert pace_of([outcome("a", minutes=0.001)] * 3) == 0.25
+    assert pace_of([attempt("a", FAILED, minutes=90.0)] * 5) == 1.0  # a hang is not a pace
+    assert pace_of([attempt("a", minutes=90.0)] * 3) == 4.0
+    assert pace_of([attempt("a", minutes=0.001)] * 3) == 0.25
 
 
 def test_the_table_says_when_each_ends_and_what_is_missing():
-    text = format_plan(plan(8, outcomes=[outcome("c", minutes=2.5)]))
+    text = format_plan(plan(8, attempts=[attempt("c", minutes=2.5)]))
     assert text.splitlines()[1].split() == ["2.0", "2.0", "a", "numbers/bits"]
     assert "(needs 12.5 min, 5.5 left)" in text
     assert text.splitlines()[-1] == "1 to run in 2 minutes, 1 done, 1 left out, which would take 10 minutes more"
@@ -99,7 +99,7 @@ def test_the_table_says_when_each_ends_and_what_is_missing():
 def test_fifty_minutes_hold_the_first_of_the_list():
     entries = list_wanted()
     keys = dict.fromkeys([entry.name for entry in entries], "key")
-    steps = make_plan(entries, size="full", minutes=50, keys=keys, outcomes={}, cards=1)
+    steps = make_plan(entries, size="full", minutes=50, keys=keys, attempts={}, cards=1)
     running = [step for step in steps if step.does == RUN]
     assert sum(step.minutes for step in running) <= 50
     assert {"microscope", "gemm_sweep", "fp8_speed-compiled", "generation"} <= {step.wanted.name for step in running}

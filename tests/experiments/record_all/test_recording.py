@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from stub_commands import make_recording, wanted
-from utils.experiments.record_all import archive, isolation, outcomes
+from utils.experiments.record_all import archive, attempts, isolation
 from utils.experiments.record_all import recording as recording_module
-from utils.experiments.record_all.outcomes import FAILED, FINISHED, INTERRUPTED, STOPPED, load_report
+from utils.experiments.record_all.attempts import FAILED, FINISHED, INTERRUPTED, STOPPED, load_report
 
 GPU = {"kind": "cuda", "name": "NVIDIA H100 made up"}
 
 
 def states(recording):
     report = load_report(recording.report_path)
-    return {name: outcome.state for name, outcome in report.outcomes.items()}
+    return {name: attempt.state for name, attempt in report.attempts.items()}
 
 
 def packed_names(recording):
@@ -41,10 +41,10 @@ def test_a_crash_costs_one_command(tmp_path):
         "works_too": FINISHED,
     }
     report = load_report(recording.report_path)
-    assert report.outcomes["crashes"].last_lines[-1].endswith("an illegal memory access was encountered")
-    assert report.outcomes["dies"].code == -signal.SIGSEGV
-    assert report.outcomes["fills_the_disk"].last_lines[-1].endswith("No space left on device")
-    assert report.outcomes["works"].last_lines == ()
+    assert report.attempts["crashes"].last_lines[-1].endswith("an illegal memory access was encountered")
+    assert report.attempts["dies"].code == -signal.SIGSEGV
+    assert report.attempts["fills_the_disk"].last_lines[-1].endswith("No space left on device")
+    assert report.attempts["works"].last_lines == ()
     assert packed_names(recording) == ["report.json", "records/works.json"]
 
 
@@ -61,7 +61,7 @@ def test_a_hang_ends_at_its_limit_with_its_last_lines(tmp_path, monkeypatch):
     recording = make_recording(tmp_path, wanted("hangs", minutes=0.001), "works")
     assert recording.run(60) == 1
     assert states(recording) == {"hangs": STOPPED, "works": FINISHED}
-    assert load_report(recording.report_path).outcomes["hangs"].last_lines[0] == "begins"
+    assert load_report(recording.report_path).attempts["hangs"].last_lines[0] == "begins"
 
 
 def test_a_command_that_ignores_signals_is_killed_with_its_children(tmp_path):
@@ -155,7 +155,7 @@ sys.exit(recording.run(60))
     assert process.wait(timeout=30) == 130
     assert "interrupted" in rest
     assert list((tmp_path / "out").glob("*.tar.gz"))
-    assert load_report(tmp_path / "out" / "report.json").outcomes["hangs"].state == INTERRUPTED
+    assert load_report(tmp_path / "out" / "report.json").attempts["hangs"].state == INTERRUPTED
 
 
 def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
@@ -164,7 +164,7 @@ def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
     def refuse(*arguments, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(outcomes.os, "replace", refuse)
+    monkeypatch.setattr(attempts.os, "replace", refuse)
     assert recording.run(60) == 2
     assert any(line.startswith("out cannot be written: No space left on device; make room") for line in recording.lines)
     assert not any("Traceback" in line for line in recording.lines)
@@ -201,7 +201,7 @@ def test_the_tests_of_the_gpu_run_first_and_once(tmp_path, monkeypatch):
 
     def run_gpu_tests(log, *, key, seconds, root):
         calls.append(seconds)
-        return outcomes.TestOutcome(key, "1 failed", failed=("test_a.py",))
+        return attempts.GpuTestResult(key, "1 failed", failed=("test_a.py",))
 
     monkeypatch.setattr(recording_module.gpu_tests, "run_gpu_tests", run_gpu_tests)
     monkeypatch.setattr(recording_module.machine, "facts", lambda on: GPU)

@@ -1,9 +1,11 @@
 """The list of what the book wants: its names, commands, pages, tests, and that every command takes its options."""
 
+import dataclasses
 import importlib
 
 import pytest
 
+from made_runs import run
 from utils import records
 from utils.experiments.record_all.wanted import OPTIONS, list_wanted
 from utils.runs import command_line
@@ -68,3 +70,25 @@ def test_every_command_takes_its_options(entry, monkeypatch, tmp_path):
     assert str(read.options.device) == "cpu"
     for folder in entry.folders:
         assert getattr(read.options, OPTIONS[folder].removeprefix("--")) == "/a folder"
+
+
+def test_the_records_of_small_runs_have_the_names_that_the_list_looks_for():
+    """As if the committed records of a CPU were of a GPU: all but two commands are found by their experiment."""
+    made = [dataclasses.replace(record, device=record.device | {"kind": "cuda"}) for record in records.load_all()]
+    missing = [entry.name for entry in WANTED if not entry.find_gpus(made)]
+    assert missing == ["fp8_speed", "fp8_speed-compiled"]
+
+
+def test_a_record_of_a_cpu_is_none_of_a_gpu():
+    made = [record for record in records.load_all() if record.device["kind"] == "cpu"]
+    assert made
+    assert not [entry.name for entry in WANTED if entry.find_gpus(made)]
+
+
+def test_all_seeds_are_wanted():
+    entry = next(entry for entry in WANTED if entry.name == "distilbert-bf16-mixed-3-seeds")
+    device = {"kind": "cuda", "name": "NVIDIA H100"}
+    made = [run("bf16-mixed", seed, device=device) for seed in range(3)]
+    assert entry.find_gpus(made) == ["NVIDIA H100"]
+    assert entry.find_gpus(made[:2]) == []
+    assert entry.find_gpus([dataclasses.replace(record, recipe="16-mixed") for record in made]) == []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from utils import records
-from utils.experiments.record_all.outcomes import Report
+from utils.experiments.record_all.attempts import Report
 
 MOST_BYTES = 16_000_000
 MOST_RECORD_BYTES = 200_000  # the book keeps no larger record

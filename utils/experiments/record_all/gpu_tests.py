@@ -6,7 +6,7 @@ from pathlib import Path
 
 from utils import records
 from utils.experiments.record_all import isolation
-from utils.experiments.record_all.outcomes import TestOutcome, read_last_lines
+from utils.experiments.record_all.attempts import GpuTestResult, read_last_lines
 
 SECONDS = 180.0
 NEEDED = ("pytest", "hypothesis")  # of the tests, not of the records
@@ -20,13 +20,13 @@ def find_marked(tests: Path) -> list[Path]:
     return [path for path in sorted(tests.rglob("test_*.py")) if MARK.search(path.read_text(encoding="utf-8"))]
 
 
-def run_gpu_tests(log: Path, *, key: str, seconds: float = SECONDS, root: Path = records.ROOT) -> TestOutcome:
+def run_gpu_tests(log: Path, *, key: str, seconds: float = SECONDS, root: Path = records.ROOT) -> GpuTestResult:
     """Run the marked tests within a limit and say what came out; tests that were not reached count as not failed.
 
     Raises: OSError where the log cannot be written.
     """
     if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
-        return TestOutcome(key, f"not run: {' and '.join(missing)} not installed here")
+        return GpuTestResult(key, f"not run: {' and '.join(missing)} not installed here")
     files = [path.relative_to(root).as_posix() for path in find_marked(root / "tests")]
     options = [
         "-m",
@@ -42,7 +42,7 @@ def run_gpu_tests(log: Path, *, key: str, seconds: float = SECONDS, root: Path =
     return read_results(log.read_text(encoding="utf-8", errors="replace"), key=key, ended=ended, log=log)
 
 
-def read_results(text: str, *, key: str, ended: isolation.Ended, log: Path) -> TestOutcome:
+def read_results(text: str, *, key: str, ended: isolation.Ended, log: Path) -> GpuTestResult:
     """Return what the output of pytest says."""
     results = RESULT.findall(text)
     counts = {word: sum(result == word for _, result in results) for word in ("PASSED", "FAILED", "ERROR", "SKIPPED")}
@@ -50,4 +50,4 @@ def read_results(text: str, *, key: str, ended: isolation.Ended, log: Path) -> T
     summary = ", ".join(f"{count} {word.lower()}" for word, count in counts.items() if count) or "no test ran"
     if ended.timed_out:
         summary += f"; ended after {ended.seconds:.0f} s, before the last"
-    return TestOutcome(key, summary, tuple(sorted(failed)), read_last_lines(log) if failed or not results else ())
+    return GpuTestResult(key, summary, tuple(sorted(failed)), read_last_lines(log) if failed or not results else ())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from utils.experiments.record_all.outcomes import FINISHED, Outcome
+from utils.experiments.record_all.attempts import FINISHED, RecordingAttempt
 from utils.experiments.record_all.wanted import Wanted
 from utils.runs import cache, loaded_source
 
@@ -19,7 +19,7 @@ FEWEST = 3  # finished commands that say something
 
 
 @dataclass(frozen=True)
-class Step:
+class PlannedCommand:
     """One line of a plan: `does` is `RUN`, `DONE` or `LEFT_OUT`, `why` the reason of the last."""
 
     wanted: Wanted
@@ -37,12 +37,12 @@ def key_of(
     return cache.key(wanted.arguments, wanted.size, size, device_name, used, code, torch.__version__)
 
 
-def pace_of(outcomes: Iterable[Outcome]) -> float:
+def pace_of(attempts: Iterable[RecordingAttempt]) -> float:
     """Return by how much commands take longer here than estimated: the median of those that finished, within bounds.
 
     1 as long as fewer than `FEWEST` have finished.
     """
-    ratios = [entry.minutes / entry.expected for entry in outcomes if entry.state == FINISHED and entry.expected > 0]
+    ratios = [entry.minutes / entry.expected for entry in attempts if entry.state == FINISHED and entry.expected > 0]
     if len(ratios) < FEWEST:
         return 1.0
     return min(max(statistics.median(ratios), PACES[0]), PACES[1])
@@ -54,36 +54,38 @@ def make_plan(
     size: str,
     minutes: float,
     keys: dict[str, str],
-    outcomes: dict[str, Outcome],
+    attempts: dict[str, RecordingAttempt],
     cards: int,
     failed_tests: Iterable[str] = (),
-) -> list[Step]:
+) -> list[PlannedCommand]:
     """Return a step for each command, those that run within `minutes` first come first served.
 
-    `keys`: of each command, see `key_of`. `outcomes`: of earlier runs, by name; a command that finished with the same
+    `keys`: of each command, see `key_of`. `attempts`: of earlier runs, by name; a command that finished with the same
     key is done, and one that did not finish comes after those that were never tried.
     """
-    pace, left, failed = pace_of(outcomes.values()), minutes - PACKING, set(failed_tests)
-    tried = {name for name, outcome in outcomes.items() if outcome.key == keys[name] and outcome.state != FINISHED}
+    pace, left, failed = pace_of(attempts.values()), minutes - PACKING, set(failed_tests)
+    tried = {name for name, attempt in attempts.items() if attempt.key == keys[name] and attempt.state != FINISHED}
     steps = []
     for entry in sorted(wanted, key=lambda entry: entry.name in tried):  # stable: otherwise the order of the list
         expected = entry.minutes[size] * pace
-        outcome = outcomes.get(entry.name)
-        if outcome and outcome.state == FINISHED and outcome.key == keys[entry.name]:
-            steps.append(Step(entry, outcome.minutes, DONE))
-        elif broken := failed & set(entry.rests_on):
-            steps.append(Step(entry, expected, LEFT_OUT, f"a test that it rests on fails: {', '.join(sorted(broken))}"))
+        attempt, broken = attempts.get(entry.name), sorted(failed & set(entry.rests_on))
+        if attempt and attempt.state == FINISHED and attempt.key == keys[entry.name]:
+            steps.append(PlannedCommand(entry, attempt.minutes, DONE))
+            continue
+        why = ""
+        if broken:
+            why = f"a test that it rests on fails: {', '.join(broken)}"
         elif cards < entry.least_cards:
-            steps.append(Step(entry, expected, LEFT_OUT, f"needs {entry.least_cards} GPUs, torch sees {cards}"))
+            why = f"needs {entry.least_cards} GPUs, torch sees {cards}"
         elif expected * MARGIN > left:
-            steps.append(Step(entry, expected, LEFT_OUT, f"needs {expected * MARGIN:.1f} min, {max(left, 0):.1f} left"))
+            why = f"needs {expected * MARGIN:.1f} min, {max(left, 0):.1f} left"
         else:
-            steps.append(Step(entry, expected, RUN))
             left -= expected
+        steps.append(PlannedCommand(entry, expected, LEFT_OUT if why else RUN, why))
     return steps
 
 
-def format_plan(steps: Sequence[Step]) -> str:
+def format_plan(steps: Sequence[PlannedCommand]) -> str:
     """Return the plan as a table: when each command would end, how long it takes, and what becomes of it."""
     lines, end = [f"{'ends at':>8} {'minutes':>8}  {'what':34} page"], 0.0
     for step in steps:

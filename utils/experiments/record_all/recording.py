@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 
 from utils import machine, records
-from utils.experiments.record_all import archive, gpu_tests, isolation, outcomes
-from utils.experiments.record_all.outcomes import Outcome, Report, TestOutcome
-from utils.experiments.record_all.plan import PACKING, RUN, Step, key_of, make_plan
+from utils.experiments.record_all import archive, attempts, gpu_tests, isolation
+from utils.experiments.record_all.attempts import GpuTestResult, RecordingAttempt, Report
+from utils.experiments.record_all.plan import PACKING, RUN, PlannedCommand, key_of, make_plan
 from utils.experiments.record_all.wanted import Wanted
 from utils.runs import cache, command_line
 
@@ -42,7 +42,7 @@ class Recording:
         """
         facts = machine.facts(self.device)
         fresh = Report(self.size, facts, records.provenance("make record"), tuple(sorted(self.folders)))
-        before = outcomes.load_report(self.report_path)
+        before = attempts.load_report(self.report_path)
         if before and (before.device["name"], before.size) != (facts["name"], self.size):
             raise ValueError(
                 f"{self.folder.name} holds the records of {before.device['name']} at size {before.size}, "
@@ -59,7 +59,7 @@ class Recording:
     def report_path(self) -> Path:
         return self.folder / archive.REPORT
 
-    def plan(self, minutes: float) -> list[Step]:
+    def plan(self, minutes: float) -> list[PlannedCommand]:
         """Return the plan for so many minutes from now."""
         cards = torch.cuda.device_count() if self.device.type == "cuda" else 2  # a CPU holds both ranks
         return make_plan(
@@ -67,7 +67,7 @@ class Recording:
             size=self.size,
             minutes=minutes,
             keys=self.keys,
-            outcomes=self.report.outcomes,
+            attempts=self.report.attempts,
             cards=cards,
             failed_tests=self.report.tests.failed if self.report.tests else (),
         )
@@ -102,7 +102,7 @@ class Recording:
     def _test(self, end: float) -> None:
         """Run the GPU tests unless the same ones have run here, and keep what came out."""
         if self.device.type != "cuda":
-            self.report.tests = TestOutcome("", "not run: this is no GPU")
+            self.report.tests = GpuTestResult("", "not run: this is no GPU")
             return
         commit = self.report.provenance["commit"]
         key = cache.key(commit, self.report.device["name"], torch.__version__)
@@ -124,12 +124,12 @@ class Recording:
             if not steps:
                 return code
             tried.add(steps[0].wanted.name)
-            outcome = self._run_one(steps[0], end)
-            self.report.outcomes[outcome.name] = outcome
-            code = code if outcome.state == outcomes.FINISHED else 1
+            attempt = self._run_one(steps[0], end)
+            self.report.attempts[attempt.name] = attempt
+            code = code if attempt.state == attempts.FINISHED else 1
             self.report.save(self.report_path)
 
-    def _run_one(self, step: Step, end: float) -> Outcome:
+    def _run_one(self, step: PlannedCommand, end: float) -> RecordingAttempt:
         """Run one command and return how it ended; its last lines are kept where it did not finish."""
         name, left = step.wanted.name, end - self.clock()
         limit = min(60 * LIMIT * step.minutes + SPARE, left - 60 * PACKING)
@@ -148,13 +148,15 @@ class Recording:
             ended = isolation.run_alone(command, log=log, seconds=limit, folder=self.root)
         except KeyboardInterrupt:
             minutes = (self.clock() - begin) / 60
-            self.report.outcomes[name] = Outcome(**about, state=outcomes.INTERRUPTED, minutes=round(minutes, 3))
+            self.report.attempts[name] = RecordingAttempt(
+                **about, state=attempts.INTERRUPTED, minutes=round(minutes, 3)
+            )
             raise
-        state = outcomes.STOPPED if ended.timed_out else outcomes.FAILED if ended.code else outcomes.FINISHED
-        lines = () if state == outcomes.FINISHED else outcomes.read_last_lines(log)
+        state = attempts.STOPPED if ended.timed_out else attempts.FAILED if ended.code else attempts.FINISHED
+        lines = () if state == attempts.FINISHED else attempts.read_last_lines(log)
         minutes = round(ended.seconds / 60, 3)
         self.say(f"  {state} after {minutes:.1f} min" + (f": {lines[-1]}" if lines else ""))
-        return Outcome(**about, state=state, minutes=minutes, code=ended.code, last_lines=lines)
+        return RecordingAttempt(**about, state=state, minutes=minutes, code=ended.code, last_lines=lines)
 
     def _new_log(self, name: str) -> Path:
         """Return the path of an empty log of a command."""
@@ -174,7 +176,7 @@ class Recording:
         self.say(f"{count} records in {path}, {path.stat().st_size / 1e6:.1f} MB")
         if left_out:
             self.say(f"left out, or it would be larger than {archive.MOST_BYTES / 1e6:.0f} MB: {', '.join(left_out)}")
-        unfinished = [entry for entry in self.report.outcomes.values() if entry.state != outcomes.FINISHED]
+        unfinished = [entry for entry in self.report.attempts.values() if entry.state != attempts.FINISHED]
         for entry in unfinished:
             self.say(f"{entry.name}: {entry.state}" + (f": {entry.last_lines[-1]}" if entry.last_lines else ""))
         if any(step.does == RUN for step in self.plan(float("inf"))):

@@ -8,8 +8,11 @@ commands have ended, the others are scaled by how long those took (`plan.pace_of
 on two cores of a CPU.
 """
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from utils.records import Record
 from utils.training.recipes import COMPARED, FLOAT8_MIXED
 
 REVIEWS, PROSE, WEIGHTS = "reviews", "prose", "weights"
@@ -29,7 +32,7 @@ class Wanted:
     long it is thought to take, by size. `page`: the page below `book/` that shows it. `rests_on`: the files below
     `tests/` whose GPU tests must not have failed. `folders`: which of `OPTIONS` it takes. `size`: that of the command
     where it is not the plan's; "" where it has no sizes. `resumes`: it takes `--checkpoint`. `least_cards`: how many
-    GPUs it needs.
+    GPUs it needs. `experiment`, `recipe` and `seeds` are those of its records; "" stands for any recipe.
     """
 
     name: str
@@ -41,6 +44,9 @@ class Wanted:
     size: str | None = None
     resumes: bool = False
     least_cards: int = 0
+    experiment: str = ""
+    recipe: str = ""
+    seeds: int = 1
 
     def command(self, *, device: str, size: str, record: str, checkpoint: str, folders: dict[str, str]) -> list[str]:
         """Return what follows `python -m`; `folders` maps names of `OPTIONS` to folders that are there."""
@@ -52,6 +58,15 @@ class Wanted:
             parts += [OPTIONS[name], folders[name]] if name in folders else []
         parts += ["--checkpoint", checkpoint] if self.resumes else []
         return [*parts, "--record", record]
+
+    def find_gpus(self, made: Iterable[Record]) -> list[str]:
+        """Return the names of the GPUs of which `made` holds this record, of all its seeds."""
+        seeds: dict[str, set[int]] = defaultdict(set)
+        for record in made:
+            same = record.experiment == (self.experiment or self.name) and self.recipe in ("", record.recipe)
+            if same and record.device["kind"] == "cuda":
+                seeds[record.device["name"]].add(record.seed)
+        return sorted(gpu for gpu, numbers in seeds.items() if len(numbers) >= self.seeds)
 
 
 def list_wanted() -> tuple[Wanted, ...]:
@@ -86,6 +101,7 @@ def list_wanted() -> tuple[Wanted, ...]:
             minutes={"full": 1, "small": 0.3},
             page="eight_bits/fp8_training",
             rests_on=SCALED_PRODUCT,
+            recipe="eager",
         ),
         Wanted(
             "fp8_speed-compiled",
@@ -93,6 +109,8 @@ def list_wanted() -> tuple[Wanted, ...]:
             minutes={"full": 4, "small": 3},
             page="eight_bits/fp8_training",
             rests_on=SCALED_PRODUCT,
+            experiment="fp8_speed",
+            recipe="compiled",
         ),
         Wanted(
             "generation",
@@ -112,6 +130,8 @@ def list_wanted() -> tuple[Wanted, ...]:
                 folders=(PROSE,),
                 size="small",  # at full size utils.llama has the shape of LLaMA-7B, which is not trained
                 resumes=True,
+                experiment="llama-width128",
+                recipe=recipe,
             )
             for recipe in ("bf16-mixed", *FLOAT8_MIXED)
         ),
@@ -124,6 +144,7 @@ def list_wanted() -> tuple[Wanted, ...]:
             page="training/distilbert",
             rests_on=("experiments/test_step_speed.py",),
             folders=(REVIEWS,),
+            experiment="levers",
         ),
         Wanted(
             "watched-distilbert",
@@ -140,6 +161,7 @@ def list_wanted() -> tuple[Wanted, ...]:
             page="training/master_weights",
             rests_on=("emulation/test_exponent_histogram.py", "training/test_meters.py"),
             folders=(REVIEWS, WEIGHTS),
+            experiment="watched-distilbert-rate1e-04",
         ),
         Wanted(
             "capstone",
@@ -178,4 +200,7 @@ def _distilbert(recipe: str, *, seeds: int = 1) -> Wanted:
         rests_on=("test_distilbert.py",),
         folders=(REVIEWS, WEIGHTS),
         resumes=True,
+        experiment="distilbert",
+        recipe=recipe,
+        seeds=seeds,
     )

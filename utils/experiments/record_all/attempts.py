@@ -11,11 +11,10 @@ from utils import records
 SCHEMA = 1
 FINISHED, FAILED, STOPPED, INTERRUPTED = "finished", "failed", "out of time", "interrupted"
 LAST_LINES = 12  # of the output of a command that did not finish
-PASSED, NO_GPU = "passed", "no GPU"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RecordingAttempt:
     """How one command ended.
 
     `key` is that of `plan.key_of`; `minutes` and `expected` are those it took and was thought to take; `code` its exit
@@ -32,7 +31,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class TestOutcome:
+class GpuTestResult:
     """The GPU tests: what came out in words, the files below `tests/` with a failure, and the last lines."""
 
     key: str
@@ -53,12 +52,12 @@ class Report:
     device: dict
     provenance: dict
     folders: tuple[str, ...] = ()
-    tests: TestOutcome | None = None
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    tests: GpuTestResult | None = None
+    attempts: dict[str, RecordingAttempt] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
         """Write the report; a reader never sees half a file. Raises: OSError where that is impossible."""
-        fields = asdict(self) | {"schema": SCHEMA, "outcomes": [asdict(entry) for entry in self.outcomes.values()]}
+        fields = asdict(self) | {"schema": SCHEMA, "attempts": [asdict(entry) for entry in self.attempts.values()]}
         new = path.with_suffix(".new")
         try:
             new.write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -77,10 +76,10 @@ def load_report(path: Path) -> Report | None:
         fields = json.loads(path.read_text(encoding="utf-8"))
         if fields.pop("schema") != SCHEMA:
             raise ValueError("it has another schema")
-        tests, outcomes = fields.pop("tests"), fields.pop("outcomes")
-        report = Report(**fields, tests=_with_tuples(TestOutcome, tests) if tests else None)
+        tests, attempts = fields.pop("tests"), fields.pop("attempts")
+        report = Report(**fields, tests=_with_tuples(GpuTestResult, tests) if tests else None)
         report.folders = tuple(report.folders)
-        report.outcomes = {entry["name"]: _with_tuples(Outcome, entry) for entry in outcomes}
+        report.attempts = {entry["name"]: _with_tuples(RecordingAttempt, entry) for entry in attempts}
         return report
     except FileNotFoundError:
         return None
