@@ -148,7 +148,8 @@ class Recording:
             ended = isolation.run_alone(command, log=log, seconds=limit, folder=self.root)
         except KeyboardInterrupt:
             minutes = (self.clock() - begin) / 60
-            self.report.attempts[name] = RecordingAttempt(
+            cut = {"state": attempts.INTERRUPTED, "minutes": round(minutes, 3)}
+            self.report.attempts[name] = RecordingAttempt(**about, **cut)
                 **about, state=attempts.INTERRUPTED, minutes=round(minutes, 3)
             )
             raise
