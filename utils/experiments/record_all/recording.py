@@ -150,8 +150,6 @@ class Recording:
             minutes = (self.clock() - begin) / 60
             cut = {"state": attempts.INTERRUPTED, "minutes": round(minutes, 3)}
             self.report.attempts[name] = RecordingAttempt(**about, **cut)
-                **about, state=attempts.INTERRUPTED, minutes=round(minutes, 3)
-            )
             raise
         state = attempts.STOPPED if ended.timed_out else attempts.FAILED if ended.code else attempts.FINISHED
         lines = () if state == attempts.FINISHED else attempts.read_last_lines(log)
