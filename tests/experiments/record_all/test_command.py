@@ -1,5 +1,6 @@
 """The command line: the plan, mistakes in one line, and a machine with the short list of packages and no network."""
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -44,6 +45,12 @@ def test_a_mistake_is_one_line(arguments, says, capsys):
     assert says in captured.err
     assert captured.err.count("\n") == 1
     assert not captured.out
+
+
+def test_a_missing_package_is_one_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(command.Recording, "__post_init__", lambda self: importlib.metadata.version("no-such-package"))
+    assert command.main(["--plan", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "record_all: no-such-package is not installed: pip install no-such-package\n"
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ commands did not finish.
 import math
 import sys
 from argparse import Namespace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 from utils import records
@@ -42,6 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
         )
         print(command_line.describe_run(options.device, size=options.size, **_describe_folders(recording)), flush=True)
         print(format_plan(recording.plan(options.minutes)), flush=True)
+    except PackageNotFoundError as error:
+        return command_line.complain(PROGRAM, f"{error.name} is not installed: pip install {error.name}", 2)
     except (ValueError, OSError) as error:
         return command_line.complain(PROGRAM, str(error), 2)
     except KeyboardInterrupt:
