@@ -204,3 +204,10 @@ def test_tensor_cores_take_the_types_of_nvidias_table(line):
     columns = ["float64", "tf32", "bfloat16", "float16", "float8", "float6", "float4"]
     wanted = tuple(name for name, mark in zip(columns, marks, strict=True) if mark == "yes")
     assert TENSOR_CORES[capability] == wanted
+
+
+def test_on_a_geforce_tf32_has_the_peak_of_float32():
+    """Tensor cores and TF32 says so of these two."""
+    for name in ("RTX 4090", "RTX 5090"):
+        assert ROOFS[name].peak("tf32") == pytest.approx(ROOFS[name].peak("float32"), rel=1e-3)
+    assert ROOFS["L4"].peak("tf32") > 1.9 * ROOFS["L4"].peak("float32")

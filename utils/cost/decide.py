@@ -242,6 +242,7 @@ def _training(card: str, model: str | int, plan: CardPlan) -> dict[str, int]:
         device=CARDS[card].device,
         method=plan.method,
         rank=RANK,
+        cached=False,  # with `cache_enabled=False`, which changes no gradient here
     )
     whole = architectures.NAMED[like].parameters
     parameters = model if isinstance(model, int) else whole

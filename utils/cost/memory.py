@@ -40,7 +40,9 @@ class Ledger:
 
     `weights`: what the forward pass reads, tied weights once. `master`: what the optimizer keeps of the weights beside
     them, a float32 copy or Kahan's compensation. `optimizer`: moments and step counters. `activations`: what autograd
-    saves for the backward pass. `casts`: the part of `activations` that autocast's 16-bit copies of weights take.
+    saves for the backward pass. `casts`: the part of `activations` that autocast's 16-bit copies of weights take; with
+    checkpointing, autograd saves few of them, but autocast's cache holds all until the forward pass ends. They count
+    where the gradients of earlier parts are there too; else the gradients, which come later, take at least as much.
     `parameters`: their number, of the whole model and its adapters. `logits`: what the backward pass of the loss makes
     while their log-probabilities, which are `activations`, are still there: their gradient and that of the logits.
     """
@@ -119,6 +121,7 @@ def predict(
     method: str = "full",
     rank: int = 16,
     projections: tuple[str, ...] = (),
+    cached: bool = True,
 ) -> Ledger:
     """Return the ledger of training `model` on batches of `batch` texts of `length` tokens, of one process.
 
@@ -129,7 +132,7 @@ def predict(
     fused kernel, where the device has one. `padded`: whether texts are shorter than `length`, see
     `activations.list_terms`.
     `accumulate`: the parts that the batch is split into. `shards`, `stage`: see `Ledger.sharded`; each process has such
-    a batch.
+    a batch. `cached`: whether autocast keeps its copies, as it does without `cache_enabled=False`: see `Ledger`.
     `method`: one of `METHODS`. With "lora" and "qlora" the weights are frozen, in the dtype of the recipe's products or
     in NF4, and the recipe is that of the adapters (`architectures.Adapters`, of `rank` and on `projections`): theirs
     are gradients, moments and what is kept of the weights; in a mixed recipe they are in float32, their own masters.
@@ -148,19 +151,22 @@ def predict(
     architecture = model
     if module and (batch or adapters):
         architecture = architectures.read_config(getattr(module, "config", None))
+    again = _checkpointing(module) if checkpointing is None else checkpointing
     terms = []
     if batch:
-        terms = activations.list_terms(
-            architecture,
-            recipe,
-            batch=-(-batch // accumulate),
-            length=length,
-            attention=attention or _attention(module),
-            checkpointing=_checkpointing(module) if checkpointing is None else checkpointing,
-            padded=padded,
-            device=device or _device(module),
-            adapters=adapters,
-        )
+        how = {
+            "batch": -(-batch // accumulate),
+            "length": length,
+            "attention": attention or _attention(module),
+            "padded": padded,
+            "device": device or _device(module),
+            "adapters": adapters,
+        }
+        terms = activations.list_terms(architecture, recipe, checkpointing=again, **how)
+        if again and accumulate > 1 and cached:
+            plain = activations.list_terms(architecture, recipe, checkpointing=False, **how)
+            terms = [term for term in terms if term.row.what != COPIES]
+            terms += [term for term in plain if term.row.what == COPIES]  # in autocast's cache, beside the gradients
     fixed = 0
     if adapters:
         fixed, total = adapters.frozen_bytes(architecture, recipe.arithmetic.itemsize), sum(sizes)
@@ -287,6 +293,7 @@ VECTORS = (  # the cases that a page is held against
     {"model": "GPT-2", "recipe": "32-true", "batch": 1, "length": 1_024, "optimizer": "sgd-momentum"},
     {"model": "GPT-2", "recipe": "bf16-mixed", "batch": 8, "length": 1_024},
     {"model": "GPT-2", "recipe": "bf16-mixed", "batch": 8, "length": 1_024, "device": "cpu", "attention": "sdpa"},
+    {"model": "GPT-2", "recipe": "bf16-mixed", "batch": 8, "accumulate": 3, "checkpointing": True},
     {"model": "GPT-2 XL", "recipe": "bf16-true-kahan", "batch": 4, "length": 1_024, "checkpointing": True},
     {"model": "LLaMA 7B", "recipe": "bf16-mixed", "batch": 8, "length": 2_048},
     {"model": "LLaMA 7B", "recipe": "bf16-true", "batch": 1, "length": 2_048, "optimizer": "sgd"},

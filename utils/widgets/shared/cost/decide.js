@@ -21,7 +21,7 @@ function dtNearest(facts, parameters, task) {
 /** The bytes of a training step, by item; for a number of parameters those of the model like it, scaled. */
 function dtTraining(facts, { card, model }, like, plan) {
   const { parameters: _, activations, logits, ...ledger } = msLedger(facts, {
-    ...plan, rank: facts.rank, sizes: facts.architectures[like], attention: "sdpa", padded: true, card, stage: plan.shards > 1 ? 3 : 0,
+    ...plan, rank: facts.rank, sizes: facts.architectures[like], attention: "sdpa", padded: true, card, stage: plan.shards > 1 ? 3 : 0, cached: false,
   });
   const parameters = dtParameters(facts, like);
   const asked = model === like ? parameters : BigInt(model);

@@ -72,8 +72,8 @@ function conditionsOf({ sizes, attention, checkpointing, padded }, words, device
   return new Set([...words, ...Object.keys(held).filter((word) => held[word])]);
 }
 
-/** The bytes that autograd saves in a forward pass, and the parts of them that copies of weights and log-probabilities take. */
-function savedBytes(facts, plan, batch) {
+/** The rows of what autograd saves in a forward pass: `utils.cost.activations.list_terms`. */
+function savedRows(facts, plan, batch) {
   const adapted = isAdapted(facts, plan);
   const own = facts.recipes[plan.recipe];
   const recipe = adapted ? { ...own, weights: own.compute, wide: Math.max(own.compute, 4) } : own; // of frozen weights
@@ -84,7 +84,19 @@ function savedBytes(facts, plan, batch) {
   const sizes = (rows, times) => rows.filter(holds).map(([size, dtype, , isCopy, count, isLogits]) =>
     ({ isCopy, isLogits, bytes: times * BigInt(count * recipe[dtype]) * product(size, values) }));
   const layers = BigInt(plan.sizes.layers);
-  const all = [...sizes(once, 1n), ...(plan.checkpointing ? [...sizes(mask, 1n), ...sizes(checkpointed, layers)] : sizes(layer, layers))];
+  return [...sizes(once, 1n), ...(plan.checkpointing ? [...sizes(mask, 1n), ...sizes(checkpointed, layers)] : sizes(layer, layers))];
+}
+
+/**
+ * The bytes of these rows, and the parts of them that copies of weights and log-probabilities take. With checkpointing
+ * and a batch in parts, autocast's cache holds the copies of all weights beside the gradients, unless it is off (`cached`).
+ */
+function savedBytes(facts, plan, batch) {
+  const rows = savedRows(facts, plan, batch);
+  const cached = plan.cached !== false && plan.checkpointing && plan.accumulate > 1;
+  const all = cached
+    ? [...rows.filter(({ isCopy }) => !isCopy), ...savedRows(facts, { ...plan, checkpointing: false }, batch).filter(({ isCopy }) => isCopy)]
+    : rows;
   return [all, all.filter(({ isCopy }) => isCopy), all.filter(({ isLogits }) => isLogits)].map((rows) => added(rows.map(({ bytes }) => bytes)));
 }
 
