@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 export OMP_WAIT_POLICY := PASSIVE
 .DEFAULT_GOAL := help
-.PHONY: help set-up book pdf epub serve lab live classroom check test audit bench sweep
+.PHONY: help set-up book pdf epub serve lab live record classroom check test audit bench sweep
 
 help:
 	@echo "make book    build the HTML book from the committed outputs; prints the page to open"
@@ -14,6 +14,7 @@ help:
 	@echo "make serve   show the built book on a local port"
 	@echo "make lab     open the notebooks in JupyterLab"
 	@echo "make live    run every notebook on this machine and build the book with its results"
+	@echo "make record  record what the book wants of a GPU, in the time there is: ARGS=\"--minutes 50\""
 	@echo "make classroom  write the exercises without solutions, to hand out or for nbgrader"
 	@echo "make audit   look the pinned packages up among the known vulnerabilities"
 	@echo "make bench   run the benchmarks; each prints ratios to its limit and to its peers"
@@ -42,6 +43,9 @@ lab: set-up
 
 live: set-up
 	@$(PYTHON) tools/live.py
+
+record: set-up
+	@$(PYTHON) -m utils.experiments.record_all $(ARGS)
 
 classroom: set-up
 	@$(PYTHON) tools/classroom.py

@@ -23,10 +23,11 @@ class Parser(argparse.ArgumentParser):
     A mistake raises ValueError, where argparse would print its usage and leave.
     """
 
-    def __init__(self, program: str, *, about: str | None, sizes: str = "", record: str = "write a record"):
+    def __init__(self, program: str, *, about: str | None, sizes: str = "", record: str | None = "write a record"):
         """`program`: the path of the command below `utils`, such as "experiments.gemm_sweep".
 
-        `about`: the docstring of its module, whose first line opens the help; None under `python -OO`.
+        `about`: the docstring of its module, whose first line opens the help; None under `python -OO`. `record`: what
+        --record does; None for a command that has no such option.
         """
         first = (about or "").partition("\n")[0]
         super().__init__(prog=f"python -m utils.{program}", description=first, allow_abbrev=False)
@@ -34,8 +35,9 @@ class Parser(argparse.ArgumentParser):
         if sizes:
             self.add_argument("--size", help=f"{sizes}; default: full on a GPU")
         self.add_argument("--device", help="cpu, cuda or cuda:N; default: a GPU where there is one")
-        record += "; without DIR into the book's results"
-        self.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help=record)
+        if record:
+            record += "; without DIR into the book's results"
+            self.add_argument("--record", nargs="?", const=str(records.RESULTS), metavar="DIR", help=record)
 
     def add_count(self, name: str, *, default: int | None, help: str) -> None:
         """Add an option that is a positive integer."""
@@ -64,7 +66,8 @@ class Parser(argparse.ArgumentParser):
         options.device = machine.device(options.device)
         if hasattr(options, "size"):
             options.size = machine.size(options.size, on=options.device)
-        options.record = records.check_folder(options.record) if options.record else None
+        if hasattr(options, "record"):
+            options.record = records.check_folder(options.record) if options.record else None
         options.command = hide_folders(arguments, program=self.program)
         return options
 

@@ -1,0 +1,1 @@
+"""`make record`: fill the book's GPU figures with one command, in the time there is."""
