@@ -174,10 +174,6 @@ PUBLISHED: dict[str, PublishedNumber] = {
             "BF16x9 to float32 in a cache at least, x": 0.866,
         },
     ),
-    # Linear systems to float64 accuracy
-    **_from_place("haidar2018", "abstract", v100={"float16 factors, x": 4}),
-    **_from_place("haidar2020", "abstract", gv100={"float16 factors at least, x": 4, "float16 factors at most, x": 5}),
-    **_from_place("goto2026aurora", "abstract", aurora={"HPL, TFLOP/s": 1.01e6, "HPL-MxP, TFLOP/s": 11.64e6}),
     # Attention in four bits
     **_from_place(
         "zhang2025sageattention3",
