@@ -175,8 +175,8 @@ CONVERGES = {
         "Factors in float32, condition number 1e6",
         SAFE,
         safe="1e6 · 2^-24 is 0.06.",
-        maybe="1e6 · 2^-24 is 0.06, well below 1.",
-        fails="1e6 · 2^-24 is 0.06, well below 1.",
+        maybe="1e6 · 2^-24 is 0.06. It is uncertain only above 1.",
+        fails="1e6 · 2^-24 is 0.06, and steps fail only above 1.",
     ),
     "float16, condition 1e4": _verdict(
         "-half",
