@@ -8,7 +8,16 @@ not at 1e4.
 import numpy as np
 import pytest
 
-from utils.emulation.refinement import by_factors, by_gmres, matrix, product, refine, residual_of, rotations
+from utils.emulation.refinement import (
+    by_factors,
+    by_factors_wide,
+    by_gmres,
+    matrix,
+    product,
+    refine,
+    residual_of,
+    rotations,
+)
 from utils.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, FLOAT64
 from utils.rounding import quantize
 
@@ -165,7 +174,16 @@ def test_a_matrix_that_cannot_be_is_refused(n, condition):
         matrix(n, condition)
 
 
-@pytest.mark.parametrize("correct", [by_factors, by_gmres])
+def test_substitutions_in_float64_change_an_answer_and_not_what_converges():
+    for condition, converges in ((1e3, True), (1e6, False)):
+        a, b = system(100, condition)
+        plain, wide = (refine(a, b, factors=FLOAT16, correct=correct) for correct in (by_factors, by_factors_wide))
+        assert plain.converged == wide.converged == converges
+        assert plain.backward_errors[0] != wide.backward_errors[0]
+        assert plain.backward_errors[0] == pytest.approx(wide.backward_errors[0], rel=0.1)
+
+
+@pytest.mark.parametrize("correct", [by_factors, by_factors_wide, by_gmres])
 def test_many_right_hand_sides_are_solved_together_as_each_alone(correct):
     a, x = matrix(40, 100.0), np.linspace(-1, 2, 120).reshape(40, 3) ** 3
     b = product(a, x) * [1.0, 1e-200, 0.0]  # each column has a scale of its own

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import book_rules as rules
 from utils import records
 from utils.emulation.refinement import matrix, refine
 from utils.emulation.refinement import product as exact_product
@@ -18,6 +19,12 @@ CPU = torch.device("cpu")
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     monkeypatch.setattr(refinement_speed, "SIZES", {"small": (20, 30), "full": (40,)})
+
+
+def test_a_published_number_has_a_source_in_the_bibliography():
+    published = refinement_speed.PUBLISHED_FASTER | refinement_speed.PUBLISHED_EFLOPS
+    entries = rules.bibliography((rules.BOOK / "references.bib").read_text("utf8"))
+    assert all(low <= high and source in entries for low, high, source in published.values())
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -81,6 +81,11 @@ def by_factors(a: np.ndarray, factors: Factors, r: np.ndarray) -> tuple[np.ndarr
     return factors.solve(r), 1
 
 
+def by_factors_wide(a: np.ndarray, factors: Factors, r: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return what `by_factors` does, with the substitutions in float64, as in `by_gmres`."""
+    return factors.solve(r, wide=True), 1
+
+
 def by_gmres(a: np.ndarray, factors: Factors, r: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the correction that GMRES finds for the residual r, and the number of solves with the factors.
 
@@ -174,9 +179,9 @@ def refine(
     """Solve a x = b with factors in one format, residuals in another, and x kept in a third.
 
     `a`: real [n, n]; `b`: real [n], or [n, m] for m systems with one matrix. `sums`, `squeezed`: as in `factorize`.
-    `correct`: `by_factors` or `by_gmres`. `exact`: the solution, where it is known.
+    `correct`: `by_factors`, `by_factors_wide` or `by_gmres`. `exact`: the solution, where it is known.
 
-    It ends where the backward error, always measured in float64, is at most 2**-52 sqrt(n), as in LAPACK's dsgesv;
+    It ends where the backward error, always measured in float64, is at most 2**-52 sqrt(n), twice LAPACK's dsgesv;
     without it after `most` steps, or where `STUCK` steps did not halve the best.
     Raises: ValueError for shapes that do not fit.
     """

@@ -33,6 +33,11 @@ PARTS = (FACTORS, SOLVE)
 BLOCK = 512  # columns of a panel: wide enough for the product behind it, narrow beside the matrix
 MOST = 50  # steps
 DIAGONAL = 1.25
+# What others have published, with the keys of book/references.bib; all of it stands in the abstracts. How many times as
+# fast as float64 a solve with float16 factors is, at least and at most, by GPU:
+PUBLISHED_FASTER = {"V100": (4, 4, "haidar2018"), "Quadro GV100": (4, 5, "haidar2020")}
+# EFLOP/s of one machine in float64 (HPL) and with 16-bit factors and GMRES (HPL-MxP):
+PUBLISHED_EFLOPS = {"Aurora": (1.01, 11.64, "goto2026aurora")}
 
 Solver = Callable[[torch.Tensor], torch.Tensor]  # from a right-hand side [n] to what the factors say, [n]
 

@@ -23,15 +23,15 @@ SIZE, CONDITION, STEPS_MADE = 40, 100.0, (3, 0, 1, 8)  # the first tells the for
 
 check_steps = paper_table(
     STEPS,
-    says="The first error is the factors' too: good ones begin better, and gain more in each step.",
+    says="The first error is that of the factors too: good ones start closer, and gain more per step.",
 )
 check_converges = choice_table(
     CONVERGES,
-    says="One product decides: the condition times the unit roundoff of the factors. The range has no part in it.",
+    says="One product decides: κ times the unit roundoff of the factors. Their range plays no part in it.",
 )
 check_bugs = choice_table(
     BUGS,
-    says="The error tells three of them; the last one is told by a residual that is too good for the error.",
+    says="The error gives three of them away, and the fourth has a residual that is too small for its error.",
 )
 
 Solve = Callable[[np.ndarray], np.ndarray]
@@ -50,7 +50,8 @@ def check_refined(answer) -> Outcome:
 
     for steps in STEPS_MADE:
         calls.clear()
-        returned = answer(solve, a.copy(), b.copy(), steps)
+        theirs = a.copy(), b.copy()
+        returned = answer(solve, *theirs, steps)
         if returned is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return x.")
         solution = np.asarray(returned, np.float64)
@@ -58,10 +59,12 @@ def check_refined(answer) -> Outcome:
             return not_yet(f"x has the shape {solution.shape}; there are {SIZE} unknowns.")
         # BLAS adds in another order than `residual_of`, so the last digits are free.
         if not _near(solution, refined(factors.solve, a, b, steps)):
-            return not_yet(_fault(solution, factors.solve, a, b, steps))
+            return not_yet(_fault(solution, factors.solve, a, b, steps, calls))
+        if any((mine != own).any() for mine, own in zip((a, b), theirs, strict=True)):
+            return not_yet("x is right, but the function has changed a or b. The caller may still need them.")
         if len(calls) > steps + 1:
-            return not_yet(f"Right, with {len(calls)} solves for {steps} steps; {steps + 1} are enough.")
-    return correct("Nine solves with factors of three digits, and x is right to fourteen.")
+            return not_yet(f"x is right, but it took {len(calls)} solves for {steps} steps; {steps + 1} are enough.")
+    return correct("Nine solves with factors of three digits, and x has fourteen correct digits.")
 
 
 def _near(solution: np.ndarray, right: np.ndarray) -> bool:
@@ -95,8 +98,21 @@ def _of_rounded(a: np.ndarray, x: np.ndarray, b: np.ndarray) -> np.ndarray:
     return residual_of(quantize(a, FLOAT16), x, b)
 
 
-def _fault(solution: np.ndarray, solve: Solve, a: np.ndarray, b: np.ndarray, steps: int) -> str:
-    """Say what is wrong with an x."""
+def _subtracted_again(solve: Solve, a: np.ndarray, b: np.ndarray, steps: int) -> np.ndarray:
+    """Refine with a right-hand side that becomes the residual, and from which a x is subtracted all the same."""
+    x, left = solve(b), b
+    for _ in range(steps):
+        left = left - a @ x
+        x = x + solve(left)
+    return x
+
+
+def _is_float16(values: np.ndarray) -> bool:
+    return bool((values == values.astype(np.float16)).all())
+
+
+def _fault(solution: np.ndarray, solve: Solve, a: np.ndarray, b: np.ndarray, steps: int, calls: list) -> str:
+    """Say what is wrong with an x, after these right-hand sides of the solves."""
     if not np.isfinite(solution).all():
         return f"After {steps} steps x is not finite."
     foreseen = [
@@ -104,6 +120,10 @@ def _fault(solution: np.ndarray, solve: Solve, a: np.ndarray, b: np.ndarray, ste
         (refined(solve, a, b, steps, added=False), "The correction has taken the place of x. Add it to x."),
         (refined(solve, a, b, steps + 1), "One step too many: the first solve is no step."),
         (refined(solve, a, b, steps, residual=_of_rounded), "The residual is that of the rounded matrix. Take a."),
+        (
+            _subtracted_again(solve, a, b, steps),
+            "b has become the residual: subtract a x from the original b each time.",
+        ),
     ]
     if steps:
         foreseen[2:2] = [(refined(solve, a, b, steps - 1), "One step too few: `steps` corrections after the solve.")]
@@ -111,6 +131,10 @@ def _fault(solution: np.ndarray, solve: Solve, a: np.ndarray, b: np.ndarray, ste
     for value, hint in foreseen:
         if _near(solution, value):
             return hint
+    if (solution == solution.astype(np.float32)).all():
+        return "x is kept in float32 or less. The corrections at the end are too small for that: keep it in float64."
+    if len(calls) > 1 and _is_float16(calls[-1]):
+        return "The residual is rounded to float16 before the solve, and becomes 0 there. Give `solve` the float64 one."
     # Not compared to the last digit: a product in float32 may be added in any order.
     good, rough = refined(solve, a, b, steps), refined(solve, a, b, steps, residual=_in_float32)
     off, expected = np.abs(solution - good).max(), np.abs(rough - good).max()

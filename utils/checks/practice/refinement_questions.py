@@ -4,80 +4,103 @@ from utils.checks.questions import Choice, Number, Option, Task
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
-P_AGAIN = Choice(
-    "practice/refinement/predict-again",
-    "The first x has two right digits. Now compute in float64 what is missing, b - A x, give that to the same float16 "
-    "factors, and add what they say to x. Do so six times. How many digits of x are right then?",
+NARROW_RESIDUAL = Choice(
+    "practice/refinement/predict-narrow-residual",
+    "Same system, same float16 factors, x in float64. Only `b - A x` is computed in float32. How many digits of x are "
+    "correct in the end?",
     (
         Option(
-            "Two: the same factors make the same mistake again",
-            "They are wrong by one percent again. But by one percent of what?",
-        ),
-        Option(
-            "Three or four: that is what float16 holds",
-            "The factors are float16. x is not, and neither is what is missing.",
-        ),
-        Option(
-            "Seven: the factors were computed with float32 sums",
-            "Their sums are float32, but their numbers were rounded to float16. Neither is the limit here.",
-        ),
-        Option(
-            "About fourteen",
-            "Each step adds two digits and more, until float64 has no more of them.",
-            True,
-        ),
-    ),
-    predict=True,
-)
-P_RESIDUAL = Choice(
-    "practice/refinement/predict-residual",
-    "Three precisions are in these lines: that of the factors, that of b - A x, and that of x. Float16 factors did no "
-    "harm. Now compute b - A x in float32, and leave the rest as it was. How many digits of x are right in the end?",
-    (
-        Option(
-            "Fourteen, in more steps: an error of the residual is repaired in the next step",
-            "The next step sees the same wrong residual again. Nothing else tells it what is missing.",
-        ),
-        Option(
-            "Seven, as many as float32 holds",
-            "The residual knows A x to seven digits. From there to x the condition takes some more.",
+            "Two, as in the first x",
+            "The first steps still gain digits, because the residual is large then, and float32 knows A x well enough "
+            "to see it.",
         ),
         Option(
             "Five or so",
-            "Float32 knows A x to seven digits, and this matrix, of condition 100, takes up to two of them.",
+            "Float32 knows A x to seven digits, and a condition number of 100 takes up to two of them.",
             True,
         ),
         Option(
-            "Two, as in the first x",
-            "The first steps still gain: what is missing is large then, and seven digits of A x show it.",
+            "Seven, as many as float32 holds",
+            "The residual knows A x to seven digits. On the way from A x to x, the condition number of 100 costs some "
+            "of them.",
+        ),
+        Option(
+            "Thirteen, in more steps: the next step repairs an error of the residual",
+            "The next residual has the same rounding error again, and nothing else tells the loop what is missing.",
         ),
     ),
     predict=True,
 )
-P_EIGHT = Choice(
-    "practice/refinement/predict-eight",
-    "The condition of the second system, of layer 1, is about 900, and a number in E4M3 is off by up to 1/16. What can "
-    "be done with factors in E4M3?",
+ENOUGH = Choice(
+    "practice/refinement/predict-enough",
+    "Layer 1 is solved with bfloat16 factors, so κu is about 3.5. After how many refinement steps is the perplexity of "
+    "this model within 0.001 of the one refitted in float64?",
     (
         Option(
-            "Nothing: 900 times 1/16 is far above 1",
-            "So a step makes things worse. That is true of steps that do what the factors say.",
-        ),
-        Option(
-            "Refinement works, in some thirty steps",
-            "It did, where the condition was 44. Here a step makes the error larger.",
-        ),
-        Option(
-            "Refinement fails, and GMRES with the same factors finds every digit",
-            "As directions to search in they are good enough.",
+            "None: the first x is good enough",
+            "A step gains less than a digit here, and float64's accuracy takes about fifteen of them. But this "
+            "model's perplexity needs only the first digit or two of its weights.",
             True,
         ),
         Option(
-            "Nothing at all: E4M3 ends at 448, and the entries of this matrix are larger",
-            "Scale it. Rows and columns may be multiplied by powers of two.",
+            "Two or three",
+            "Each of them brings x closer. But did this model need that?",
+        ),
+        Option(
+            "About fifteen, when the backward error has reached float64's rounding",
+            "That is when x is done. But how many digits of its weights does this model need?",
+        ),
+        Option(
+            "It never gets there, because κu is above 1",
+            "Between 1 and 30, refinement may converge, and here it does. But look at what it starts from.",
         ),
     ),
     predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_BORDER = Number(
+    "practice/refinement/play-border",
+    "With the residual in float64 and corrections by the factors, what is the largest condition number at which "
+    "bfloat16 factors still reach the goal?",
+    answer="2000",
+    says="There κu is 7.8. With float16 factors, the last one is 50,000, where κu is 24. Three more bits are a factor "
+    "of 8 in the rule, and of 25 in this system: the rule is no guarantee in either direction.",
+    wrong={
+        "50000": "That is the last one for float16 factors. Choose bfloat16.",
+        "20000": "With bfloat16 factors, the curve is flat there. Move the slider down.",
+        "5000": "That is the first at which they fail. One position less.",
+        "1000": "They do converge there, but also one position further up.",
+        "500": "They do converge there, but also further up.",
+        "256": "That is 1/u, where κu is 1. This system still converges somewhat above it.",
+        "200": "That is about 1/u, where κu is 1. This system still converges somewhat above it.",
+    },
+    otherwise="Press bfloat16, and move the slider until the table says `stuck` for it.",
+    hints=("The positions of the slider are 1, 2 and 5 times each power of ten.",),
+    near=0,
+)
+PLAY_COST = Number(
+    "practice/refinement/play-cost",
+    "Now set a condition number of 10^6, float16 factors, the residual in float64, and GMRES. A solve, with its "
+    "product with A, takes 4 n² operations and a factorization 2/3 n³, and n is 32. How many factorizations do all "
+    "solves together cost?",
+    answer="7.3125",
+    says="39 · 6/32. One factorization in float64 would have been much cheaper.",
+    wrong={
+        "39": "That is the number of solves. Compare their operations with those of a factorization.",
+        "7": "Rounded too far. Give one decimal.",
+        "1.21875": "That is 39/32, but a factorization takes 2/3 n³ operations, not 4 n³.",
+        "0.1367": "That is the other way round: a factorization in units of the solves.",
+    },
+    within={
+        "3.5 to 3.8": "Did you count both corrections, and the products with A? A solve alone takes 2 n² operations, "
+        "and the product as many.",
+    },
+    otherwise="The sentence under the plot says how many solves there were. Multiply by 4 n² and divide by 2/3 n³.",
+    hints=("4 n² / (2/3 n³) = 6/n.",),
+    tolerance=0.01,
+    unit="factorizations",
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -86,12 +109,12 @@ P_EIGHT = Choice(
 def _steps(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
     return Number(
         f"practice/refinement/steps{name}",
-        f"{text}. After how many steps is it at most 1e-12?",
+        f"{text}. After how many steps is the error at most 1e-12?",
         answer=str(answer),
         says=says,
         wrong=wrong,
         otherwise="After k steps the error is the first one times the factor to the power k. Take logarithms.",
-        hints=("first error · factor^k ≤ 1e-12", "k ≥ log(1e-12 / first error) / log(factor), and k is whole."),
+        hints=("first error · factor^k ≤ 1e-12", "k ≥ log(1e-12 / first error) / log(factor), and k is an integer."),
         unit="steps",
     )
 
@@ -101,33 +124,35 @@ STEPS = {
         "",
         "The first x is wrong by 1e-2, and a step multiplies the error by 5e-3",
         5,
-        says="Four steps leave 6e-12, five 3e-14.",
+        says="Four steps leave 6e-12, five leave 3e-14.",
         wrong={
             "4": "Four steps leave 6e-12. Round up.",
-            "4.35": "A step is made or not: round up.",
-            "6": "6 would be right if nothing was known at first: the first x has two digits already.",
+            "4.35": "The number of steps is an integer: round up.",
+            "6": "6 would be right without the first x, which has two digits already.",
+            "5.21": "That is for an error of 1 at the start. The first x is already right to 1e-2.",
         },
     ),
     "first error 1e-5, factor 1e-4": _steps(
         "-float32",
         "The first x is wrong by 1e-5, and a step multiplies the error by 1e-4",
         2,
-        says="1e-5, 1e-9, 1e-13: two steps cost next to nothing beside the factors.",
+        says="1e-5, 1e-9, 1e-13. Two steps cost next to nothing compared with the factors.",
         wrong={
             "1": "One step leaves 1e-9.",
             "3": "Count the steps after the first x: 1e-5, then 1e-9, then 1e-13.",
-            "1.75": "A step is made or not: round up.",
+            "1.75": "The number of steps is an integer: round up.",
         },
     ),
     "first error 1e-2, factor 0.2": _steps(
         "-slow",
         "The first x is wrong by 1e-2, and a step multiplies the error by 0.2",
         15,
-        says="Each step gains 0.7 digits, and ten are to be gained.",
+        says="Each step gains 0.7 digits, and ten are needed.",
         wrong={
             "14": "Fourteen steps leave 1.6e-12. Round up.",
-            "18": "18 would be right if nothing was known at first: the first x has two digits already.",
-            "10": "A digit a step would take a factor of 0.1.",
+            "14.3": "The number of steps is an integer: round up.",
+            "18": "18 would be right without the first x, which has two digits already.",
+            "10": "One digit per step would take a factor of 0.1.",
         },
     ),
 }
@@ -147,43 +172,43 @@ def _verdict(name: str, text: str, right: str, **says: str) -> Choice:
 CONVERGES = {
     "float32, condition 1e6": _verdict(
         "",
-        "Factors in float32, condition 1e6",
+        "Factors in float32, condition number 1e6",
         SAFE,
         safe="1e6 · 2^-24 is 0.06.",
-        maybe="1e6 · 2^-24 is 0.06. There is no maybe so far below 1.",
-        fails="1e6 · 2^-24 is 0.06, well below 1.",
+        maybe="1e6 · 2^-24 is 0.06. It is uncertain only above 1.",
+        fails="1e6 · 2^-24 is 0.06, and steps fail only above 1.",
     ),
     "float16, condition 1e4": _verdict(
         "-half",
-        "Factors in float16, condition 1e4",
+        "Factors in float16, condition number 1e4",
         MAYBE,
-        safe="1e4 · 2^-11 is 4.9: above 1 nothing is promised.",
-        maybe="1e4 · 2^-11 is 4.9: the worst case would fail, and ours took some fifteen steps.",
-        fails="1e4 · 2^-11 is 4.9. That is above 1, where nothing is promised. Ours converged there.",
+        safe="1e4 · 2^-11 is 4.9. Above 1 nothing is guaranteed.",
+        maybe="1e4 · 2^-11 is 4.9. The matrix of 100 rows on this page converged there, in 14 steps.",
+        fails="1e4 · 2^-11 is 4.9. That is above 1, but not by much: the matrix of 100 rows on this page converged.",
     ),
     "bfloat16, condition 1e4": _verdict(
         "-bfloat16",
-        "Factors in bfloat16, condition 1e4",
+        "Factors in bfloat16, condition number 1e4",
         FAILS,
-        safe="1e4 · 2^-8 is 39. Bfloat16 has the range of float32, and 8 bits.",
-        maybe="1e4 · 2^-8 is 39. At 39 ours failed.",
-        fails="1e4 · 2^-8 is 39. Its range is that of float32, and range is not asked for here.",
+        safe="1e4 · 2^-8 is 39. Bfloat16 has the range of float32, but only 8 bits of precision.",
+        maybe="1e4 · 2^-8 is 39, and the matrix of 100 rows on this page failed there.",
+        fails="1e4 · 2^-8 is 39. It has float32's range, but what counts here is its precision.",
     ),
     "TF32, condition 1e3": _verdict(
         "-tf32",
-        "Factors in TF32, condition 1e3",
+        "Factors in TF32, condition number 1e3",
         SAFE,
-        safe="TF32 has the 11 bits of float16: 1e3 · 2^-11 is 0.5.",
+        safe="TF32 has the 11 significant bits of float16, and 1e3 · 2^-11 is 0.5.",
         maybe="TF32 has the 11 significant bits of float16: 1e3 · 2^-11 is 0.5, below 1.",
         fails="TF32 has the 11 significant bits of float16, not 8: 1e3 · 2^-11 is 0.5.",
     ),
     "float32, condition 1e10": _verdict(
         "-ill",
-        "Factors in float32, condition 1e10",
+        "Factors in float32, condition number 1e10",
         FAILS,
         safe="1e10 · 2^-24 is 600, far above 1.",
-        maybe="1e10 · 2^-24 is 600. At 60 ours failed.",
-        fails="1e10 · 2^-24 is 600: here dsgesv turns to float64.",
+        maybe="1e10 · 2^-24 is 600. On this page, 60 was already too much.",
+        fails="1e10 · 2^-24 is 600. Here `dsgesv` would fall back to float64.",
     ),
 }
 
@@ -208,24 +233,25 @@ BUGS = {
     "loop A": _fault(
         "a",
         NARROW_R,
-        rounded="Then the loop would solve another system, and be wrong by about as much as the first x.",
-        x="Float16 has a gap of 1e-3 above 1. This x is better than that.",
-        r="Better than the first x by some digits, and then no more: what is missing drowns in the rounding of A x.",
+        rounded="Then the loop would solve another system, and the error would stay near that of the first x.",
+        x="Float16 has gaps of 1e-3 above 1. This x is better than that.",
+        r="It gains some digits and then stops, when the rounding of A x is as large as the residual.",
         replaced="Then the error would not fall at all.",
     ),
     "loop B": _fault(
         "b",
         REPLACED,
-        rounded="Then x would stay near the right one, within a percent or so.",
-        x="Float16 keeps three digits. Here not one is left.",
+        rounded="Then x would stay within about a percent of the exact solution.",
+        x="Float16 keeps three digits. Here every other x has none.",
         r="A float32 residual gains some digits. Here x is lost after one step, and back after two.",
-        replaced="What is missing is small, so x becomes small; then all is missing, and x is about the first x again.",
+        replaced="A correction is small, so x becomes small. Then everything is missing, and the next correction is "
+        "about the first x again.",
     ),
     "loop C": _fault(
         "c",
         ROUNDED,
-        rounded="It converges as it should: to the solution of another system. Its own residual cannot tell.",
-        x="Then its residual could not fall to 1e-16: x would not have the digits for that.",
+        rounded="It converges as it should, but to the solution of another system. Its own residual cannot show that.",
+        x="Then its residual could not fall to 1e-16, because x would not have the digits for that.",
         r="Then its residual could not fall to 1e-16, and the error would be smaller.",
         replaced="Its residual falls to 1e-16, so the corrections are added.",
     ),
@@ -233,9 +259,9 @@ BUGS = {
         "d",
         NARROW_X,
         rounded="Then the residual that the loop sees would fall to 1e-16.",
-        x="An error of 5e-4 is half a gap of float16 between 1 and 2: each new x is rounded to it.",
-        r="A residual in float32 gets further: to an error of some 1e-5.",
-        replaced="Then there would be no error as small as this.",
+        x="An error of 5e-4 is half a gap of float16 between 1 and 2: each new x is rounded to float16.",
+        r="With a residual in float32, the error would be smaller, about 1e-5.",
+        replaced="Then x would be lost after one step, and the error above 1.",
     ),
 }
 
