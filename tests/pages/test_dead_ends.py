@@ -13,11 +13,9 @@ import pytest
 import book_rules as rules
 
 UNFINISHED = {
-    "a bare number of the errata": {"practice/llama.ipynb", "practice/refinement.ipynb"},
     "not recorded yet": {
         "practice/llama.ipynb",
         "practice/quantization.ipynb",
-        "practice/refinement.ipynb",
         "widgets/tokens_per_second",
     },
 }
