@@ -36,7 +36,9 @@ export function tpControls(h, facts, actions) {
   };
 }
 
-/** The time of a step: moving, with what is moved, computing, and the measured one where there is one. */
+const tpLaneText = (best, isHere, shown) => (isHere ? "measured" : best ? `estimated from ${best.card}` : tpComparable(shown) ? "measured: no published rate" : "measured: a single short sequence only");
+
+/** The time of a step: moving, with what is moved, computing, and the measured one, or what another card's share gives. */
 export function tpLanes(h) {
   const lane = (...bars) => {
     const [words, time] = [h("span", {}), h("span", { class: "mp-tp-time" })];
@@ -47,10 +49,11 @@ export function tpLanes(h) {
   const [moving, computing, measured] = [lane("weights", "cache"), lane("computing"), lane("measured")];
   const key = (name, words) => h("span", {}, h("span", { class: `mp-tp-sample mp-tp-${name}`, "aria-hidden": "true" }), words);
   return {
-    node: h("div", { class: "mp-tp-lanes" }, moving.node, computing.node, measured.node, h("p", { class: "mp-plot-key" }, key("weights", "weights"), key("cache", "keys and values"), key("computing", "computing"), key("measured", "measured, one short text"))),
+    node: h("div", { class: "mp-tp-lanes" }, moving.node, computing.node, measured.node, h("p", { class: "mp-plot-key" }, key("weights", "weights"), key("cache", "keys and values"), key("computing", "computing"), key("measured", "measured, one short sequence"))),
     draw(shown, points) {
-      const best = points.reduce((most, { rate }) => Math.max(most, rate), 0);
-      const took = best ? 1e3 / best : 0;
+      const [best] = [...points].sort((one, other) => other.rate - one.rate);
+      const isHere = best?.card === shown.card.name;
+      const took = best ? (isHere ? 1e3 / best.rate : shown.ms / best.share) : 0;
       const most = Math.max(shown.ms, took);
       const width = (ms) => `${((100 * ms) / most).toFixed(2)}%`;
       const share = shown.moved.weights / shown.moved.total;
@@ -61,7 +64,7 @@ export function tpLanes(h) {
       setText(computing.words, shown.peak ? `computing at ${fewDigits(shown.peak)} TFLOP/s` : "computing: no peak is known");
       setText(computing.time, shown.peak ? timeText(shown.computing) : "");
       computing.parts[0].style.width = width(shown.computing);
-      setText(measured.words, best ? "measured" : tpComparable(shown) ? "measured: not recorded yet" : "measured: of one short text alone");
+      setText(measured.words, tpLaneText(best, isHere, shown));
       setText(measured.time, best ? timeText(took) : "");
       measured.parts[0].style.width = width(took);
     },
