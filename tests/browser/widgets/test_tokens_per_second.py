@@ -35,7 +35,7 @@ window.calls = {
   points: (facts, state) => words.tpPoints(facts, state),
   card: (card) => words.tpCardText(card),
 };
-"""  # noqa: E501
+"""
 
 call = calls_of("tokens_per_second/widget", HARNESS)
 

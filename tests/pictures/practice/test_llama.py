@@ -1,45 +1,52 @@
-"""The picture of `practice/llama`: kernels start when they are launched, and half the bytes help only when compiled."""
+"""The picture of `practice/llama`: half the bytes shorten a plain loop by half a kernel, a compiled step by half."""
 
 import pytest
-from matplotlib.patches import Rectangle
 
-from utils.pictures.practice.llama import (
-    KERNELS,
-    LAUNCH,
-    LAUNCH_TIME,
-    READ_TIME,
-    ROWS,
-    launched_at_once,
-    launched_one_by_one,
-    one_token,
-)
+from utils import plots
+from utils.pictures.practice.llama import KERNELS, LAUNCH_TIME, READ_TIME, ROWS, one_token
+
+PLAIN_WIDE, PLAIN_NARROW, WIDE, NARROW = range(4)  # the tokens, from the top
 
 
-def end(starts_of, share):
-    return starts_of(share * READ_TIME)[-1] + share * READ_TIME
+@pytest.fixture
+def tokens():
+    """The boxes of each token from the left, its launches apart: (start, end) of each."""
+    lanes = {}
+    for box in one_token().axes[0].patches:
+        lane = lanes.setdefault((box.get_y(), plots.INK_SOFT == _color(box)), [])
+        lane.append((box.get_x() - 0.04, box.get_x() + box.get_width() + 0.04))
+    kernels = [sorted(lanes[lane]) for lane in sorted(lanes, reverse=True) if not lane[1]]
+    launches = [sorted(lanes[lane]) for lane in sorted(lanes, reverse=True) if lane[1]]
+    return list(zip(launches, kernels, strict=True))
 
 
-def test_half_the_bytes_shorten_a_plain_loop_by_half_a_kernel():
-    assert end(launched_one_by_one, 1) == pytest.approx(LAUNCH_TIME * KERNELS + READ_TIME)
-    assert end(launched_one_by_one, 1) - end(launched_one_by_one, 0.5) == pytest.approx(READ_TIME / 2)
+def _color(box):
+    return "#" + "".join(f"{round(255 * part):02x}" for part in box.get_edgecolor()[:3])
 
 
-def test_half_the_bytes_halve_all_but_the_launch_of_a_compiled_step():
-    wide, narrow = (end(launched_at_once, share) - LAUNCH_TIME for share in (1, 0.5))
-    assert wide == 2 * narrow == KERNELS * READ_TIME
+def end(token):
+    return token[1][-1][1]
 
 
-def test_a_loop_that_reads_slower_than_it_launches_has_no_gaps():
-    starts = launched_one_by_one(2 * LAUNCH_TIME)
-    assert [later - sooner for sooner, later in zip(starts, starts[1:], strict=False)] == pytest.approx(
-        [2 * LAUNCH_TIME] * (KERNELS - 1)
-    )
+def test_each_token_has_all_kernels_and_a_compiled_one_a_single_launch(tokens):
+    assert [len(kernels) for _, kernels in tokens] == [KERNELS] * 4
+    assert [len(launches) for launches, _ in tokens] == [KERNELS, KERNELS, 1, 1]
+    assert len({color for _, color, _, _ in ROWS} | {plots.INK_SOFT}) == len(ROWS) + 1
 
 
-def test_the_plain_loops_have_a_launch_for_each_kernel_and_the_compiled_ones_have_one():
-    boxes = [patch for patch in one_token().axes[0].patches if isinstance(patch, Rectangle)]
-    launches = [box for box in boxes if box.get_width() == pytest.approx(LAUNCH_TIME - 0.08)]
-    assert len(launches) == 2 * KERNELS + 2
-    assert len(boxes) - len(launches) == 2 * len(ROWS) * KERNELS
-    assert len({box.get_edgecolor() for box in launches}) == 1
-    assert LAUNCH not in {color for _, color, _, _ in ROWS}
+def test_no_kernel_starts_before_its_launch_or_before_the_last_one_has_ended(tokens):
+    for launches, kernels in tokens:
+        for n, (start, _) in enumerate(kernels):
+            assert start >= launches[min(n, len(launches) - 1)][1] - 1e-9
+            assert n == 0 or start >= kernels[n - 1][1] - 1e-9
+
+
+def test_half_the_bytes_shorten_a_plain_loop_by_half_a_kernel(tokens):
+    assert end(tokens[PLAIN_WIDE]) == pytest.approx(LAUNCH_TIME * KERNELS + READ_TIME)
+    assert end(tokens[PLAIN_WIDE]) - end(tokens[PLAIN_NARROW]) == pytest.approx(READ_TIME / 2)
+
+
+def test_half_the_bytes_halve_all_but_the_launch_of_a_compiled_step(tokens):
+    wide, narrow = (end(tokens[row]) - LAUNCH_TIME for row in (WIDE, NARROW))
+    assert wide == pytest.approx(KERNELS * READ_TIME)
+    assert narrow == pytest.approx(wide / 2)

@@ -21,14 +21,14 @@ def one_token() -> Figure:
     fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 4.2))
     ax.set(xlim=(-1.3, 14.2), ylim=(1.1, 14.0))
     ax.axis("off")
-    for (title, middle), starts_of in zip(LOOPS, (launched_one_by_one, launched_at_once), strict=True):
+    for (title, middle), starts_of in zip(LOOPS, (_launched_one_by_one, _launched_at_once), strict=True):
         ax.text(-1.3, middle + 4.25, title, ha="left", va="center", fontsize=11, color=plots.INK)
         for bits, color, share, above in ROWS:
             _draw_token(ax, starts_of(share * READ_TIME), share * READ_TIME, y=middle + above, bits=bits, color=color)
     return fig
 
 
-def launched_one_by_one(read: float) -> list[float]:
+def _launched_one_by_one(read: float) -> list[float]:
     """When each kernel starts: as soon as it is launched and the kernel before it has ended."""
     starts = []
     for kernel in range(1, KERNELS + 1):
@@ -37,14 +37,14 @@ def launched_one_by_one(read: float) -> list[float]:
     return starts
 
 
-def launched_at_once(read: float) -> list[float]:
+def _launched_at_once(read: float) -> list[float]:
     """When each kernel starts: all wait for one launch, and each for the kernel before it."""
     return [LAUNCH_TIME + read * kernel for kernel in range(KERNELS)]
 
 
 def _draw_token(ax: Axes, starts: list[float], read: float, *, y: float, bits: int, color: str) -> None:
     """Draw the launches, the kernels below them, and where the token ends; `y` is the foot of the kernels."""
-    alone = starts == launched_at_once(read)
+    alone = starts == _launched_at_once(read)
     for launch in range(1 if alone else KERNELS):
         _box(ax, LAUNCH_TIME * launch, y + HEIGHT + 0.12, LAUNCH_TIME, LAUNCH)
     for start in starts:
