@@ -134,7 +134,9 @@ def test_the_table_has_every_format_as_python_has_it(show):
         texts = cells(page, row)
         moved, held = (few_digits(size / 1e9) for size in (theirs.moved.total, theirs.held))
         assert texts[:3] == [moved, few_digits(theirs.tokens_per_second), held]
-        assert texts[3].split(" (")[0] == (read[0] if read else "–")
+        guess = few_digits(theirs.tokens_per_second * 11.47 * 26.4e9 / 1555e9)
+        others = {"float32": f"≈ {guess}", "float8": "–", "int4-g128": "–"}  # float32: the share of the smaller A100
+        assert texts[3].split(" (")[0] == (read[0] if read else others[name])
 
 
 def test_what_the_card_cannot_hold_has_no_rate(show):

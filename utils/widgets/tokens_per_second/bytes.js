@@ -62,7 +62,8 @@ export function tpPoints(facts, state) {
 /** The measured rates of the chosen weights; where this card has none, the first one on another card with a data sheet. */
 export function tpOwnPoints(facts, state) {
   if (!tpComparable(state)) return [];
+  const name = state.card.name ?? state.card; // of a state, or of a case
   const same = facts.points.filter(({ model, weights }) => model === state.model && weights === state.weights);
-  const onCard = same.filter(({ card }) => card === state.card);
+  const onCard = same.filter(({ card }) => card === name);
   return tpShared(facts, onCard.length ? onCard : same.filter(({ card }) => !tpCard(facts, card).measured).slice(0, 1));
 }

@@ -5,7 +5,7 @@ import { valueSlider } from "../shared/page/choice_controls.js";
 import { setText } from "../shared/page/elements.js";
 import { sharePath, stretchedPlot } from "../shared/plot/stretched_plot.js";
 import { bytesText, fewDigits, GIGABYTE } from "../shared/words/amounts.js";
-import { TP_MOST_BATCH, TP_MOST_CONTEXT, tpComparable } from "./bytes.js";
+import { TP_MOST_BATCH, TP_MOST_CONTEXT, tpComparable, tpOwnPoints } from "./bytes.js";
 import { tpBatchText, tpCardText, tpContextText, tpRate } from "./words.js";
 
 /** The model, the card, the cache, the batch and the context. */
@@ -74,9 +74,15 @@ export function tpLanes(h) {
 const TP_SHORT = { bfloat16: "bfloat16", int4: "int4, g32", "int4-g128": "int4, g128" }; // where room is scarce
 const shortOf = ({ name, label }) => TP_SHORT[name] ?? label;
 
-/** Every format of the weights: a button for each, what it moves, the limit, and what was measured. */
+/** The measured rate with its share of the bandwidth; after ≈ the same share, of another card, of this card's limit. */
+const tpReadText = (facts, shown) => tpOwnPoints(facts, shown).map(({ rate, share, card }) => {
+  const of = `(${Math.round(100 * share)}\u00a0%)`;
+  return card === shown.card.name ? `${tpRate(rate)} ${of}` : shown.fits ? `≈ ${fewDigits(shown.rate * share)} ${of}` : "–";
+}).join(", ") || "–";
+
+/** Every format of the weights: a button for each, what it moves, the limit, and what was measured or estimated. */
 export function tpTable(h, facts, actions) {
-  const heads = ["weights in", "GB a step", "tokens/s at most", "GB held", "measured"];
+  const heads = ["weights in", "GB a step", "tokens/s at most", "GB held", "measured, or ≈"];
   const fine = (i) => (i === 3 ? "mp-tp-fine" : null);
   const rows = facts.formats.map((format) => {
     const button = h("button", { class: "mp-button mp-tp-name", type: "button", "aria-label": format.label, on: { click: () => actions.set({ weights: format.name }) } },
@@ -86,11 +92,10 @@ export function tpTable(h, facts, actions) {
   });
   return {
     node: h("table", { class: "mp-table mp-tp-table" }, h("thead", {}, h("tr", {}, heads.map((text, i) => h("th", { scope: "col", class: fine(i) }, text)))), h("tbody", {}, rows.map(({ node }) => node))),
-    draw(shown, all, points) {
+    draw(shown, all) {
       for (const { format, button, cells, node } of rows) {
         const one = all.find((found) => found.format.name === format.name);
-        const read = points.filter(({ weights }) => weights === format.name);
-        const texts = [fewDigits(one.moved.total / GIGABYTE), one.fits ? fewDigits(one.rate) : "too large", fewDigits(one.held / GIGABYTE), read.map(({ rate, share }) => `${tpRate(rate)} (${Math.round(100 * share)}\u00a0%)`).join(", ") || "–"];
+        const texts = [fewDigits(one.moved.total / GIGABYTE), one.fits ? fewDigits(one.rate) : "too large", fewDigits(one.held / GIGABYTE), tpReadText(facts, one)];
         texts.forEach((text, i) => setText(cells[i], text));
         button.setAttribute("aria-pressed", String(format.name === shown.format.name));
         node.toggleAttribute("data-none", !one.fits);

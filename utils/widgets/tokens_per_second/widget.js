@@ -31,7 +31,7 @@ function render({ model, el }) {
     setText(measured, tpMeasured(own, shown));
     controls.draw(shown);
     lanes.draw(shown, own);
-    table.draw(shown, all, points);
+    table.draw(shown, all);
     plot.draw(shown, all, points);
   }
 
