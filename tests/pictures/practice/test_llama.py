@@ -13,7 +13,7 @@ def tokens():
     """The boxes of each token from the left, its launches apart: (start, end) of each."""
     lanes = {}
     for box in one_token().axes[0].patches:
-        lane = lanes.setdefault((box.get_y(), plots.INK_SOFT == _color(box)), [])
+        lane = lanes.setdefault((box.get_y(), _color(box) == plots.INK_SOFT), [])
         lane.append((box.get_x() - 0.04, box.get_x() + box.get_width() + 0.04))
     kernels = [sorted(lanes[lane]) for lane in sorted(lanes, reverse=True) if not lane[1]]
     launches = [sorted(lanes[lane]) for lane in sorted(lanes, reverse=True) if lane[1]]
