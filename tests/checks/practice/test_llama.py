@@ -7,6 +7,9 @@ from utils.checks.outcome import NOT_YET
 from utils.checks.practice import llama, llama_questions
 from utils.checks.practice.llama import Oracle
 from utils.cost import token_bytes
+from utils.runs import raschka2023
+from utils.widgets.tokens_per_second import TokensPerSecond
+from utils.widgets.tokens_per_second.facts import published
 
 
 def table(questions, answers):
@@ -32,14 +35,84 @@ def test_the_cache_is_that_of_the_formula():
     assert 4 * one == token_bytes.kv_bytes("LLaMA 7B", tokens=1)
 
 
+def right_option(question):
+    (option,) = (option for option in question.options if option.right)
+    return option
+
+
 def test_the_prediction_about_no_bytes_is_that_of_the_two_runs():
-    slow, fast = 1 / 11.47, 1 / 16.70
+    slow, fast = (1 / rate for rate in raschka2023.LLAMA_TOKENS_PER_SECOND.values())
     wide, narrow = (token_bytes.predict("LLaMA 7B", weight_bits=n, other_bits=n).total for n in (32, 16))
     a = fast - (slow - fast) / (wide - narrow) * narrow
-    (right,) = (option for option in llama_questions.NO_BYTES.options if option.right)
-    assert right.text == f"About {1 / a:.0f}"
-    assert f"{1e3 * a:.1f} ms" in right.says
+    says = right_option(llama_questions.NO_BYTES).says
+    assert right_option(llama_questions.NO_BYTES).text == f"About {1 / a:.0f}"
+    assert f"{1e3 * slow:.1f} and {1e3 * fast:.1f} ms differ by {1e3 * (slow - fast):.1f} ms" in says
+    assert f"{1e3 * a:.1f} ms are left" in says
+    assert f"{wide / 1e9:.1f} GB at" in llama_questions.NO_BYTES.text
     assert 1 / a < 2 * 16.70
+
+
+def test_the_prediction_about_the_share_is_bytes_times_rate_over_bandwidth():
+    size = token_bytes.predict("LLaMA 7B").weights
+    share = size * raschka2023.LLAMA_TOKENS_PER_SECOND["bfloat16"] / 1555e9
+    assert right_option(llama_questions.SHARE).text == f"About {100 * share:.0f} %"
+    assert 5.5 / 7 < 1 - share < 6.5 / 7
+
+
+def test_the_prediction_about_int4_is_the_published_rate():
+    rates = {p["weights"]: p for p in published() if (p["model"], p["card"]) == ("LLaMA 7B", "A100 SXM 80 GB")}
+    wide, narrow = rates["bfloat16"], rates["int4"]
+    says = right_option(llama_questions.INT4).says
+    assert f"It was {narrow['rate']}, or {narrow['rate'] / wide['rate']:.1f} times as many" in says
+    assert f"for {wide['bytes'] / narrow['bytes']:.1f} times fewer bytes" in says
+    text = llama_questions.INT4.text
+    for part in (
+        f"{wide['rate']} tokens/s",
+        f"{wide['bytes'] / 1e9:.1f} GB per token",
+        f"{narrow['bytes'] / 1e9:.1f} GB",
+    ):
+        assert part in text
+
+
+def test_the_tasks_under_the_widget_have_the_answers_that_it_shows():
+    of = {"card": "A100 SXM 40 GB", "context": 1}
+    deciding = [2**n for n in range(11) if "Computing decides" in TokensPerSecond(batch=2**n, **of).case.verdict]
+    assert str(deciding[0]) == llama_questions.FROM_WHICH_BATCH.answer
+    weights = token_bytes.predict("LLaMA 7B").weights
+    equal = weights / token_bytes.kv_bytes("LLaMA 7B", tokens=1, batch=64)
+    assert f"{equal:.0f}" == llama_questions.EQUAL_CACHES.answer
+    for context in (256, 512):
+        moved = TokensPerSecond(**of | {"batch": 64, "context": context}).case.moved
+        assert f"{moved.cache_read / 1e9:.1f} GB" in llama_questions.EQUAL_CACHES.wrong[str(context)]
+    shown = TokensPerSecond("Llama 3 8B", weights="int4", card="H100 SXM").measured
+    assert f"{llama_questions.OF_THE_LIMIT.answer}\u00a0% of the bandwidth" in shown
+    for weights, model, card in (
+        ("bfloat16", "Llama 3 8B", "H100 SXM"),
+        ("int8", "Llama 3 8B", "H100 SXM"),
+        ("float8", "Llama 3 8B", "H100 SXM"),
+        ("int4", "Llama 3 8B", "A100 SXM 80 GB"),
+        ("int4", "LLaMA 7B", "A100 SXM 80 GB"),
+    ):
+        said = TokensPerSecond(model, weights=weights, card=card).measured
+        assert any(f", {share}\u00a0% of the bandwidth" in said for share in llama_questions.OF_THE_LIMIT.wrong)
+
+
+def test_the_line_with_the_bug_gives_a_share_above_one_and_the_fixed_one_does_not():
+    model = torch.nn.Module()
+    model.table, model.head = torch.nn.Embedding(10, 4), torch.nn.Linear(4, 1000, bias=False)
+    model.get_input_embeddings = lambda: model.table
+    shares = {}
+    for name, code in (
+        ("wrong", llama_questions.WRONG_SHARE),
+        ("right", llama_questions.WRONG_SHARE.replace("tokens * batch", "tokens")),
+    ):
+        scope = {}
+        exec(code, scope)
+        share = scope["share_of_bandwidth"]
+        seconds = 100 * 16_000 / (0.39e9)  # 100 steps of 16,000 bytes at 39 % of 1 GB/s
+        shares[name] = share(model, seconds, 100, 8, 1)
+    assert shares["right"] == pytest.approx(0.39)
+    assert f"it returns {shares['wrong']:.1f}" in llama_questions.WRONG_LINE.text
 
 
 # --- The loop
@@ -57,9 +130,9 @@ def reads_the_last_one_too(model, prompt, tokens):
     cache, found = [], []
     logits = model(list(prompt), cache)
     for _ in range(tokens):
-        found.append(logits[-1].argmax())
-        logits = model([int(found[-1])], cache)
-    return torch.stack(found)
+        found.append(int(logits[-1].argmax()))
+        logits = model(found[-1:], cache)
+    return torch.tensor(found)
 
 
 @pytest.mark.parametrize("answer", [right, reads_the_last_one_too])
@@ -121,16 +194,65 @@ def changes_the_prompt(model, prompt, tokens):
     return found
 
 
+def keeps_the_cache_as_a_default(model, prompt, tokens, cache=[]):  # noqa: B006
+    ids, found = list(prompt), []
+    for _ in range(tokens):
+        ids = [int(model(ids, cache)[-1].argmax())]
+        found += ids
+    return found
+
+
+def reads_the_last_token_of_the_prompt_twice(model, prompt, tokens):
+    cache, found = [], []
+    model(list(prompt), cache)
+    ids = [prompt[-1]]
+    for _ in range(tokens):
+        ids = [int(model(ids, cache)[-1].argmax())]
+        found += ids
+    return found
+
+
+def returns_one_too_many(model, prompt, tokens):
+    cache = []
+    found = [int(model(list(prompt), cache)[-1].argmax())]
+    for _ in range(tokens):
+        found.append(int(model(found[-1:], cache)[-1].argmax()))
+    return found
+
+
+def returns_one_for_none(model, prompt, tokens):
+    cache = []
+    found = [int(model(list(prompt), cache)[-1].argmax())]
+    for _ in range(tokens - 1):
+        found.append(int(model(found[-1:], cache)[-1].argmax()))
+    return found
+
+
+def chooses_before_it_reads(model, prompt, tokens):
+    cache, found = [], []
+    logits = model(list(prompt), cache)
+    for _ in range(tokens):
+        found.append(int(logits[-1].argmax()))
+        if len(found) > 1:
+            logits = model(found[-1:], cache)
+    return found
+
+
 @pytest.mark.parametrize(
     ("answer", "hint"),
     [
         (reads_all_into_one_cache, "in it twice"),
         (reads_all_again, "8 are enough"),
+        (keeps_the_cache_as_a_default, "an earlier prompt"),
+        (reads_the_last_token_of_the_prompt_twice, "is read only once"),
+        (returns_one_too_many, "For tokens=6 your list has 7"),
+        (returns_one_for_none, "For tokens=0 your list has 1"),
+        (chooses_before_it_reads, "What has the model read when you choose it?"),
         (forgets, "Make one before the loop"),
         (takes_the_first_row, "the last row counts"),
         (changes_the_prompt, "changes the prompt"),
-        (lambda *asked: [*asked[1], *right(*asked)], "new tokens alone"),
-        (lambda *asked: right(*asked)[:-1], "were asked for"),
+        (lambda *asked: [*asked[1], *right(*asked)], "only the new tokens"),
+        (lambda *asked: right(*asked)[:-1], "For tokens=6 your list has 5"),
         (lambda *asked: 7, "Return a list of tokens"),
         (lambda *asked: [0] * asked[2], "the last row counts"),
         (5, "the function itself"),

@@ -15,14 +15,16 @@ from utils.checks.practice.llama_questions import AT_MOST, LONG_TEXT, NOT_BYTES,
 VOCABULARY = 50
 
 check_at_most = paper_table(
-    AT_MOST, says="Bandwidth over bytes, times the texts. What a program reaches of it is another question."
+    AT_MOST,
+    says="Bandwidth over bytes, times the number of sequences. What share of it a program reaches has to be measured.",
 )
 check_not_bytes = paper_table(
     NOT_BYTES,
-    says="With no bytes at all it would write 66.7 tokens a second. A program on this line needs a smaller a.",
+    says="With no bytes at all it would generate 66.7 tokens/s. To go further, this program needs a smaller a.",
 )
 check_long_text = paper_table(
-    LONG_TEXT, says="The weights are read once for all texts, the cache of each for itself. So servers count caches."
+    LONG_TEXT,
+    says="All sequences of a batch share the weights. Each has a cache of its own, so a server counts caches.",
 )
 
 
@@ -32,7 +34,7 @@ check_long_text = paper_table(
 class Oracle:
     """A model that is a rule: the next token depends on all tokens before it, and on their order.
 
-    `read` counts the tokens that were handed over, `calls` how often, `caches` holds each cache that it was handed.
+    `read` counts the tokens that it was given, in `calls` calls; `caches` holds each cache that it was given.
     """
 
     def __init__(self):
@@ -68,11 +70,11 @@ def written(prompt: list[int], tokens: int) -> list[int]:
 def check_write(answer) -> Outcome:
     """A function (model, prompt, tokens) -> list of tokens that uses a cache."""
     in_one_call = True
-    for prompt, tokens in (([3, 1, 4], 6), ([7], 4), ([2, 9, 9, 5, 1], 1)):
+    for prompt, tokens in (([3, 1, 4], 6), ([7], 4), ([2, 9, 9, 5, 1], 1), ([8, 2], 0)):
         model, prompt_copy = Oracle(), list(prompt)
         returned = answer(model, prompt_copy, tokens)
         if returned is None or returned is ...:
-            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the list of new tokens.")
+            return Outcome(NOT_ATTEMPTED, "The function returns nothing yet. Return the list of new tokens.")
         if prompt_copy != prompt:
             return not_yet("The function changes the prompt. Make a new list.")
         if fault := _fault(model, prompt, tokens, returned):
@@ -80,7 +82,7 @@ def check_write(answer) -> Outcome:
         in_one_call = in_one_call and model.calls <= tokens + 1
     return correct(
         "The same tokens as by reading everything again, and each of them is read once."
-        + ("" if in_one_call else " Read the prompt in one call, though: then its weights are read once for all of it.")
+        + ("" if in_one_call else " But read the prompt in one call: then the weights are read once for all of it.")
     )
 
 
@@ -89,30 +91,35 @@ def _fault(model: Oracle, prompt: list[int], tokens: int, returned: object) -> s
     try:
         tokens_back = [int(token) for token in returned]
     except (TypeError, ValueError):
-        return f"Return a list of tokens, whole numbers; yours is {type(returned).__name__}."
+        return f"Return a list of tokens, which are integers; yours is {type(returned).__name__}."
     right, once = written(prompt, tokens), len(prompt) + tokens - 1
     if tokens_back == prompt + right:
-        return "The prompt is in the list. Return the new tokens alone."
+        return "The prompt is in the list. Return only the new tokens."
     if len(tokens_back) != tokens:
-        return f"{tokens} tokens were asked for; the list has {len(tokens_back)}."
+        return f"For tokens={tokens} your list has {len(tokens_back)} tokens."
     most = max(map(len, model.caches), default=0)
     if tokens_back != right:
+        if most > model.read:
+            return "The cache still holds an earlier prompt. Make it inside the function, not as a default argument."
         if most > once + 1:
             return (
-                f"After a prompt of {len(prompt)} and {tokens} new tokens the cache holds {most}: tokens are in it"
-                " twice. Hand the model only what is new."
+                f"After a prompt of {len(prompt)} and {tokens} new tokens the cache holds {most}: some tokens are in it"
+                " twice. Give the model only what is new."
             )
         if tokens_back[0] != right[0] and len(prompt) > 1:
-            return "The first token is another one. The logits have a row for each token read: the last row counts."
+            return (
+                "The first token is wrong. The logits have a row for each token read: the last row counts. And the last"
+                " token of the prompt, too, is read only once."
+            )
         if len(model.caches) > 1:
             return "Each call has a cache of its own, so the model forgets what it has read. Make one before the loop."
         at = next(n for n, pair in enumerate(zip(tokens_back, right, strict=True)) if pair[0] != pair[1])
         return (
-            f"Token {at} is {tokens_back[at]}, and should be {right[at]}. What has the model read when it chooses it?"
+            f"Token {at} is {tokens_back[at]}, and should be {right[at]}. What has the model read when you choose it?"
         )
     if model.read > once + 1:
         return (
-            f"The tokens are right, and the model has read {model.read} of them; {once} are enough."
-            " Keep one cache, and hand the model only what is new."
+            f"The tokens are right, but the model has read {model.read} of them; {once} are enough."
+            " Keep one cache, and give the model only what is new."
         )
     return None

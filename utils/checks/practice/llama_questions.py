@@ -1,53 +1,143 @@
 """What `practice/llama` asks: where the time of a token goes, and what is said to each answer."""
 
-from utils.checks.questions import Choice, Number, Option, Task
+from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 
-# --- Predict, then run ------------------------------------------------------------------------------------------------
+# --- Predictions ------------------------------------------------------------------------------------------------------
 
-WHY_NOT_TWO = Choice(
-    "practice/llama/predict-why-not-two",
-    "Half of the bytes, a faster multiplier, and 1.46 times the speed. Why not at least twice?",
+SHARE = Choice(
+    "practice/llama/predict-share",
+    "The bfloat16 run reads 13.2 GB of weights per token, from a memory that can deliver 1,555 GB/s. What share of "
+    "this bandwidth did it use?",
     (
         Option(
-            "Only the weights were halved: the cache of keys and values stayed in float32 and has to be read too",
-            "This program kept none. And one of 50 tokens would have two thousandths of the bytes of the weights.",
-        ),
-        Option(
-            "A large part of the time of a token has nothing to do with bytes or with arithmetic",
-            "It is there in both runs, and no format makes it shorter.",
+            "About 14 %",
+            "13.2 GB times 16.70 tokens/s are 221 GB/s. For six sevenths of the time, the memory was idle.",
             True,
         ),
         Option(
-            "The card widens each bfloat16 weight to float32 before it multiplies, and that takes time",
-            "Its tensor cores take bfloat16 as it is.",
+            "About 46 %, because it is 46 % faster than float32",
+            "The gain over float32 does not say how busy the memory is. Multiply the bytes per token by the tokens/s.",
         ),
         Option(
-            "One token at a time is too small a product for tensor cores, so the arithmetic takes as long as before",
-            "It is too small for them. But two operations for each weight and token are hardly any arithmetic: with"
-            " thirty tokens read, it takes a few of 60 ms.",
+            "About 73 %, because half the bytes should give 2 times the speed and gave 1.46",
+            "That compares two runs with each other, and neither with the card. Multiply the bytes per token by the "
+            "tokens/s.",
+        ),
+        Option(
+            "Nearly 100 %: one sequence at a time is limited by the memory",
+            "It should be. But then it would generate 1,555 / 13.2 = 118 tokens/s, and it generated 16.70.",
         ),
     ),
     predict=True,
 )
 NO_BYTES = Choice(
     "practice/llama/predict-no-bytes",
-    "Take the line through the two runs at its word. If the weights had no bytes at all, how many tokens a second "
-    "would that program have written?",
+    "Put both runs into this equation: 26.4 GB at 11.47 tokens/s, and 13.2 GB at 16.70. If the weights had no bytes at "
+    "all, how many tokens/s would this program generate?",
     (
         Option(
-            "About 17, as in bfloat16: it was not the bytes that bound it",
-            "So it would be if the launches hid behind the card's work: the larger of the two, not their sum. The line"
-            " adds them, and to it the bytes are nearly half of the time.",
+            "About 17, as many as in bfloat16",
+            "That would mean that bytes take no time at all. But float32 was slower, so on this line they do.",
+        ),
+        Option(
+            "About 24, because each halving gives 1.46 times the speed",
+            "That is the next halving, at the same factor. On a line each halving gains less time than the one before.",
         ),
         Option(
             "About 31",
-            "1 / 32.6 ms. No format at all would have brought it to twice the speed that it had.",
+            "87.2 and 59.9 ms differ by 27.3 ms for 13.2 GB. Take off another 27.3 ms, and 32.6 ms are left. So no "
+            "format brings this program to twice its bfloat16 speed.",
             True,
         ),
-        Option("About 118, what the memory allows", "That is the limit with 13.2 GB and nothing else to wait for."),
-        Option("Thousands", "Then a would have to be below a millisecond; it is some thirty."),
+        Option(
+            "About 118, what the memory allows",
+            "That is the limit for 13.2 GB, with nothing else to wait for. Here the bytes are gone, the rest is not.",
+        ),
     ),
     predict=True,
+)
+INT4 = Choice(
+    "practice/llama/predict-int4",
+    "The compiled step writes 104.9 tokens/s in bfloat16, from 13.3 GB per token. In int4 it reads 4.4 GB. How many "
+    "tokens/s?",
+    (
+        Option(
+            "About 105: something else than bytes is the limit",
+            "That was the plain loop. The compiled bfloat16 step moves 1,397 GB/s, so bytes do matter now.",
+        ),
+        Option(
+            "About 320, for a third of the bytes",
+            "That would need the same GB/s in both formats and no other time. The kernel for int4 reached 863 GB/s, "
+            "not 1,397.",
+        ),
+        Option(
+            "About 460, what the memory allows",
+            "That is 2,039 / 4.4, the limit by the data sheet. Even bfloat16 stays a third below its own.",
+        ),
+        Option(
+            "About 200",
+            "It was 196.8, or 1.9 times as many for 3.0 times fewer bytes.",
+            True,
+        ),
+    ),
+    predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+FROM_WHICH_BATCH = Number(
+    "practice/llama/play-batch",
+    "LLaMA 7B in bfloat16 on the A100 SXM 40 GB, context 1. At which batch of the slider does computing take over?",
+    answer="256",
+    says="An A100 can do 200 operations while it reads one byte. Each sequence brings two for every 2-byte weight: one "
+    "per byte. So up to some 200 sequences, tokens are nearly free.",
+    wrong={
+        "128": "At 128 the bytes still decide. Read the verdict one step further.",
+        "200": "That is the rule: 312 / 1.555. The slider moves in powers of two; which one is the first beyond it?",
+        "512": "It is true at 512, but not for the first time.",
+        "1024": "It is true at 1,024, but not for the first time.",
+        "64": "At 64 the bytes still decide.",
+    },
+    otherwise='Set the context to 1, raise the batch, and read the verdict: "The bytes decide" or "Computing decides".',
+    unit="sequences",
+)
+EQUAL_CACHES = Number(
+    "practice/llama/play-context",
+    "The same card, model and format, now with a batch of 64. At which context do the caches hold as many bytes as the "
+    "weights that are read? The slider gives you the neighbourhood; work out the number.",
+    answer="394",
+    tolerance=0.02,
+    says="One token of one sequence takes 524,288 bytes, so 13.2 GB are 25,205 of them: 394 for each of 64 sequences.",
+    wrong={
+        "25205": "That is one sequence. Here 64 of them share the place.",
+        "256": "At 256 the caches hold 8.6 GB. The slider moves in powers of two: work out the number between them.",
+        "512": "At 512 the caches hold 17.2 GB. The slider moves in powers of two: work out the number between them.",
+        "787": "Each token has a key and a value: 2 · 32 · 4,096 numbers of 2 bytes, 524,288 bytes.",
+        "197": "A number has 2 bytes here: 2 · 32 · 4,096 · 2 are 524,288 bytes per token.",
+        "6.2": "Keys and values of one token take 524,288 bytes, half a megabyte.",
+    },
+    otherwise="One token of one sequence leaves 2 · 32 · 4,096 numbers of 2 bytes. The weights are 13.2 GB.",
+    hints=("How many tokens, of whichever sequence, have 13.2 GB? Then divide by 64.",),
+    unit="tokens",
+)
+OF_THE_LIMIT = Number(
+    "practice/llama/play-share",
+    "Llama 3 8B with int4 weights on the H100 SXM, batch 1, context 128. What share of the bandwidth, in percent, does "
+    "the published rate stand for?",
+    answer="30",
+    tolerance=0.02,
+    says="Less than a third, against 57 % in bfloat16. Fewer bytes help only as far as a kernel reads them fast.",
+    wrong={
+        "57": "That is bfloat16. Press int4 in the table.",
+        "45": "That is int8. Press int4 in the table.",
+        "40": "That is E4M3. Press int4 in the table.",
+        "37": "That is the A100. Choose the H100.",
+        "42": "That is LLaMA 7B on the A100. Choose Llama 3 8B and the H100.",
+        "0.3": "That is a fraction. In percent it is a hundred times that.",
+        "241.39": "That is the rate. Its share of the bandwidth stands beside it.",
+    },
+    otherwise="Choose Llama 3 8B and the H100 SXM, press int4, groups of 32, and read the last column.",
+    unit="%",
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -58,43 +148,46 @@ def _at_most(
 ) -> Number:
     return Number(
         f"practice/llama/at-most{name}",
-        f"7 billion weights, 1,400 GB/s. {text}: how many tokens a second at most?",
+        f"7 billion weights, 1,400 GB/s. {text}: how many tokens/s at most?",
         answer=answer,
         says=says,
         wrong=wrong,
-        otherwise="Count the GB that one step reads. Then 1,400 divided by that, times the texts.",
-        hints=("A step reads every weight once, and writes one token of each text.", *hints),
+        otherwise="Count the GB that one step reads. Divide 1,400 by that, and multiply by the number of sequences.",
+        hints=("A step reads every weight once, and generates one token of each sequence.", *hints),
         tolerance=0.01,
         unit="tokens/s",
     )
 
 
-ONE_TEXT = "bfloat16, one text"
-INT4 = "int4, a bfloat16 scale for every 32 weights, one text"
-EIGHT_TEXTS = "bfloat16, 8 texts, short ones"
-LONG_CACHE = "bfloat16, one text, whose cache has 7 GB"
+ONE_TEXT = "bfloat16, one sequence"
+INT4_TEXT = "int4, a bfloat16 scale for every 32 weights, one sequence"
+EIGHT_TEXTS = "bfloat16, 8 short sequences"
+LONG_CACHE = "bfloat16, one sequence, whose cache has 7 GB"
 AT_MOST = {
     ONE_TEXT: _at_most(
         "",
         ONE_TEXT,
         "100",
-        says="14 GB for a token.",
+        says="14 GB per token.",
         wrong={
             "50": "That is float32. A bfloat16 weight has 2 bytes.",
-            "200": "That is one byte a weight. A bfloat16 weight has 2.",
+            "200": "That is one byte per weight. A bfloat16 weight has 2.",
             "10": "14 GB, not 140.",
+            "107.4": "1,400 GB/s are decimal gigabytes, and 7 billion weights of 2 bytes are 14 of them, not 13.04.",
+            "0.01": "That is the time per token, in seconds.",
         },
     ),
-    INT4: _at_most(
+    INT4_TEXT: _at_most(
         "-int4",
-        INT4,
+        INT4_TEXT,
         "355.6",
-        says="4 + 16/32 = 4.5 bits a weight, 3.94 GB.",
+        says="4 + 16/32 = 4.5 bits per weight, 3.94 GB.",
         wrong={
             "400": "That is without the scales: 16 bits for every 32 weights, half a bit for each.",
-            "311": "That is 5 bits a weight. 16 bits for 32 weights are half a bit.",
-            "70": "16 bits are shared by 32 weights; each does not have its own.",
-            "88.9": "That is 18 bits a weight. It has 4, and its share of 16.",
+            "311": "That is 5 bits per weight. 16 bits for 32 weights are half a bit.",
+            "70": "16 bits are shared by 32 weights; a weight does not have its own.",
+            "88.9": "That is 18 bits per weight. It has 4, and its share of 16.",
+            "100": "That is bfloat16.",
         },
         hints=("4 bits for each weight, and 16 bits that 32 of them share.",),
     ),
@@ -102,21 +195,22 @@ AT_MOST = {
         "-eight-texts",
         EIGHT_TEXTS,
         "800",
-        says="14 GB for a step, and each step writes eight tokens.",
+        says="14 GB per step, and each step generates eight tokens.",
         wrong={
-            "100": "That is the number of steps. Each writes a token of every text.",
-            "12.5": "The weights are read once for all texts, not once for each.",
+            "100": "That is the number of steps. Each generates one token of every sequence.",
+            "12.5": "The weights are read once for all sequences, not once for each.",
         },
     ),
     LONG_CACHE: _at_most(
         "-cache",
         LONG_CACHE,
         "66.7",
-        says="14 + 7 = 21 GB for a token. It was written over a long time, and is read for each token.",
+        says="14 + 7 = 21 GB per token. The cache was written token by token, but all of it is read for each.",
         wrong={
             "100": "That is without the cache. Attention reads all of it for each token.",
-            "33.3": "That is 42 GB. Each is read once for a token: 14 and 7.",
+            "33.3": "That is 42 GB. Each is read once per token: 14 and 7.",
             "200": "That is the cache alone. The weights are read too.",
+            "50": "That is 28 GB. The cache has 7, the weights 14.",
         },
     ),
 }
@@ -125,30 +219,32 @@ AT_MOST = {
 def _not_bytes(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], unit: str) -> Number:
     return Number(
         f"practice/llama/not-bytes{name}",
-        f"10 GB of weights: 40 tokens a second. 5 GB: 50. With t = a + bytes/B: {text}?",
+        f"10 GB of weights: 40 tokens/s. 5 GB: 50 tokens/s. With t = a + bytes/B: {text}?",
         answer=answer,
         says=says,
         wrong=wrong,
-        otherwise="Turn rates into times first: 40 tokens a second are 25 ms for each.",
+        otherwise="Turn rates into times first: 40 tokens/s are 25 ms per token.",
         hints=("The two times differ by what 5 GB take.", "Times add up. Rates do not."),
         tolerance=0.005,
         unit=unit,
     )
 
 
-WAITING, SPEED, QUARTER = "a, in ms", "B, in GB/s", "tokens a second with 2.5 GB"
+WAITING, SPEED, QUARTER = "a, in ms", "B, in GB/s", "tokens/s with 2.5 GB"
 NOT_BYTES = {
     WAITING: _not_bytes(
         "",
         WAITING,
         "15",
-        says="25 and 20 ms differ by 5, for 5 GB. So 5 GB take 5 ms, and 15 are left.",
+        says="25 and 20 ms differ by 5 ms, for 5 GB. So the first 5 GB take 5 of the 20 ms, and 15 are left.",
         wrong={
             "5": "That is what 5 GB take. What is left when they are taken off?",
             "10": "That is what 10 GB take. What is left of 25 ms?",
-            "20": "That is the time with 5 GB. A part of it goes by the bytes.",
-            "25": "That is the time with 10 GB. A part of it goes by the bytes.",
-            "30": "Rates do not lie on a line in the bytes; times do.",
+            "20": "That is the time with 5 GB. A part of it is for the bytes.",
+            "25": "That is the time with 10 GB. A part of it is for the bytes.",
+            "16.7": "That is 1/60 s: rates were put on a line. Put the times on it.",
+            "60": "That is the rate at 0 GB if rates lie on a line. Times do, and they give ms.",
+            "66.7": "That is 1/a, in tokens/s.",
             "0.015": "That is in seconds. In ms it is a thousand times that.",
         },
         unit="ms",
@@ -159,9 +255,10 @@ NOT_BYTES = {
         "1000",
         says="5 GB in 5 ms.",
         wrong={
-            "1": "GB a millisecond. In a second it is a thousand times that.",
-            "400": "That is 10 GB times 40 tokens: as if nothing else took time.",
-            "250": "That is 5 GB times 50 tokens: as if nothing else took time.",
+            "1": "That is GB per millisecond. Per second it is a thousand times that.",
+            "400": "That is 10 GB times 40 tokens/s, as if nothing else took time.",
+            "250": "That is 5 GB times 50 tokens/s, as if nothing else took time.",
+            "500": "That is 5 GB for 10 tokens/s more. Rates do not add up; take the times, 25 and 20 ms.",
         },
         unit="GB/s",
     ),
@@ -169,14 +266,14 @@ NOT_BYTES = {
         "-quarter",
         QUARTER,
         "57.1",
-        says="15 + 2.5 = 17.5 ms. Each halving brings less.",
+        says="15 + 2.5 = 17.5 ms. Each halving gains less.",
         wrong={
-            "62.5": "That is a quarter more, as the first halving brought. But only what goes by bytes is halved.",
-            "60": "Ten more, as the first halving brought. But times add up, rates do not.",
-            "55": "Five more tokens, half of the last gain. Times add up, rates do not.",
+            "62.5": "That is a quarter more, as with the first halving. But only the part for the bytes is halved.",
+            "60": "That is ten more, as with the first halving. But times add up, rates do not.",
+            "55": "That is five more, half the last gain. But times add up, rates do not.",
             "100": "That is twice 50, as if there were nothing but bytes.",
             "66.7": "That is with no bytes at all: 15 ms.",
-            "17.5": "Right as a time, in ms. How many of them are in a second?",
+            "17.5": "That is the time, in ms. How many of them are in a second?",
         },
         unit="tokens/s",
     ),
@@ -186,21 +283,21 @@ NOT_BYTES = {
 def _long_text(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], unit: str) -> Number:
     return Number(
         f"practice/llama/long-text{name}",
-        f"32 layers, 32 heads of queries of width 128, 8 heads of keys and values, 16 bits: {text}?",
+        f"32 layers, 32 query heads of width 128, 8 key-value heads, 16 bits: {text}?",
         answer=answer,
         says=says,
         wrong=wrong,
-        otherwise="Multiply: keys and values, layers, heads that have a key, the width of a head, bytes of a number.",
-        hints=("A key has 128 numbers, a value too.", "There are 8 keys in a layer for each token, not 32."),
+        otherwise="Multiply: keys and values, layers, key-value heads, width of a head, bytes per number.",
+        hints=("A key has 128 numbers, and so has a value.", "There are 8 keys per layer and token, not 32."),
         tolerance=0.005,
         unit=unit,
     )
 
 
 FOR_ONE, UNSHARED, FOR_ALL = (
-    "bytes for one token",
-    "the same without sharing, 32 heads of keys and values",
-    "GB for 16 texts of 8,192 tokens",
+    "bytes per token",
+    "the same without sharing, 32 key-value heads",
+    "GB for 16 sequences of 8,192 tokens",
 )
 LONG_TEXT = {
     FOR_ONE: _long_text(
@@ -209,12 +306,13 @@ LONG_TEXT = {
         "131072",
         says="2 · 32 · 8 · 128 numbers of 2 bytes.",
         wrong={
-            "65536": "Those are the numbers, or the keys alone: a number has 2 bytes, and there are values as well.",
-            "524288": "That is with a key for each of the 32 heads. Four of them share one.",
-            "262144": "16 bits are 2 bytes; or there is a factor of two too many.",
+            "65536": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
+            "524288": "That is with a key for each of the 32 query heads. Four of them share one.",
+            "262144": "That is a factor of two too many: 16 bits are 2 bytes.",
             "4096": "That is one layer. There are 32.",
             "1024": "That is the width of all keys of one layer. There are values, and 32 layers.",
-            "2097152": "That is 16 times too much: one token of one text, and 2 bytes a number.",
+            "2097152": "That is 16 times too much: 16 bits are 2 bytes, and only one sequence is asked for.",
+            "1048576": "That is in bits.",
         },
         unit="bytes",
     ),
@@ -225,7 +323,8 @@ LONG_TEXT = {
         says="Four times as many: half a megabyte, as in LLaMA 7B.",
         wrong={
             "131072": "That is with sharing. Without it each of the 32 heads has a key and a value.",
-            "32768": "More heads have keys now, not fewer.",
+            "32768": "Now there are more keys, not fewer.",
+            "262144": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
         },
         unit="bytes",
     ),
@@ -233,11 +332,11 @@ LONG_TEXT = {
         "-all",
         FOR_ALL,
         "17.18",
-        says="131,072 bytes · 8,192 · 16: more than the weights, which have 16 GB.",
+        says="131,072 bytes · 8,192 · 16. That is more than the model's weights, which have 16 GB.",
         wrong={
             "68.7": "That is without sharing.",
-            "1.074": "That is one text. Each of the 16 has a cache of its own.",
-            "8.59": "Those are the keys alone. There are as many values.",
+            "1.074": "That is one sequence. Each of the 16 has a cache of its own.",
+            "8.59": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
             "16": "That is GiB. A GB is a billion bytes here; write it with two decimals.",
             "17": "Nearly. Write it with two decimals.",
         },
@@ -250,4 +349,29 @@ LONG_TEXT = {
 WRITE = Task(
     "practice/llama/write",
     "Write `write`: the most probable tokens after a prompt, with a cache, no token read twice.",
+)
+WRONG_SHARE = """\
+def share_of_bandwidth(model, seconds, tokens, batch, GBps):
+    table = model.get_input_embeddings().weight
+    weights = sum(p.nbytes for p in model.parameters()) - table.nbytes
+    steps = tokens * batch
+    moved = weights * steps / seconds
+    return moved / (1e9 * GBps)"""
+WRONG_LINE = wrong_line(
+    "practice/llama/wrong-line",
+    text="A server generates `tokens` tokens of each of `batch` short sequences, all at once, in `seconds`. This "
+    "function is to return the share of the bandwidth that reading the weights took. For a batch of 8 it returns 3.1. "
+    "The head is not tied to the embeddings. Press the wrong line.",
+    code=WRONG_SHARE,
+    line=4,
+    says="One step reads the weights once and generates a token of every sequence: `steps = tokens`. Then 3.1 becomes "
+    "0.39.",
+    replies={
+        1: "The arguments are enough: how long, how many tokens, how fast the memory is.",
+        2: "This is the table of the input embeddings, of which a step reads one row per sequence.",
+        3: "All parameters but the table are read in each step. With tied weights the table would have to stay, but "
+        "here the head is a matrix of its own.",
+        5: "Bytes per step, times steps, over seconds: bytes per second.",
+        6: "Bytes per second over bytes per second. A GB is a billion bytes, as on data sheets.",
+    },
 )

@@ -21,7 +21,9 @@ from utils.widgets.tokens_per_second.facts import (
     DecodeCase,
     card_text,
     make_facts,
+    measured_text,
     room_of,
+    shared_points,
     weights_of,
 )
 
@@ -30,7 +32,7 @@ class TokensPerSecond(BookWidget):
     """Set a LLaMA, its weights and a card; the page answers with the bytes of a step and the tokens a second at most.
 
     `model`: a LLaMA of `utils.cost.architectures.NAMED`, or one of `models`. `weights`: one of `FORMATS`. `card`: a
-    data sheet of `ROOFS`, or one of the measured `roofs` that the page brings along. `batch`: 1 to 1,024 texts;
+    data sheet of `ROOFS`, or one of the measured `roofs` that the page brings along. `batch`: 1 to 1,024 sequences;
     `context`: 1 to 131,072 tokens before the one that is written. `kv_bits`: 8 or 4 bits for keys and values, 0 for
     those that are computed with. `head`: the head in the format of the weights too. `recorded`: points, each with
     model, weights, card, bytes of a step, rate (tokens a second) and source; they stand beside the published ones. The
@@ -101,6 +103,11 @@ class TokensPerSecond(BookWidget):
         """What the widget shows now, with its sentences."""
         return self._case(self.weights)
 
+    @property
+    def measured(self) -> str:
+        """What was measured of the case, in a sentence or two."""
+        return measured_text(shared_points(self.facts["points"], self.case, self.model), self.case)
+
     def _case(self, weights: str) -> DecodeCase:
         choice = {name: getattr(self, name) for name in ("batch", "context", "kv_bits", "head")}
         return DecodeCase(
@@ -138,24 +145,22 @@ class TokensPerSecond(BookWidget):
         for name in FORMATS:
             case = self._case(name)
             read = [
-                f"{point['rate']:,} ({point['source']})"
-                for point in self.facts["points"]
-                if case.comparable
-                and (point["model"], point["weights"], point["card"]) == (self.model, name, self.card)
+                f"{point['rate']:,} ({point['source'] if point['card'] == self.card else 'on ' + point['card']})"
+                for point in shared_points(self.facts["points"], case, self.model)
             ]
             cells = (
                 case.weights.label,
                 few_digits(case.moved.total / GIGABYTE),
                 few_digits(case.tokens_per_second),
                 few_digits(case.held / GIGABYTE),
-                "; ".join(read) or ("not recorded yet" if case.comparable else "–"),
+                "; ".join(read) or "–",
             )
             rows += f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in cells)}</tr>"
         heads = ("weights in", "GB a step", "tokens/s at most", "GB held", "measured")
         what = f"{self.model}, weights in {self.case.weights.label}, on {card_text(self.roof)}"
         return (
-            f"<p>{html.escape(f'{what}: {self.case.verdict}')} Other models, weights and cards can be tried here; that"
-            " needs JavaScript.</p><table class='mp-tp-static'><thead><tr>"
+            f"<p>{html.escape(f'{what}: {self.case.verdict} {self.measured}')} Other models, weights and cards can be"
+            " tried here; that needs JavaScript.</p><table class='mp-tp-static'><thead><tr>"
             f"{''.join(f'<th scope=col>{text}</th>' for text in heads)}</tr></thead><tbody>{rows}</tbody></table>"
             f"<p class='mp-static-note'>{html.escape(self.facts['left_out'])}</p>"
         )

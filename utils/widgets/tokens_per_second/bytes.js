@@ -5,7 +5,7 @@ import { fitsIn } from "../shared/words/amounts.js";
 
 export const TP_MOST_BATCH = 1024;
 export const TP_MOST_CONTEXT = 2 ** 17;
-export const TP_READ_UP_TO = 256; // tokens of context up to which a rate of a short text is shown
+export const TP_READ_UP_TO = 256; // tokens of context up to which a rate of a short sequence is shown
 
 /** The row of a model, a format and a card by their names. */
 export const tpModel = ({ models }, name) => models.find(([known]) => known === name)[1];
@@ -47,15 +47,23 @@ export function tpCase(facts, state) {
   return { ...state, sizes, format, card, moved, operations, peak, moving, computing, ms, held, room, rate: (1e3 * state.batch) / ms, fits: !room || fitsIn(held, room) };
 }
 
-/** Whether measured rates, which are of one short text, say something about a state. */
+/** Whether measured rates, which are of one short sequence, say something about a state. */
 export const tpComparable = ({ batch, context }) => batch === 1 && context <= TP_READ_UP_TO;
+
+const tpShared = (facts, points) => points.map((point) => ({ ...point, share: (point.rate * point.bytes) / (1e9 * tpCard(facts, point.card).bandwidth) }));
 
 /** The measured rates of a model on a card, each with its share of what the bandwidth allows; none where tpComparable
  * denies them. */
 export function tpPoints(facts, state) {
   if (!tpComparable(state)) return [];
-  const { model, card } = state;
-  const { bandwidth } = tpCard(facts, card);
-  return facts.points.filter((point) => point.model === model && point.card === card)
-    .map((point) => ({ ...point, share: (point.rate * point.bytes) / (1e9 * bandwidth) }));
+  return tpShared(facts, facts.points.filter(({ model, card }) => model === state.model && card === state.card));
+}
+
+/** The measured rates of the chosen weights; where this card has none, the first one on another card with a data sheet. */
+export function tpOwnPoints(facts, state) {
+  if (!tpComparable(state)) return [];
+  const name = state.card.name ?? state.card; // of a state, or of a case
+  const same = facts.points.filter(({ model, weights }) => model === state.model && weights === state.weights);
+  const onCard = same.filter(({ card }) => card === name);
+  return tpShared(facts, onCard.length ? onCard : same.filter(({ card }) => !tpCard(facts, card).measured).slice(0, 1));
 }

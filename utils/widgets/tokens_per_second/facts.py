@@ -5,12 +5,14 @@ bytes.js; the sentences are those of words.js. torch is imported only where byte
 are asked for.
 """
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from utils.cost.architectures import NAMED, Architecture
 from utils.cost.cards import BOARDS, GIGABYTE, ROOFS, fits
 from utils.cost.roofline import Roof
+from utils.runs.published import find_number
 from utils.widgets.shared.cost.roof_words import device_label, time_text
 from utils.widgets.shared.words.amounts import bytes_text, few_digits
 
@@ -27,11 +29,12 @@ LABELS = {
 }
 KV_BITS = {0: "as computed", 8: "8 bits", 4: "4 bits"}
 MEMORY = {board.roof.name: board.memory for board in BOARDS}  # GB; of two boards with one data sheet the larger
-SHORT = 100  # tokens: what a context is taken for where a source says that it is short
 READ_UP_TO = 256  # tokens of context up to which a rate that was measured with short texts is shown
-_FAST = "gpt-fast, README: compiled, 330 W, all linear layers, the head too"
-_LIT = "S. Raschka on mixed precision, Lit-LLaMA: not compiled, no cache, the first call counted"
-_FAST_INT4 = 5  # bits: its quantize.py keeps a scale and a zero, 16 bits each, for 32 weights
+_FAST = "gpt-fast, README of 2023: compiled, 330 W, all linear layers, the head too"
+_LIT = "S. Raschka on mixed precision, 2023, Lit-LLaMA: not compiled, no cache, the first call counted"
+_TORCHAO = "torchao, README of 2025: compiled, all linear layers, the head too"
+_TORCHAO_H100 = f"{_TORCHAO}; which H100 is not said"
+PLAIN_LOOP = 25.5  # tokens/s of LLaMA 7B in bfloat16 on an A100 of 80 GB, not compiled: pytorch2023gptfast
 PUBLISHED = (  # model, weights, card, tokens a second, where it stands; batch 1, short texts
     ("LLaMA 7B", "bfloat16", "A100 SXM 80 GB", 104.9, _FAST),
     ("LLaMA 7B", "int8", "A100 SXM 80 GB", 155.58, _FAST),
@@ -40,14 +43,33 @@ PUBLISHED = (  # model, weights, card, tokens a second, where it stands; batch 1
     ("Llama 2 70B", "int4", "A100 SXM 80 GB", 25.25, _FAST),
     ("LLaMA 7B", "float32", "A100 SXM 40 GB", 11.47, _LIT),
     ("LLaMA 7B", "bfloat16", "A100 SXM 40 GB", 16.70, _LIT),
+    ("Llama 3 8B", "bfloat16", "A100 SXM 80 GB", 95.64, _TORCHAO),
+    ("Llama 3 8B", "int8", "A100 SXM 80 GB", 153.03, _TORCHAO),
+    ("Llama 3 8B", "int4", "A100 SXM 80 GB", 180.80, _TORCHAO),
+    ("Llama 3 8B", "bfloat16", "H100 SXM", 126.90, _TORCHAO_H100),
+    ("Llama 3 8B", "float8", "H100 SXM", 178.46, _TORCHAO_H100),
+    ("Llama 3 8B", "int8", "H100 SXM", 198.85, _TORCHAO_H100),
+    ("Llama 3 8B", "int4", "H100 SXM", 241.39, _TORCHAO_H100),
 )
+MOVED = {  # GB/s that the sources print beside their rates, from their own count of bytes; the rest: `published`
+    ("Llama 2 70B", "int8", _FAST): 1322.58,
+    ("Llama 2 70B", "int4", _FAST): 1097.66,
+    ("Llama 3 8B", "bfloat16", _TORCHAO): 1435.54,
+    ("Llama 3 8B", "int8", _TORCHAO): 1150.80,
+    ("Llama 3 8B", "int4", _TORCHAO): 763.33,
+    ("Llama 3 8B", "bfloat16", _TORCHAO_H100): 1904.75,
+    ("Llama 3 8B", "float8", _TORCHAO_H100): 1339.93,
+    ("Llama 3 8B", "int8", _TORCHAO_H100): 1495.41,
+    ("Llama 3 8B", "int4", _TORCHAO_H100): 1019.14,
+}
+MEASURED_SHORT = "Measured rates are of a single sequence, and a short one:"
 LEFT_OUT = (
-    "A limit: weights, keys and values are read once for each step and moving and computing overlap; launches, the"
-    " choice of the token and what else a step does are left out. Weights of 8 and 4 bits are those of the linear"
+    "A limit: weights, keys and values are read once per step, and moving and computing overlap; launches, the choice"
+    " of the token and whatever else a step does are left out. Weights of 8 and 4 bits are those of the linear"
     " layers, widened on the way; the rest, and what is computed, is in 16 bits, beside float32 in 32. 1 GB is 10⁹"
-    f" bytes. Measured rates are of one short text, shown up to a context of {READ_UP_TO}; beside each stands its share"
-    f" of the bandwidth, with the bytes that its program read. gpt-fast, taken to have {SHORT} tokens before, narrows"
-    f" the head too, and its int4 has a zero beside each scale: {_FAST_INT4} bits. Lit-LLaMA kept no cache."
+    f" bytes. Measured rates are of one short sequence, shown up to a context of {READ_UP_TO}; the share of the"
+    " bandwidth beside each is for the bytes that its own program counts. gpt-fast and torchao store the head in few"
+    " bits too; their int4 has a zero point beside each scale, and torchao's groups of 64. Lit-LLaMA kept no cache."
 )
 
 
@@ -79,7 +101,7 @@ class DecodeCase:
     weights: Weights
     roof: Roof
     batch: int = 1
-    context: int = SHORT
+    context: int = 100
     kv_bits: int = 0
     head: bool = False
     room: int = 0
@@ -130,7 +152,7 @@ class DecodeCase:
 
     @property
     def tokens_per_second(self) -> float:
-        """The tokens a second, of all texts together, at most."""
+        """The tokens a second, of all sequences together, at most."""
         return 1e3 * self.batch / self.ms
 
     @property
@@ -147,7 +169,7 @@ class DecodeCase:
 
     @property
     def comparable(self) -> bool:
-        """Whether measured rates, which are of one short text, say something about it."""
+        """Whether measured rates, which are of one short sequence, say something about it."""
         return self.batch == 1 and self.context <= READ_UP_TO
 
     @property
@@ -155,7 +177,7 @@ class DecodeCase:
         """The rate, what decides it, and what the card has to hold."""
         moved, text_rate = self.moved, few_digits(self.tokens_per_second / self.batch)
         rate = f"At most {few_digits(self.tokens_per_second)} tokens a second"
-        rate += f", {text_rate} for each of {self.batch:,} texts" if self.batch > 1 else ""
+        rate += f", {text_rate} for each of {self.batch:,} sequences" if self.batch > 1 else ""
         cache = moved.cache_read + moved.cache_written
         reads = f"a step reads {bytes_text(moved.weights)} of weights, and moves {bytes_text(cache)} of keys and values"
         if self.computing_ms > self.moving_ms:
@@ -176,18 +198,60 @@ class DecodeCase:
 
 
 def published() -> list[dict]:
-    """Return the published rates as points: model, weights, card, batch, bytes of a step, rate, source."""
+    """Return the published rates as points: model, weights, card, bytes of a step, rate, source.
+
+    The bytes are those that the source counts, where it prints GB/s; else those of `DecodeCase`.
+    """
     points = []
     for model, weights, card, rate, source in PUBLISHED:
-        kept = weights_of(weights)
-        if source is _FAST and weights == "int4":
-            kept = replace(kept, bits=_FAST_INT4)
-        context = 0 if source is _LIT else SHORT
-        moved = DecodeCase(LLAMAS[model], kept, ROOFS[card], context=context, head=True).moved
+        if source is _LIT:
+            size = DecodeCase(LLAMAS[model], weights_of(weights), ROOFS[card], context=0).moved.total
+        else:
+            moved = MOVED.get((model, weights, source)) or find_number(f"gpt-fast, {model}, {weights}, GB/s")
+            size = round(1e9 * moved / rate)  # bytes a step = (bytes a second) / (steps a second)
         points.append(
-            {"model": model, "weights": weights, "card": card, "bytes": moved.total} | {"rate": rate, "source": source}
+            {"model": model, "weights": weights, "card": card, "bytes": size} | {"rate": rate, "source": source}
         )
     return points
+
+
+def shared_points(points: Iterable[Mapping], case: DecodeCase, model: str) -> list[dict]:
+    """Return the points of a model in the format of a case, each with its `share` of its card's bandwidth.
+
+    Those on the card of the case; where there are none, the first one on another card with a data sheet. None where the
+    case is not `comparable`.
+    """
+    if not case.comparable:
+        return []
+    same = [point for point in points if (point["model"], point["weights"]) == (model, case.weights.name)]
+    on_card = [point for point in same if point["card"] == case.roof.name]
+    elsewhere = [point for point in same if point["card"] in ROOFS][:1]
+    bandwidth = {name: roof.bandwidth for name, roof in ROOFS.items()} | {case.roof.name: case.roof.bandwidth}
+    return [
+        {**point, "share": point["rate"] * point["bytes"] / (1e9 * bandwidth[point["card"]])}
+        for point in on_card or elsewhere
+    ]
+
+
+def measured_text(points: list[dict], case: DecodeCase) -> str:
+    """Say what was measured of a case: `points` are its `shared_points`."""
+    if not case.comparable:
+        return f"{MEASURED_SHORT} see them with a batch of 1 and a context of at most {READ_UP_TO}."
+    if not points:
+        return f"No source of this book has a rate of this model in {case.weights.label}: the limit stands alone."
+    return " ".join(_measured_on_card(point, case) for point in points)
+
+
+def _measured_on_card(point: Mapping, case: DecodeCase) -> str:
+    rate = f"{point['rate']:,.2f}".rstrip("0").rstrip(".")
+    share = f"{rate} tokens a second, {math.floor(100 * point['share'] + 0.5)}\u00a0% of"
+    if point["card"] == case.roof.name:
+        return f"Measured with a batch of 1: {share} the bandwidth ({point['source']})."
+    guess = few_digits(case.tokens_per_second * point["share"])
+    return (
+        f"No rate is published for this card. On {point['card']}: {share} its bandwidth ({point['source']}). The same"
+        f" share of this card's limit would be {guess}: an estimate, not a measurement."
+    )
 
 
 def make_facts(roofs: Iterable[Roof], models: Mapping[str, Architecture], points: Iterable[Mapping]) -> dict:

@@ -5,7 +5,7 @@ import { valueSlider } from "../shared/page/choice_controls.js";
 import { setText } from "../shared/page/elements.js";
 import { sharePath, stretchedPlot } from "../shared/plot/stretched_plot.js";
 import { bytesText, fewDigits, GIGABYTE } from "../shared/words/amounts.js";
-import { TP_MOST_BATCH, TP_MOST_CONTEXT, tpComparable } from "./bytes.js";
+import { TP_MOST_BATCH, TP_MOST_CONTEXT, tpComparable, tpOwnPoints } from "./bytes.js";
 import { tpBatchText, tpCardText, tpContextText, tpRate } from "./words.js";
 
 /** The model, the card, the cache, the batch and the context. */
@@ -36,7 +36,9 @@ export function tpControls(h, facts, actions) {
   };
 }
 
-/** The time of a step: moving, with what is moved, computing, and the measured one where there is one. */
+const tpLaneText = (best, isHere, shown) => (isHere ? "measured" : best ? `estimated from ${best.card}` : tpComparable(shown) ? "measured: no published rate" : "measured: a single short sequence only");
+
+/** The time of a step: moving, with what is moved, computing, and the measured one, or what another card's share gives. */
 export function tpLanes(h) {
   const lane = (...bars) => {
     const [words, time] = [h("span", {}), h("span", { class: "mp-tp-time" })];
@@ -47,10 +49,11 @@ export function tpLanes(h) {
   const [moving, computing, measured] = [lane("weights", "cache"), lane("computing"), lane("measured")];
   const key = (name, words) => h("span", {}, h("span", { class: `mp-tp-sample mp-tp-${name}`, "aria-hidden": "true" }), words);
   return {
-    node: h("div", { class: "mp-tp-lanes" }, moving.node, computing.node, measured.node, h("p", { class: "mp-plot-key" }, key("weights", "weights"), key("cache", "keys and values"), key("computing", "computing"), key("measured", "measured, one short text"))),
+    node: h("div", { class: "mp-tp-lanes" }, moving.node, computing.node, measured.node, h("p", { class: "mp-plot-key" }, key("weights", "weights"), key("cache", "keys and values"), key("computing", "computing"), key("measured", "measured, one short sequence"))),
     draw(shown, points) {
-      const best = points.reduce((most, { rate }) => Math.max(most, rate), 0);
-      const took = best ? 1e3 / best : 0;
+      const [best] = [...points].sort((one, other) => other.rate - one.rate);
+      const isHere = best?.card === shown.card.name;
+      const took = best ? (isHere ? 1e3 / best.rate : shown.ms / best.share) : 0;
       const most = Math.max(shown.ms, took);
       const width = (ms) => `${((100 * ms) / most).toFixed(2)}%`;
       const share = shown.moved.weights / shown.moved.total;
@@ -61,7 +64,7 @@ export function tpLanes(h) {
       setText(computing.words, shown.peak ? `computing at ${fewDigits(shown.peak)} TFLOP/s` : "computing: no peak is known");
       setText(computing.time, shown.peak ? timeText(shown.computing) : "");
       computing.parts[0].style.width = width(shown.computing);
-      setText(measured.words, best ? "measured" : tpComparable(shown) ? "measured: not recorded yet" : "measured: of one short text alone");
+      setText(measured.words, tpLaneText(best, isHere, shown));
       setText(measured.time, best ? timeText(took) : "");
       measured.parts[0].style.width = width(took);
     },
@@ -71,9 +74,15 @@ export function tpLanes(h) {
 const TP_SHORT = { bfloat16: "bfloat16", int4: "int4, g32", "int4-g128": "int4, g128" }; // where room is scarce
 const shortOf = ({ name, label }) => TP_SHORT[name] ?? label;
 
-/** Every format of the weights: a button for each, what it moves, the limit, and what was measured. */
+/** The measured rate with its share of the bandwidth; after ≈ the same share, of another card, of this card's limit. */
+const tpReadText = (facts, shown) => tpOwnPoints(facts, shown).map(({ rate, share, card }) => {
+  const of = `(${Math.round(100 * share)}\u00a0%)`;
+  return card === shown.card.name ? `${tpRate(rate)} ${of}` : shown.fits ? `≈ ${fewDigits(shown.rate * share)} ${of}` : "–";
+}).join(", ") || "–";
+
+/** Every format of the weights: a button for each, what it moves, the limit, and what was measured or estimated. */
 export function tpTable(h, facts, actions) {
-  const heads = ["weights in", "GB a step", "tokens/s at most", "GB held", "measured"];
+  const heads = ["weights in", "GB a step", "tokens/s at most", "GB held", "measured, or ≈"];
   const fine = (i) => (i === 3 ? "mp-tp-fine" : null);
   const rows = facts.formats.map((format) => {
     const button = h("button", { class: "mp-button mp-tp-name", type: "button", "aria-label": format.label, on: { click: () => actions.set({ weights: format.name }) } },
@@ -83,11 +92,10 @@ export function tpTable(h, facts, actions) {
   });
   return {
     node: h("table", { class: "mp-table mp-tp-table" }, h("thead", {}, h("tr", {}, heads.map((text, i) => h("th", { scope: "col", class: fine(i) }, text)))), h("tbody", {}, rows.map(({ node }) => node))),
-    draw(shown, all, points) {
+    draw(shown, all) {
       for (const { format, button, cells, node } of rows) {
         const one = all.find((found) => found.format.name === format.name);
-        const read = points.filter(({ weights }) => weights === format.name);
-        const texts = [fewDigits(one.moved.total / GIGABYTE), one.fits ? fewDigits(one.rate) : "too large", fewDigits(one.held / GIGABYTE), read.map(({ rate, share }) => `${tpRate(rate)} (${Math.round(100 * share)}\u00a0%)`).join(", ") || "–"];
+        const texts = [fewDigits(one.moved.total / GIGABYTE), one.fits ? fewDigits(one.rate) : "too large", fewDigits(one.held / GIGABYTE), tpReadText(facts, one)];
         texts.forEach((text, i) => setText(cells[i], text));
         button.setAttribute("aria-pressed", String(format.name === shown.format.name));
         node.toggleAttribute("data-none", !one.fits);

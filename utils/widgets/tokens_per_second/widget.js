@@ -2,7 +2,7 @@
 
 import { elements, setText } from "../shared/page/elements.js";
 import { bindModel, dragActions, readTraits } from "../shared/page/model.js";
-import { tpCase, tpPoints } from "./bytes.js";
+import { tpCase, tpOwnPoints, tpPoints } from "./bytes.js";
 import { tpControls, tpLanes, tpPlot, tpTable } from "./panels.js";
 import { tpMeasured, tpVerdict } from "./words.js";
 
@@ -25,21 +25,21 @@ function render({ model, el }) {
     const shown = tpCase(facts, state);
     const all = facts.formats.map(({ name }) => tpCase(facts, { ...state, weights: name }));
     const points = tpPoints(facts, state);
-    const own = points.filter(({ weights }) => weights === state.weights);
+    const own = tpOwnPoints(facts, state);
     setText(verdict, tpVerdict(shown));
     verdict.toggleAttribute("data-too-large", !shown.fits);
     setText(measured, tpMeasured(own, shown));
     controls.draw(shown);
     lanes.draw(shown, own);
-    table.draw(shown, all, points);
+    table.draw(shown, all);
     plot.draw(shown, all, points);
   }
 
   const key = (name, words) => h("span", {}, h("span", { class: `mp-tp-${name}-sample`, "aria-hidden": "true" }), words);
   el.classList.add("mp-widget", "mp-tokens-per-second");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-tp" }, controls.node, verdict, lanes.node, measured, table.node,
-    h("p", { class: "mp-tp-title" }, "Tokens a second of all texts, against the bytes of a step"), plot.node,
-    h("p", { class: "mp-plot-key" }, key("spot", "at most"), key("diamond", "measured, one short text"), key("line", "bandwidth divided by bytes")),
+    h("p", { class: "mp-tp-title" }, "Tokens a second of all sequences, against the bytes of a step"), plot.node,
+    h("p", { class: "mp-plot-key" }, key("spot", "at most"), key("diamond", "measured, one short sequence"), key("line", "bandwidth divided by bytes")),
     h("p", { class: "mp-tp-source" }, facts.left_out), status)));
   draw();
   return () => stop.abort();

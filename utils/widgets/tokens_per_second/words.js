@@ -16,7 +16,7 @@ function tpHeld({ held, room, fits }) {
 /** The rate, what decides it, and what the card has to hold. */
 export function tpVerdict(shown) {
   const { rate, batch, moved, peak, moving, computing, card } = shown;
-  const each = batch > 1 ? `, ${fewDigits(rate / batch)} for each of ${tpGrouped(batch)} texts` : "";
+  const each = batch > 1 ? `, ${fewDigits(rate / batch)} for each of ${tpGrouped(batch)} sequences` : "";
   const reads = `a step reads ${bytesText(moved.weights)} of weights, and moves ${bytesText(moved.cacheRead + moved.cacheWritten)} of keys and values`;
   const why = computing > moving
     ? `Computing decides: ${fewDigits(peak)} TFLOP/s take ${timeText(computing)} for a step, moving takes ${timeText(moving)}; ${reads}.`
@@ -27,18 +27,23 @@ export function tpVerdict(shown) {
 /** A measured rate as its source has it. */
 export const tpRate = (rate) => rate.toLocaleString("en", { maximumFractionDigits: 2 });
 
-/** Measured rates in a sentence each; `points` are those of the chosen weights. */
+/** Measured rates in a sentence or two each; `points` are those of tpOwnPoints. */
 export function tpMeasured(points, shown) {
-  const { format, card } = shown;
-  if (!tpComparable(shown)) return `Measured rates are of one text, and a short one: see them with a batch of 1 and a context of at most ${TP_READ_UP_TO}.`;
-  if (points.length === 0) return `Not recorded yet: ${format.label} on ${card.name}.`;
-  return points.map(({ rate, share, source }) => `Measured with a batch of 1: ${tpRate(rate)} tokens a second, ${Math.round(100 * share)}\u00a0% of the bandwidth (${source}).`).join(" ");
+  if (!tpComparable(shown)) return `Measured rates are of a single sequence, and a short one: see them with a batch of 1 and a context of at most ${TP_READ_UP_TO}.`;
+  if (points.length === 0) return `No source of this book has a rate of this model in ${shown.format.label}: the limit stands alone.`;
+  return points.map((point) => tpMeasuredOn(point, shown)).join(" ");
+}
+
+function tpMeasuredOn({ rate, share, source, card }, shown) {
+  const read = `${tpRate(rate)} tokens a second, ${Math.round(100 * share)}\u00a0% of`;
+  if (card === shown.card.name) return `Measured with a batch of 1: ${read} the bandwidth (${source}).`;
+  return `No rate is published for this card. On ${card}: ${read} its bandwidth (${source}). The same share of this card's limit would be ${fewDigits(shown.rate * share)}: an estimate, not a measurement.`;
 }
 
 /** A card with its bandwidth. */
 export const tpCardText = ({ name, measured, bandwidth }) => `${deviceLabel({ name, measured })}, ${fewDigits(bandwidth)} GB/s`;
 
-export const tpBatchText = ({ batch }) => (batch === 1 ? "1 text" : `${tpGrouped(batch)} texts`);
+export const tpBatchText = ({ batch }) => (batch === 1 ? "1 sequence" : `${tpGrouped(batch)} sequences`);
 
 /** The context beside what the model was built for. */
 export function tpContextText({ context, sizes: { positions } }) {
