@@ -3,14 +3,13 @@
 import pytest
 import torch
 
-from utils.checks.outcome import NOT_YET
+from utils.checks.outcome import CORRECT, NOT_YET
 from utils.checks.practice import quantization as checks
 from utils.checks.practice import quantization_questions as questions
 from utils.checks.questions import judge
-from utils.emulation import scaled_tensor
-from utils.formats import FLOAT8_E4M3FN, FLOAT32
+from utils.formats import FLOAT32
 from utils.quantization import integers, weight_formats
-from utils.scaling import INT8
+from utils.widgets.group_outlier import facts
 
 
 def test_scale_and_zero_point_are_those_of_the_module():
@@ -44,25 +43,46 @@ def test_bits_are_those_of_the_formats():
     assert checks.check_bits_of_a_weight(dict(zip(questions.BITS_OF_A_WEIGHT, answers, strict=True)))
 
 
-def tensors():
-    draw = torch.Generator().manual_seed(0)
-    normal = torch.randn(64, 1024, generator=draw)
-    loud = normal.clone()
-    loud[:, 5] *= 300
-    even = 2 * torch.rand(64, 1024, generator=draw) - 1
-    binades = torch.exp2(-30 * torch.rand(64, 1024, generator=draw))
-    return {questions.WEIGHTS: normal, questions.LOUD: loud, questions.EVEN: even, questions.BINADES: binades}
+# --- Play
 
 
-def test_which_eight_is_measured():
-    answer = {}
-    for name, x in tensors().items():
-        int8, fp8 = ((scaled_tensor.quantize(x, fmt, "row").dequantize() - x).abs() for fmt in (INT8, FLOAT8_E4M3FN))
-        answer[name] = "FP8" if (fp8 < int8).float().mean() > 0.5 else "INT8"
-    assert checks.check_which_eight(answer)
-    for name, said in answer.items():
-        other = {"FP8": "INT8", "INT8": "FP8"}[said]
-        assert checks.check_which_eight(answer | {name: other}).status == NOT_YET
+def fewer_zeros(symmetric):
+    """The largest group for which fewer than 30 % of the weights beside an outlier of 0.5 become 0, and its bits."""
+    losses = {group: facts.loss((), 0.5, 84, 4, group, symmetric) for group in facts.GROUPS}
+    group = max(group for group, loss in losses.items() if loss.zeros < 0.3)
+    return group, losses[group].bits
+
+
+def test_the_answers_to_play_are_those_of_the_widget():
+    (group, bits), (other, less) = fewer_zeros(True), fewer_zeros(False)
+    assert judge(questions.PLAY_GROUP, group).status == CORRECT
+    assert judge(questions.PLAY_ZERO, other).status == CORRECT
+    assert judge(questions.PLAY_BITS, bits - less).status == CORRECT
+
+
+@pytest.mark.parametrize(("asked", "symmetric"), [(questions.PLAY_GROUP, True), (questions.PLAY_ZERO, False)])
+def test_the_shares_in_the_replies_are_those_of_the_widget(asked, symmetric):
+    for group in facts.GROUPS:
+        share = 100 * facts.loss((), 0.5, 84, 4, group, symmetric).zeros
+        says = judge(asked, group).message
+        assert f"{share:.0f} %" in says or ("half" in says and 50 < share < 60) or ("90 %" in says and share > 90)
+
+
+# --- The puzzle
+
+
+def off(share, cheapest):
+    """How many times further off 1,000,000 numbers are when a share of them goes to the second nearest integer."""
+    remainder = torch.linspace(-0.5, 0.5, 1_000_001, dtype=torch.float64).abs()
+    size = remainder.sort(descending=cheapest).values
+    moved = torch.arange(len(size)) < share * len(size)
+    return (torch.where(moved, 1 - size, size).square().mean() / remainder.square().mean()).sqrt().item()
+
+
+def test_the_replies_of_the_puzzle_are_bounds():
+    assert 1.05 < off(0.01, cheapest=False) < 1.065  # "only about 6 % further off"
+    assert off(0.5, cheapest=True) > 1.5  # "more than half again as far off"
+    assert off(1, cheapest=True) > 2.5  # "more than two and a half times"
 
 
 # --- Pack and unpack
@@ -99,7 +119,7 @@ def test_both_ways_of_packing_are_accepted():
 
 @pytest.mark.parametrize(
     ("fault", "hint"),
-    [("order", "other way"), ("halves", "two halves"), ("sign", "four low ones"), ("int8", "torch.uint8")],
+    [("order", "swapped"), ("halves", "two halves"), ("sign", "four low ones"), ("int8", "torch.uint8")],
 )
 def test_pack_names_the_mistake(fault, hint):
     assert hint in checks.check_pack((lambda codes: pack(codes, fault), unpack)).message
@@ -111,6 +131,24 @@ def test_pack_names_the_mistake(fault, hint):
 )
 def test_unpack_names_the_mistake(fault, hint):
     assert hint in checks.check_pack((pack, lambda packed: unpack(packed, fault))).message
+
+
+def whole_bytes(codes):  # two complements, but the carry of a negative low nibble goes into the high one
+    return (codes[:, 0::2].short() * 16 + codes[:, 1::2].short()).to(torch.uint8)
+
+
+def one_row_flat(packed):
+    return integers.unpack_int4(packed).squeeze(0)
+
+
+def without_top(packed):  # forgets that 8 is negative
+    codes = integers.unpack_int4(packed, signed=False)
+    return torch.where(codes > 8, codes - 16, codes)
+
+
+@pytest.mark.parametrize("wrong", [(whole_bytes, unpack), (pack, one_row_flat), (pack, without_top)])
+def test_solutions_that_look_right_are_not_accepted(wrong):
+    assert checks.check_pack(wrong).status == NOT_YET
 
 
 def test_other_bytes_and_no_pair_are_answered():
@@ -142,11 +180,28 @@ def test_the_mended_product_is_accepted():
     assert outcome, outcome.message
 
 
+def usual_only(x, w):
+    """The same with the usual columns alone, which may be none."""
+    loud = (x.abs() >= 6).any(0)
+    a, b = x[:, ~loud], w[:, ~loud]
+    wide = x[:, loud] @ w[:, loud].t()
+    if a.shape[1] == 0:
+        return wide
+    scale = 127 / a.abs().amax(1, keepdim=True).clamp(min=1e-9)
+    w_inv = b.abs().amax(1, keepdim=True) / 127
+    return (a * scale).round() @ (b / w_inv).round().t() / scale * w_inv.t() + wide
+
+
+def test_a_product_of_the_columns_alone_is_accepted():
+    outcome = checks.check_split(usual_only)
+    assert outcome, outcome.message
+
+
 @pytest.mark.parametrize(
     ("fault", "seen", "hint"),
     [
         ("axis", "With an outlier column", "axis 0"),
-        ("dropped", "With an outlier column", "multiplied too"),
+        ("dropped", "With an outlier column", "multiplied as well"),
         ("sign", "With negative outliers", "magnitude"),
         ("tensor", "With tokens a hundred times smaller", "scale of its own"),
     ],
@@ -156,6 +211,55 @@ def test_split_names_the_mistake(fault, seen, hint):
     assert outcome.status == NOT_YET
     assert seen in outcome.message
     assert hint in outcome.hint
+
+
+def in_bfloat16(x, w):
+    return (x.bfloat16() @ w.bfloat16().t()).float()
+
+
+def value_by_value(x, w):
+    """Takes values out instead of columns."""
+    loud = x.abs() >= 6
+    usual = x.masked_fill(loud, 0)
+    x_inv = (usual.abs().amax(1, keepdim=True) / 127).clamp(min=1e-12)
+    w_inv = w.abs().amax(1, keepdim=True) / 127
+    return ((usual / x_inv).round() @ (w / w_inv).round().t()) * x_inv * w_inv.t() + (x * loud) @ w.t()
+
+
+def stored(x, w):
+    """As bitsandbytes does it: the outlier columns' weights are rounded too."""
+    w_inv = w.abs().amax(1, keepdim=True) / 127
+    return split(x, (w / w_inv).round() * w_inv)
+
+
+def without_guard(x, w):
+    loud = (x.abs() >= 6).any(0)
+    usual = x.masked_fill(loud, 0)
+    x_inv, w_inv = (y.abs().amax(1, keepdim=True) / 127 for y in (usual, w))
+    return ((usual / x_inv).round() @ (w / w_inv).round().t()) * x_inv * w_inv.t() + x[:, loud] @ w[:, loud].t()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "seen"),
+    [
+        (in_bfloat16, "Without an outlier: the result is close"),
+        (value_by_value, "With one outlier in one token: the result is close"),
+        (stored, "With an outlier column: a row is off"),
+        (without_guard, "With a token of zeros: the result is not"),
+    ],
+)
+def test_products_that_look_right_are_not_accepted(wrong, seen):
+    outcome = checks.check_split(wrong)
+    assert outcome.status == NOT_YET
+    assert seen in outcome.message
+
+
+def test_a_scale_for_all_of_w_is_not_accepted():
+    def one_scale(x, w):
+        size = w.abs().max() / 127
+        return split(x, (w / size).round() * size)
+
+    assert checks.check_split(one_scale).status == NOT_YET
 
 
 def test_a_product_that_is_not_finite_is_named_with_its_cause():
@@ -170,6 +274,6 @@ def test_a_product_that_is_not_finite_is_named_with_its_cause():
 
 
 def test_an_exact_or_a_turned_product_is_none():
-    assert "nothing went through int8" in checks.check_split(lambda x, w: split(x, w, "exact")).message
+    assert "not that of integers" in checks.check_split(lambda x, w: split(x, w, "exact")).message
     assert "the product is not [48, 24]" in checks.check_split(lambda x, w: split(x, w).t()).message
     assert "changes what it is given" in checks.check_split(lambda x, w: x.mul_(2)).message

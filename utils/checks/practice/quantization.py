@@ -2,29 +2,17 @@
 
 import torch
 
-from utils.checks.outcome import (
-    NOT_ATTEMPTED,
-    Outcome,
-    Unreadable,
-    choice_table,
-    correct,
-    exercise,
-    not_yet,
-    paper_table,
-)
-from utils.checks.practice.quantization_questions import BITS_OF_A_WEIGHT, PACK, SCALE_AND_ZERO, SPLIT, WHICH_EIGHT
+from utils.checks.outcome import NOT_ATTEMPTED, Outcome, Unreadable, correct, exercise, not_yet, paper_table
+from utils.checks.practice.quantization_questions import BITS_OF_A_WEIGHT, PACK, SCALE_AND_ZERO, SPLIT
 from utils.quantization.integers import pack_int4, unpack_int4
 
 NOTHING_YET = "The function returns nothing yet."
 
 check_scale_and_zero = paper_table(
-    SCALE_AND_ZERO, says="The grid that covers only what is there has a step that is smaller by two fifths."
+    SCALE_AND_ZERO, says="The grid that covers only the range in use has a step that is about two fifths smaller."
 )
 check_bits_of_a_weight = paper_table(
-    BITS_OF_A_WEIGHT, says="What a group stores is divided by those who share it, and by nobody else."
-)
-check_which_eight = choice_table(
-    WHICH_EIGHT, says="Even steps for what lies close together, binades for what does not."
+    BITS_OF_A_WEIGHT, says="What a group stores once is divided by the number of its weights."
 )
 
 
@@ -51,17 +39,17 @@ def check_pack(answer) -> Outcome:
         return not_yet(f"The check needs both functions, as in check_pack((pack, unpack)): {answer!r}.")
     pack, unpack = answer
     every = torch.cartesian_prod(torch.arange(-8, 8), torch.arange(-8, 8)).to(torch.int8)  # [256, 2]: each byte once
-    codes = every.reshape(32, 16)
-    packed = _called(pack, codes)
-    if isinstance(packed, Outcome):
-        return packed
-    if fault := _packed_fault(packed, codes):
-        return not_yet(fault)
-    back = _called(unpack, pack_int4(codes))
-    if isinstance(back, Outcome):
-        return back
-    if fault := _unpacked_fault(back, codes):
-        return not_yet(fault)
+    for codes in (every.reshape(32, 16), every[:15].reshape(3, 10), every[5:6]):  # many rows, other shapes, one row
+        packed = _called(pack, codes)
+        if isinstance(packed, Outcome):
+            return packed
+        if fault := _packed_fault(packed, codes):
+            return not_yet(fault)
+        back = _called(unpack, pack_int4(codes))
+        if isinstance(back, Outcome):
+            return back
+        if fault := _unpacked_fault(back, codes):
+            return not_yet(fault)
     return correct("Every one of the 256 bytes, there and back.")
 
 
@@ -73,8 +61,8 @@ def _packed_fault(packed: torch.Tensor, codes: torch.Tensor) -> str | None:
         return f"Bytes have the dtype torch.uint8, not {packed.dtype}."
     if torch.equal(packed, pack_int4(codes)):
         return None
-    if torch.equal(packed, pack_int4(codes.view(32, -1, 2).flip(-1).reshape(codes.shape))):
-        return "The first of a pair goes into the high nibble, the second into the low one; yours are the other way."
+    if torch.equal(packed, pack_int4(codes.view(len(codes), -1, 2).flip(-1).reshape(codes.shape))):
+        return "The first of a pair goes into the high nibble, the second into the low one; yours are swapped."
     left, right = codes[:, : half[1]], codes[:, half[1] :]
     if torch.equal(packed, pack_int4(torch.stack([left, right], -1).flatten(1))):
         return "Neighbours share a byte: codes 0 and 1, 2 and 3. You put together the two halves of a row."
@@ -93,7 +81,7 @@ def _unpacked_fault(back: torch.Tensor, codes: torch.Tensor) -> str | None:
         return None
     if torch.equal(back, unpack_int4(pack_int4(codes), signed=False)):
         return "`unpack` gives 0 to 15. A nibble of 8 and more is negative: (n ^ 8) - 8."
-    swapped = codes.view(32, -1, 2).flip(-1).reshape(codes.shape)
+    swapped = codes.view(len(codes), -1, 2).flip(-1).reshape(codes.shape)
     if torch.equal(back, swapped):
         return "`unpack` gives the low nibble first. The first code lies in the high one."
     return "`unpack` does not give back what was packed: 0x3B is 3 and -5."
@@ -101,10 +89,17 @@ def _unpacked_fault(back: torch.Tensor, codes: torch.Tensor) -> str | None:
 
 # --- The split product ------------------------------------------------------------------------------------------------
 
+_THRESHOLD = 6.0
+CLOSE = (
+    "it is not that of integers from -127 to 127, with a scale per row of x and of w and the outlier columns in "
+    "floating point."
+)
+
 
 @exercise(asks=SPLIT, takes="split")
 def check_split(answer) -> Outcome:
     """A function (x [M, K], w [N, K]) -> x @ w.t(), in int8 but for the columns of x with a magnitude of 6 or more."""
+    close = None
     for x, w, what, hint in _products():
         returned = _called(answer, x, w)
         if isinstance(returned, Outcome):
@@ -114,32 +109,57 @@ def check_split(answer) -> Outcome:
             return not_yet(f"x is {list(x.shape)} and w {list(w.shape)}; the product is not {list(returned.shape)}.")
         if not (returned.is_floating_point() and returned.isfinite().all()):
             return not_yet(f"{what}: the result is not a tensor of finite floating-point numbers.", hint)
+        loud = (x.abs() >= _THRESHOLD).any(0)
         # Against what the usual columns make, for beside the loud ones every error looks small.
-        usual = x.masked_fill((x.abs() >= 6).any(0), 0).double() @ w.double().t()
-        off = (returned.double() - exact).norm(dim=1) / usual.norm(dim=1)
+        usual = (x.masked_fill(loud, 0).double() @ w.double().t()).norm(dim=1)
+        usual = usual.where(usual > 0, exact.norm(dim=1).clamp(min=1.0))  # all columns are loud, or all zeros
+        off = (returned.double() - exact).norm(dim=1) / usual
         if off.max() > 0.03:
-            return not_yet(f"{what}: a row is off by {float(off.max()):.0%} of what the usual columns make.", hint)
-        if off.max() < 1e-4:
-            return not_yet(f"{what}: the result is exact, so nothing went through int8.")
-    return correct("Outliers of either sign, in any column, and tokens of any size.")
+            message = f"{what}: a row is off by {float(off.max()):.0%} of what the usual columns make."
+            return not_yet(message, hint)
+        if close is None and not _is_of_integers(returned.double(), x, w, loud, usual):
+            close = not_yet(f"{what}: the result is close, but {CLOSE}", hint)
+    return correct("Outliers of either sign, in any column, and tokens of any size.") if close is None else close
+
+
+def _is_of_integers(
+    returned: torch.Tensor, x: torch.Tensor, w: torch.Tensor, loud: torch.Tensor, usual: torch.Tensor
+) -> bool:
+    if loud.all():
+        return True
+    # The scale of a row of w may be that of all its columns, or of the usual ones.
+    products = (_int8_split(x, w, loud, amax) for amax in (w.abs().amax(1), w[:, ~loud].abs().amax(1)))
+    return any(((returned - product).norm(dim=1) / usual).max() < 2e-3 for product in products)
+
+
+def _int8_split(x: torch.Tensor, w: torch.Tensor, loud: torch.Tensor, w_amax: torch.Tensor) -> torch.Tensor:
+    x, w = x.double(), w.double()
+    usual = x.masked_fill(loud, 0)
+    x_inv = (usual.abs().amax(1, keepdim=True) / 127).clamp(min=1e-300)
+    w_inv = w_amax.double()[:, None] / 127
+    narrow = (usual / x_inv).round() @ (w / w_inv).round().t()
+    return narrow * x_inv * w_inv.t() + x[:, loud] @ w[:, loud].t()
 
 
 def _products() -> list[tuple[torch.Tensor, torch.Tensor, str, str]]:
     """Return x, w, what is special, and the cause of a mistake with it."""
     draw = torch.Generator().manual_seed(0)
     x, w = torch.randn(24, 64, generator=draw).clamp(-4, 4), torch.randn(48, 64, generator=draw)
-    up, down, quiet = x.clone(), x.clone(), x.clone()
+    up, down, quiet, once, still = (x.clone() for _ in range(5))
     up[:, 7] = 40 + x[:, 7].abs()
     down[:, [3, 20]] = -40 - x[:, [3, 20]].abs()
     quiet[5:] *= 0.01
+    once[11, 30] = 50.0
+    still[4] = 0
+    uneven = w * torch.logspace(-3, 0, 48)[:, None]
     return [
         (x, w, "Without an outlier", "Nothing is to be split off here: int8, with a scale for each row of x and w."),
         (
             up,
             w,
             "With an outlier column",
-            "A column is loud: it goes down the tokens, so `.any` runs over axis 0. And what was taken out has to be "
-            "multiplied too, in wide numbers, and added.",
+            "Columns are large or not: `.any` runs over axis 0. And the columns that were taken out have to be "
+            "multiplied as well, in floating point, and added.",
         ),
         (down, w, "With negative outliers", "An outlier is a magnitude: -40 is not greater than 6."),
         (
@@ -147,5 +167,20 @@ def _products() -> list[tuple[torch.Tensor, torch.Tensor, str, str]]:
             w,
             "With tokens a hundred times smaller than others",
             "Each token has a scale of its own: `amax(1, keepdim=True)`.",
+        ),
+        (x, uneven, "With rows of w of different sizes", "Each row of w has a scale of its own as well."),
+        (
+            once,
+            w,
+            "With one outlier in one token",
+            "The whole column leaves the int8 product, for all tokens. Its other values are multiplied in floating "
+            "point too.",
+        ),
+        (still, w, "With a token of zeros", "0 / 0 is NaN. A token whose largest magnitude is 0 needs another scale."),
+        (
+            torch.full((2, 64), 7.0),
+            w,
+            "With outliers in all columns",
+            "Nothing is left for int8, so the largest magnitude is 0, and 0 / 0 is NaN.",
         ),
     ]

@@ -1,108 +1,168 @@
-"""What `practice/quantization` asks: who shares a scale, and what is said to each answer."""
+"""What `practice/quantization` asks: how far codes move, which weights share a scale, and a reply to each answer."""
 
 from utils.checks.questions import Choice, Number, Option, Task
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
-P_MYSTERY = Choice(
-    "practice/quantization/predict-mystery",
-    "X has the format, the scales and the bytes of the second model. Its weights are further off, and its predictions "
-    "nearer. What did its maker know?",
+SHARE = Choice(
+    "practice/quantization/predict-share",
+    "X has the integers and the scales of the second model, bit for bit. What share of its weights are not rounded to "
+    "the nearest integer?",
     (
         Option(
-            "The loss: the model was trained for some steps after it was rounded",
-            "No gradient was computed, and no label was seen. All that was needed are sixteen texts.",
+            "About one in a hundred",
+            "Too few. Even if each of them had moved by a whole step, X's weights would be only about 6 % further off "
+            "than those of the second model.",
         ),
         Option(
-            "A better scale for each row",
-            "The scales are the same, bit for bit. Only codes differ.",
-        ),
-        Option(
-            "The inputs of the layers: which errors add up in an output, and which cancel",
-            "Nobody looks at a weight. What is looked at is the output, and in it errors can pay for each other.",
+            "About one in six",
+            "Most of these weights lie between two integers that are almost equally near, so the wrong one costs "
+            "little.",
             True,
         ),
         Option(
-            "Nothing: a few codes were changed at random, and it was luck",
-            "Changed at random, all of them would make it worse. You can try that.",
+            "About one in two",
+            "Too many. Even if only the weights closest to a tie had moved, X's would be more than half again as far "
+            "off as those of the second model.",
+        ),
+        Option(
+            "Nearly all",
+            "If every weight went to its second nearest integer, X's would be more than two and a half times as far "
+            "off.",
         ),
     ),
     predict=True,
 )
-P_GROUPS = Choice(
+GROUPS = Choice(
     "practice/quantization/predict-groups",
-    "From a scale for each 128 weights to a scale for each 32, in four bits. How much smaller does the error of the "
-    "weights become?",
+    "Four bits, and weights that are nearly normal numbers. With a scale per 32 weights instead of one per 128, how "
+    "much smaller is the error of the weights?",
     (
-        Option(
-            "To a quarter: a quarter as many weights share a scale",
-            "What counts is not how many share it but the largest of them. That shrinks slowly with their number.",
-        ),
-        Option(
-            "To a half",
-            "Then the largest of 32 would have to be half as large as the largest of 128. It is 2.35 against 2.83.",
-        ),
         Option(
             "By about a sixth",
-            "The step is the largest magnitude over 7, and 2.35 / 2.83 is 0.83.",
+            "The step follows the largest magnitude of the group: on average 2.35 standard deviations among 32 normal "
+            "numbers, and 2.83 among 128. The ratio is 0.83.",
             True,
         ),
         Option(
-            "Not at all: the codes are the same fifteen",
-            "The codes are. What one step between them is worth follows the largest weight of the group.",
+            "By about a half",
+            "Then the largest of 32 numbers would have to be half as large as the largest of 128. In standard "
+            "deviations, they are 2.35 and 2.83.",
+        ),
+        Option(
+            "By about three quarters: a quarter as many weights share a scale",
+            "What counts is the largest weight that shares the scale, and that shrinks slowly with their number.",
+        ),
+        Option(
+            "Not at all: the fifteen integers are the same",
+            "The integers are. The width of a step between two of them follows the largest weight of the group.",
         ),
     ),
     predict=True,
 )
-P_COLUMNS = Choice(
+COLUMNS = Choice(
     "practice/quantization/predict-columns",
-    "One column of x is 256 times as large as the others, in every token. Which scales for x would save the other "
-    "columns, in a product of integers that is summed over all columns?",
+    "One column of x is 256 times as large as the others, in every token. `int8_product` multiplies integers, adds "
+    "over the columns, and applies its scales to the sums. Which scales for x would save the other columns?",
     (
         Option(
-            "One for each token: that is finer than one for the tensor",
-            "Every token holds the loud value. Each row's scale has to carry it, and the rest of the row pays.",
+            "One per token, as now",
+            "Every token contains the large value. Its scale has to carry it, and nearly all its other values become "
+            "0.",
         ),
         Option(
-            "One for each column of x",
-            "It would save them, and it cannot leave the sum: each addend would have to be scaled by itself, before "
-            "it is added.",
+            "One per column of x",
+            "They would save them. But such a scale belongs to one term of each sum, and can no longer be applied "
+            "when the terms have been added.",
         ),
         Option(
-            "None that could leave the sum",
-            "The scales that can, of a row or of the tensor, all carry the outlier; the one that would help changes "
-            "from addend to addend. So the column has to leave the sum instead.",
+            "A larger one per token, so that the large value saturates",
+            "The large value would be cut to a small part of itself, and it enters every output.",
+        ),
+        Option(
+            "None that can be applied to the sums",
+            "All terms of a sum have to share such a scale, so it has to carry the large value. The column has to "
+            "leave the product instead.",
             True,
-        ),
-        Option(
-            "Any, if it is chosen smaller, so that the outlier saturates",
-            "A saturated outlier is an error as large as the outlier, in every output. It is loud because it matters.",
         ),
     ),
     predict=True,
 )
-P_UNRELATED = Choice(
+UNRELATED = Choice(
     "practice/quantization/unrelated",
-    "For which inputs does this loop choose exactly the codes of rounding to nearest?",
+    "For which inputs does this loop round every weight to the nearest integer?",
     (
         Option(
             "For inputs that are all equal",
-            "Then every weight can pay for every other, as in the example of two.",
-        ),
-        Option(
-            "For inputs of which no two go together, so that H is diagonal",
-            "Then no column can do anything for another one: U is diagonal too, and nothing is moved.",
-            True,
+            "There, every weight can make up for every other, as in the example with two.",
         ),
         Option(
             "For inputs that are small",
-            "H is small then, and its inverse large; a factor in front of all of H changes no choice.",
+            "Then H is small and its inverse large. A factor in front of H changes no choice.",
         ),
         Option(
-            "Never, for H is never zero",
-            "It need not be zero. Look at what the loop adds to the later columns: which entries of U are that?",
+            "For inputs whose products cancel over the tokens, so that H is diagonal",
+            "Then U is diagonal too: no column can make up for another, and no weight is moved.",
+            True,
+        ),
+        Option(
+            "For none, because H is never zero",
+            "It need not be zero. Which entries of U does the loop pass on to the later columns?",
         ),
     ),
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_GROUP = Number(
+    "practice/quantization/play-group",
+    "Keep the outlier of 0.5, in four symmetric bits. What is the largest group for which fewer than 30 % of the other "
+    "weights become 0?",
+    answer="32",
+    says="28 % of them become 0. In groups of 64 it is 39 %.",
+    wrong={
+        "64": "In groups of 64, 39 % of the other weights become 0.",
+        "16": "In groups of 16, 21 % become 0. A larger group will do as well.",
+        "128": "In groups of 128, more than half become 0.",
+        "256": "That is the whole row, where more than 90 % become 0.",
+        "8": "In groups of 8, 15 % become 0. A larger group will do as well.",
+        "4.5": "That is what it costs in bits. The question asks for the group.",
+    },
+    otherwise="Move the size of the groups, and read the share of zeros.",
+    hints=("Halve the group until the share falls below 30 %.",),
+)
+PLAY_ZERO = Number(
+    "practice/quantization/play-zero",
+    "The same, asymmetric: what is the largest group now?",
+    answer="64",
+    says="29 % become 0. The outlier is positive, and with a zero point no code is spent on numbers below the smallest "
+    "weight.",
+    wrong={
+        "32": "In groups of 32, 21 % become 0. A larger group will do as well.",
+        "128": "In groups of 128, 40 % become 0.",
+        "256": "In the whole row, 62 % become 0.",
+        "16": "In groups of 16, 16 % become 0. A larger group will do as well.",
+        "8": "In groups of 8, 12 % become 0. A larger group will do as well.",
+        "4.375": "That is what it costs in bits. The question asks for the group.",
+    },
+    otherwise="Press “asymmetric”, move the size of the groups, and read the share of zeros.",
+)
+PLAY_BITS = Number(
+    "practice/quantization/play-bits",
+    "How many bits per weight does the second solution save against the first?",
+    answer="0.125",
+    says="4.375 instead of 4.5: a zero point for 64 weights costs less than a second scale.",
+    wrong={
+        "-0.125": "That is the right size, but it saves bits: 4.375 is less than 4.5.",
+        "4.375": "That is what the second one takes. Subtract it from what the first one takes.",
+        "4.5": "That is what the first one takes. Subtract what the second one takes.",
+        "0.25": "That would be groups of 64 without zero points, 4.25 bits.",
+        "-0.25": "That compares groups of 32 with a zero point and without one. The second solution has groups of 64.",
+        "0.375": "That is what the second one takes beyond 4 bits.",
+        "0.5": "That is what the first one takes beyond 4 bits.",
+    },
+    otherwise="Read the bits per weight in both cases, and subtract.",
+    unit="bits",
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -196,7 +256,7 @@ SCALE_AND_ZERO = {
 def _bits(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]) -> Number:
     return _number(
         f"bits{name}",
-        f"{text}: how many bits for a weight?",
+        f"{text}: how many bits per weight?",
         answer,
         says=says,
         wrong=wrong,
@@ -244,9 +304,9 @@ BITS_OF_A_WEIGHT = {
             "9": "A float32 would be that.",
         },
     ),
-    "NF4, groups of 64, a float32 for each": _bits(
+    "NF4, groups of 64, a float32 per group": _bits(
         "-nf4",
-        "NF4, groups of 64, a float32 for each",
+        "NF4, groups of 64, a float32 per group",
         "4.5",
         says="4 + 32/64.",
         wrong={
@@ -258,59 +318,13 @@ BITS_OF_A_WEIGHT = {
     ),
 }
 
-
-def _eight(name: str, text: str, *, fp8: str, int8: str, right: str) -> Choice:
-    hints = {"FP8": fp8, "INT8": int8}
-    return Choice(
-        f"practice/quantization/{name}",
-        f"{text[0].upper()}{text[1:]}: FP8 or INT8?",
-        tuple(Option(name, says, name == right) for name, says in hints.items()),
-    )
-
-
-WEIGHTS = "a weight matrix, normal numbers"
-LOUD = "activations with one column 300 times as large as the rest"
-EVEN = "numbers spread evenly between -1 and 1"
-BINADES = "gradients whose magnitudes span 30 binades"
-WHICH_EIGHT = {
-    WEIGHTS: _eight(
-        "which-weights",
-        WEIGHTS,
-        fp8="Most normal numbers lie within two binades of each other. There the 127 even steps are finer than E4M3's "
-        "eight in a binade.",
-        int8="The step is about 1/36 of the standard deviation. E4M3 is finer only for the few near zero.",
-        right="INT8",
-    ),
-    LOUD: _eight(
-        "which-loud",
-        LOUD,
-        fp8="The others lie eight binades below amax, where E4M3 is as precise as anywhere.",
-        int8="The step is amax / 127, and all other columns are smaller than that: zeros.",
-        right="FP8",
-    ),
-    EVEN: _eight(
-        "which-even",
-        EVEN,
-        fp8="Half of these numbers lie in the top binade, where E4M3 has eight values and INT8 sixty-four.",
-        int8="Even steps for even numbers.",
-        right="INT8",
-    ),
-    BINADES: _eight(
-        "which-binades",
-        BINADES,
-        fp8="E4M3 reaches seventeen binades below its largest value or so, E5M2 thirty.",
-        int8="Its smallest code above zero is seven binades below the largest. All below is lost.",
-        right="FP8",
-    ),
-}
-
 # --- Exercises in code ------------------------------------------------------------------------------------------------
 
 PACK = Task(
     "practice/quantization/pack",
-    "Write `pack` and `unpack`: two codes of four bits in a byte, the first in the high nibble, and back.",
+    "Write `pack` and `unpack`: two codes of four bits per byte, the first in the high nibble, and back.",
 )
 SPLIT = Task(
     "practice/quantization/split",
-    "Mend `split`: a product in int8, in which the columns of x with outliers are multiplied in wide numbers.",
+    "Fix `split`: a product in int8 in which the columns of x with outliers are multiplied in floating point.",
 )
