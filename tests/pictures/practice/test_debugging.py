@@ -5,7 +5,7 @@ import math
 import torch
 
 from utils import plots
-from utils.pictures.practice.debugging import STAGES, birth_and_echoes, _step_values
+from utils.pictures.practice.debugging import STAGES, _step_values, birth_and_echoes
 
 
 def shown():
