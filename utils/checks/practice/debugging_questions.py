@@ -46,7 +46,7 @@ IN_BACKWARD = Choice(
             "leaves the backward pass.",
             True,
         ),
-        Option("In F", "The first loss is NaN, so the forward pass had it before there was a gradient."),
+        Option("In F", "With padding, the first loss is NaN already, before any backward pass has run."),
     ),
     predict=True,
 )
