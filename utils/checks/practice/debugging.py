@@ -172,7 +172,7 @@ def _square(x: torch.Tensor) -> torch.Tensor:
 def _layer_errors(model: nn.Module, x: torch.Tensor, dtype: torch.dtype) -> dict[str, float]:
     """Return the right answer of the exercise."""
 
-    def outputs(which: nn.Module, given: torch.Tensor) -> dict[str, torch.Tensor]:
+    def outputs(which: nn.Module, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         kept, hooks = {}, []
         for name, module in which.named_modules():
             if not list(module.children()):
@@ -181,7 +181,7 @@ def _layer_errors(model: nn.Module, x: torch.Tensor, dtype: torch.dtype) -> dict
                         lambda _, __, output, name=name: kept.update({name: output.detach().clone().double()})
                     )
                 )
-        which(given)
+        which(inputs)
         for hook in hooks:
             hook.remove()
         return kept

@@ -220,7 +220,7 @@ RECIPES = {
         NARROW,
         TRUE_BF16,
         {
-            MIXED_16: "Float32 weights and gradients alone take 54 GB.",
+            MIXED_16: "Mixed keeps float32 weights and gradients, and those take 54 GB already.",
             MIXED_BF16: "Float32 weights and gradients alone take 54 GB, whatever the moments take.",
             TRUE_BF16: "Two bytes per weight and two per gradient, with moments in 8 bits, make 42 GB, activations "
             "included. Compare a short run with one that keeps small updates.",
