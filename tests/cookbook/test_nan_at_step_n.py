@@ -110,7 +110,7 @@ def some_input():
         (lambda: line_of(MaskedExponential()), "module 1.exponential (Exponential)"),
     ],
     ids=[
-        "log of zero",
+        "confident network",
         "overflow",
         "nested, masked",
         "outside of the inner modules",

@@ -11,7 +11,7 @@ from utils.training.meters import LostUpdates
 
 ATTENTION = "distilbert.transformer.layer.{}.attention"
 FOUND = {  # stage, module, operation, where it becomes NaN, dtype
-    "log of zero": ("forward", "", "log", "mul", "bfloat16"),
+    "confident network": ("forward", "", "log", "mul", "bfloat16"),
     "epsilon of Adam": ("update", "distilbert.embeddings.word_embeddings.weight", "addcdiv_", None, "float16"),
     "mask of -1e9": ("forward", ATTENTION.format(0), "mul", "_softmax", "float16"),
     "bias of the keys": ("forward", ATTENTION.format(1), "bmm", "_softmax", "float16"),
@@ -42,7 +42,7 @@ def test_hooks_name_the_module_and_operations_the_culprit_inside(name):
     hooks = hunter_of(case)
     log = run(case, hunter=hooks)
     assert hooks.first.module == module
-    assert hooks.first.stage == (stage if name != "log of zero" else "backward")  # a loss has no hook
+    assert hooks.first.stage == (stage if name != "confident network" else "backward")  # a loss has no hook
     assert log.nan_step == (None if stage in ("backward", "update") else hooks.first.step)  # those show a step later
     case = plant(name)
     in_full = hunter_of(case, operations={hooks.first.step - 1, hooks.first.step})
@@ -86,11 +86,11 @@ def test_most_updates_of_bfloat16_weights_are_lost():
 
 
 def test_another_rate_is_the_one_that_the_schedule_ends_its_rise_at():
-    schedule = plant("log of zero", rate=1e-4).trainer.scheduler
+    schedule = plant("confident network", rate=1e-4).trainer.scheduler
     assert schedule.optimizer.param_groups[0]["max_lr"] == 1e-4
-    assert plant("log of zero").trainer.optimizer.param_groups[0]["max_lr"] == 2e-3
+    assert plant("confident network").trainer.optimizer.param_groups[0]["max_lr"] == 2e-3
 
 
 def test_an_unknown_fault_is_refused_by_the_known_names():
-    with pytest.raises(ValueError, match="there are log of zero"):
+    with pytest.raises(ValueError, match="there are confident network"):
         faults.plant("gremlin")

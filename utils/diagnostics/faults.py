@@ -1,6 +1,6 @@
 """Small trainings with one thing wrong in each: what a hunter of NaN, or a reader, is to find.
 
-    case = plant("log of zero")
+    case = plant("confident network")
     for number, batch in enumerate(case.batches, 1):
         with case.on(), hunter.step(number):
             case.trainer.step(batch)
@@ -29,7 +29,7 @@ from utils.workloads import data, language_task, review_task
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong: in which model and recipe, what the log shows, why, and what mends it.
+    """One thing that is wrong: in which model and recipe, what the log shows, why, and what fixes it.
 
     `spoil(case)` puts it into a healthy case; `mended` is the recipe of the healthy one, where the recipe is the
     fault. `steps` to train at the learning rate `rate`; `few`: as many batches, again and again, 0 for always new ones.
@@ -126,13 +126,13 @@ def _by_name(*faults: Fault) -> dict[str, Fault]:
 
 FAULTS = _by_name(
     Fault(
-        "log of zero",
+        "confident network",
         "DistilBERT",
         "bf16-mixed",
         sabotage.log_of_zero,
-        symptom="The loss falls for dozens of steps, smoothly, nearly to zero. Then it is NaN, and stays so.",
-        cause="The network becomes sure: p rounds to 1, the logarithm of 1 - p is infinite, and 0 times that is NaN.",
-        remedy="Cross-entropy of the logits, in float32: log-softmax never forms a probability.",
+        symptom="The loss falls smoothly for dozens of steps, almost to zero. Then it is NaN, and stays NaN.",
+        cause="The network grows confident: p rounds to 1, so log(1 - p) is -inf, and 0 times that is NaN.",
+        remedy="Compute the cross-entropy from the logits, in float32, so that no probability is ever formed.",
         steps=80,
         rate=2e-3,
         few=4,
@@ -143,7 +143,7 @@ FAULTS = _by_name(
         "16-true",
         sabotage.nothing,
         symptom="The first loss is right. The second is NaN, whatever the learning rate.",
-        cause="Adam adds 1e-8 to the root of v. In float16 both are 0, so the update is 0/0 or m/0.",
+        cause="Adam adds 1e-8 to the root of v. In float16 both can be 0, and then the update is 0/0 or m/0.",
         remedy="Compute the update in float32, from master weights.",
         mended="16-true-master",
         steps=6,
@@ -153,9 +153,9 @@ FAULTS = _by_name(
         "DistilBERT",
         "16-mixed",
         sabotage.added_mask,
-        symptom="One step of an epoch is NaN, the last. The scaler leaves it out and halves the scale, every epoch.",
-        cause="-1e9 is -inf in float16. A row of padding alone has nothing else, and its softmax is NaN.",
-        remedy="Put the lowest number of the dtype in the place of the score, or drop the empty row.",
+        symptom="The last step of each epoch is NaN. The scaler skips it and halves the scale.",
+        cause="-1e9 is -inf in float16. A row that is all padding has nothing else, so its softmax is NaN.",
+        remedy="Replace the score with the lowest finite number of the dtype, or drop the empty row.",
         steps=12,
     ),
     Fault(
@@ -163,9 +163,9 @@ FAULTS = _by_name(
         "DistilBERT",
         "16-mixed",
         sabotage.bias_of_the_keys,
-        symptom="The first loss is NaN, and all others. The scale falls to zero; the weights stay as they were.",
-        cause="Query times key overflows before it is divided by the root of the width: inf - inf in the softmax.",
-        remedy="Divide the query first, or compute the scores in bfloat16.",
+        symptom="Every loss is NaN, from the first on. The scale falls to zero, and the weights never change.",
+        cause="Query times key overflows before it is divided by the root of the width; the softmax gets inf - inf.",
+        remedy="Scale the query first, or compute the scores in bfloat16.",
         steps=8,
     ),
     Fault(
@@ -173,9 +173,9 @@ FAULTS = _by_name(
         "DistilBERT",
         "32-true",
         sabotage.twins,
-        symptom="Losses are finite up to some step, and that one's is, too. The next one is NaN. In float32.",
-        cause="Two equal texts have the distance 0, and the root has an infinite slope there: inf times 0.",
-        remedy="Add an epsilon under the root, one that the dtype has.",
+        symptom="All losses are finite up to some step, that one's included. The next is NaN. All is float32.",
+        cause="Two equal texts are at distance 0, where the square root has an infinite slope: inf times 0.",
+        remedy="Add an epsilon under the root, large enough for the dtype.",
         steps=12,
     ),
     Fault(
@@ -183,9 +183,9 @@ FAULTS = _by_name(
         "LLaMA",
         "16-true-master",
         sabotage.epsilon_of_a_norm,
-        symptom="The first loss is NaN as soon as a batch has padding; without padding all is well.",
-        cause="The epsilon of the norm is 1e-8, which is 0 in float16. Padding is zeros, and 0 times 1/0 is NaN.",
-        remedy="Take the mean of the squares in float32, as LLaMA's own norm does.",
+        symptom="With padding in the batch, the first loss is NaN. Without padding, all is well.",
+        cause="The norm's epsilon is 1e-8, which is 0 in float16. Padding is zeros, and 0 times 1/0 is NaN.",
+        remedy="Compute the mean of the squares in float32, as LLaMA's own norm does.",
         steps=8,
     ),
     Fault(
@@ -193,9 +193,9 @@ FAULTS = _by_name(
         "DistilBERT",
         "16-mixed",
         sabotage.clip_first,
-        symptom="The loss stays where it was. Nothing is NaN, no step is left out.",
-        cause="The clip sees gradients that are 65,536 times too large, and what is left is that much too small.",
-        remedy="unscale_ first.",
+        symptom="The loss stays where it began. Nothing is NaN, and no step is skipped.",
+        cause="The clip sees gradients that are 65,536 times too large, so the optimizer gets far too small ones.",
+        remedy="Call unscale_ before the clip.",
         steps=60,
         rate=2e-3,
         silent=True,
@@ -205,9 +205,9 @@ FAULTS = _by_name(
         "LLaMA",
         "bf16-true",
         sabotage.nothing,
-        symptom="The loss falls, but half as far as it could. Nothing is NaN.",
-        cause="Most updates are smaller than half a step between two bfloat16 numbers, and are rounded away.",
-        remedy="float32 weights, or a store that keeps what is rounded off.",
+        symptom="The loss falls, but only about half as far as it could. Nothing is NaN.",
+        cause="Most updates are smaller than half the gap between two bfloat16 numbers, and are rounded away.",
+        remedy="Keep float32 weights, or an optimizer that keeps what rounding takes away.",
         mended="32-true",
         steps=24,
         rate=1e-4,
@@ -218,8 +218,8 @@ FAULTS = _by_name(
         "LLaMA",
         "fp8-delayed",
         sabotage.stale_scale,
-        symptom="The loss jumps up in the middle of the run, at the step at which it was resumed. Nothing is NaN.",
-        cause="The FP8 layers go on with scales of smaller activations, and most values saturate.",
+        symptom="The loss jumps up at the step where the run was resumed. Nothing is NaN.",
+        cause="The FP8 layers go on with scales for smaller activations, so most values saturate.",
         remedy="Save and load the amax history with the weights, and train in training mode.",
         steps=24,
         rate=5e-3,

@@ -129,7 +129,7 @@ def test_generating_asks_for_no_optimizer_and_no_encoder(show):
 @pytest.mark.parametrize("name", SYMPTOMS)
 def test_every_symptom_has_its_looks(show, name):
     page = show(DecisionTree())
-    press(page, "mend a run")
+    press(page, "debug a run")
     press(page, SYMPTOMS[name].words)
     shown = page.locator(".mp-dt-path:visible li").all_inner_texts()
     assert shown == [f"{look} → {words.CHAPTERS[chapter]}" for look, chapter in SYMPTOMS[name].looks]
@@ -158,7 +158,7 @@ def test_it_can_be_used_with_the_keyboard_alone(show):
     for _ in range(3):
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    assert page.get_by_role("button", name="mend a run").get_attribute("aria-pressed") == "true"
+    assert page.get_by_role("button", name="debug a run").get_attribute("aria-pressed") == "true"
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     assert page.get_by_role("button", name=SYMPTOMS["nan at once"].words).get_attribute("aria-pressed") == "true"
@@ -183,7 +183,7 @@ def test_a_notebook_sees_what_the_reader_sets_and_the_listeners_go(hosted):
     assert page.evaluate("model.sent.at(-1).task") == "generate"
     page.evaluate("model.state.card = 'T4'; model.fire('change:card')")
     assert page.locator(".mp-dt-verdict").inner_text() == words.verdict(decide("T4", "generate", batch=8))
-    page.get_by_role("button", name="mend a run").click()
+    page.get_by_role("button", name="debug a run").click()
     assert page.locator(".mp-dt-path:visible li").count() > 1
     assert page.locator(".mp-dt-path a").count() == 0  # no book lies around a notebook
     page.evaluate("cleanup()")

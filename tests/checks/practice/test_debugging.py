@@ -1,8 +1,10 @@
 """The checks of practice/debugging: the right answer, and for each foreseen wrong one the hint that names it."""
 
+from copy import deepcopy
+from functools import partial
+
 import pytest
 import torch
-import torch.nn.functional as F
 from torch.utils._pytree import tree_leaves
 
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
@@ -109,22 +111,36 @@ def finite(values):
     return all(bool(v.isfinite().all()) for v in tree_leaves(values) if torch.is_tensor(v))
 
 
+def kinds(values):
+    tests = {"NaN": torch.isnan, "Inf": torch.isposinf, "-Inf": torch.isneginf}
+    floats = [v for v in tree_leaves(values) if torch.is_tensor(v)]
+    return {kind for kind, test in tests.items() if any(test(v).any() for v in floats)}
+
+
 def hunter(fault=""):
     def first_bad(model, x):
         guilty = []
 
-        def looking(name):
-            def look(module, given, output):
-                if fault == "nan alone":
-                    bad = bool(output.isnan().any())
-                else:
-                    bad = not finite(output)
-                if bad and (fault == "any output" or finite(given)):
-                    guilty.append(name)
+        def look(name, module, args, kwargs, output):
+            given = args if fault == "no keywords" else (args, kwargs)
+            if fault == "nan alone":
+                bad = bool(output.isnan().any()) and finite(given)
+            elif fault == "any output":
+                bad = not finite(output)
+            elif fault == "finite inputs":
+                bad = finite(given) and not finite(output)
+            elif fault == "kinds alone":
+                bad = bool(kinds(output) - kinds(given))
+            else:
+                bad = kinds(given) <= {"-Inf"} and bool(kinds(output) - kinds(given))
+            if bad:
+                guilty.append(name)
 
-            return look
-
-        hooks = [module.register_forward_hook(looking(name)) for name, module in model.named_modules()]
+        names = [name for name, _ in model.named_modules()]
+        hooks = [
+            module.register_forward_hook(partial(look, names[-1] if fault == "late" else name), with_kwargs=True)
+            for name, module in model.named_modules()
+        ]
         model(x)
         for hook in () if fault == "hooks stay" else hooks:
             hook.remove()
@@ -144,11 +160,15 @@ def test_a_right_hunter_is_right():
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("any output", "What it got was broken already"),
+        ("any output", "its input was broken already"),
+        ("kinds alone", "its input was broken already"),
+        ("late", "the last module"),
+        ("finite inputs", "which is another kind"),
+        ("no keywords", "got its NaN by keyword"),
         ("nan alone", "nothing here is ever NaN"),
         ("hooks stay", "Your hooks are still on the model"),
         ("last", "You named the model itself"),
-        ("not a path", "'Linear' is no path"),
+        ("not a path", "'Linear' is not the path"),
     ],
 )
 def test_a_hunter_with_a_fault_is_told_which(fault, said):
@@ -171,69 +191,92 @@ def test_a_hunter_that_ignores_its_input_is_told_so():
 
 def test_nothing_yet_is_not_attempted():
     assert debugging.check_first_bad(lambda model, x: None).status == NOT_ATTEMPTED
-    assert debugging.check_sure_loss(lambda z, y: None).status == NOT_ATTEMPTED
+    assert debugging.check_layer_errors(lambda model, x, dtype: None).status == NOT_ATTEMPTED
 
 
-# --- The loss
+# --- The comparison
 
 
-def of_torch(z, y):
-    return F.binary_cross_entropy_with_logits(z.float(), y, reduction="none")
+def errors(fault=""):
+    def layer_errors(model, x, dtype):
+        def outputs(which, given):
+            kept = {} if fault != "registered" else {n: None for n, m in which.named_modules() if not [*m.children()]}
+
+            def keep(name, module, args, output):
+                kept[name] = output.detach() if fault == "no clone" else output.detach().clone()
+
+            every = which.named_modules()
+            hooks = [
+                module.register_forward_hook(partial(keep, name))
+                for name, module in every
+                if fault == "containers" or not list(module.children())
+            ]
+            which(given)
+            for hook in () if fault == "hooks stay" else hooks:
+                hook.remove()
+            return kept
+
+        wide = outputs(model, x)
+        narrow = outputs((model if fault == "in place" else deepcopy(model)).to(dtype), x.to(dtype))
+        found = {}
+        for name, exact in wide.items():
+            low = narrow[name] if fault == "narrow" else narrow[name].double()
+            off = ((low - exact.to(low.dtype)).norm() / exact.to(low.dtype).norm()).item()
+            if fault != "nan" and not narrow[name].isfinite().all():
+                off = float("inf")
+            found[name] = 0.0 if fault != "zeros" and not exact.any() and not narrow[name].any() else off
+        return list(found.values()) if fault == "list" else found
+
+    return layer_errors
 
 
-def by_hand(z, y):
-    z = z.float() * (1 - 2 * y)
-    return z.clamp(min=0) + torch.log1p(torch.exp(-z.abs()))
-
-
-@pytest.mark.parametrize("loss", [of_torch, by_hand])
-def test_a_loss_without_a_probability_is_right(loss):
-    assert debugging.check_sure_loss(loss)
-
-
-def probability(z, y):
-    p = torch.sigmoid(z)
-    return -(y * torch.log(p) + (1 - y) * torch.log(1 - p))
-
-
-def epsilon(z, y):
-    p = torch.sigmoid(z.float())
-    return -(y * torch.log(p + 1e-8) + (1 - y) * torch.log(1 - p + 1e-8))
-
-
-def clamped(z, y):
-    return of_torch(z.clamp(-30, 30), y)
-
-
-def straight(z, y):
-    z = z.float() * (1 - 2 * y)
-    return torch.where(z > 50, z.detach(), F.softplus(z.clamp(max=50)))
-
-
-def exploding(z, y):
-    z = z.float() * (1 - 2 * y)
-    return torch.where(z > 50, z, torch.log1p(torch.exp(z)))
+def test_right_errors_are_right():
+    assert debugging.check_layer_errors(errors())
 
 
 @pytest.mark.parametrize(
-    ("loss", "said"),
+    ("fault", "message"),
     [
-        (probability, "a probability was formed"),
-        (epsilon, "An epsilon or a clamp"),
-        (clamped, "An epsilon or a clamp"),
-        (straight, "has to hear of it"),
-        (lambda z, y: of_torch(-z, y), "Is it −log p"),
-        (exploding, "the gradient for z"),
-        (lambda z, y: of_torch(z, y).mean(), "one loss for each"),
-        (lambda z, y: z @ y, "stop with RuntimeError"),
+        ("in place", "convert a copy"),
+        ("no clone", "in place changes the output"),
+        ("hooks stay", "Your hooks are still on the model"),
+        ("containers", "contains other modules"),
+        ("narrow", "in float32 or wider"),
+        ("registered", "the modules run as"),
+        ("nan", "infinite, not NaN"),
+        ("zeros", "the error is 0"),
+        ("list", "Return a dict"),
     ],
 )
-def test_a_wrong_loss_is_told_why(loss, said):
-    outcome = debugging.check_sure_loss(loss)
+def test_wrong_errors_are_told_why(fault, message):
+    outcome = debugging.check_layer_errors(errors(fault))
     assert outcome.status == NOT_YET
-    assert said in outcome.message
+    assert message in outcome.message
 
 
-@pytest.mark.parametrize("check", [debugging.check_first_bad, debugging.check_sure_loss])
+@pytest.mark.parametrize("check", [debugging.check_first_bad, debugging.check_layer_errors])
 def test_what_is_no_function_is_said(check):
     assert "needs the function itself" in check(3).message
+
+
+# --- Questions
+
+
+def test_the_hunter_with_the_wrong_line_names_the_last_module():
+    namespace = {"kinds": kinds}
+    exec(debugging_questions.HUNTER, namespace)
+    outcome = debugging.check_first_bad(namespace["first_bad"])
+    assert "the last module" in outcome.message
+    assert debugging_questions.WRONG_LINE.options[6].right
+
+
+def test_the_tree_answers_as_the_tasks_say():
+    task = {"task": "fine_tune", "model": "LLaMA 7B", "batch": 8, "length": 2_048}
+    one, two = (decide("H100", **task, cards=cards).levers for cards in (1, 2))
+    (gone,) = set(one) - set(two)
+    assert gone == next(option.text for option in debugging_questions.PLAY_LEVER.options if option.right)
+    totals = {"35.7": (40, 2), "15.5": (40, 1), "69.8": (80, 1), "55.9": (80, 2)}
+    for text, (memory, cards) in totals.items():
+        total = decide("A100", **task, cards=cards, memory_gb=memory).total
+        assert float(text) == pytest.approx(total / GIGABYTE, abs=0.05)
+        assert text == debugging_questions.PLAY_TOTAL.answer or text in debugging_questions.PLAY_TOTAL.wrong

@@ -1,69 +1,109 @@
-"""What `practice/debugging` asks: where a NaN was born, which recipe suits, and what is said to each answer."""
+"""What `practice/debugging` asks: where a NaN is born, which recipe suits, and what is said to each answer."""
 
-from utils.checks.questions import Choice, Number, Option, Task
+from utils.checks.questions import Choice, Number, Option, Task, wrong_line
 
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
-WHERE_BORN = Choice(
-    "practice/debugging/predict-where-born",
-    "Where was this NaN born?",
-    (
-        Option(
-            "In the attention: a score grew beyond the range of the format",
-            "bfloat16 has the range of float32. Nothing in this network comes near its end.",
-        ),
-        Option(
-            "In the loss: it cannot bear a network that is so sure",
-            "It got better and better, and that is what broke it.",
-            True,
-        ),
-        Option(
-            "In the backward pass: a gradient overflowed",
-            "The gradients have the exponents of float32, too. And the loss was NaN before there was a gradient.",
-        ),
-        Option(
-            "In the optimizer: a step was too long",
-            "The weights were finite in the step whose loss is NaN, and the losses before it fell smoothly.",
-        ),
-    ),
-    predict=True,
-)
 IN_FLOAT32 = Choice(
     "practice/debugging/predict-in-float32",
-    "The same loss on the same logits in float32. Does it become NaN?",
+    "Suppose this loss is computed in float32 instead, while the network grows more and more confident. What happens?",
     (
-        Option("No: float32 has enough digits", "It has more of them: 24. Below 1 its numbers end as well."),
         Option(
-            "Yes, but only for logits that are further apart",
-            "Each digit more moves the place a little further away. It does not remove it.",
+            "It becomes NaN at a larger z, near 17",
+            "Below 1, float32 numbers are denser, so p reaches 1 later, but it does reach 1.",
             True,
         ),
-        Option("Yes, at the same logits: the formula is wrong", "The formula is the same. The grid below 1 is not."),
+        Option(
+            "It becomes NaN at a much larger z, near 89, where `exp(z)` overflows",
+            "The exponential in p is that of −z, which becomes small. p rounds to 1 long before anything overflows.",
+        ),
+        Option(
+            "It becomes NaN at the same z, because the formula is wrong",
+            "The formula is the same, but the numbers just below 1 are not: float32 has more of them.",
+        ),
+        Option(
+            "It never becomes NaN: 24 significant bits are enough",
+            "They move the point at which p rounds to 1. They do not remove it.",
+        ),
     ),
     predict=True,
 )
-BY_HOOKS = Choice(
-    "practice/debugging/predict-by-hooks",
-    "The hunter that you built looks at every module. What does it name in the run of the puzzle?",
+IN_BACKWARD = Choice(
+    "practice/debugging/predict-in-backward",
+    "In which of the six is the NaN born in the backward pass?",
     (
-        Option("The classifier, whose logits are too far apart", "They are finite, and so it has done nothing."),
+        Option("In A", "The loss of that step is NaN, so the forward pass had it before there was a gradient."),
         Option(
-            "Nothing in the step in which the loss becomes NaN", "The loss is computed outside of all modules.", True
+            "In B",
+            "Close: the first loss and the first gradients are finite. The update then makes NaN of them, because in "
+            "float16 Adam's epsilon is 0.",
         ),
-        Option("The whole model", "Its inputs are finite, and so are its logits."),
+        Option("In C", "The loss of the last step is NaN, so the forward pass had it before there was a gradient."),
+        Option("In D", "The first loss is NaN, so the forward pass had it before there was a gradient."),
+        Option(
+            "In E",
+            "The loss is finite, and after this step the weights are not. In float32, Adam's epsilon is not 0. That "
+            "leaves the backward pass.",
+            True,
+        ),
+        Option("In F", "With padding, the first loss is NaN already, before any backward pass has run."),
     ),
     predict=True,
+)
+BY_ANOMALY = Choice(
+    "practice/debugging/predict-by-anomaly",
+    "Anomaly detection names a function. In how many of the six is that the birth, or the operation after it?",
+    (
+        Option("In all six", "In four of them the NaN is older than the backward pass, which is all that it watches."),
+        Option("In four", "In four of them it names the start of the backward pass, far from the birth."),
+        Option("In two", "In A, where the birth is in the loss, and in E, where it is in the backward pass.", True),
+        Option("In none", "If the birth is in the loss or in the backward pass, it comes within one operation of it."),
+    ),
+    predict=True,
+)
+
+# --- Play -------------------------------------------------------------------------------------------------------------
+
+PLAY_LEVER = Choice(
+    "practice/debugging/play-two-gpus",
+    "Fine-tune LLaMA 7B on one H100 with 8 texts of 2,048 tokens, then on two. Which lever is no longer pulled?",
+    (
+        Option("Checkpointing", "It computes the same results, so it is still tried before a second GPU is used."),
+        Option(
+            "8-bit Adam",
+            "Two GPUs halve weights, gradients and moments, so nothing has to be rounded to make it fit.",
+            True,
+        ),
+        Option("The batch in parts", "It computes the same results, so it comes first with any number of GPUs."),
+        Option("LoRA", "One H100 does not need it either: it is tried only if 8-bit Adam and bfloat16 fail."),
+    ),
+)
+PLAY_TOTAL = Number(
+    "practice/debugging/play-two-a100",
+    "Now take two A100 with 40 GB each. How many GB does each of them hold?",
+    answer="35.7",
+    says="In bf16-mixed with 8-bit Adam. A single one would have to train adapters instead.",
+    wrong={
+        "15.5": "That is one A100, which trains LoRA adapters. Set the number of cards to 2.",
+        "71.4": "That is both together.",
+        "69.8": "That is one GPU with 80 GB. Set the memory to 40 and the number of cards to 2.",
+        "55.9": "Those are two GPUs with 80 GB. Set the memory to 40.",
+        "40": "That is what the card has. How much of it is used?",
+    },
+    otherwise="Choose fine-tune, the A100, 40 GB, 2 cards, LLaMA 7B and 8 texts of 2,048 tokens. Read the verdict.",
+    tolerance=0.001,
+    unit="GB",
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
 
 EXP, LOG, SQRT, SOFTMAX, UPDATE = "exp", "log", "sqrt, backward", "softmax", "the update"
 _LATER = {  # what is said to a plausible echo
-    EXP: "The exponential gets finite numbers here and gives finite ones.",
-    LOG: "The logarithm, if there is one, gets a positive number here.",
-    SQRT: "Is there a root in these lines, and does its backward pass run?",
-    SOFTMAX: "A softmax of finite numbers is finite: it takes the largest out first.",
-    UPDATE: "The weights are not touched before something else is broken here.",
+    EXP: "If there is an exponential here, its inputs and outputs are finite.",
+    LOG: "If there is a logarithm here, its argument is positive.",
+    SQRT: "Is there a root in these lines, and does a backward pass go through it?",
+    SOFTMAX: "A softmax of finite numbers is finite, because it subtracts the largest first. Is one called here?",
+    UPDATE: "Something else breaks before any weight is updated here.",
 }
 
 
@@ -84,27 +124,27 @@ BIRTHS = {
         "a-softmax-by-hand",
         "x = torch.tensor([12.0, 11.0]).half()\ne = x.exp()\np = e / e.sum()",
         EXP,
-        "The exponential of 12 is beyond 65504. The division makes NaN of the infinity: that is its echo.",
-        softmax="These lines are a softmax by hand, without the largest taken out; torch's own is not called. Which of "
-        "its operations is it?",
+        "The exponential of 12 is beyond 65504. The NaN comes from the division, which is an echo.",
+        softmax="These lines write a softmax out, without subtracting the largest; torch's own is not called. Which of "
+        "the operations is it?",
     ),
     "equal twins": _birth(
         "equal-twins",
         "d = (a - b).square().sum().sqrt()  # a equals b\n(d + 1).backward()",
         SQRT,
-        "The root of 0 is 0, and its slope there is infinite: 0 times infinity.",
+        "The root of 0 is 0, but its slope there is infinite, and the backward pass computes 0 times infinity.",
     ),
     "a row of padding": _birth(
         "a-row-of-padding",
-        "s = scores.masked_fill(padding, -torch.inf)\nw = s.softmax(-1)  # a row is padding alone",
+        "s = scores.masked_fill(padding, -torch.inf)\nw = s.softmax(-1)  # one row is all padding",
         SOFTMAX,
-        "The infinity is meant, and in other rows it does no harm. The softmax of a row without anything else is NaN.",
+        "The infinity is intended, and harmless in other rows. The softmax of a row with nothing else is NaN.",
     ),
-    "a sure network": _birth(
+    "a confident network": _birth(
         "a-sure-network",
         "p = torch.sigmoid(torch.tensor(8.0).bfloat16())\nloss = -(1 * p.log() + 0 * (1 - p).log())",
         LOG,
-        "p is 1 in bfloat16, and the logarithm of 1 - p is minus infinity. Zero times that is NaN.",
+        "p is 1 in bfloat16, so log(1 − p) is −∞. The product with 0 is an echo.",
     ),
     "a step of Adam": _birth(
         "a-step-of-adam",
@@ -112,7 +152,7 @@ BIRTHS = {
         "torch.optim.Adam([w], foreach=False).step()",
         UPDATE,
         "Gradient and weight are finite. The update is 0 / (0 + 1e-8), and 1e-8 is 0 in float16.",
-        sqrt="There is a root in Adam, of v. It is 0 here, and nothing runs backward through it.",
+        sqrt="Adam takes the root of v, which is 0 here, but no backward pass goes through it.",
     ),
 }
 
@@ -127,19 +167,19 @@ def _recipe(name: str, text: str, right: str, says: dict[str, str]) -> Choice:
 
 T4 = "fine-tune DistilBERT on a T4"
 A100 = "train GPT-2 on an A100 of 80 GB"
-H100 = "let LLaMA 7B write on an H100"
+H100 = "generate text with LLaMA 7B on an H100"
 CPU = "fine-tune DistilBERT on a CPU without 16-bit products"
-NARROW = "fine-tune LLaMA 7B on one card of 48 GB that multiplies bfloat16"
+NARROW = "fine-tune all of LLaMA 7B on a 48 GB GPU with bfloat16"
 RECIPES = {
     T4: _recipe(
         "t4",
         T4,
         MIXED_16,
         {
-            MIXED_16: "Its tensor cores take float16 and no bfloat16.",
-            MIXED_BF16: "torch would emulate bfloat16 on a T4: more work, and no tensor cores.",
-            TRUE_BF16: "A T4 has no bfloat16 products, and small updates would be lost on top of that.",
-            TRUE_32: "It works, and leaves the tensor cores idle.",
+            MIXED_16: "Its tensor cores multiply float16, but not bfloat16.",
+            MIXED_BF16: "A T4 has no bfloat16 products. Torch emulates them, without the tensor cores.",
+            TRUE_BF16: "A T4 has no bfloat16 products, and small updates would be lost as well.",
+            TRUE_32: "It works, but leaves the tensor cores idle.",
         },
     ),
     A100: _recipe(
@@ -147,10 +187,10 @@ RECIPES = {
         A100,
         MIXED_BF16,
         {
-            MIXED_16: "It works, with a loss scaler. This card has a 16-bit type that needs none.",
-            MIXED_BF16: "Range of float32 without a loss scaler, float32 weights for small updates, and it fits.",
-            TRUE_BF16: "From scratch, most updates of a bfloat16 weight are rounded away. There is room for float32.",
-            TRUE_32: "The card multiplies 16 bits at 16 times the rate of float32.",
+            MIXED_16: "It works, but needs a loss scaler. This GPU has a 16-bit type that needs none.",
+            MIXED_BF16: "Bfloat16 needs no loss scaler, float32 weights keep small updates, and it fits.",
+            TRUE_BF16: "Bfloat16 weights round small updates away, and here there is room for float32 weights.",
+            TRUE_32: "By its data sheet, this GPU multiplies 16-bit numbers at 16 times the rate of float32.",
         },
     ),
     H100: _recipe(
@@ -158,10 +198,10 @@ RECIPES = {
         H100,
         TRUE_BF16,
         {
-            MIXED_16: "Mixed means float32 weights: a token would read twice the bytes, and round them to 16 bits.",
-            MIXED_BF16: "The right type. But mixed means float32 weights, and a token would read twice the bytes.",
-            TRUE_BF16: "There are no updates to lose, and a token reads every weight once: half of the bytes.",
-            TRUE_32: "A token reads every weight once. These are twice the bytes.",
+            MIXED_16: "Mixed keeps float32 weights, so each token would read twice as many bytes.",
+            MIXED_BF16: "The right type, but float32 weights make each token read twice as many bytes.",
+            TRUE_BF16: "No update is lost, and each token reads every weight, so fewer bytes mean faster text.",
+            TRUE_32: "Each token reads every weight once, and float32 weights have twice as many bytes.",
         },
     ),
     CPU: _recipe(
@@ -169,10 +209,10 @@ RECIPES = {
         CPU,
         TRUE_32,
         {
-            MIXED_16: "Each product would be widened and rounded back, with a loss scaler on top.",
+            MIXED_16: "Each product would be widened to float32 and rounded back, with a loss scaler on top.",
             MIXED_BF16: "Each product would be widened to float32 and rounded back.",
             TRUE_BF16: "Each product would be widened to float32 and rounded back, and updates lost.",
-            TRUE_32: "It computes in float32 anyway; casts would be work without a gain.",
+            TRUE_32: "It computes in float32 anyway, so casts would only add work.",
         },
     ),
     NARROW: _recipe(
@@ -180,11 +220,11 @@ RECIPES = {
         NARROW,
         TRUE_BF16,
         {
-            MIXED_16: "Float32 weights and gradients alone are 54 GB, and float16 has no use for such a card.",
-            MIXED_BF16: "Float32 weights and gradients alone are 54 GB, whatever the moments have.",
-            TRUE_BF16: "Two bytes for a weight and two for its gradient, and moments in 8 bits: 42 GB with a little "
-            "for the activations. Fine-tuning often survives what is lost; watch the share of lost updates.",
-            TRUE_32: "Float32 weights and gradients alone are 54 GB.",
+            MIXED_16: "Mixed keeps float32 weights and gradients, and those take 54 GB already.",
+            MIXED_BF16: "Float32 weights and gradients alone take 54 GB, whatever the moments take.",
+            TRUE_BF16: "Two bytes per weight and two per gradient, with moments in 8 bits, make 42 GB, activations "
+            "included. Compare a short run with one that keeps small updates.",
+            TRUE_32: "Float32 weights and gradients alone take 54 GB.",
         },
     ),
 }
@@ -195,14 +235,15 @@ EXPECTED = Number(
     answer="1.3 * 18",
     says="4 for the weight, 4 for its gradient, 8 for two moments, 2 for the copy.",
     wrong={
-        "1.3e9 * 18": "That is bytes; the answer is asked in GB.",
-        "1.3 * 16": "That leaves out what autocast makes: a bfloat16 copy of each weight.",
+        "1.3e9 * 18": "Those are bytes; the question asks for GB.",
+        "1.3e9 * 18 / 2^30": "Those are GiB. One GB is a billion bytes.",
+        "1.3 * 16": "That leaves out autocast's bfloat16 copy of each weight.",
         "1.3 * 8": "That is bf16-true. In bf16-mixed weights, gradients and moments are float32.",
         "1.3 * 12": "Adam keeps two moments for each weight, not one.",
         "1.3 * 2": "That is the copy alone.",
-        "1.3 * 10": "Two moments of 4 bytes are 8, and the gradient has as many bytes as the weight.",
+        "1.3 * 10": "Two moments of 4 bytes are 8, and the gradient takes as many bytes as the weight.",
     },
-    otherwise="Write down the bytes of one parameter: weight, gradient, two moments, copy. Then times 1.3.",
+    otherwise="Write down the bytes per parameter: weight, gradient, two moments, copy. Then multiply by 1.3.",
     hints=("Autocast changes no weight, no gradient and no moment: they are float32.",),
     tolerance=0.01,
     unit="GB",
@@ -210,5 +251,37 @@ EXPECTED = Number(
 
 # --- Exercises in code ------------------------------------------------------------------------------------------------
 
-FIRST_BAD = Task("practice/debugging/first-bad", "Write a hunter that names the first module, and leaves no hook.")
-SURE_LOSS = Task("practice/debugging/sure-loss", "Mend the loss of the puzzle for networks that are sure.")
+LAYER_ERRORS = Task(
+    "practice/debugging/layer-errors",
+    "Compare a model with its copy in a narrow dtype, layer by layer.",
+)
+HUNTER = """\
+def first_bad(model, x):
+    found = []
+    for name, module in model.named_modules():
+        def look(module, inputs, output):
+            given = kinds(inputs)
+            if given <= {"-Inf"} and kinds(output) - given:
+                found.append(name)
+        module.register_forward_hook(look)
+    model(x)
+    return found[0] if found else None"""
+WRONG_LINE = wrong_line(
+    "practice/debugging/hunter-line",
+    text="Which line makes it name the last module?",
+    code=HUNTER,
+    line=7,
+    says="The function reads `name` when the hook runs. By then the loop is over, and `name` is the last one for all.",
+    replies={
+        1: "A model and an input are what it needs.",
+        2: "All hooks share this list, so that the first entry is the first in time.",
+        3: "This yields every module with its path, the model itself included.",
+        4: "Torch passes a hook these three: the module, its positional inputs and its output.",
+        5: "These are the inputs that the module itself got.",
+        6: "This is the rule: the output has a kind that the inputs lack, and they have at most a mask's −∞.",
+        8: "Each module gets its own function. What that function reads is another question.",
+        9: "The forward pass runs the hooks.",
+        10: "The first entry is the first in time, and None means that all is well.",
+    },
+)
+FIRST_BAD = Task("practice/debugging/first-bad", "Fix the hunter: it names the birth, and leaves no hook on the model.")

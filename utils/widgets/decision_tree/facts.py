@@ -48,6 +48,9 @@ CHAPTERS = {
     "hardware/tensor_cores": "Tensor cores and TF32",
     "training/autocast": "Autocast opened",
     "your_machine": "Your machine",
+    "cookbook/nan_at_step_n": "Why is my loss NaN at step 3,000?",
+    "cookbook/which_kernel": "Which kernel did my layer really run?",
+    "practice/many_gpus": "Many GPUs",
 }
 LEFT_OUT = "A tenth of each card is left for what is not counted: temporaries, workspaces, the CUDA context."
 
@@ -102,7 +105,7 @@ def make_facts() -> dict:
     facts = decision_facts()
     return {
         **facts,
-        "tasks": [[name, words] for name, words in TASKS.items()] + [[MEND, "mend a run"]],
+        "tasks": [[name, words] for name, words in TASKS.items()] + [[MEND, "debug a run"]],
         "names": [[name, label] for name, label in OPTIMIZERS.items()],
         "order": list(CARDS),
         "cards": {

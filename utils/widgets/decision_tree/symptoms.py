@@ -1,11 +1,11 @@
-"""From what a run shows to where to look: the chapters of the book as a table of symptoms."""
+"""From what a run shows to what to check: the chapters of the book as a table of symptoms."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Symptom:
-    """What a run shows, and what to look at, in that order: pairs of a look and of a chapter, by its path."""
+    """What a run shows, and what to check, in that order: pairs of a check and of a chapter, by its path."""
 
     words: str
     looks: tuple[tuple[str, str], ...]
@@ -14,77 +14,82 @@ class Symptom:
 HERE = "practice/debugging"
 SYMPTOMS = {
     "nan at once": Symptom(
-        "NaN in the first or the second step",
+        "NaN in the first or second step",
         (
-            ("The hunter with operations on, over two steps: is it the forward pass or the update?", HERE),
-            (
-                "Update, float16: the epsilon of Adam is 0. Master weights, or an epsilon that the dtype has.",
-                "training/master_weights",
-            ),
-            ("Forward pass: a score, a mask or an epsilon beyond the range of the dtype.", "numbers/limits"),
-            ("The same step in float32: still NaN? Then it is not the precision.", HERE),
+            ("Run find_birth on that batch: is it the forward pass, the loss, the backward pass or the update?", HERE),
+            ("Forward pass: a score, a mask or an epsilon that the dtype cannot represent.", "numbers/limits"),
+            ("Update in float16: Adam's epsilon of 1e-8 is 0. Keep float32 master weights.", "training/master_weights"),
+            ("Run the same step in float32. Still NaN? Then precision is probably not the cause.", HERE),
         ),
     ),
     "nan later": Symptom(
         "NaN after many good steps",
         (
-            ("The hunter with hooks in every step; then with operations, from one step before.", HERE),
+            ("Replay the failing step from a checkpoint, and name the module.", "cookbook/nan_at_step_n"),
             ("Outside the modules: a logarithm, a root or a quotient in the loss.", "numbers/stability"),
-            ("Inside: does the largest activation grow? Then range is what is missing: bfloat16.", "training/tensors"),
-            ("The loss rose before: the learning rate, whatever the dtype.", "training/distilbert"),
+            ("Inside a module: does the largest activation grow? Bfloat16 has more range.", "training/tensors"),
+            ("Did the gradient norm rise first? Lower the learning rate, in any dtype.", "training/training_loop"),
         ),
     ),
     "scale falls": Symptom(
-        "the loss scale falls and falls",
+        "the loss scale keeps falling",
         (
-            ("Is the loss itself NaN? Then no scale will help: hunt as for NaN.", HERE),
+            ("Is the loss itself NaN? Then no scale helps: find the birth.", HERE),
             (
-                "Is zero_grad in every step? An infinity that stays in .grad halves the scale each time.",
+                "Is zero_grad called in every step? An infinity left in .grad halves the scale each time.",
                 "training/training_loop",
             ),
             ("Is the loss in float32 before it is scaled?", "training/loss_scaling"),
         ),
     ),
     "level": Symptom(
-        "the loss stays level, and nothing is NaN",
+        "the loss stays flat, and nothing is NaN",
         (
-            ("The order: unscale_, clip, step, update.", "training/training_loop"),
-            ("The share of gradients that are 0, by layer.", "training/tensors"),
-            ("The share of updates that are lost, by layer.", "training/master_weights"),
-            ("Does the learning rate move at all?", "training/loss_scaling"),
+            ("Is the order unscale_, clip, step, update?", "training/training_loop"),
+            ("What share of the gradients is 0, by layer?", "training/tensors"),
+            ("What share of the updates is lost, by layer?", "training/master_weights"),
+            ("Does the learning rate change at all?", "training/training_loop"),
         ),
     ),
     "worse": Symptom(
         "it learns, but less than in float32",
         (
-            ("Several seeds of both: is there a difference at all?", "training/distilbert"),
-            ("The share of updates that are lost.", "training/master_weights"),
-            ("Logits and gradients of step 1 against float32: which layer is too far off?", HERE),
-            ("FP8: do the scales move, and how many values saturate?", "eight_bits/scaling_recipes"),
+            ("Do several seeds of each show a difference at all?", "training/distilbert"),
+            ("What share of the updates is lost?", "training/master_weights"),
+            ("Compare the first step with float32: which layer is too far off?", HERE),
+            ("FP8: do the scales follow the data, and what share of it saturates?", "eight_bits/scaling_recipes"),
         ),
     ),
     "jump": Symptom(
         "the loss jumps where a run was resumed",
         (
             (
-                "Is everything in the checkpoint: moments, master weights, loss scale, amax history?",
+                "Does the checkpoint hold moments, master weights, loss scale and amax history?",
                 "training/training_loop",
             ),
-            ("The dtype after loading: a bfloat16 checkpoint loads as bfloat16.", "training/master_weights"),
+            ("Which dtype do the weights have after loading? It is the checkpoint's.", "training/master_weights"),
+        ),
+    ),
+    "unstable": Symptom(
+        "stable on few GPUs, unstable on many",
+        (
+            ("In which dtype do the GPUs add their gradients? Use float32.", "practice/many_gpus"),
+            ("In which dtype are the gradients of micro-batches added?", "training/master_weights"),
         ),
     ),
     "memory": Symptom(
         "out of memory",
         (
-            ("The ledger, predicted and measured: what is the largest item?", "hardware/memory"),
-            ("Ask for a recipe here: what would fit?", HERE),
+            ("What is the largest item of the ledger?", "hardware/memory"),
+            ("What would fit? Choose a task above.", HERE),
         ),
     ),
     "slow": Symptom(
-        "16 bits are no faster",
+        "16 or 8 bits are no faster",
         (
-            ("Does the device multiply that type, or emulate it?", "your_machine"),
-            ("Are the products large enough, their sizes multiples of 8?", "hardware/tensor_cores"),
+            ("Does the GPU compute in that dtype, or emulate it?", "your_machine"),
+            ("Which kernels ran, and in which dtype?", "cookbook/which_kernel"),
+            ("Are the products large enough, with sizes that are multiples of 8 (FP8: 16)?", "hardware/tensor_cores"),
             ("What is cast again and again?", "training/autocast"),
         ),
     ),

@@ -1,4 +1,4 @@
-// DecisionTree: what you have and what you want in; the way to a recipe and its memory out, or where to look for a fault.
+// DecisionTree: what you have and what you want in; the way to a recipe and its memory out, or what to check for a fault.
 // The facts come from facts.py as the trait `facts`.
 
 import { elements, setText } from "../shared/page/elements.js";
@@ -109,13 +109,13 @@ function dtLooks(h, facts, actions) {
   const buttons = dtButtons(h, "What the run shows", facts.symptoms, (symptom) => actions.set({ symptom }));
   const looks = h("ol", { class: "mp-dt-path" });
   return {
-    node: h("div", { class: "mp-dt-result" }, buttons.node, h("h3", {}, "Look, in this order"), looks),
+    node: h("div", { class: "mp-dt-result" }, buttons.node, h("h3", {}, "Check, in this order"), looks),
     draw({ symptom }) {
       const [, words, rows] = facts.symptoms.find(([name]) => name === symptom);
       buttons.draw(symptom);
       const named = (chapter, page) => (page && inBook() ? h("a", { href: page }, chapter) : chapter);
       looks.replaceChildren(...rows.map(([look, chapter, page]) => h("li", {}, h("span", { class: "mp-dt-question" }, look), " ", h("span", { class: "mp-dt-answer" }, "→ ", named(chapter, page)))));
-      return `${words}: ${rows.length} looks, the first: ${rows[0][0]}`;
+      return `${words}: ${rows.length} checks, the first: ${rows[0][0]}`;
     },
   };
 }
