@@ -31,27 +31,32 @@ def names_of(source):
     return defined, read
 
 
-def slice_of(sources):
-    """Return the numbers of the cells that load records or use what such a cell defines, and of all that they need.
+def loaded_names(source):
+    """The names that a cell gives to what it loads: `runs = records.load_all()` gives runs."""
+    named = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Assign) and LOADS.search(ast.unparse(node.value)):
+            named |= {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return named
 
-    A name that only imports define carries no record on.
+
+def slice_of(sources):
+    """Return the numbers of the cells that load records or name what was loaded, and of those that they need.
+
+    Of several cells that define a name, the last one before its use counts.
     """
     parts = [names_of(source) for source in sources]
-    imported = set()
-    for source in sources:
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                imported |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-    carried, kept = set(), set()
-    for number, source in enumerate(sources):
-        defined, read = parts[number]
-        if LOADS.search(source) or read & carried:
-            kept.add(number)
-            carried |= defined - imported
-    for number in sorted(range(len(sources)), reverse=True):
-        needed = set().union(*(parts[later][1] for later in kept if later > number), set())
-        if parts[number][0] & needed:
-            kept.add(number)
+    loaded = set().union(*map(loaded_names, sources))
+    waiting = [number for number, source in enumerate(sources) if LOADS.search(source) or parts[number][1] & loaded]
+    kept = set()
+    while waiting:
+        number = waiting.pop()
+        if number in kept:
+            continue
+        kept.add(number)
+        for name in parts[number][1]:
+            before = [earlier for earlier in range(number) if name in parts[earlier][0]]
+            waiting += before[-1:]
     return sorted(kept)
 
 
