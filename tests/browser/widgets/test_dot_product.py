@@ -603,7 +603,7 @@ def test_everything_works_with_the_keyboard_alone(show):
     ("adder", "reason"),
     [
         ("float16", None),
-        ("float16-pairwise", "In pairs: products come one at a time, sums meet sums of as many."),
+        ("float16-pairwise", "In pairs: products come one at a time; sums of equally many products are added."),
         ("bfloat16-kahan", "Kahan’s sum takes one product at a time."),
         ("fp8-14bit", None),
         ("volta", None),

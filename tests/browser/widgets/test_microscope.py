@@ -250,7 +250,7 @@ def test_a_wrong_claim_gets_a_sum_that_can_be_tried(show):
     number, _, returned, _ = rows(page)[0]
     assert number == "2"
     press(page, "This is the adder")
-    assert verdict(page).startswith("Not yet: your experiment 2 speaks against it. For ")
+    assert verdict(page).startswith("Not yet: your experiment 2 contradicts it. For ")
     assert verdict(page).endswith(f"the hidden one returned {returned}.")
     claim(page, order=4)
     assert verdict(page).startswith("✓ Right. The tensor core of a V100")

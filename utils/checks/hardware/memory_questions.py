@@ -124,7 +124,7 @@ REST_OF_SHARDING = Choice(
 LARGEST_LEVER = Choice(
     "hardware/memory/predict-lever",
     "DistilBERT, reviews of 512 tokens, a card with 24 GB. In bf16-mixed with fused attention, 200 reviews fit into a "
-    "step. You may change one thing. Which lets most reviews fit?",
+    "step. You may change one thing. Which lets the most reviews fit?",
     (
         Option(
             "8-bit moments",

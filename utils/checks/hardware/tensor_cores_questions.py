@@ -30,28 +30,28 @@ NEW_CARD = Choice(
 )
 HOW_MANY_TOKENS = Choice(
     "hardware/tensor_cores/predict-how-many-tokens",
-    "From how many tokens at once does arithmetic, and not memory, decide how long this layer takes?",
+    "How many tokens at once does it take for arithmetic, and not memory, to decide how long this layer takes?",
     (
         Option(
-            "From one: 16.8 million weights are work enough",
+            "One: 16.8 million weights are work enough",
             "One token does two operations for each weight of two bytes: one operation per byte, far below the ridge.",
         ),
         Option(
-            "From about 20",
+            "About 20",
             "20 operations per byte is the ridge in float32. In bfloat16 the arithmetic is 15 times as fast.",
         ),
         Option(
-            "From about 150",
+            "About 150",
             "150 tokens are about 150 operations per byte: two operations for a weight of two bytes, not of one.",
         ),
         Option(
-            "From about 350",
+            "About 350",
             "Each token adds one operation per byte of the weights. It takes a few more than 295, because the tokens "
             "themselves move too.",
             True,
         ),
         Option(
-            "Never: the weights do not fit into a cache",
+            "No number is enough: the weights do not fit into a cache",
             "These 33.6 MB would fit into an H100's cache of 50 MB; the 13 GB of a whole model do not. What counts is "
             "how often a weight is used once it has arrived.",
         ),
@@ -94,7 +94,7 @@ ATTENTION_GAIN = Choice(
             True,
         ),
         Option(
-            "About 10 times, as the whole step",
+            "About 10 times, like the whole step",
             "Most of the step is large products of the layers. Those of attention are bound by memory in bfloat16.",
         ),
         Option(
@@ -109,7 +109,8 @@ ATTENTION_GAIN = Choice(
 
 PLAY_TF32 = Number(
     "hardware/tensor_cores/play-tf32",
-    "N = K = 4096. From how many tokens M on is TF32 on the H100 faster than float32 on the H200?",
+    "N = K = 4096. What is the smallest number of tokens M for which TF32 on the H100 is faster than float32 "
+    "on the H200?",
     answer="41",
     says="At 40 the H200 is still ahead. With fewer tokens TF32 gains nothing, because memory decides, and the H200's "
     "is faster. From 41 on even the H100 is bound by its arithmetic in float32.",
@@ -132,7 +133,7 @@ PLAY_TF32 = Number(
 )
 PLAY_CUBE = Choice(
     "hardware/tensor_cores/play-cube",
-    "The button with the cube of 8,192: in float32 on the H100 it takes at least 16.4 ms. Which of these is the only "
+    "Press “8,192 cube”. In float32 on the H100, this product takes at least 16.4 ms. Which of these is the only "
     "one below 0.3 ms?",
     (
         Option("FP8 on the H200", "0.556 ms, as on the H100: they have the same peak, and the cube is compute bound."),
@@ -205,7 +206,7 @@ INTENSITY = {
 def _rows(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
     return Number(
         f"hardware/tensor_cores/critical-batch{name}",
-        f"{text}: bound by compute from which M on?",
+        f"{text}: what is the smallest M that is bound by compute?",
         answer=str(answer),
         says=says,
         wrong=wrong,

@@ -23,7 +23,7 @@ export function laneText({ adder, block, promote }) {
 
 /** Why an adder does not add every number of products at once; nothing where it does. */
 export const blockReason = ({ kind }) => ({
-  pairwise: "In pairs: products come one at a time, sums meet sums of as many.",
+  pairwise: "In pairs: products come one at a time; sums of equally many products are added.",
   kahan: "Kahan’s sum takes one product at a time.",
 })[kind] ?? "";
 

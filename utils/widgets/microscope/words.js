@@ -32,7 +32,7 @@ export const SCOPE_SAYS = {
   choose: "Choose an answer for each property.",
   bits: "The bits of a total are a whole number from 2 to 30.",
   empty: "No experiment yet.",
-  start: "After some experiments, say what it is. A wrong claim is answered by a sum that speaks against it.",
+  start: "After some experiments, say what it is. A wrong claim is answered by a sum that contradicts it.",
   before: "Named before. Do it again, if you like.",
 };
 
@@ -41,6 +41,6 @@ export function verdictText({ kind, terms, claimed, hidden, experiment }, { says
   if (kind === "right") return `✓ Right. ${says}`;
   if (kind === "alike") return `✓ Right: no sum that these places hold tells your adder from the hidden one. ${says}`;
   const both = `your adder would return ${powerText(claimed)}, the hidden one returned ${powerText(hidden)}`;
-  if (kind === "known") return `Not yet: your experiment ${experiment} speaks against it. For ${sumOfTerms(terms)} ${both}.`;
+  if (kind === "known") return `Not yet: your experiment ${experiment} contradicts it. For ${sumOfTerms(terms)} ${both}.`;
   return `Not yet. Your experiments allow it, but for ${sumOfTerms(terms)} ${both.replace("returned", "returns")}.`;
 }
