@@ -72,11 +72,11 @@ def test_the_run_is_told_in_words():
         "saturate none, but has to find each amax before it rounds."
     )
     assert widget(tensor="b").summary.startswith(
-        "Delayed scaling: no step saturates. In step 1 all becomes 0. Where it fits, 0.0 binades stay unused"
+        "Delayed scaling: no step saturates. In step 1 everything becomes 0. Where it fits, 0.0 binades stay unused"
     )
     twice = AmaxHistory({"a": [1e-5, 2e-20, 1e-5]}, MADE_UP)
     assert twice.lost.tolist() == [True, True, False]
-    assert "In 2 steps all becomes 0." in twice.summary
+    assert "In 2 steps everything becomes 0." in twice.summary
     assert "one of 8 steps saturates" in widget(tensor="b", spike_step=3).summary
 
 

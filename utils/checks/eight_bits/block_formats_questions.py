@@ -77,7 +77,7 @@ ROTATE = Choice(
         ),
         Option(
             "With one scale for the tensor and in MX blocks, but not in NVFP4",
-            "The more values share a scale with the outlier, the more there is to win by spreading it.",
+            "The more values share a scale with the outlier, the more there is to gain by spreading it.",
             True,
         ),
         Option(
@@ -105,7 +105,7 @@ SIX = Choice(
         ),
         Option(
             "They are about equal: both have six bits",
-            "The bits are as many, but the outlier decides which kind is needed: range or precision.",
+            "Both have as many bits, but the outlier decides which kind is needed: range or precision.",
         ),
     ),
     predict=True,
@@ -280,7 +280,7 @@ def _bits(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]
         says=says,
         wrong=wrong,
         otherwise="The bits of a value, plus the bits of the scale divided by how many values share it.",
-        hints=("How many values share a scale, and how many bits has it?",),
+        hints=("How many values share a scale, and how many bits does it have?",),
         unit="bits",
     )
 

@@ -169,7 +169,7 @@ THERE_AND_BACK = {
             "5.12": "That is what is rounded. Between 4 and 8, E4M3 has 4, 4.5, 5, 5.5 ...",
             "5.5": "5.12 is nearer to 5.",
             "0.001953125": "That is stored for 0.001 as it is: one step of 2^-9. Multiply by the scale first.",
-            "0.0009765625": "That is what comes back. Stored is the value before it is taken back.",
+            "0.0009765625": "That is what comes back. What is stored is the value before that.",
             "0": "Multiply by the scale first: 0.001 becomes about five.",
         },
         otherwise="Multiply 0.001 by the scale, then take the nearest value of E4M3: four significant bits.",

@@ -105,7 +105,7 @@ PLAY_SLOWER = Number(
         "6": "The two layers of the MLP gain a little. Look at the column of gains.",
         "0": "Look at the column of gains: a number below 1 means slower.",
         "2": "Those are the two that gain. How many do not?",
-        "24": "That is in all six blocks. How many are it in one?",
+        "24": "That is in all six blocks. How many are slower in one?",
         "5": "Look at `lin1` and `lin2`: both gain a little.",
         "3": "Those of query, key and value. There is one more of their size.",
     },
@@ -123,8 +123,8 @@ SEEDS = Number(
     wrong={
         "31": "31.4 pairs are needed, so 31 are not enough. Round up.",
         "31.36": "Right, and a part of a run does not exist: round up.",
-        "34": "That is what Student's t asks for, since the spread is measured in the same runs. The formula takes the"
-        " spread as known.",
+        "34": "That is what Student's t asks for, because the spread is measured in the same runs. The formula takes"
+        " the spread as known.",
         "6": "That is 2.8 * 0.5 / 0.25. It has to be squared.",
         "16": "That is with 1.96 alone: then the difference is seen in one experiment of two. Add 0.84.",
         "63": "That is the number for two groups without pairs. The spread given is that of the differences already.",
@@ -137,7 +137,7 @@ SEEDS = Number(
 )
 BREAK_EVEN = Number(
     "eight_bits/fp8_training/break-even",
-    "From which width n on can it pay?",
+    "Above which width n can it pay?",
     answer="874",
     says="16/3 of the ridge, 163.9 operations per byte. A layer of 768 stays in 16 bits on this card, by the model.",
     wrong={
@@ -169,9 +169,9 @@ FP8_LM = {
         says="2 + 1 + 1 + 2: master, gradient and the two moments.",
         wrong={
             "9": "That is all that is stored. The paper leaves out FP8 weights and accumulated gradients.",
-            "7": "The weights that compute are not in the paper's count.",
+            "7": "The weights in the products are not in the paper's count.",
             "8": "The accumulated gradients are not in the paper's count.",
-            "4": "A 16-bit number has two bytes: the master and the second moment are of 16 bits.",
+            "4": "A 16-bit number has two bytes: the master and the second moment have 16 bits.",
             "16": "That is Adam in float32: master, gradient and two moments of 4 bytes.",
         },
         otherwise="Four tensors: master 16 bits, gradient 8, first moment 8, second moment 16.",
@@ -186,7 +186,7 @@ FP8_LM = {
             "6": "That is the paper's count. What multiplies, and where do gradients add up?",
             "7": "The weights are in. Accumulated gradients take two bytes more.",
             "8": "The accumulated gradients are in. The FP8 weights take one byte more.",
-            "10": "The weights that compute are of 8 bits: one byte.",
+            "10": "The weights in the products have 8 bits: one byte.",
             "18": "That is the usual mixed precision with 16-bit copies.",
         },
         otherwise="The paper's six, the FP8 weights, and gradients added up in 16 bits.",

@@ -14,7 +14,7 @@ P_STEP_BEFORE = Choice(
             "Those are jumps by a factor. A rise by a tenth saturates too, because the scale leaves no room at all.",
         ),
         Option(
-            "In about one of ten",
+            "In about one in ten",
             "In more. How often is a number clearly larger than the one before it?",
         ),
         Option(
@@ -31,8 +31,9 @@ P_STEP_BEFORE = Choice(
 )
 P_COPIES = Choice(
     "eight_bits/scaling_recipes/predict-copies",
-    "x holds normal numbers. One copy is quantized in blocks along its rows, the other in blocks along its columns, "
-    "with exact scales in float32. After dividing by the scales, what share of the values differs between the copies?",
+    "The values of x are normally distributed. One copy is quantized in blocks along its rows, the other in blocks "
+    "along its columns, with exact scales in float32. After dividing by the scales, what share of the values differs "
+    "between the copies?",
     (
         Option(
             "None: both copies have the same 3 fraction bits of the same numbers",
@@ -62,7 +63,7 @@ P_RECIPES = Choice(
     "E4M3, compared with one scale per tensor and gradients in E5M2?",
     (
         Option(
-            "The same: without outliers a local scale brings nothing",
+            "The same: without outliers a local scale gains nothing",
             "True of the scale. But the gradients have another format too.",
         ),
         Option(
@@ -72,7 +73,7 @@ P_RECIPES = Choice(
         ),
         Option(
             "More: E4M3 has too short a range for gradients",
-            "Without a scale it has. A scale for every 128 values moves each block into E4M3's range.",
+            "Without a scale it does. A scale for every 128 values moves each block into E4M3's range.",
         ),
     ),
     predict=True,
@@ -187,7 +188,7 @@ HISTORY = {
 def _first(margin: int, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
     return Number(
         f"eight_bits/scaling_recipes/first-step-{margin}",
-        f"With a margin of {margin}: in which step does the largest value saturate first?",
+        f"With a margin of {margin}: in which step does the largest value first saturate?",
         answer=str(answer),
         says=says,
         wrong=wrong,

@@ -235,8 +235,8 @@ def _of_steps(count: int, steps: int) -> str:
 def _lost_text(lost: np.ndarray) -> str:
     where = np.flatnonzero(lost) + 1
     if len(where) > 1:
-        return f"In {len(where)} steps all becomes 0. "
-    return f"In step {where[0]} all becomes 0. " if len(where) else ""
+        return f"In {len(where)} steps everything becomes 0. "
+    return f"In step {where[0]} everything becomes 0. " if len(where) else ""
 
 
 def kept_text(product: float, top: float) -> str:

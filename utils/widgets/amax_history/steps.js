@@ -21,8 +21,8 @@ export function replayed(state) {
 
 function lostText(lost) {
   const steps = lost.flatMap((one, i) => (one ? [i + 1] : []));
-  if (steps.length > 1) return `In ${steps.length} steps all becomes 0. `;
-  return steps.length ? `In step ${steps[0]} all becomes 0. ` : "";
+  if (steps.length > 1) return `In ${steps.length} steps everything becomes 0. `;
+  return steps.length ? `In step ${steps[0]} everything becomes 0. ` : "";
 }
 
 const keptText = (product, max) => `the largest value is cut to ${shareText(max, product)} of itself`;

@@ -90,8 +90,8 @@ MULTIPLY_MX = tuple(  # the data sheets of the cards that do: those with FP4
     if board.roof and card.support["float4"] == TENSOR
 )
 LEFT_OUT = (
-    "A prediction from a data sheet, not a measurement: every product at the roofline, one after the other. Counted"
-    " besides: what casts read and write, in each layer for itself, from float32 weights and from activations and"
+    "A prediction from a data sheet, not a measurement: every product at the roofline, one after the other. Also"
+    " counted: what casts read and write, for each layer separately, from float32 weights and from activations and"
     " gradients in 16 bits. A layer in bfloat16 casts its weight, too. Left out: launches, tiles, odd sizes, caches,"
     " norms, softmax, the optimizer, communication. Attention's products stay in 16 bits, at the peak of a fused"
     " kernel. The bytes of the casts do not rank recipes: products with scales for blocks are slower too. torchao"
