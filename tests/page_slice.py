@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
-LOADS = re.compile(r"\brecords\.load")
+LOADS = re.compile(r"\brecords\.load|\bprint_gpu_runs\(")
 
 
 def names_of(source):
@@ -82,6 +82,7 @@ def run(page, folder):
         if result.error_in_exec or result.error_before_exec:
             raise SystemExit(f"{page}, cell {number}:\n{sources[number]}\n{captured.stdout}")
         shown.append(captured.stdout)
+        shown.append(json.dumps(getattr(result.result, "facts", None)))  # of a widget
         shown += [str(text) for output in captured.outputs for text in output.data.values()]
         for figure in map(plt.figure, plt.get_fignums()):
             shown += [text.get_text() for text in figure.findobj(mpl.text.Text)]
