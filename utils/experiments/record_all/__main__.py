@@ -9,6 +9,7 @@ commands did not finish.
 """
 
 import math
+import os
 import sys
 from argparse import Namespace
 from importlib.metadata import PackageNotFoundError
@@ -17,6 +18,7 @@ from pathlib import Path
 from utils import records
 from utils.experiments.record_all import archive
 from utils.experiments.record_all.plan import format_plan
+from utils.experiments.record_all.preflight import list_warnings
 from utils.experiments.record_all.recording import Recording
 from utils.experiments.record_all.wanted import PROSE, REVIEWS, WEIGHTS, list_wanted
 from utils.runs import command_line
@@ -39,10 +41,13 @@ def main(arguments: list[str] | None = None) -> int:
             size=options.size,
             wanted=_select(options.only),
             folders=_find_folders(options),
-            say=lambda line: print(line, flush=True),
+            say=_print_line,
+            despite_tests=options.despite_tests,
         )
         print(command_line.describe_run(options.device, size=options.size, **_describe_folders(recording)), flush=True)
         print(format_plan(recording.plan(options.minutes)), flush=True)
+        for sentence in list_warnings(options.device, folder=folder, provenance=recording.report.provenance):
+            print(f"NOTE: {sentence}", flush=True)
     except PackageNotFoundError as error:
         return command_line.complain(PROGRAM, f"{error.name} is not installed: pip install {error.name}", 2)
     except (ValueError, OSError) as error:
@@ -61,6 +66,7 @@ def _parse(arguments: list[str] | None) -> Namespace:
     parser.add_argument("--prose", metavar="DIR", help="folder with .txt files; default: generated stories")
     parser.add_argument("--weights", metavar="DIR", help="folder with a pretrained DistilBERT; default: random weights")
     parser.add_argument("--out", default=str(OUT), metavar="DIR", help="work folder; default: _build/record")
+    parser.add_argument("--despite-tests", action="store_true", help="run also what rests on a test that fails")
     parser.add_argument("--archive", metavar="FILE", help="take the records of this archive, with --into")
     parser.add_argument("--into", metavar="DIR", help="where its records go: book/results")
     options = parser.checked(arguments)
@@ -69,6 +75,13 @@ def _parse(arguments: list[str] | None) -> Namespace:
     if bool(options.archive) != bool(options.into):
         raise ValueError("--archive FILE and --into DIR belong together: the file's records go into the folder")
     return options
+
+
+def _print_line(line: str) -> None:
+    try:
+        print(line, flush=True)
+    except OSError:  # the terminal or the pipe is gone: the run goes on, and the report has what matters
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def _select(names: list[str] | None) -> tuple:
