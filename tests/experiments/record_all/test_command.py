@@ -33,7 +33,7 @@ def test_the_plan_runs_nothing(tmp_path, capsys, monkeypatch):
     assert command.main(["--plan", "--minutes", "50", "--size", "full", "--device", "cpu", "--out", str(folder)]) == 0
     out = capsys.readouterr().out
     assert "microscope" in out
-    assert out.splitlines()[-2].startswith("18 to run in 46 minutes, 0 done")
+    assert out.splitlines()[-2].startswith("18 to run in 48 minutes, 0 done")
     assert out.splitlines()[-1] == "NOTE: the card is busy"
     assert not folder.exists()
 
