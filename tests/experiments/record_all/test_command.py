@@ -60,6 +60,20 @@ def test_a_mistake_is_one_line(arguments, says, capsys):
     assert not captured.out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "there", "refused"),
+    [([], True, True), (["--device", "cpu"], True, False), (["--device=cpu"], True, False), ([], False, False)],
+)
+def test_a_card_that_torch_does_not_see_is_no_reason_to_record_the_processor(
+    monkeypatch, capsys, tmp_path, arguments, there, refused
+):
+    monkeypatch.setattr(command.torch.cuda, "is_available", lambda: False)
+    monkeypatch.delenv("MIXED_PRECISION_DEVICE", raising=False)
+    monkeypatch.setattr(command.shutil, "which", lambda name: f"/usr/bin/{name}" if there else None)
+    assert command.main(["--plan", "--out", str(tmp_path), *arguments]) == (2 if refused else 0)
+    assert ("nvidia-smi is there and torch" in capsys.readouterr().err) == refused
+
+
 def test_a_missing_package_is_one_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(command.Recording, "__post_init__", lambda self: importlib.metadata.version("no-such-package"))
     assert command.main(["--plan", "--out", str(tmp_path)]) == 2

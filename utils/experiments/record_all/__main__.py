@@ -10,10 +10,13 @@ commands did not finish.
 
 import math
 import os
+import shutil
 import sys
 from argparse import Namespace
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+
+import torch
 
 from utils import records
 from utils.experiments.record_all import archive
@@ -26,6 +29,10 @@ from utils.runs import command_line
 PROGRAM = "record_all"
 OUT = records.ROOT / "_build" / "record"
 MINUTES = 50.0
+NO_GPU = (
+    "nvidia-smi is there and torch {torch} sees no GPU: its CUDA is {cuda}, and the driver may be older;"
+    " --device cpu records the processor"
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -70,11 +77,20 @@ def _parse(arguments: list[str] | None) -> Namespace:
     parser.add_argument("--archive", metavar="FILE", help="take the records of this archive, with --into")
     parser.add_argument("--into", metavar="DIR", help="where its records go: book/results")
     options = parser.checked(arguments)
+    if options.device.type == "cpu" and not _names_device(arguments) and shutil.which("nvidia-smi"):
+        raise ValueError(NO_GPU.format(torch=torch.__version__, cuda=torch.version.cuda))
     if not (math.isfinite(options.minutes) and options.minutes > 0):
         raise ValueError(f"--minutes {options.minutes:g} is not above 0")
     if bool(options.archive) != bool(options.into):
         raise ValueError("--archive FILE and --into DIR belong together: the file's records go into the folder")
     return options
+
+
+def _names_device(arguments: list[str] | None) -> bool:
+    """Say whether the device was asked for; else it was found."""
+    words = sys.argv[1:] if arguments is None else arguments
+    named = any(word.partition("=")[0] in ("--device", "--into") for word in words)
+    return named or bool(os.environ.get("MIXED_PRECISION_DEVICE"))
 
 
 def _print_line(line: str) -> None:
