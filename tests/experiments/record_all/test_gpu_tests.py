@@ -50,6 +50,17 @@ def test_a_file_that_passes_by_itself_has_not_failed(tmp_path, monkeypatch):
     assert result.summary == "2 failed; by themselves these files pass: test_b.py"
 
 
+def test_a_file_that_needs_another_package_has_not_failed(tmp_path):
+    """Really run: with the short list of packages some files cannot be imported, and others are broken."""
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    for name, line in {"test_a": "import no_such_package", "test_b": "import utils.no_such", "test_c": "1 / 0"}.items():
+        (folder / f"{name}.py").write_text(f"import pytest\n{line}\n@pytest.mark.gpu\ndef test_x(): pass\n")
+    result = gpu_tests.run_gpu_tests(tmp_path / "log", key="key", root=tmp_path)
+    assert result.failed == ("test_b.py", "test_c.py")
+    assert "need packages that are not there: no_such_package" in result.summary
+
+
 def test_behind_a_test_that_ends_the_process_the_others_run(tmp_path, monkeypatch):
     said = ["tests/test_a.py::test_x ", "tests/test_b.py::test_y PASSED\n", "tests/test_a.py::test_x "]
     result, asked = run_with(said, tmp_path, monkeypatch, codes=[-11, 0, -11])

@@ -22,6 +22,8 @@ LAST = "cookbook/"  # nothing rests on these, and they take other libraries
 MARK = re.compile(r"\bmark\.gpu\b")
 RESULT = re.compile(r"^tests/(\S+?\.py)(?:::\S.*?)? (PASSED|FAILED|ERROR|SKIPPED|XFAIL)", re.MULTILINE)
 BROKEN = re.compile(r"^ERROR tests/(\S+?\.py)", re.MULTILINE)  # a file that cannot be imported
+COLLECTING = re.compile(r"^_+ ERROR collecting tests/(\S+?\.py) _+$(.*?)(?=^[_=]{5})", re.MULTILINE | re.DOTALL)
+MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")  # a package of the tests, not of the records
 BEGUN = re.compile(r"^tests/(\S+?\.py)::", re.MULTILINE)
 OPTIONS = ("-m", "gpu", "-v", "--color=no", "--tb=short", "-p", "no:cacheprovider", "--continue-on-collection-errors")
 
@@ -35,6 +37,12 @@ def order_files(names: Sequence[str], first: Sequence[str]) -> list[str]:
     """Return the names of files below `tests` as they run: those of `first`, all others, at last the cookbook's."""
     places = {name: place for place, name in enumerate(first)}
     return sorted(names, key=lambda name: (places.get(name, len(first)), name.startswith(LAST), name))
+
+
+def find_missing(text: str) -> dict[str, str]:
+    """Return by file the package that it cannot be imported without: such a file says nothing about the card."""
+    pairs = ((name, MISSING.search(why)) for name, why in COLLECTING.findall(text))
+    return {name: match[1] for name, match in pairs if match and match[1] not in ("utils", "tests")}
 
 
 def run_gpu_tests(
@@ -74,6 +82,7 @@ class _Session:
     results: list[tuple[str, str]] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
     alone: list[str] = field(default_factory=list)  # failed beside others, and passed by themselves
+    absent: set[str] = field(default_factory=set)  # packages without which a file cannot be imported
     timed_out: float | None = None
 
     def run(self, names: Sequence[str], *, seconds: float) -> list[str]:
@@ -81,7 +90,10 @@ class _Session:
         ended, text = self._ask(names, seconds)
         results = RESULT.findall(text)
         self.results += results
-        self.failed |= {name for name, result in results if result in ("FAILED", "ERROR")} | set(BROKEN.findall(text))
+        absent = find_missing(text)
+        self.absent |= set(absent.values())
+        broken = {name for name, result in results if result in ("FAILED", "ERROR")} | set(BROKEN.findall(text))
+        self.failed |= broken - set(absent)
         if ended.timed_out:
             self.timed_out = ended.seconds
             return []
@@ -109,6 +121,8 @@ class _Session:
         words = ("PASSED", "FAILED", "ERROR", "SKIPPED")
         counts = {word: sum(result == word for _, result in self.results) for word in words}
         summary = ", ".join(f"{count} {word.lower()}" for word, count in counts.items() if count) or "no test ran"
+        if self.absent:
+            summary += f"; some files need packages that are not there: {', '.join(sorted(self.absent))}"
         if self.alone:
             summary += f"; by themselves these files pass: {', '.join(self.alone)}"
         if self.timed_out is not None or begun_late:
