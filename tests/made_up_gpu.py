@@ -53,7 +53,7 @@ def fp8_speeds(*, compiled: bool) -> Record:
             part,
             samples=(_milliseconds(layer.operations, recipe, part),) * 3,
         )
-        for family, layer in fp8_speed.list_families("full")
+        for family, layer in fp8_speed.list_families("full", compiled=compiled)
         for recipe in (fp8_speed.BFLOAT16, *fp8_speed.RECIPES)
         for part in fp8_speed.PARTS
     ]

@@ -3,12 +3,15 @@
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForCausalLM, DistilBertForSequenceClassification
 
+from utils.cost import gemm_shapes
 from utils.cost.architectures import PROJECTIONS, Architecture
 from utils.training.batches import Batch
 from utils.training.recipes import Recipe, find_recipe
 from utils.training.training_loop import Schedule, Trainer
+from utils.workloads import models
 
 CPU = torch.device("cpu")
 DROPOUTS = {"dropout": 0.1, "attention_dropout": 0.1, "head_dropout": 0.1}
@@ -42,8 +45,16 @@ def trainer(a: Architecture, recipe_name: str, *, checkpointing: bool = False, d
     kind = DistilBertForSequenceClassification if a.family == "distilbert" else AutoModelForCausalLM
     model = kind(config(a)) if a.family == "distilbert" else kind.from_config(config(a))
     if checkpointing:
-        model.activation_checkpointing_enable({"use_reentrant": False})
+        models.enable_checkpointing(model)
     return Trainer(model, recipe=find_recipe(recipe_name), device=device, schedule=Schedule(1e-3), steps=9)
+
+
+def flops_of_products(counter: FlopCounterMode) -> int:
+    """What torch counted, without the products of positions and frequencies that transformers 5.17 makes of RoPE."""
+    counts = counter.get_flop_counts()
+    return sum(counts["Global"].values()) - sum(
+        sum(by_operation.values()) for name, by_operation in counts.items() if name.endswith(gemm_shapes.POSITIONS)
+    )
 
 
 class Adapted(nn.Module):

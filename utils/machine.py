@@ -128,6 +128,20 @@ def moment(on: torch.device) -> dict[str, float | None]:
     return {name: _number(text) for name, text in zip(MOMENT, _asked_of_nvidia_smi(on, *MOMENT.values()), strict=True)}
 
 
+# What others use of a GPU, by nvidia-smi's names.
+LOAD = {"memory_used_mb": "memory.used", "busy_percent": "utilization.gpu"}
+
+
+def load(on: torch.device) -> dict[str, float | None]:
+    """Return how much of a GPU's memory is used, in MiB, and how busy it is; None for what it does not tell.
+
+    By nvidia-smi: no context is made on the card. {} on a CPU.
+    """
+    if on.type != "cuda":
+        return {}
+    return {name: _number(text) for name, text in zip(LOAD, _asked_of_nvidia_smi(on, *LOAD.values()), strict=True)}
+
+
 def _asked_of_nvidia_smi(on: torch.device, *fields: str) -> list[str | None]:
     # By UUID: nvidia-smi counts all GPUs, torch only those that CUDA_VISIBLE_DEVICES lets it see.
     uuid = getattr(torch.cuda.get_device_properties(on), "uuid", None)

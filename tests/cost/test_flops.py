@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from small_models import flops_of_products
 from utils.cost import flops
 from utils.training import batches, training_loop
 from utils.training.recipes import find_recipe
@@ -24,7 +25,7 @@ def counted(model, rows: int, length: int, labels: torch.Tensor) -> tuple[int, i
     ids = torch.randint(5, 30, (rows, length), generator=torch.Generator().manual_seed(0))
     with trainer.recipe.on(CPU), FlopCounterMode(display=False) as counter:
         trainer.step(batches.Batch(ids, torch.ones_like(ids), labels))
-    return counter.get_total_flops(), flops.count_step_flops(model.config, rows, length)
+    return flops_of_products(counter), flops.count_step_flops(model.config, rows, length)
 
 
 @pytest.mark.parametrize(("rows", "length"), [(1, 8), (4, 16), (3, 32)])

@@ -28,6 +28,7 @@ from utils.diagnostics.autocast_operations import OPERATIONS, Operation
 from utils.diagnostics.autocast_table import ask_without_gpu, measure
 
 BF16, F16 = torch.bfloat16, torch.float16
+RMS_NORM_IS_WIDE = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13)  # under CUDA's autocast; not in 2.11
 
 # What the CPU's list alone names and hardly anybody calls.
 OBSCURE = {
@@ -216,7 +217,10 @@ def test_the_documentation_of_the_cpu_leaves_out_five_operations(rows):
 
 def test_the_documentation_of_cuda_leaves_out_seven_operations(cuda_rows):
     found = autocast_table.find_differences(cuda_rows.values(), "cuda")
-    assert {each.name: each.measured for each in found} == UNLISTED["cuda"]
+    later = {"rms_norm"} if cuda_rows["rms_norm"].rule == FOLLOWS and not RMS_NORM_IS_WIDE else set()
+    assert {each.name: each.measured for each in found} == {
+        name: rule for name, rule in UNLISTED["cuda"].items() if name not in later
+    }
 
 
 def test_cuda_keeps_in_float32_what_a_cpu_computes_in_whatever_comes_in(rows, cuda_rows):

@@ -273,4 +273,5 @@ def test_a_kernel_gives_what_the_emulation_gives(left, right):
     y = scaled_matmul(a, transposed(b), out_dtype=torch.bfloat16)
     exact = (a.dequantize().double() @ b.dequantize().double().t()).float()
     size = a.dequantize().abs() @ b.dequantize().abs().t()
-    assert ((y.float() - exact).abs() <= exact.abs() * 2.0**-8 + size * 2.0**-12).all()  # Hopper: cut at 13 bits
+    # Hopper cuts every addend 13 bits below the largest of its sum: 16 or so times 33 of them, of which some add up.
+    assert ((y.float() - exact).abs() <= exact.abs() * 2.0**-8 + size * 2.0**-9).all()

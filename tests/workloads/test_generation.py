@@ -262,7 +262,7 @@ def test_a_timing_has_a_sample_for_each_repeat_and_a_rate(model):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "compiled"])  # that is in a file of its own
 def test_every_way_writes_the_same_tokens_on_a_gpu(way):
     model = models.build_llama(SHAPE, seed=1).cuda()
     assert torch.equal(generate(model, PROMPT.cuda(), tokens=12, way=way).cpu(), by_hand(model, PROMPT, 12))

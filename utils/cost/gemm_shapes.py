@@ -35,6 +35,9 @@ FACTORS = {
 }
 HIDDEN = ("attention", "conv", "grouped_mm", "_linear")  # in the name of what holds products and shows none of them
 COPIES = (_aten._to_copy, _aten.clone, _aten.copy)  # what they return stands for what they were given
+# It multiplies positions by frequencies, which is no product of a model: a matrix product in transformers 5.17, none
+# in 5.23.
+POSITIONS = "rotary_emb"
 FORWARD, INPUT, WEIGHT = "forward", "input gradient", "weight gradient"
 ROLES = (FORWARD, INPUT, WEIGHT)
 
@@ -139,6 +142,8 @@ class _Reader(TorchDispatchMode):
         packet = func.overloadpacket
         if packet in FACTORS:
             result = func(*args, **kwargs)
+            if self.inside and self.inside[-1].endswith(POSITIONS):
+                return result
             self._product(packet, *(args[place] for place in FACTORS[packet]), result)
             return result
         with self:  # of an operation that consists of others, see those

@@ -197,7 +197,11 @@ def _attention(module: nn.Module | None) -> str:
 
 
 def _checkpointing(module: nn.Module | None) -> bool:
-    return bool(getattr(module, "is_activation_checkpointing", False))
+    # In transformers before 5.23, and its alias after that warns.
+    old = (
+        "is_activation_checkpointing" if hasattr(module, "is_activation_checkpointing") else "is_gradient_checkpointing"
+    )
+    return bool(getattr(module, old, False))
 
 
 def _device(module: nn.Module | None) -> str:

@@ -26,6 +26,7 @@ from utils.scaling import SCALINGS, Scaling
 from utils.shared_exponent import EXPONENT_RULES
 
 MULTIPLE = 16  # of K and N: what an FP8 kernel takes
+WITH_KERNELS = ("cuda",)  # types of devices that are tried
 OUTPUTS = (torch.bfloat16, torch.float16, torch.float32)
 # (tile, format of a scale) -> torch's name in F.ScalingType
 _KERNELS = {
@@ -85,7 +86,7 @@ def emulated(device: torch.device | str, left: str | Scaling = "tensor", right: 
 def why_emulated(device: torch.device | str, left: str | Scaling = "tensor", right: str | Scaling | None = None) -> str:
     """Return why `emulated` is true, in a clause; empty where a kernel runs."""
     device = torch.device(device)
-    if device.type != "cuda":
+    if device.type not in WITH_KERNELS:
         return "a CPU multiplies FP8 values in float32" if device.type == "cpu" else f"{device.type} is not tried"
     scalings = [
         SCALINGS[scaling] if isinstance(scaling, str) else scaling
@@ -97,9 +98,14 @@ def why_emulated(device: torch.device | str, left: str | Scaling = "tensor", rig
     return _tried(str(device), *kernels)
 
 
-@cache
+@torch.compiler.assume_constant_result  # torch.compile looks through a cache, and would multiply at every call
 def _tried(device: str, left: str, right: str) -> str:
     """Return what torch says to a product of matrices of 128 x 128, empty if it computes it."""
+    return _try_once(device, left, right)
+
+
+@cache
+def _try_once(device: str, left: str, right: str) -> str:
     names = {
         kernel: next(s for s in SCALINGS.values() if (s.tile, s.scale_format) == key and s.rule != "one")
         for key, kernel in _KERNELS.items()

@@ -42,6 +42,7 @@ RECIPES = tuple(name for name in FLOAT8_RECIPES if "unscaled" not in name)
 SQUARES, LLAMA, TORCHAO = "square", "LLaMA-7B", "torchao"
 WIDTHS = {"small": (128, 256, 512, 1_024), "full": (512, 1_024, 2_048, 4_096, 8_192, 16_384)}
 TOKENS = {"small": (), "full": (16, 2_048, 16_384)}
+NARROWEST_COMPILED = 1_024  # each shape compiles for a minute, and below that no product is worth a cast
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,11 @@ class Speeds:
         return smallest
 
 
-def list_families(size: str) -> Iterator[tuple[str, Layer]]:
-    """Yield the layers of a size with their family."""
-    yield from ((SQUARES, square(width)) for width in WIDTHS[size])
-    for tokens in TOKENS[size]:
+def list_families(size: str, *, compiled: bool = False) -> Iterator[tuple[str, Layer]]:
+    """Yield the layers of a size with their family; with torch.compile, at full size, those that are worth its time."""
+    narrowest = NARROWEST_COMPILED if compiled and size == "full" else 0
+    yield from ((SQUARES, square(width)) for width in WIDTHS[size] if width >= narrowest)
+    for tokens in () if compiled else TOKENS[size]:
         yield from ((LLAMA, Layer(tokens, *shape)) for shape in ((4_096, 4_096), (4_096, 11_008), (11_008, 4_096)))
     if size == "full":
         yield from ((TORCHAO, published.layer) for published in PUBLISHED)
@@ -217,7 +219,7 @@ def measure_speeds(
     points: list[SpeedPoint] = []
     first: tuple[SpeedPoint, Call] | None = None  # timed again at the end
     with allowing("highest"):
-        for family, layer in list_families(size):
+        for family, layer in list_families(size, compiled=compiled):
             planned, calls = [], {}
             if compiled:
                 torch.compiler.reset()  # torch compiles one function at most eight times

@@ -156,6 +156,15 @@ def fit_attention(model: nn.Module, device: torch.device) -> str:
     return attention
 
 
+def enable_checkpointing(model: nn.Module) -> None:
+    """Let a model of transformers keep the input of each block alone, and make the rest again in the backward pass.
+
+    The method has another name before 5.23: "gradient" in the place of "activation", which warns since then.
+    """
+    enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})
+
+
 def pretrained_distilbert(folder: Path | str | None = None, *, seed: int = 0, hub: bool = True) -> Loaded | None:
     """Return DistilBERT with trained weights and their tokeniser: a folder, else the hub; None where neither has any.
 

@@ -337,10 +337,13 @@ def test_ways_of_cuda_are_named_and_put_their_switches_back():
 
 @pytest.mark.gpu
 def test_a_gpu_adds_16_bit_products_in_more_bits_than_they_have():
-    findings, refused = survey.look_at_device("cuda")
-    assert findings["float32, highest"].precision == 24
-    assert findings["float16, reduced reduction off"].precision > 11
-    assert all(refused.values())
+    """Of two ways alone: the command takes a minute for all of them."""
+    ways = list_ways("cuda")
+    names = ("float32, highest", "float16, reduced reduction off")
+    single, half = (survey.look_at_way(ways[name], device="cuda") for name in names)
+    assert single.precision == 24
+    assert half.precision is None or half.precision > 11  # None where the adder is of no kind that is looked for
+    assert all(way.reason or way.product for way in ways.values())
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from made_runs import run
 from utils import records
 from utils.experiments.record_all import archive
 from utils.experiments.record_all.attempts import Report
+from utils.experiments.record_all.code_identity import digest_code
 
 GPU = {"kind": "cuda", "name": "NVIDIA H100 80GB HBM3"}
 PROVENANCE = {"commit": "a" * 40, "date": "2026-11-27T10:00:00+00:00"}
@@ -22,11 +23,11 @@ def record(seed=0, **changes):
 
 @pytest.fixture
 def packed(tmp_path):
-    def pack(*made, most_bytes=archive.MOST_BYTES):
+    def pack(*made, most_bytes=archive.MOST_BYTES, sources=None):
         folder = tmp_path / "work"
         for entry in made:
             records.save(entry, folder / archive.RECORDS)
-        report = Report("full", GPU, PROVENANCE)
+        report = Report("full", GPU, PROVENANCE, sources=sources or {})
         folder.mkdir(exist_ok=True)
         report.save(folder / archive.REPORT)
         return archive.pack(folder, report, most_bytes=most_bytes)
@@ -53,8 +54,8 @@ def test_the_largest_records_stay_behind_where_there_is_no_room(packed):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"dirty": True}, "changed after the commit"),
-        ({"commit": None}, "changed after the commit"),
+        ({"dirty": True}, "its code has no commit"),
+        ({"commit": None}, "its code has no commit"),
         ({"device": {"kind": "cuda", "name": "NVIDIA H100 made up"}}, "its device is NVIDIA H100 made up"),
         ({"samples": {"noise": ["x" * 300_000]}}, "more than 200,000"),
     ],
@@ -66,6 +67,17 @@ def test_a_record_that_a_book_must_not_hold_is_left_out(packed, tmp_path, change
     assert result.taken == (record(0).name,)
     (why,) = result.left_out.values()
     assert reason in why
+
+
+def test_a_record_of_a_copy_without_a_commit_is_taken_where_the_same_code_has_one(packed, tmp_path, monkeypatch):
+    made = record(0, commit=None, dirty=None)
+    here = {"commit": "c" * 40, "dirty": False}
+    monkeypatch.setattr(records, "provenance", lambda: here)
+    path, _ = packed(made, sources={made.name: digest_code()})
+    assert archive.unpack(path, tmp_path / "results").taken == (made.name,)
+    assert records.load_all(tmp_path / "results") == [dataclasses.replace(made, **here)]
+    path, _ = packed(made, sources={made.name: "0" * 16})
+    assert archive.unpack(path, tmp_path / "other").left_out == {made.name: archive.NO_COMMIT}
 
 
 def test_a_newer_record_stays(packed, tmp_path):

@@ -13,15 +13,28 @@ from utils.experiments.record_all import __main__ as command
 from utils.experiments.record_all.attempts import load_report
 from utils.experiments.record_all.wanted import list_wanted
 
-HIDDEN = ("datasets", "ipywidgets", "anywidget", "bitsandbytes", "IPython", "jupyter", "jupyter_client", "nbformat")
+HIDDEN = (
+    "scipy",
+    "ml_dtypes",
+    "datasets",
+    "ipywidgets",
+    "anywidget",
+    "bitsandbytes",
+    "IPython",
+    "jupyter",
+    "jupyter_client",
+    "nbformat",
+)
 
 
-def test_the_plan_runs_nothing(tmp_path, capsys):
+def test_the_plan_runs_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(command, "list_warnings", lambda *about, **more: ["the card is busy"])
     folder = tmp_path / "out"
     assert command.main(["--plan", "--minutes", "50", "--size", "full", "--device", "cpu", "--out", str(folder)]) == 0
     out = capsys.readouterr().out
     assert "microscope" in out
-    assert out.splitlines()[-1].startswith("18 to run in 46 minutes, 0 done")
+    assert out.splitlines()[-2].startswith("18 to run in 48 minutes, 0 done")
+    assert out.splitlines()[-1] == "NOTE: the card is busy"
     assert not folder.exists()
 
 
@@ -47,10 +60,38 @@ def test_a_mistake_is_one_line(arguments, says, capsys):
     assert not captured.out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "there", "refused"),
+    [([], True, True), (["--device", "cpu"], True, False), (["--device=cpu"], True, False), ([], False, False)],
+)
+def test_a_card_that_torch_does_not_see_is_no_reason_to_record_the_processor(
+    monkeypatch, capsys, tmp_path, arguments, there, refused
+):
+    monkeypatch.setattr(command.torch.cuda, "is_available", lambda: False)
+    monkeypatch.delenv("MIXED_PRECISION_DEVICE", raising=False)
+    monkeypatch.setattr(command.shutil, "which", lambda name: f"/usr/bin/{name}" if there else None)
+    assert command.main(["--plan", "--out", str(tmp_path), *arguments]) == (2 if refused else 0)
+    assert ("nvidia-smi is there and torch" in capsys.readouterr().err) == refused
+
+
 def test_a_missing_package_is_one_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(command.Recording, "__post_init__", lambda self: importlib.metadata.version("no-such-package"))
     assert command.main(["--plan", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == "record_all: no-such-package is not installed: pip install no-such-package\n"
+
+
+def test_without_a_terminal_it_goes_on(monkeypatch):
+    class Gone:
+        def write(self, text):
+            raise BrokenPipeError(32, "Broken pipe")
+
+        flush = write
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    command._print_line("a line")
+    command._print_line("another")
+    assert sys.stdout.name == os.devnull
+    sys.stdout.close()
 
 
 @pytest.fixture

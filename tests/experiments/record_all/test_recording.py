@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from stub_commands import make_recording, wanted
-from utils.experiments.record_all import archive, attempts, isolation
+from utils.experiments.record_all import archive, attempts, code_identity, isolation
 from utils.experiments.record_all import recording as recording_module
 from utils.experiments.record_all.attempts import FAILED, FINISHED, INTERRUPTED, STOPPED, load_report
 
@@ -130,7 +130,7 @@ def test_interrupted_it_packs_what_has_finished(tmp_path, monkeypatch):
     assert states(again) == {"works": FINISHED, "hangs": FINISHED, "works_too": FINISHED}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=["Ctrl-C", "SIGTERM", "SIGHUP"])
 def test_a_signal_to_the_whole_command(tmp_path, number):
     """In a process of its own, as from a terminal or a batch system: the running command ends, the archive is there."""
     make_recording(tmp_path)
@@ -199,7 +199,8 @@ def test_the_archive_is_the_same_for_the_same_files(tmp_path):
 def test_the_tests_of_the_gpu_run_first_and_once(tmp_path, monkeypatch):
     calls = []
 
-    def run_gpu_tests(log, *, key, seconds, root):
+    def run_gpu_tests(log, *, key, seconds, root, first):
+        assert first == ("test_a.py",)
         calls.append(seconds)
         return attempts.GpuTestResult(key, "1 failed", failed=("test_a.py",))
 
@@ -211,4 +212,85 @@ def test_the_tests_of_the_gpu_run_first_and_once(tmp_path, monkeypatch):
         assert recording.run(60) == 0
         assert states(recording) == {"works_too": FINISHED}
     assert calls == [180.0]
+    assert "--despite-tests" in recording.plan(60)[0].why
+    recording.despite_tests = True
+    assert recording.run(60) == 0
+    assert states(recording) == {"works_too": FINISHED, "works": FINISHED}
     assert json.loads(recording.report_path.read_text())["tests"]["failed"] == ["test_a.py"]
+
+
+def test_a_process_that_outlives_sigkill_is_left_behind(tmp_path, monkeypatch):
+    """As one that waits for a driver: no signal reaches it, and the rest of the plan runs."""
+    root = make_recording(tmp_path).root
+    processes = []
+    monkeypatch.setattr(isolation, "_signal", lambda process, number: processes.append(process))
+    begin = time.monotonic()
+    ended = isolation.run_alone(["utils.hangs"], log=tmp_path / "log", seconds=0.5, folder=root, grace=0.2)
+    assert ended == isolation.Ended(-signal.SIGKILL, ended.seconds, True)
+    assert time.monotonic() - begin < 5.0
+    processes[0].kill()
+    processes[0].wait(timeout=10)
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    recording, other = make_recording(tmp_path, "works"), make_recording(tmp_path, "works_too")
+    recording.folder.mkdir()
+    with recording_module._lock(recording.folder / recording_module.LOCK) as alone:
+        assert alone
+        assert other.run(60) == 2
+        assert other.lines == ["another run of make record has out; wait for it, or name another --out"]
+        assert not other.report_path.exists()
+    assert other.run(60) == 0
+
+
+def test_a_disk_without_locks_is_taken_as_it_is(tmp_path, monkeypatch):
+    def refuse(file, how):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(recording_module.fcntl, "flock", refuse)
+    assert make_recording(tmp_path, "works").run(60) == 0
+
+
+def test_the_report_says_which_code_made_which_record(tmp_path):
+    recording = make_recording(tmp_path, "works", "works_too")
+    recording.run(60)
+    before = load_report(recording.report_path).sources
+    assert before == {"works": code_identity.digest_code(recording.root)}
+    (recording.root / "utils" / "works_too.py").write_text("print('mended')")
+    make_recording(tmp_path, "works", "works_too").run(60)  # "works" is done, and its record is that of the old code
+    assert load_report(recording.report_path).sources == before
+    assert before["works"] != code_identity.digest_code(recording.root)
+
+
+def test_a_command_that_was_too_slow_gets_more_time_the_next_time(tmp_path, monkeypatch):
+    limits = []
+
+    def run_alone(arguments, *, log, seconds, folder):
+        limits.append(seconds / 60)
+        return isolation.Ended(130, seconds, True)
+
+    monkeypatch.setattr(isolation, "run_alone", run_alone)
+    for _ in range(2):
+        assert make_recording(tmp_path, "works").run(120) == 1
+    assert limits == [4.0, 13.0]  # three times its estimate of a minute, and a minute; then of the four that it took
+
+
+def test_under_nohup_the_end_of_the_terminal_is_not_heard(tmp_path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with make_recording(tmp_path)._handle_signals():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        with make_recording(tmp_path)._handle_signals():
+            assert signal.getsignal(signal.SIGHUP) is signal.default_int_handler
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_of_a_log_without_an_end_the_last_lines_are_read(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("again\n" * 100_000 + "the last\n")
+    assert attempts.read_last_lines(log)[-1] == "the last"
+    assert len(attempts.read_last_lines(log)) == attempts.LAST_LINES

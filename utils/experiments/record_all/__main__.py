@@ -9,14 +9,19 @@ commands did not finish.
 """
 
 import math
+import os
+import shutil
 import sys
 from argparse import Namespace
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
+import torch
+
 from utils import records
 from utils.experiments.record_all import archive
 from utils.experiments.record_all.plan import format_plan
+from utils.experiments.record_all.preflight import list_warnings
 from utils.experiments.record_all.recording import Recording
 from utils.experiments.record_all.wanted import PROSE, REVIEWS, WEIGHTS, list_wanted
 from utils.runs import command_line
@@ -24,6 +29,10 @@ from utils.runs import command_line
 PROGRAM = "record_all"
 OUT = records.ROOT / "_build" / "record"
 MINUTES = 50.0
+NO_GPU = (
+    "nvidia-smi is there and torch {torch} sees no GPU: its CUDA is {cuda}, and the driver may be older;"
+    " --device cpu records the processor"
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,10 +48,13 @@ def main(arguments: list[str] | None = None) -> int:
             size=options.size,
             wanted=_select(options.only),
             folders=_find_folders(options),
-            say=lambda line: print(line, flush=True),
+            say=_print_line,
+            despite_tests=options.despite_tests,
         )
         print(command_line.describe_run(options.device, size=options.size, **_describe_folders(recording)), flush=True)
         print(format_plan(recording.plan(options.minutes)), flush=True)
+        for sentence in list_warnings(options.device, folder=folder, provenance=recording.report.provenance):
+            print(f"NOTE: {sentence}", flush=True)
     except PackageNotFoundError as error:
         return command_line.complain(PROGRAM, f"{error.name} is not installed: pip install {error.name}", 2)
     except (ValueError, OSError) as error:
@@ -61,14 +73,31 @@ def _parse(arguments: list[str] | None) -> Namespace:
     parser.add_argument("--prose", metavar="DIR", help="folder with .txt files; default: generated stories")
     parser.add_argument("--weights", metavar="DIR", help="folder with a pretrained DistilBERT; default: random weights")
     parser.add_argument("--out", default=str(OUT), metavar="DIR", help="work folder; default: _build/record")
+    parser.add_argument("--despite-tests", action="store_true", help="run also what rests on a test that fails")
     parser.add_argument("--archive", metavar="FILE", help="take the records of this archive, with --into")
     parser.add_argument("--into", metavar="DIR", help="where its records go: book/results")
     options = parser.checked(arguments)
+    if options.device.type == "cpu" and not _names_device(arguments) and shutil.which("nvidia-smi"):
+        raise ValueError(NO_GPU.format(torch=torch.__version__, cuda=torch.version.cuda))
     if not (math.isfinite(options.minutes) and options.minutes > 0):
         raise ValueError(f"--minutes {options.minutes:g} is not above 0")
     if bool(options.archive) != bool(options.into):
         raise ValueError("--archive FILE and --into DIR belong together: the file's records go into the folder")
     return options
+
+
+def _names_device(arguments: list[str] | None) -> bool:
+    """Say whether the device was asked for; else it was found."""
+    words = sys.argv[1:] if arguments is None else arguments
+    named = any(word.partition("=")[0] in ("--device", "--into") for word in words)
+    return named or bool(os.environ.get("MIXED_PRECISION_DEVICE"))
+
+
+def _print_line(line: str) -> None:
+    try:
+        print(line, flush=True)
+    except OSError:  # the terminal or the pipe is gone: the run goes on, and the report has what matters
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def _select(names: list[str] | None) -> tuple:

@@ -10,10 +10,12 @@ from pathlib import Path, PurePosixPath
 
 from utils import records
 from utils.experiments.record_all.attempts import Report
+from utils.experiments.record_all.code_identity import name_commit
 
 MOST_BYTES = 16_000_000
 MOST_RECORD_BYTES = 200_000  # the book keeps no larger record
 RECORDS, REPORT = "records", "report.json"
+NO_COMMIT = "its code has no commit: take it in from a clean checkout of the code that made it"
 MADE_UP = "made up"  # in the name of a device that does not exist; tests use it, no book holds it
 
 
@@ -75,6 +77,7 @@ class Unpacked:
 def unpack(archive: Path, into: Path) -> Unpacked:
     """Put the records of an archive into a folder of records, each checked; a newer one of the same name stays.
 
+    One without a commit gets that of this checkout where its code is the same, see `code_identity.name_commit`.
     Raises: ValueError where the file is no archive of `pack`; OSError where the folder cannot be written.
     """
     into = records.check_folder(into)
@@ -84,6 +87,7 @@ def unpack(archive: Path, into: Path) -> Unpacked:
             members = [member for member in tar.getmembers() if member.isfile()]
             if REPORT not in {member.name for member in members}:
                 raise ValueError(f"{archive.name} holds no {REPORT}: it is not an archive of make record")
+            sources = json.load(tar.extractfile(REPORT)).get("sources", {})
             for member in members:
                 name = PurePosixPath(member.name)
                 if name.parent != PurePosixPath(RECORDS) or name.suffix != ".json":
@@ -92,9 +96,11 @@ def unpack(archive: Path, into: Path) -> Unpacked:
                 copy.write_bytes(tar.extractfile(member).read())
                 if reason := _why_not(copy, into):
                     left_out[name.stem] = reason
-                    continue
-                records.save(records.load(copy), into)
-                taken.append(name.stem)
+                elif record := name_commit(records.load(copy), sources.get(name.stem)):
+                    records.save(record, into)
+                    taken.append(name.stem)
+                else:
+                    left_out[name.stem] = NO_COMMIT
     except (tarfile.TarError, EOFError) as error:
         raise ValueError(f"{archive.name} is not a readable archive: {error}") from error
     return Unpacked(tuple(taken), left_out)
@@ -112,8 +118,6 @@ def _why_not(path: Path, into: Path) -> str:
         return f"its device is {record.device['name']}"
     if path.stat().st_size > MOST_RECORD_BYTES:
         return f"it has {path.stat().st_size:,} bytes, more than {MOST_RECORD_BYTES:,}"
-    if record.commit is None or record.dirty:
-        return "its code was changed after the commit, or has none, so nobody can run it again"
     if (into / path.name).is_file() and records.load(into / path.name).date >= record.date:
         return "a newer record of the same run is there"
     return ""

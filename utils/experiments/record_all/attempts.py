@@ -11,6 +11,7 @@ from utils import records
 SCHEMA = 1
 FINISHED, FAILED, STOPPED, INTERRUPTED = "finished", "failed", "out of time", "interrupted"
 LAST_LINES = 12  # of the output of a command that did not finish
+END_BYTES = 100_000  # of a log that are read: a command may print for an hour
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Report:
     """What is kept of all runs of `make record` in one folder.
 
     `device` is `machine.facts`, `provenance` that of `records.provenance`, `folders` the names of the data sets and
-    weights that were there; everything else was generated or random.
+    weights that were there; everything else was generated or random. `sources` maps the names of records to
+    `code_identity.digest_code` of the code that made them.
     """
 
     size: str
@@ -53,6 +55,7 @@ class Report:
     provenance: dict
     folders: tuple[str, ...] = ()
     tests: GpuTestResult | None = None
+    sources: dict[str, str] = field(default_factory=dict)
     attempts: dict[str, RecordingAttempt] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
@@ -94,7 +97,9 @@ def _with_tuples(kind: type, fields: dict):
 def read_last_lines(log: Path, *, count: int = LAST_LINES) -> tuple[str, ...]:
     """Return the last lines of a log without the folders of this machine: a report is published as it is."""
     try:
-        text = log.read_text(encoding="utf-8", errors="replace")
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - END_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
     except OSError as error:
         return (f"the output could not be read: {error.strerror}",)
     return tuple(hide_paths(line)[:300] for line in text.splitlines() if line.strip())[-count:]

@@ -34,7 +34,8 @@ def run_alone(
     """Run `python -m` with these arguments in `folder`, its output in `log`, and end it after `seconds`.
 
     It is asked with SIGINT, so that a training can leave a checkpoint, and killed `grace` seconds later with every
-    process that it started. The same happens when the caller is interrupted, before KeyboardInterrupt goes on.
+    process that it started; one that outlives even that is left behind. The same happens when the caller is
+    interrupted, before KeyboardInterrupt goes on.
     Raises: OSError where the log cannot be written.
     """
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}  # or the last lines of a killed command would be lost
@@ -68,7 +69,10 @@ def _end(process: subprocess.Popen, grace: float) -> int:
         return process.wait(timeout=grace)
     except subprocess.TimeoutExpired:
         _signal(process, signal.SIGKILL)
-        return process.wait()
+    try:
+        return process.wait(timeout=grace)
+    except subprocess.TimeoutExpired:  # it waits for a driver or a network disk, and not even SIGKILL reaches it
+        return -signal.SIGKILL
 
 
 def _signal(process: subprocess.Popen, number: signal.Signals) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from utils.experiments.record_all.attempts import FINISHED, RecordingAttempt
+from utils.experiments.record_all.attempts import FINISHED, STOPPED, RecordingAttempt
 from utils.experiments.record_all.wanted import Wanted
 from utils.runs import cache, loaded_source
 
@@ -67,14 +67,16 @@ def make_plan(
     tried = {name for name, attempt in attempts.items() if attempt.key == keys[name] and attempt.state != FINISHED}
     steps = []
     for entry in sorted(wanted, key=lambda entry: entry.name in tried):  # stable: otherwise the order of the list
-        expected = entry.minutes[size] * pace
         attempt, broken = attempts.get(entry.name), sorted(failed & set(entry.rests_on))
+        expected = entry.minutes[size] * pace
+        if entry.name in tried and attempt.state == STOPPED and not entry.resumes:
+            expected = max(expected, attempt.minutes)  # it needs longer than it had, and begins anew
         if attempt and attempt.state == FINISHED and attempt.key == keys[entry.name]:
             steps.append(PlannedCommand(entry, attempt.minutes, DONE))
             continue
         why = ""
         if broken:
-            why = f"a test that it rests on fails: {', '.join(broken)}"
+            why = f"a test that it rests on fails: {', '.join(broken)}; --despite-tests runs it all the same"
         elif cards < entry.least_cards:
             why = f"needs {entry.least_cards} GPUs, torch sees {cards}"
         elif expected * MARGIN > left:

@@ -1,21 +1,23 @@
 """Run a plan: each command alone, the report written after each, and the archive whatever happens."""
 
+import contextlib
+import fcntl
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
 from utils import machine, records
-from utils.experiments.record_all import archive, attempts, gpu_tests, isolation
+from utils.experiments.record_all import archive, attempts, code_identity, gpu_tests, isolation
 from utils.experiments.record_all.attempts import GpuTestResult, RecordingAttempt, Report
 from utils.experiments.record_all.plan import PACKING, RUN, PlannedCommand, key_of, make_plan
 from utils.experiments.record_all.wanted import Wanted
 from utils.runs import cache, command_line
 
-CHECKPOINTS, LOGS = "checkpoints", "logs"
+CHECKPOINTS, LOGS, LOCK = "checkpoints", "logs", "lock"
 LIMIT, SPARE = 3.0, 60.0  # a command may take so many times its estimate, and so many seconds more
 
 
@@ -24,6 +26,7 @@ class Recording:
     """A folder that fills: its records, logs, checkpoints and report, and what they are made of.
 
     `folders` maps names of `wanted.OPTIONS` to folders that are there. `say` prints a line; `clock` is in seconds.
+    `despite_tests`: run also what rests on tests that fail.
     """
 
     folder: Path
@@ -34,6 +37,7 @@ class Recording:
     say: Callable[[str], None] = print
     clock: Callable[[], float] = time.monotonic
     root: Path = records.ROOT
+    despite_tests: bool = False
 
     def __post_init__(self) -> None:
         """Read the report of the folder, or begin one.
@@ -69,49 +73,67 @@ class Recording:
             keys=self.keys,
             attempts=self.report.attempts,
             cards=cards,
-            failed_tests=self.report.tests.failed if self.report.tests else (),
+            failed_tests=self.report.tests.failed if self.report.tests and not self.despite_tests else (),
         )
 
     def run(self, minutes: float) -> int:
         """Run what fits into so many minutes and pack what there is; return the exit code of the command.
 
         0: every command that started has finished. 1: some have not, as the report says. 2: the archive could not be
-        written. 130: interrupted; what has finished is packed.
+        written, or another run has the folder. 130: interrupted; what has finished is packed.
         """
         end, code = self.clock() + 60 * minutes, 0
-        signal_before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as a batch system ends a job
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(self._handle_signals())
+                self._make_folders()
+                if not held.enter_context(_lock(self.folder / LOCK)):
+                    self.say(f"another run of make record has {self.folder.name}; wait for it, or name another --out")
+                    return 2
+                self.report.save(self.report_path)
+                self._test(end)
+                code = self._run_all(end)
+            except KeyboardInterrupt:
+                self.say("interrupted: packing what has finished")
+                code = command_line.INTERRUPTED
+            except OSError as error:
+                reason = error.strerror or error
+                self.say(f"{self.folder.name} cannot be written: {reason}; make room, then run this again")
+                code = 2
+            return self._pack() or code
+
+    @contextlib.contextmanager
+    def _handle_signals(self) -> Iterator[None]:
+        """Take the end of a batch job and of a terminal for Ctrl-C, but not where nohup has them ignored."""
+        ends = [signal.SIGTERM, signal.SIGHUP]
+        before = {number: signal.getsignal(number) for number in ends}
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, signal.default_int_handler)
         try:
-            self._make_folders()
-            self._test(end)
-            code = self._run_all(end)
-        except KeyboardInterrupt:
-            self.say("interrupted: packing what has finished")
-            code = command_line.INTERRUPTED
-        except OSError as error:
-            self.say(f"{self.folder.name} cannot be written: {error.strerror or error}; make room, then run this again")
-            code = 2
+            yield
         finally:
-            signal.signal(signal.SIGTERM, signal_before)
-        return self._pack() or code
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _make_folders(self) -> None:
         for name in (archive.RECORDS, CHECKPOINTS, LOGS):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        self.report.save(self.report_path)
 
     def _test(self, end: float) -> None:
         """Run the GPU tests unless the same ones have run here, and keep what came out."""
         if self.device.type != "cuda":
             self.report.tests = GpuTestResult("", "not run: this is no GPU")
             return
-        commit = self.report.provenance["commit"]
-        key = cache.key(commit, self.report.device["name"], torch.__version__)
+        code = code_identity.digest_code(self.root, folders=("utils", "tests"))
+        key = cache.key(code, self.report.device["name"], torch.__version__)
         if self.report.tests and self.report.tests.key == key:
             return
         seconds = min(gpu_tests.SECONDS, max(end - self.clock(), 1.0))
         self.say(f"tests of the GPU, at most {seconds:.0f} s")
         log = self._new_log("gpu_tests")
-        self.report.tests = gpu_tests.run_gpu_tests(log, key=key, seconds=seconds, root=self.root)
+        first = dict.fromkeys(name for entry in self.wanted for name in entry.rests_on)
+        self.report.tests = gpu_tests.run_gpu_tests(log, key=key, seconds=seconds, root=self.root, first=tuple(first))
         self.report.save(self.report_path)
         self.say(f"  {self.report.tests.summary}")
 
@@ -124,10 +146,25 @@ class Recording:
             if not steps:
                 return code
             tried.add(steps[0].wanted.name)
-            attempt = self._run_one(steps[0], end)
+            with self._note_sources():
+                attempt = self._run_one(steps[0], end)
             self.report.attempts[attempt.name] = attempt
             code = code if attempt.state == attempts.FINISHED else 1
             self.report.save(self.report_path)
+
+    @contextlib.contextmanager
+    def _note_sources(self) -> Iterator[None]:
+        """Keep in the report which code made the records that come inside."""
+
+        def look() -> dict[str, tuple[int, int]]:
+            files = (self.folder / archive.RECORDS).glob("*.json")
+            return {path.stem: (path.stat().st_mtime_ns, path.stat().st_ino) for path in files}
+
+        before, digest = look(), code_identity.digest_code(self.root)
+        try:
+            yield
+        finally:
+            self.report.sources |= {name: digest for name, state in look().items() if before.get(name) != state}
 
     def _run_one(self, step: PlannedCommand, end: float) -> RecordingAttempt:
         """Run one command and return how it ended; its last lines are kept where it did not finish."""
@@ -182,3 +219,17 @@ class Recording:
             self.say("run the same command again to go on where this one stopped")
         self.say(f"python -m utils.experiments.record_all --archive {path.name} --into book/results")
         return 0
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[bool]:
+    """Say whether this process alone has the file; true as well where its disk knows no locks."""
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError:  # a network disk
+            pass
+        yield True
