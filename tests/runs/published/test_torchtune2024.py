@@ -6,8 +6,8 @@ import pytest
 
 from utils.cost import memory
 from utils.cost.architectures import Architecture
-from utils.runs import torchtune2024
-from utils.runs.torchtune2024 import RUNS
+from utils.runs.published import torchtune2024
+from utils.runs.published.torchtune2024 import RUNS
 
 SIZES = {"vocabulary": 128_256, "width": 3_072, "layers": 28, "heads": 24, "groups": 8, "hidden": 8_192}
 LLAMA_3B = Architecture("llama", **SIZES, positions=131_072, tied=True)

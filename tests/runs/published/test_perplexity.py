@@ -5,7 +5,7 @@ import re
 import pytest
 
 import book_rules as rules
-from utils.runs.published_perplexity import PERPLEXITY, WIDE
+from utils.runs.published.perplexity import PERPLEXITY, WIDE
 
 BIBLIOGRAPHY = rules.bibliography((rules.BOOK / "references.bib").read_text("utf8"))
 RECIPE = {"16 bits": WIDE, "int8, per row": "int8", "int4, rounded to nearest": "int4"}  # the names that differ
