@@ -86,7 +86,7 @@ def test_a_slow_machine_gets_a_shorter_plan():
     assert pace_of(slow) == 3.0
     assert pace_of([attempt("a", FAILED, minutes=90.0)] * 5) == 1.0  # a hang is not a pace
     assert pace_of([attempt("a", minutes=90.0)] * 3) == 4.0
-    assert pace_of([attempt("a", minutes=0.001)] * 3) == 0.25
+    assert pace_of([attempt("a", minutes=0.001)] * 3) == 0.5
 
 
 def test_the_table_says_when_each_ends_and_what_is_missing():

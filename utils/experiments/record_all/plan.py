@@ -14,7 +14,7 @@ from utils.runs import cache, loaded_source
 RUN, DONE, LEFT_OUT = "run", "done", "left out"
 MARGIN = 1.25  # of the time that a command may take beyond its estimate and still end in time
 PACKING = 0.5  # minutes at the end, for the archive
-PACES = (0.25, 4.0)  # bounds of what a few finished commands may say about the others
+PACES = (0.5, 4.0)  # bounds of what a few finished commands may say about the others
 FEWEST = 3  # finished commands that say something
 
 
