@@ -7,6 +7,8 @@ from utils.checks.outcome import NOT_YET
 from utils.checks.practice import llama, llama_questions
 from utils.checks.practice.llama import Oracle
 from utils.cost import token_bytes
+from utils.cost.architectures import Architecture
+from utils.cost.cards import ROOFS
 from utils.runs import raschka2023
 from utils.widgets.tokens_per_second import TokensPerSecond
 from utils.widgets.tokens_per_second.facts import published
@@ -30,9 +32,11 @@ def test_the_line_goes_through_both_runs():
 
 
 def test_the_cache_is_that_of_the_formula():
-    one, all_ = (token_bytes.kv_bytes("Llama 3 8B", tokens=n, batch=b) for n, b in ((1, 1), (8_192, 16)))
-    assert llama.check_long_text(table(llama_questions.LONG_TEXT, (one, 4 * one, all_ / 1e9)))
-    assert 4 * one == token_bytes.kv_bytes("LLaMA 7B", tokens=1)
+    sizes = {"width": 40 * 128, "layers": 48, "hidden": 64, "vocabulary": 64, "positions": 8_192, "tied": True}
+    shared, unshared = (Architecture("llama", heads=40, groups=groups, **sizes) for groups in (8, 40))
+    one, all_ = (token_bytes.kv_bytes(shared, tokens=n, batch=b) for n, b in ((1, 1), (8_192, 16)))
+    wide = token_bytes.kv_bytes(unshared, tokens=1)
+    assert llama.check_long_text(table(llama_questions.LONG_TEXT, (one, wide, all_ / 1e9)))
 
 
 def right_option(question):
@@ -70,28 +74,36 @@ def test_the_prediction_about_int4_is_the_published_rate():
         f"{wide['rate']} tokens/s",
         f"{wide['bytes'] / 1e9:.1f} GB per token",
         f"{narrow['bytes'] / 1e9:.1f} GB",
+        f"{ROOFS['A100 SXM 80 GB'].bandwidth:,.0f} GB/s",
     ):
         assert part in text
 
 
 def test_the_tasks_under_the_widget_have_the_answers_that_it_shows():
     of = {"card": "A100 SXM 40 GB", "context": 1}
-    deciding = [2**n for n in range(11) if "Computing decides" in TokensPerSecond(batch=2**n, **of).case.verdict]
-    assert str(deciding[0]) == llama_questions.FROM_WHICH_BATCH.answer
-    weights = token_bytes.predict("LLaMA 7B").weights
-    equal = weights / token_bytes.kv_bytes("LLaMA 7B", tokens=1, batch=64)
-    assert f"{equal:.0f}" == llama_questions.EQUAL_CACHES.answer
-    for context in (256, 512):
-        moved = TokensPerSecond(**of | {"batch": 64, "context": context}).case.moved
+
+    def first(weights, batches):
+        verdicts = {n: TokensPerSecond(batch=n, weights=weights, **of).case.verdict for n in batches}
+        return str(next(n for n, text in verdicts.items() if "Computing decides" in text))
+
+    powers = [2**n for n in range(11)]
+    assert first("int4", powers) == llama_questions.FROM_WHICH_BATCH.answer
+    assert first("int4", range(50, 70)) == "61" in llama_questions.FROM_WHICH_BATCH.wrong
+    assert first("int8", powers) == "128" in llama_questions.FROM_WHICH_BATCH.wrong
+    assert f"In bfloat16 it is {first('bfloat16', powers)}" in llama_questions.FROM_WHICH_BATCH.says
+    weights = token_bytes.predict("Llama 3 8B").weights
+    equal = {bits: weights / token_bytes.kv_bytes("Llama 3 8B", tokens=1, batch=64, bits=bits) for bits in (8, 16)}
+    assert f"{equal[8]:.0f}" == llama_questions.EQUAL_CACHES.answer
+    assert f"{equal[16]:.0f}" in llama_questions.EQUAL_CACHES.wrong
+    for context in (2048, 4096):
+        moved = TokensPerSecond("Llama 3 8B", batch=64, context=context, kv_bits=8).case.moved
         assert f"{moved.cache_read / 1e9:.1f} GB" in llama_questions.EQUAL_CACHES.wrong[str(context)]
-    shown = TokensPerSecond("Llama 3 8B", weights="int4", card="H100 SXM").measured
+    shown = TokensPerSecond("Llama 2 70B", weights="int8", card="A100 SXM 80 GB").measured
     assert f"{llama_questions.OF_THE_LIMIT.answer}\u00a0% of the bandwidth" in shown
     for weights, model, card in (
-        ("bfloat16", "Llama 3 8B", "H100 SXM"),
-        ("int8", "Llama 3 8B", "H100 SXM"),
-        ("float8", "Llama 3 8B", "H100 SXM"),
-        ("int4", "Llama 3 8B", "A100 SXM 80 GB"),
-        ("int4", "LLaMA 7B", "A100 SXM 80 GB"),
+        ("int4", "Llama 2 70B", "A100 SXM 80 GB"),
+        ("int8", "LLaMA 7B", "A100 SXM 80 GB"),
+        ("bfloat16", "LLaMA 7B", "A100 SXM 80 GB"),
     ):
         said = TokensPerSecond(model, weights=weights, card=card).measured
         assert any(f", {share}\u00a0% of the bandwidth" in said for share in llama_questions.OF_THE_LIMIT.wrong)
@@ -238,6 +250,26 @@ def chooses_before_it_reads(model, prompt, tokens):
     return found
 
 
+def takes_the_last_column(model, prompt, tokens):
+    cache, ids, found = [], list(prompt), []
+    for _ in range(tokens):
+        ids = [int(model(ids, cache)[:, -1:].argmax())]
+        found += ids
+    return found
+
+
+def takes_the_most_probable_tokens_at_one_place(model, prompt, tokens):
+    return model(list(prompt), [])[-1].topk(tokens).indices.tolist()
+
+
+def leaves_out_the_last_token_of_the_prompt(model, prompt, tokens):
+    cache, ids, found = [], list(prompt[:-1] or prompt), []
+    for _ in range(tokens):
+        ids = [int(model(ids, cache)[-1].argmax())]
+        found += ids
+    return found
+
+
 @pytest.mark.parametrize(
     ("answer", "hint"),
     [
@@ -249,6 +281,9 @@ def chooses_before_it_reads(model, prompt, tokens):
         (returns_one_for_none, "For tokens=0 your list has 1"),
         (chooses_before_it_reads, "What has the model read when you choose it?"),
         (forgets, "Make one before the loop"),
+        (takes_the_last_column, "the last row counts"),
+        (takes_the_most_probable_tokens_at_one_place, "What has the model read when you choose it?"),
+        (leaves_out_the_last_token_of_the_prompt, "The first token is wrong"),
         (takes_the_first_row, "the last row counts"),
         (changes_the_prompt, "changes the prompt"),
         (lambda *asked: [*asked[1], *right(*asked)], "only the new tokens"),

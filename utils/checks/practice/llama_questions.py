@@ -11,21 +11,23 @@ SHARE = Choice(
     (
         Option(
             "About 14 %",
-            "13.2 GB times 16.70 tokens/s are 221 GB/s. For six sevenths of the time, the memory was idle.",
+            "13.2 GB times 16.70 tokens/s are 221 GB/s. On average, six sevenths of the bandwidth were not used.",
             True,
         ),
         Option(
-            "About 46 %, because it is 46 % faster than float32",
-            "The gain over float32 does not say how busy the memory is. Multiply the bytes per token by the tokens/s.",
+            "About 46 %",
+            "That is the gain over float32, which does not say how busy the memory is. Multiply the bytes per "
+            "token by the tokens/s.",
         ),
         Option(
-            "About 73 %, because half the bytes should give 2 times the speed and gave 1.46",
-            "That compares two runs with each other, and neither with the card. Multiply the bytes per token by the "
-            "tokens/s.",
+            "About 73 %",
+            "That is 1.46 of the factor 2 that half the bytes should give. It compares two runs with each other, and "
+            "neither with the card.",
         ),
         Option(
-            "Nearly 100 %: one sequence at a time is limited by the memory",
-            "It should be. But then it would generate 1,555 / 13.2 = 118 tokens/s, and it generated 16.70.",
+            "Nearly 100 %",
+            "A single sequence should be limited by the memory. But then it would generate 1,555 / 13.2 = 118 "
+            "tokens/s, and it generated 16.70.",
         ),
     ),
     predict=True,
@@ -36,12 +38,14 @@ NO_BYTES = Choice(
     "all, how many tokens/s would this program generate?",
     (
         Option(
-            "About 17, as many as in bfloat16",
-            "That would mean that bytes take no time at all. But float32 was slower, so on this line they do.",
+            "About 17",
+            "That is the rate in bfloat16, as if bytes took no time at all. But float32 was slower, so on this "
+            "line they do.",
         ),
         Option(
-            "About 24, because each halving gives 1.46 times the speed",
-            "That is the next halving, at the same factor. On a line each halving gains less time than the one before.",
+            "About 24",
+            "That is 16.70 times 1.46, one more halving at the same factor. On a line each halving gains less "
+            "time than the one before.",
         ),
         Option(
             "About 31",
@@ -50,34 +54,38 @@ NO_BYTES = Choice(
             True,
         ),
         Option(
-            "About 118, what the memory allows",
-            "That is the limit for 13.2 GB, with nothing else to wait for. Here the bytes are gone, the rest is not.",
+            "About 118",
+            "That is what the memory allows for 13.2 GB, with nothing else to wait for. Here the bytes are gone, "
+            "the rest "
+            "is not.",
         ),
     ),
     predict=True,
 )
 INT4 = Choice(
     "practice/llama/predict-int4",
-    "The compiled step writes 104.9 tokens/s in bfloat16, from 13.3 GB per token. In int4 it reads 4.4 GB. How many "
-    "tokens/s?",
+    "The compiled step generates 104.9 tokens/s in bfloat16, from 13.3 GB per token, on a card with 2,039 GB/s. "
+    "In int4 "
+    "the program counts 4.4 GB. How many tokens/s did it generate?",
     (
         Option(
-            "About 105: something else than bytes is the limit",
-            "That was the plain loop. The compiled bfloat16 step moves 1,397 GB/s, so bytes do matter now.",
-        ),
-        Option(
-            "About 320, for a third of the bytes",
-            "That would need the same GB/s in both formats and no other time. The kernel for int4 reached 863 GB/s, "
-            "not 1,397.",
-        ),
-        Option(
-            "About 460, what the memory allows",
-            "That is 2,039 / 4.4, the limit by the data sheet. Even bfloat16 stays a third below its own.",
+            "About 105",
+            "Something other than bytes was the limit of the plain loop. The compiled bfloat16 step moves 1,397 "
+            "GB/s, so bytes do matter now.",
         ),
         Option(
             "About 200",
             "It was 196.8, or 1.9 times as many for 3.0 times fewer bytes.",
             True,
+        ),
+        Option(
+            "About 320",
+            "That is three times as many, for a third of the bytes. It would need the same GB/s in both formats and no "
+            "other time. The int4 step reached 863 GB/s, not 1,397.",
+        ),
+        Option(
+            "About 460",
+            "That is 2,039 / 4.4, what the memory allows by its data sheet. Even bfloat16 stays a third below its own.",
         ),
     ),
     predict=True,
@@ -87,56 +95,74 @@ INT4 = Choice(
 
 FROM_WHICH_BATCH = Number(
     "practice/llama/play-batch",
-    "LLaMA 7B in bfloat16 on the A100 SXM 40 GB, context 1. At which batch of the slider does computing take over?",
-    answer="256",
-    says="An A100 can do 200 operations while it reads one byte. Each sequence brings two for every 2-byte weight: one "
-    "per byte. So up to some 200 sequences, tokens are nearly free.",
+    "LLaMA 7B in int4, groups of 32, on the A100 SXM 40 GB, context 1. At which setting of the batch slider does "
+    "computing "
+    "take over?",
+    answer="64",
+    says="In bfloat16 it is 256. The products are in 16 bits either way, so a sequence computes as long, but there are "
+    "fewer bytes to wait for. Narrow weights help small batches, and large ones hardly.",
     wrong={
-        "128": "At 128 the bytes still decide. Read the verdict one step further.",
-        "200": "That is the rule: 312 / 1.555. The slider moves in powers of two; which one is the first beyond it?",
+        "256": "That is bfloat16. Press int4, groups of 32.",
+        "128": "It is true at 128, but not for the first time. Or is it int8 that is pressed?",
+        "61": "That is where it happens. The slider moves in powers of two; which one is the first beyond it?",
+        "56": (
+            "That is 200 times 4.5/16, nearly right. The slider moves in powers of two; which one is the first "
+            "beyond it?"
+        ),
+        "50": (
+            "That is a quarter of 200, nearly right. The slider moves in powers of two; which one is the first "
+            "beyond it?"
+        ),
         "512": "It is true at 512, but not for the first time.",
-        "1024": "It is true at 1,024, but not for the first time.",
-        "64": "At 64 the bytes still decide.",
+        "32": "At 32 the bytes still decide.",
     },
     otherwise='Set the context to 1, raise the batch, and read the verdict: "The bytes decide" or "Computing decides".',
     unit="sequences",
 )
 EQUAL_CACHES = Number(
     "practice/llama/play-context",
-    "The same card, model and format, now with a batch of 64. At which context do the caches hold as many bytes as the "
-    "weights that are read? The slider gives you the neighbourhood; work out the number.",
-    answer="394",
+    "Llama 3 8B in bfloat16, with a batch of 64, keys and values in 8 bits. At which context do the caches hold "
+    "as many "
+    "bytes as the weights that are read? The slider gets you close; work out the exact number.",
+    answer="3579",
     tolerance=0.02,
-    says="One token of one sequence takes 524,288 bytes, so 13.2 GB are 25,205 of them: 394 for each of 64 sequences.",
+    says="In 8 bits, one token of one sequence takes 65,536 bytes, so 15.0 GB are 229,000 of them: 3,579 for "
+    "each of 64 "
+    "sequences.",
     wrong={
-        "25205": "That is one sequence. Here 64 of them share the place.",
-        "256": "At 256 the caches hold 8.6 GB. The slider moves in powers of two: work out the number between them.",
-        "512": "At 512 the caches hold 17.2 GB. The slider moves in powers of two: work out the number between them.",
-        "787": "Each token has a key and a value: 2 · 32 · 4,096 numbers of 2 bytes, 524,288 bytes.",
-        "197": "A number has 2 bytes here: 2 · 32 · 4,096 · 2 are 524,288 bytes per token.",
-        "6.2": "Keys and values of one token take 524,288 bytes, half a megabyte.",
+        "229033": "That is one sequence. Here 64 of them share the memory.",
+        "229000": "That is one sequence. Here 64 of them share the memory, too.",
+        "114516": "That is one sequence, with keys and values in 16 bits.",
+        "2048": "At 2,048 the caches hold 8.6 GB. The slider moves in powers of two: work out the number between them.",
+        "4096": (
+            "At 4,096 the caches hold 17.2 GB. The slider moves in powers of two: work out the number between them."
+        ),
+        "1789": "That is with keys and values in 16 bits.",
+        "895": "That is with a key and a value for each of the 32 query heads. Here four of them share one.",
+        "7158": "Each token has a key and a value: 2 · 32 · 8 · 128 numbers of one byte.",
     },
-    otherwise="One token of one sequence leaves 2 · 32 · 4,096 numbers of 2 bytes. The weights are 13.2 GB.",
-    hints=("How many tokens, of whichever sequence, have 13.2 GB? Then divide by 64.",),
+    otherwise="One token of one sequence leaves 2 · 32 · 8 · 128 numbers of one byte. The weights are 15.0 GB.",
+    hints=("How many tokens, of whichever sequence, take 15.0 GB? Then divide by 64.",),
     unit="tokens",
 )
 OF_THE_LIMIT = Number(
     "practice/llama/play-share",
-    "Llama 3 8B with int4 weights on the H100 SXM, batch 1, context 128. What share of the bandwidth, in percent, does "
-    "the published rate stand for?",
-    answer="30",
-    tolerance=0.02,
-    says="Less than a third, against 57 % in bfloat16. Fewer bytes help only as far as a kernel reads them fast.",
+    "Llama 2 70B with int8 weights on the A100 SXM 80 GB, batch 1, context 128. What share of the bandwidth, in "
+    "percent, "
+    "does the published rate stand for?",
+    answer="65",
+    tolerance=0.01,
+    says="The 7B model reached 52 % with the same program. With ten times the bytes per token, the time that does not "
+    "depend on bytes weighs less.",
     wrong={
-        "57": "That is bfloat16. Press int4 in the table.",
-        "45": "That is int8. Press int4 in the table.",
-        "40": "That is E4M3. Press int4 in the table.",
-        "37": "That is the A100. Choose the H100.",
-        "42": "That is LLaMA 7B on the A100. Choose Llama 3 8B and the H100.",
-        "0.3": "That is a fraction. In percent it is a hundred times that.",
-        "241.39": "That is the rate. Its share of the bandwidth stands beside it.",
+        "54": "That is int4. Press int8 in the table.",
+        "52": "That is LLaMA 7B. Choose Llama 2 70B.",
+        "69": "That is LLaMA 7B in bfloat16. Choose Llama 2 70B, and press int8.",
+        "0.65": "That is a fraction. In percent it is a hundred times that.",
+        "19.13": "That is the rate. Its share of the bandwidth stands beside it.",
+        "29.5": "That is the limit, in tokens/s. The share stands beside the measured rate.",
     },
-    otherwise="Choose Llama 3 8B and the H100 SXM, press int4, groups of 32, and read the last column.",
+    otherwise="Choose Llama 2 70B and the A100 SXM 80 GB, press int8, and read the last column.",
     unit="%",
 )
 
@@ -162,7 +188,7 @@ def _at_most(
 ONE_TEXT = "bfloat16, one sequence"
 INT4_TEXT = "int4, a bfloat16 scale for every 32 weights, one sequence"
 EIGHT_TEXTS = "bfloat16, 8 short sequences"
-LONG_CACHE = "bfloat16, one sequence, whose cache has 7 GB"
+LONG_CACHE = "bfloat16, one sequence, whose cache takes 7 GB"
 AT_MOST = {
     ONE_TEXT: _at_most(
         "",
@@ -210,7 +236,7 @@ AT_MOST = {
             "100": "That is without the cache. Attention reads all of it for each token.",
             "33.3": "That is 42 GB. Each is read once per token: 14 and 7.",
             "200": "That is the cache alone. The weights are read too.",
-            "50": "That is 28 GB. The cache has 7, the weights 14.",
+            "50": "That is 28 GB. The cache takes 7, the weights 14.",
         },
     ),
 }
@@ -283,12 +309,12 @@ NOT_BYTES = {
 def _long_text(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], unit: str) -> Number:
     return Number(
         f"practice/llama/long-text{name}",
-        f"32 layers, 32 query heads of width 128, 8 key-value heads, 16 bits: {text}?",
+        f"48 layers, 40 query heads of width 128, 8 key-value heads, 16 bits: {text}?",
         answer=answer,
         says=says,
         wrong=wrong,
         otherwise="Multiply: keys and values, layers, key-value heads, width of a head, bytes per number.",
-        hints=("A key has 128 numbers, and so has a value.", "There are 8 keys per layer and token, not 32."),
+        hints=("A key has 128 numbers, and so has a value.", "There are 8 keys per layer and token, not 40."),
         tolerance=0.005,
         unit=unit,
     )
@@ -296,49 +322,50 @@ def _long_text(name: str, text: str, answer: str, *, says: str, wrong: dict[str,
 
 FOR_ONE, UNSHARED, FOR_ALL = (
     "bytes per token",
-    "the same without sharing, 32 key-value heads",
+    "the same without sharing, 40 key-value heads",
     "GB for 16 sequences of 8,192 tokens",
 )
 LONG_TEXT = {
     FOR_ONE: _long_text(
         "",
         FOR_ONE,
-        "131072",
-        says="2 · 32 · 8 · 128 numbers of 2 bytes.",
+        "196608",
+        says="2 · 48 · 8 · 128 numbers of 2 bytes.",
         wrong={
-            "65536": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
-            "524288": "That is with a key for each of the 32 query heads. Four of them share one.",
-            "262144": "That is a factor of two too many: 16 bits are 2 bytes.",
-            "4096": "That is one layer. There are 32.",
-            "1024": "That is the width of all keys of one layer. There are values, and 32 layers.",
-            "2097152": "That is 16 times too much: 16 bits are 2 bytes, and only one sequence is asked for.",
-            "1048576": "That is in bits.",
+            "98304": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
+            "983040": "That is with a key for each of the 40 query heads. Five of them share one.",
+            "393216": "That is a factor of two too many: 16 bits are 2 bytes.",
+            "4096": "That is one layer. There are 48.",
+            "1024": "That is the width of all keys of one layer. There are values, and 48 layers.",
+            "3145728": "That is 16 times too much: 16 bits are 2 bytes, and only one sequence is asked for.",
+            "1572864": "That is in bits.",
+            "192": "That is in KiB. The question asks for bytes.",
         },
         unit="bytes",
     ),
     UNSHARED: _long_text(
         "-unshared",
         UNSHARED,
-        "524288",
-        says="Four times as many: half a megabyte, as in LLaMA 7B.",
+        "983040",
+        says="Five times as many: nearly a megabyte per token.",
         wrong={
-            "131072": "That is with sharing. Without it each of the 32 heads has a key and a value.",
-            "32768": "Now there are more keys, not fewer.",
-            "262144": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
+            "196608": "That is with sharing. Without it each of the 40 heads has a key and a value.",
+            "39322": "Now there are more keys, not fewer.",
+            "491520": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
         },
         unit="bytes",
     ),
     FOR_ALL: _long_text(
         "-all",
         FOR_ALL,
-        "17.18",
-        says="131,072 bytes · 8,192 · 16. That is more than the model's weights, which have 16 GB.",
+        "25.77",
+        says="196,608 bytes · 8,192 · 16. Twice the sequences would take twice as much; the weights stay the same.",
         wrong={
-            "68.7": "That is without sharing.",
-            "1.074": "That is one sequence. Each of the 16 has a cache of its own.",
-            "8.59": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
-            "16": "That is GiB. A GB is a billion bytes here; write it with two decimals.",
-            "17": "Nearly. Write it with two decimals.",
+            "128.8": "That is without sharing.",
+            "1.61": "That is one sequence. Each of the 16 has a cache of its own.",
+            "12.88": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
+            "24": "That is GiB. A GB is a billion bytes here; write it with two decimals.",
+            "26": "Nearly. Write it with two decimals.",
         },
         unit="GB",
     ),
@@ -348,7 +375,7 @@ LONG_TEXT = {
 
 WRITE = Task(
     "practice/llama/write",
-    "Write `write`: the most probable tokens after a prompt, with a cache, no token read twice.",
+    "Write `write`: continue a prompt by the most probable token again and again, with a cache, no token read twice.",
 )
 WRONG_SHARE = """\
 def share_of_bandwidth(model, seconds, tokens, batch, GBps):
@@ -359,9 +386,9 @@ def share_of_bandwidth(model, seconds, tokens, batch, GBps):
     return moved / (1e9 * GBps)"""
 WRONG_LINE = wrong_line(
     "practice/llama/wrong-line",
-    text="A server generates `tokens` tokens of each of `batch` short sequences, all at once, in `seconds`. This "
-    "function is to return the share of the bandwidth that reading the weights took. For a batch of 8 it returns 3.1. "
-    "The head is not tied to the embeddings. Press the wrong line.",
+    text="A server generates `tokens` tokens for each of `batch` short sequences, all sequences at once; this takes "
+    "`seconds` seconds. The function should return the share of the bandwidth that was used to read the weights. For a "
+    "batch of 8 it returns 3.1. The head is not tied to the embeddings. Press the wrong line.",
     code=WRONG_SHARE,
     line=4,
     says="One step reads the weights once and generates a token of every sequence: `steps = tokens`. Then 3.1 becomes "
