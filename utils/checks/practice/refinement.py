@@ -64,6 +64,8 @@ def check_refined(answer) -> Outcome:
             return not_yet("x is right, but the function has changed a or b. The caller may still need them.")
         if len(calls) > steps + 1:
             return not_yet(f"x is right, but it took {len(calls)} solves for {steps} steps; {steps + 1} are enough.")
+        if len(calls) <= steps:
+            return not_yet(f"x is right, but `solve` was called {len(calls)} times; {steps} steps take {steps + 1}.")
     return correct("Nine solves with factors of three digits, and x has fourteen correct digits.")
 
 

@@ -10,31 +10,31 @@ NARROW_RESIDUAL = Choice(
     "correct in the end?",
     (
         Option(
-            "Two, as in the first x",
-            "The first steps still gain digits, because the residual is large then, and float32 knows A x well enough "
-            "to see it.",
+            "Two",
+            "That is the first x. The first steps still gain digits, because the residual is large then, and float32 "
+            "knows A x well enough to see it.",
         ),
         Option(
-            "Five or so",
+            "About five",
             "Float32 knows A x to seven digits, and a condition number of 100 takes up to two of them.",
             True,
         ),
         Option(
-            "Seven, as many as float32 holds",
-            "The residual knows A x to seven digits. On the way from A x to x, the condition number of 100 costs some "
+            "About seven",
+            "Float32 holds A x to seven digits. On the way from A x to x, the condition number of 100 costs some "
             "of them.",
         ),
         Option(
-            "Thirteen, in more steps: the next step repairs an error of the residual",
-            "The next residual has the same rounding error again, and nothing else tells the loop what is missing.",
+            "Thirteen, after more steps",
+            "Another step repairs nothing unless its residual is better, and that has the same rounding error again.",
         ),
     ),
     predict=True,
 )
 ENOUGH = Choice(
     "practice/refinement/predict-enough",
-    "Layer 1 is solved with bfloat16 factors, so κu is about 3.5. After how many refinement steps is the perplexity of "
-    "this model within 0.001 of the one refitted in float64?",
+    "Layer 1 is solved with bfloat16 factors, so κu is about 3.5. After how many refinement steps has this model nine "
+    "tenths of what the refit in float64 gains over the cut?",
     (
         Option(
             "None: the first x is good enough",
@@ -66,7 +66,7 @@ PLAY_BORDER = Number(
     "bfloat16 factors still reach the goal?",
     answer="2000",
     says="There κu is 7.8. With float16 factors, the last one is 50,000, where κu is 24. Three more bits are a factor "
-    "of 8 in the rule, and of 25 in this system: the rule is no guarantee in either direction.",
+    "of 8 in the rule, and of 25 in this system: above 1, the rule is only an order of magnitude.",
     wrong={
         "50000": "That is the last one for float16 factors. Choose bfloat16.",
         "20000": "With bfloat16 factors, the curve is flat there. Move the slider down.",
@@ -164,51 +164,52 @@ def _verdict(name: str, text: str, right: str, **says: str) -> Choice:
     named = {SAFE: says["safe"], MAYBE: says["maybe"], FAILS: says["fails"]}
     return Choice(
         f"practice/refinement/converges{name}",
-        f"{text}: what do steps with these factors do?",
+        f"{text}: by the rule, what does refinement do?",
         tuple(Option(option, hint, option == right) for option, hint in named.items()),
     )
 
 
 CONVERGES = {
-    "float32, condition 1e6": _verdict(
+    "float32, condition 3e6": _verdict(
         "",
-        "Factors in float32, condition number 1e6",
+        "Factors in float32, condition number 3e6",
         SAFE,
-        safe="1e6 · 2^-24 is 0.06.",
-        maybe="1e6 · 2^-24 is 0.06. It is uncertain only above 1.",
-        fails="1e6 · 2^-24 is 0.06, and steps fail only above 1.",
+        safe="3e6 · 2^-24 is 0.18.",
+        maybe="3e6 · 2^-24 is 0.18. It is uncertain only above 1.",
+        fails="3e6 · 2^-24 is 0.18, and steps fail only above 1.",
     ),
-    "float16, condition 1e4": _verdict(
+    "float16, condition 3e4": _verdict(
         "-half",
-        "Factors in float16, condition number 1e4",
+        "Factors in float16, condition number 3e4",
         MAYBE,
-        safe="1e4 · 2^-11 is 4.9. Above 1 nothing is guaranteed.",
-        maybe="1e4 · 2^-11 is 4.9. The matrix of 100 rows on this page converged there, in 14 steps.",
-        fails="1e4 · 2^-11 is 4.9. That is above 1, but not by much: the matrix of 100 rows on this page converged.",
+        safe="3e4 · 2^-11 is 15. It may well: above 1 it depends on the matrix, so the rule does not promise it.",
+        maybe="3e4 · 2^-11 is 15. A matrix of 100 rows, made as on this page, converges there, in 36 steps.",
+        fails="3e4 · 2^-11 is 15. That is below 30, so it is worth a try: a matrix of 100 rows, made as on this page, "
+        "converges.",
     ),
-    "bfloat16, condition 1e4": _verdict(
+    "bfloat16, condition 3e4": _verdict(
         "-bfloat16",
-        "Factors in bfloat16, condition number 1e4",
+        "Factors in bfloat16, condition number 3e4",
         FAILS,
-        safe="1e4 · 2^-8 is 39. Bfloat16 has the range of float32, but only 8 bits of precision.",
-        maybe="1e4 · 2^-8 is 39, and the matrix of 100 rows on this page failed there.",
-        fails="1e4 · 2^-8 is 39. It has float32's range, but what counts here is its precision.",
+        safe="3e4 · 2^-8 is 120. Bfloat16 has the range of float32, but only 8 bits of precision.",
+        maybe="3e4 · 2^-8 is 120. At 39, steps with bfloat16 factors failed on this page.",
+        fails="3e4 · 2^-8 is 120. It has float32's range, but what counts here is its precision.",
     ),
-    "TF32, condition 1e3": _verdict(
+    "TF32, condition 1500": _verdict(
         "-tf32",
-        "Factors in TF32, condition number 1e3",
+        "Factors in TF32, condition number 1500",
         SAFE,
-        safe="TF32 has the 11 significant bits of float16, and 1e3 · 2^-11 is 0.5.",
-        maybe="TF32 has the 11 significant bits of float16: 1e3 · 2^-11 is 0.5, below 1.",
-        fails="TF32 has the 11 significant bits of float16, not 8: 1e3 · 2^-11 is 0.5.",
+        safe="TF32 has the 11 significant bits of float16, and 1500 · 2^-11 is 0.73.",
+        maybe="TF32 has the 11 significant bits of float16: 1500 · 2^-11 is 0.73, below 1.",
+        fails="TF32 has the 11 significant bits of float16, not 8: 1500 · 2^-11 is 0.73.",
     ),
-    "float32, condition 1e10": _verdict(
+    "float32, condition 3e10": _verdict(
         "-ill",
-        "Factors in float32, condition number 1e10",
+        "Factors in float32, condition number 3e10",
         FAILS,
-        safe="1e10 · 2^-24 is 600, far above 1.",
-        maybe="1e10 · 2^-24 is 600. On this page, 60 was already too much.",
-        fails="1e10 · 2^-24 is 600. Here `dsgesv` would fall back to float64.",
+        safe="3e10 · 2^-24 is 1800, far above 1.",
+        maybe="3e10 · 2^-24 is 1800. On this page, 60 was already too much.",
+        fails="3e10 · 2^-24 is 1800. Here `dsgesv` would fall back to float64.",
     ),
 }
 

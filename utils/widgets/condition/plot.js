@@ -75,7 +75,7 @@ export function mapPlot(h, actions) {
       const edge = cnAcross(1 / roundoffOf(state.factors));
       const spots = Object.entries(all).filter(([, { converged }]) => converged)
         .map(([name, found]) => [`mp-cn-dot mp-cn-${name}`, cnAcross(state.condition), cnUp(total(found))]);
-      plot.mark([["mp-cursor", cnAcross(state.condition), null], ...(edge < 1 ? [["mp-cursor mp-cn-edge", edge, null], ["mp-cn-edge-word", edge, 0.93, "condition × u = 1"]] : []), ...spots]);
+      plot.mark([["mp-cursor", cnAcross(state.condition), null], ...(edge < 1 ? [["mp-cursor mp-cn-edge", edge, null], ["mp-cn-edge-word", edge, 0.93, "κu = 1"]] : []), ...spots]);
     },
   };
 }

@@ -14,7 +14,7 @@ const CN_SLICE_MS = 10; // of computing the map, between which the page may do o
 
 /** What the reader sets besides the format: the condition, the residual's format and who corrects. */
 function conditionControls(h, actions) {
-  const condition = valueSlider(h, { label: "Condition ", take: (at) => actions.drag({ condition: CONDITIONS[at] }), end: actions.speak });
+  const condition = valueSlider(h, { label: "Condition number κ ", take: (at) => actions.drag({ condition: CONDITIONS[at] }), end: actions.speak });
   const buttons = (label, options, trait) => choiceButtons(h, { label, options, take: (value) => actions.set({ [trait]: value }), name: "mp-cn-buttons" });
   const residual = buttons("Residual b − A x in", CN_RESIDUALS, "residual");
   const correction = buttons("Correction by", CN_CORRECTIONS, "correction");
@@ -31,7 +31,7 @@ function conditionControls(h, actions) {
 
 /** Every format of the factors: a button for each, and what became of the system. */
 function factorTable(h, actions) {
-  const heads = ["factors in", "condition × u", "first error", "ends", "backward error"];
+  const heads = ["factors in", "κu", "first error", "ends", "backward error"];
   const rows = Object.entries(CN_LABELS).map(([name, label]) => {
     const button = h("button", { class: "mp-button mp-cn-name", type: "button", on: { click: () => actions.set({ factors: name }) } }, h("span", { class: `mp-cn-sample mp-cn-${name}`, "aria-hidden": "true" }), label);
     const cells = heads.slice(1).map((_, i) => h("td", { class: i === 0 || i === 3 ? "mp-cn-fine" : null }));
@@ -97,19 +97,21 @@ function render({ model, el }) {
     view = { state, all, known: (condition, factors) => solver.known({ ...state, condition, factors }) };
     setText(verdict, conditionVerdict(state, all[state.factors], all.float64));
     for (const part of [controls, errors, table]) part.draw(view);
+    many.hidden = state.correction !== "gmres";
     map.mark(view);
     if (isSame) return;
     clearTimeout(timer);
     computeMap();
   }
 
+  const many = h("span", {}, `with GMRES, ${facts.size + 1} solves in a step are enough for any factors: those that need them all have not helped`);
   const key = (name, words) => h("span", {}, h("span", { class: `mp-cn-key-sample mp-cn-${name}-sample`, "aria-hidden": "true" }), words);
   el.classList.add("mp-widget", "mp-condition");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-cn" }, controls.node, table.node,
     h("p", { class: "mp-cn-title" }, "Errors after each solve with the factors"), errors.node,
     h("p", { class: "mp-plot-key" }, key("backward", "backward error: how well x fits A x = b"), key("forward", "error of x"), key("other", "backward error, other factors"), key("goal", "the goal, √n × 2⁻⁵²")),
     verdict, h("p", { class: "mp-cn-title" }, "Solves until the backward error is at the goal"), map.node,
-    h("p", { class: "mp-plot-key" }, key("wall", "the first condition at which it fails")), status)));
+    h("p", { class: "mp-plot-key" }, key("wall", "the first condition number at which it fails"), many), status)));
   draw();
   return () => {
     clearTimeout(timer);

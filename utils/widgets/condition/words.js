@@ -43,7 +43,7 @@ function endSentence({ end, backward, solves }, { correction, size }) {
   const useless = Math.max(...solves) > size ? ` A step took ${size + 1} solves, which is enough without any help from the factors.` : "";
   if (steps === 0) return `That needs no further step: the backward error is ${best}.${useless}`;
   const share = (backward.at(-1) / backward[0]) ** (1 / steps);
-  const each = correction === "gmres" ? useless : ` Each divides the backward error by ${cnSize(1 / share)} on average.`;
+  const each = correction === "gmres" ? useless : ` Each step divides the backward error by ${cnSize(1 / share)} on average.`;
   return `After ${cost} the backward error is ${best}; the goal is ${cnSize(goalOf(size))}.${each}`;
 }
 
@@ -58,7 +58,7 @@ function spoiltText({ factors, residual, correction }, { forward }) {
 export function conditionVerdict(state, found, wide) {
   const { condition, factors } = state;
   const u = roundoffOf(factors);
-  const opening = `${CN_LABELS[factors]} factors, condition ${cnSize(condition, 1)}: condition × u = ${cnSize(condition * u)}, with u = 2${superscript(Math.log2(u))}.`;
+  const opening = `${CN_LABELS[factors]} factors, κ = ${cnSize(condition, 1)}: κu = ${cnSize(condition * u)}, with u = 2${superscript(Math.log2(u))}.`;
   if (found.backward.length === 0) return `${opening} There are no factors: ${found.end === "overflow" ? "a number overflows" : found.end}.`;
   const first = `The first x is wrong by ${cnSize(found.forward[0])}.`;
   const digits = found.converged && factors !== "float64" ? ` x is then wrong by ${cnSize(found.forward.at(-1))}; float64 factors give ${cnSize(wide.forward.at(-1))}.` : "";
