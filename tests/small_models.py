@@ -9,6 +9,7 @@ from utils.cost.architectures import PROJECTIONS, Architecture
 from utils.training.batches import Batch
 from utils.training.recipes import Recipe, find_recipe
 from utils.training.training_loop import Schedule, Trainer
+from utils.workloads import models
 
 CPU = torch.device("cpu")
 DROPOUTS = {"dropout": 0.1, "attention_dropout": 0.1, "head_dropout": 0.1}
@@ -42,7 +43,7 @@ def trainer(a: Architecture, recipe_name: str, *, checkpointing: bool = False, d
     kind = DistilBertForSequenceClassification if a.family == "distilbert" else AutoModelForCausalLM
     model = kind(config(a)) if a.family == "distilbert" else kind.from_config(config(a))
     if checkpointing:
-        model.activation_checkpointing_enable({"use_reentrant": False})
+        models.checkpoint_blocks(model)
     return Trainer(model, recipe=find_recipe(recipe_name), device=device, schedule=Schedule(1e-3), steps=9)
 
 

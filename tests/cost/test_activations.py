@@ -17,6 +17,7 @@ from utils.cost.architectures import PROJECTIONS, Adapters, Architecture
 from utils.training.batches import Batch
 from utils.training.recipes import find_recipe
 from utils.training.training_loop import Trainer
+from utils.workloads import models
 
 CPU = torch.device("cpu")
 
@@ -81,7 +82,7 @@ def test_the_formula_gives_what_frozen_weights_and_adapters_save(family, name, n
         a, adapters = replace(SMALL[family], **dropouts), Adapters(5, nf4=nf4, projections=names)
         model = adapted(a, recipe, rank=5, names=names, shared=nf4)
         if checkpointing:
-            model.activation_checkpointing_enable({"use_reentrant": False})
+            models.checkpoint_blocks(model)
         for attention, padded, rows in itertools.product(activations.ATTENTIONS, (True, False), (1, 2)):
             if names == HALF["llama"] and attention == "eager":
                 continue  # the keys of the first block have no gradient, so its queries are not kept

@@ -121,7 +121,7 @@ class Plan:
             model = models.build_llama(settings.shape, seed=seed)
             if self.checkpointing:
                 model.config.use_cache = False  # a pass that is taken twice would fill the cache twice
-                model.activation_checkpointing_enable({"use_reentrant": False})
+                models.checkpoint_blocks(model)
             return model
 
         weights = f"random, LLaMA of {settings.shape.layers} layers of width {self.width}"
