@@ -145,7 +145,7 @@ def test_a_model_that_does_not_fit_has_no_batch(seven):
     assert seven.plan.largest_batch == 0  # 18 bytes for each of 6.7e9 parameters are 121 GB
     ledger = seven.plan.ledger
     assert seven.plan.verdict == (
-        f"{words.bytes_text(ledger.total)} of 80 GB: it does not fit, by {words.bytes_text(ledger.total - 80 * 10**9)}."
+        f"{words.bytes_text(ledger.total)} of 80 GB: it is {words.bytes_text(ledger.total - 80 * 10**9)} too large."
     )
 
 
@@ -188,7 +188,7 @@ def test_the_sentence_names_the_biggest_item_and_the_best_change(settings, item)
     plan = ModelSize("GPT-2", **settings).plan
     assert plan.sentence.startswith(f"The biggest item is {item}")
     best = max((size, name) for name, size in plan.savings.items() if size is not None)
-    assert plan.sentence.endswith(f"One change saves most: {best[1]}, −{words.bytes_text(best[0])}.")
+    assert plan.sentence.endswith(f"One change saves the most: {best[1]}, −{words.bytes_text(best[0])}.")
 
 
 @pytest.mark.parametrize(

@@ -197,11 +197,9 @@ def _attention(module: nn.Module | None) -> str:
 
 
 def _checkpointing(module: nn.Module | None) -> bool:
-    # In transformers before 5.23, and its alias after that warns.
-    old = (
-        "is_activation_checkpointing" if hasattr(module, "is_activation_checkpointing") else "is_gradient_checkpointing"
-    )
-    return bool(getattr(module, old, False))
+    """Whether the model checkpoints its blocks; transformers before 5.23 has only the older name."""
+    name = "is_activation_checkpointing"
+    return bool(getattr(module, name if hasattr(module, name) else "is_gradient_checkpointing", False))
 
 
 def _device(module: nn.Module | None) -> str:

@@ -12,7 +12,7 @@ from utils.checks.practice import capstone as checks
 from utils.checks.practice.capstone_questions import (
     BAR,
     LOGITS,
-    PLAY_PAIR,
+    PLAY_BATCH,
     PLAY_ROOM,
     REPORTS,
     VERDICTS,
@@ -123,15 +123,20 @@ def test_the_tasks_under_the_widget_have_the_numbers_that_it_shows():
     def total(**changes):
         return ModelSize("GPT-2 XL", **start | changes).plan.ledger.total / 1e9
 
-    again, eight, parts = {"checkpointing": True}, {"optimizer": "adamw-8bit"}, {"accumulate": 2}
+    again, eight = {"checkpointing": True}, {"optimizer": "adamw-8bit"}
     assert PLAY_ROOM.is_right(total(**again) - 21.6)
     for answer, says in ((total(**again) - 24, "all of the card"), (total() - total(**again), "what checkpointing")):
         assert says in judge(PLAY_ROOM, round(answer, 2)).message
     assert "without checkpointing" in judge(PLAY_ROOM, round(total() - 21.6, 2)).message
-    pairs = (again | eight, eight | parts, again | parts, {"recipe": "bf16-true"} | parts)
-    for option, changes in zip(PLAY_PAIR.options, pairs, strict=True):
-        assert f"{total(**changes):.1f} GB" in option.says or f"at {total(**changes):.1f} GB" in option.says
-        assert option.right == (total(**changes) < 21.6 and "recipe" not in changes)
+    largest = ModelSize("GPT-2 XL", **start | again | eight).plan.largest_batch
+    assert number(PLAY_BATCH.answer) == largest == 6
+    assert f"takes {total(**again, **eight, batch=6):.1f} GB" in PLAY_BATCH.says
+    added = total(**again, **eight, batch=7) - total(**again, **eight, batch=6)
+    assert f"adds {added:.2f} GB" in PLAY_BATCH.says
+    for batch in (2, 5, 7, 8):
+        assert f"{total(**again, **eight, batch=batch):.1f} GB" in judge(PLAY_BATCH, batch).message
+    assert total(**again, **eight, batch=8) < 24
+    assert min(total(**change, batch=1) for change in (again, eight)) > 21.6
 
 
 @pytest.mark.parametrize("name", VERDICTS)

@@ -94,26 +94,21 @@ PLAY_ROOM = Number(
     tolerance=0.01,
     unit="GB",
 )
-PLAY_PAIR = Choice(
-    "practice/capstone/play-pair",
-    "Press Reset. The weights must stay float32, the batch must stay 2, and a tenth of the card must stay free. Which "
-    "two changes make room?",
-    (
-        Option("Checkpointing and 8-bit Adam", "17.7 GB: one lowers the activations, the other the moments.", True),
-        Option(
-            "8-bit Adam and the batch in two parts",
-            "26.6 GB: the activations of one part and the copies of the weights are still 10.5 GB.",
-        ),
-        Option(
-            "Checkpointing and the batch in two parts",
-            "29.0 GB: the 25 GB of weights, gradients and moments stay, and with the gradients of the first part in "
-            "memory, the second still needs autocast's 16-bit copies of the weights.",
-        ),
-        Option(
-            "bf16-true and the batch in two parts",
-            "It fits, at 18.1 GB, but bf16-true rounds the weights to bfloat16.",
-        ),
-    ),
+PLAY_BATCH = Number(
+    "practice/capstone/play-batch",
+    "Press Reset, then switch on checkpointing and 8-bit Adam. The weights stay float32, and a tenth of the card stays "
+    "free. How many sequences of 1,024 tokens can the batch have at most?",
+    answer="6",
+    says="At 6 it takes 21.5 GB. Each further sequence adds 0.94 GB, mostly at the loss.",
+    wrong={
+        "2": "This is the batch at the start, 17.7 GB. How much does one more sequence add?",
+        "7": "22.4 GB fit on the card, but leave less than a tenth of it free.",
+        "8": "23.3 GB fit on the card, but leave hardly anything free.",
+        "5": "20.5 GB fit. Does one more sequence fit, too?",
+        "0": "Both changes are needed: with only one of them, no batch fits.",
+    },
+    otherwise="Raise the batch until the sum above the bar is more than nine tenths of 24 GB.",
+    hints=("Nine tenths of 24 GB are 21.6 GB.",),
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------

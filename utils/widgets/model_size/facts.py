@@ -107,14 +107,14 @@ class MemoryPlan:
         where = " on each of them" if self.shards > 1 else ""
         amounts, spare = f"{bytes_text(total)} of {bytes_text(room)}{where}", bytes_text(abs(room - total))
         if total > room:
-            return f"{amounts}: it does not fit, by {spare}."
+            return f"{amounts}: it is {spare} too large."
         if self.fits(total):
             return f"{amounts}: it fits, with {spare} to spare."
         return f"{amounts}: too close to tell, with {spare} for all that is not counted."
 
     @property
     def sentence(self) -> str:
-        """The biggest item, and the one change that saves most."""
+        """The biggest item, and the one change that saves the most."""
         ledger = self.ledger
         item = max(ITEMS, key=lambda name: getattr(ledger, name))
         size = getattr(ledger, item)
@@ -123,7 +123,7 @@ class MemoryPlan:
         best = max(saved, key=saved.get, default=None)
         change = "None of the changes saves anything."
         if best is not None and saved[best] > 0:
-            change = f"One change saves most: {best}, −{bytes_text(saved[best])}."
+            change = f"One change saves the most: {best}, −{bytes_text(saved[best])}."
         return f"The biggest item is {ITEMS[item][1]}: {bytes_text(size)}, {share}\u00a0% of all. {change}"
 
 

@@ -1,4 +1,4 @@
-// ModelSize in words: what each item is, the verdict on the card, the largest item and the change that saves most.
+// ModelSize in words: what each item is, the verdict on the card, the largest item and the change that saves the most.
 
 import { MS_MOST } from "../shared/cost/training_bytes.js";
 import { bytesText, countText, fitsIn } from "../shared/words/amounts.js";
@@ -43,19 +43,19 @@ export function msVerdict({ total, room, shards }) {
   const spare = bytesText(Math.abs(room - total));
   const where = shards > 1 ? " on each of them" : "";
   const words = {
-    false: `it does not fit, by ${spare}.`,
+    false: `it is ${spare} too large.`,
     true: `it fits, with ${spare} to spare.`,
     close: `too close to tell, with ${spare} for all that is not counted.`,
   };
   return `${bytesText(total)} of ${bytesText(room)}${where}: ${words[msFits(total, room)]}`;
 }
 
-/** The largest item, and the one change that saves most; `items` as the facts have them. */
+/** The largest item, and the one change that saves the most; `items` as the facts have them. */
 export function msSentence({ ledger, total, savings }, items) {
   const [name, , words] = items.reduce((best, item) => (ledger[item[0]] > ledger[best[0]] ? item : best));
   const share = Math.round((100 * Number(ledger[name])) / total);
   const best = savings.reduce((most, one) => (one.bytes > (most?.bytes ?? 0) ? one : most), null);
-  const change = best ? `One change saves most: ${best.name}, ${savingText(best.bytes)}.` : "None of the changes saves anything.";
+  const change = best ? `One change saves the most: ${best.name}, ${savingText(best.bytes)}.` : "None of the changes saves anything.";
   return `The biggest item is ${words}: ${bytesText(Number(ledger[name]))}, ${share}\u00a0% of all. ${change}`;
 }
 

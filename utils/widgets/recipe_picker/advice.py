@@ -139,7 +139,8 @@ CODE = {  # by task, and by the recipe or the lever that decides about the lines
     },
 }
 ONCE = {  # the line of a lever, before the loop
-    "checkpointing": "model.activation_checkpointing_enable()  # once; in transformers 4: gradient_...\n",
+    "checkpointing": 'enable = getattr(model, "activation_checkpointing_enable", None)  # transformers 5.23\n'
+    '(enable or model.gradient_checkpointing_enable)({"use_reentrant": False})  # once, in any version\n',
     **dict.fromkeys(ADAPTERS, _ADAPTERS_ALONE),
     "8-bit Adam": "optimizer = bitsandbytes.optim.AdamW8bit(model.parameters(), lr=1e-5)  # once\n",
 }
