@@ -75,6 +75,21 @@ class Masked(nn.Module):
         return {"share": [self.body["masked"](x, mask=torch.ones_like(x, dtype=torch.bool))]}
 
 
+class Between(nn.Module):
+    """A function between two modules: the second one makes NaN of its infinity, and is not to blame."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.into, self.out, self.function = nn.Linear(4, 4), nn.LayerNorm(4), function
+
+    def forward(self, x):
+        return self.out(self.function(self.into(x)))
+
+
+def exponential(x):
+    return (x.abs() + 100).exp()  # +inf
+
+
 class OwnForward(nn.Module):
     def __init__(self):
         super().__init__()
@@ -108,6 +123,9 @@ def some_input():
         (OwnForward, "module itself (OwnForward)"),
         (lambda: line_of(AddedMask(1)), "module 1.attention (Attention)"),
         (lambda: line_of(MaskedExponential()), "module 1.exponential (Exponential)"),
+        (lambda: line_of(Between(exponential)), "module 1 (Between)"),
+        (lambda: line_of(Between(torch.zeros_like), Between(exponential)), "module 2 (Between)"),
+        (lambda: line_of(Between(lambda x: x / x.sub(x))), "module 1 (Between)"),
     ],
     ids=[
         "confident network",
@@ -116,6 +134,9 @@ def some_input():
         "outside of the inner modules",
         "a mask of -inf",
         "inf beside -inf",
+        "+inf between two modules",
+        "zeros before +inf between two modules",
+        "both infinities between two modules",
     ],
 )
 def test_the_hunter_names_the_planted_module(script, model, guilty):
@@ -132,6 +153,13 @@ def test_a_module_with_broken_weights_is_not_accused(script):
     with torch.no_grad():
         model[0].weight[0, 0] = torch.nan
     assert named(script, model) is None
+
+
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+def test_a_module_that_is_given_a_broken_input_is_not_accused(script, broken):
+    found = script.hunt(model := line_of(nn.GELU(), Between(exponential)))
+    model(some_input().index_fill(1, torch.tensor([0]), broken))
+    assert not found
 
 
 def test_a_compiled_model_is_looked_at_in_eager_mode(script):

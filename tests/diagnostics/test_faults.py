@@ -18,7 +18,7 @@ FOUND = {  # stage, module, operation, where it becomes NaN, dtype
     "twins in a batch": ("backward", "", "div", "mul", "float32"),
     "epsilon of a norm": ("forward", "model.layers.0.input_layernorm", "rsqrt", "mul", "float16"),
 }
-SILENT = {"clip before unscale": 60, "bfloat16 weights": 14, "stale scale": 18}  # steps after which it shows
+SILENT = {"clip before unscale": 60, "bfloat16 weights": 14, "stale scale": 16}  # steps after which it shows
 
 
 def hunter_of(case, **how):

@@ -125,7 +125,7 @@ def _wrong_module(returned: object, right: str, model: nn.Module) -> str:
     if returned not in names:
         return f"{returned!r} is not the path of a module; named_modules() gives paths such as {right!r}."
     if returned == names[-1] and not str(returned).startswith(f"{right}."):
-        return f"You named {returned!r}, the last module. Is `name` read in the loop, or later, when the hook runs?"
+        return f"You named {returned!r}, the last module; the birth is in {right!r}."
     if str(returned).startswith(f"{right}."):
         return f"You named {returned!r}, but its input was broken already. Compare output with input for each module."
     return f"You named {returned!r}; the birth is in {right!r}."
@@ -169,8 +169,8 @@ def _square(x: torch.Tensor) -> torch.Tensor:
     return (x.abs() + 10) * 1e5 - 1e5 * x.abs()  # in float16, inf - inf
 
 
-def _layer_errors(model: nn.Module, x: torch.Tensor, dtype: torch.dtype) -> dict[str, float]:
-    """Return the right answer of the exercise."""
+def _layer_errors(model: nn.Module, x: torch.Tensor, dtype: torch.dtype, *, clone: bool = True) -> dict[str, float]:
+    """Return the right answer of the exercise; without `clone`, that of hooks whose outputs are overwritten later."""
 
     def outputs(which: nn.Module, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         kept, hooks = {}, []
@@ -178,7 +178,9 @@ def _layer_errors(model: nn.Module, x: torch.Tensor, dtype: torch.dtype) -> dict
             if not list(module.children()):
                 hooks.append(
                     module.register_forward_hook(
-                        lambda _, __, output, name=name: kept.update({name: output.detach().clone().double()})
+                        lambda _, __, output, name=name: kept.update(
+                            {name: output.detach().clone() if clone else output}
+                        )
                     )
                 )
         which(inputs)
@@ -187,7 +189,7 @@ def _layer_errors(model: nn.Module, x: torch.Tensor, dtype: torch.dtype) -> dict
         return kept
 
     wide, narrow = outputs(model, x), outputs(deepcopy(model).to(dtype), x.to(dtype))
-    return {name: _relative(narrow[name], exact) for name, exact in wide.items()}
+    return {name: _relative(narrow[name].double(), exact.double()) for name, exact in wide.items()}
 
 
 def _relative(narrow: torch.Tensor, exact: torch.Tensor) -> float:
@@ -203,14 +205,14 @@ def check_layer_errors(answer) -> Outcome:
     draw = torch.Generator().manual_seed(2)
     x = torch.randn(8, 16, generator=draw)
     for model, dtype, hint in _compared().values():
-        right = _layer_errors(model, x, dtype)
+        right, overwritten = _layer_errors(model, x, dtype), _layer_errors(model, x, dtype, clone=False)
         before = {name: value.clone() for name, value in model.state_dict().items()}
         returned = answer(model, x.clone(), dtype)
         if returned is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return a dict of errors.")
         if not isinstance(returned, dict):
             return not_yet(f"Return a dict from paths to errors, not a {type(returned).__name__}.")
-        if fault := _changed(model, before) or _errors_fault(returned, right, model, hint):
+        if fault := _changed(model, before) or _errors_fault(returned, right, overwritten, model, hint):
             return not_yet(fault)
     return correct("Every layer is compared, in the order of running, and the model is as it was.")
 
@@ -227,7 +229,9 @@ def _changed(model: nn.Module, before: dict[str, torch.Tensor]) -> str | None:
     return None
 
 
-def _errors_fault(returned: dict, right: dict[str, float], model: nn.Module, hint: str) -> str | None:
+def _errors_fault(
+    returned: dict, right: dict[str, float], overwritten: dict[str, float], model: nn.Module, hint: str
+) -> str | None:
     """Say what is wrong with the errors; None where nothing is."""
     names = dict(model.named_modules())
     if extra := [name for name in returned if name not in right]:
@@ -244,8 +248,11 @@ def _errors_fault(returned: dict, right: dict[str, float], model: nn.Module, hin
         except (TypeError, ValueError):
             return f"The error of {name!r} is not a number."
         if value != exact and not math.isclose(value, exact, rel_tol=0.01):
+            advice = hint if math.isclose(value, overwritten[name], rel_tol=1e-3) else "Compute it in float32 or wider."
+            if not math.isfinite(exact) or not exact:
+                advice = hint
             return (
                 f"The error of {name!r}, a {type(names[name]).__name__}, is {exact:.4g}, but you returned {value:.4g}. "
-                f"Compute it in float32 or wider. {hint}"
+                f"{advice}"
             )
     return None

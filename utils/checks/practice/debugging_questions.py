@@ -9,7 +9,7 @@ IN_FLOAT32 = Choice(
     "Suppose this loss is computed in float32 instead, while the network grows more and more confident. What happens?",
     (
         Option(
-            "It becomes NaN at a larger z, near 17",
+            "It becomes NaN at a larger z, near 17, where p rounds to 1",
             "Below 1, float32 numbers are denser, so p reaches 1 later, but it does reach 1.",
             True,
         ),
@@ -35,8 +35,7 @@ IN_BACKWARD = Choice(
         Option("In A", "The loss of that step is NaN, so the forward pass had it before there was a gradient."),
         Option(
             "In B",
-            "Close: the first loss and the first gradients are finite. The update then makes NaN of them, because in "
-            "float16 Adam's epsilon is 0.",
+            "Close: the first loss and the first gradients are finite. What comes after them in a step?",
         ),
         Option("In C", "The loss of the last step is NaN, so the forward pass had it before there was a gradient."),
         Option("In D", "The first loss is NaN, so the forward pass had it before there was a gradient."),
@@ -68,19 +67,23 @@ PLAY_LEVER = Choice(
     "practice/debugging/play-two-gpus",
     "Fine-tune LLaMA 7B on one H100 with 8 texts of 2,048 tokens, then on two. Which lever is no longer pulled?",
     (
-        Option("Checkpointing", "It computes the same results, so it is still tried before a second GPU is used."),
+        Option("Checkpointing", "It computes the same gradient, so it is still tried before a second GPU is used."),
         Option(
             "8-bit Adam",
             "Two GPUs halve weights, gradients and moments, so nothing has to be rounded to make it fit.",
             True,
         ),
-        Option("The batch in parts", "It computes the same results, so it comes first with any number of GPUs."),
+        Option(
+            "The batch in parts",
+            "It computes the same gradient up to rounding, if parts count by their labels, so it comes first with any "
+            "number of GPUs.",
+        ),
         Option("LoRA", "One H100 does not need it either: it is tried only if 8-bit Adam and bfloat16 fail."),
     ),
 )
 PLAY_TOTAL = Number(
     "practice/debugging/play-two-a100",
-    "Now take two A100 with 40 GB each. How many GB does each of them hold?",
+    "Now take two A100s with 40 GB each. How many GB are used on each of them?",
     answer="35.7",
     says="In bf16-mixed with 8-bit Adam. A single one would have to train adapters instead.",
     wrong={
@@ -98,11 +101,11 @@ PLAY_TOTAL = Number(
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
 
 EXP, LOG, SQRT, SOFTMAX, UPDATE = "exp", "log", "sqrt, backward", "softmax", "the update"
-_LATER = {  # what is said to a plausible echo
-    EXP: "If there is an exponential here, its inputs and outputs are finite.",
-    LOG: "If there is a logarithm here, its argument is positive.",
+_LATER = {  # what is said to an operation that is not in these lines
+    EXP: "These lines write no exponential.",
+    LOG: "These lines have no logarithm.",
     SQRT: "Is there a root in these lines, and does a backward pass go through it?",
-    SOFTMAX: "A softmax of finite numbers is finite, because it subtracts the largest first. Is one called here?",
+    SOFTMAX: "These lines call no softmax.",
     UPDATE: "Something else breaks before any weight is updated here.",
 }
 
@@ -128,31 +131,33 @@ BIRTHS = {
         softmax="These lines write a softmax out, without subtracting the largest; torch's own is not called. Which of "
         "the operations is it?",
     ),
-    "equal twins": _birth(
-        "equal-twins",
-        "d = (a - b).square().sum().sqrt()  # a equals b\n(d + 1).backward()",
+    "a constant row": _birth(
+        "a-constant-row",
+        "x = torch.ones(4, requires_grad=True)\ny = x / (x.var().sqrt() + 1)\ny.sum().backward()",
         SQRT,
-        "The root of 0 is 0, but its slope there is infinite, and the backward pass computes 0 times infinity.",
+        "The variance is 0, and the root of 0 is 0, but its slope there is infinite.",
     ),
-    "a row of padding": _birth(
-        "a-row-of-padding",
-        "s = scores.masked_fill(padding, -torch.inf)\nw = s.softmax(-1)  # one row is all padding",
+    "a causal mask": _birth(
+        "a-causal-mask",
+        "seen = torch.ones(4, 4).tril(-1).bool()\nw = scores.masked_fill(~seen, -torch.inf).softmax(-1)",
         SOFTMAX,
-        "The infinity is intended, and harmless in other rows. The softmax of a row with nothing else is NaN.",
+        "The −∞ is intended, so it counts as an input. The first row has nothing else, and its softmax is NaN.",
+        exp="The softmax has one inside, but it is not written in these lines.",
     ),
-    "a confident network": _birth(
-        "a-sure-network",
-        "p = torch.sigmoid(torch.tensor(8.0).bfloat16())\nloss = -(1 * p.log() + 0 * (1 - p).log())",
+    "a cross-entropy by hand": _birth(
+        "a-cross-entropy-by-hand",
+        "x = torch.tensor([0.0, 20.0]).half()\nloss = -x.softmax(-1).log()[0]",
         LOG,
-        "p is 1 in bfloat16, so log(1 − p) is −∞. The product with 0 is an echo.",
+        "The softmax rounds 2e-9 to 0, which is finite. The logarithm of 0 is −∞.",
+        softmax="It returns 0 and 1, and both are finite.",
+        exp="The softmax subtracts the largest score first, so its exponentials are at most 1.",
     ),
-    "a step of Adam": _birth(
-        "a-step-of-adam",
-        "w = torch.ones(1, dtype=torch.float16, requires_grad=True)\nw.grad = torch.zeros_like(w)\n"
-        "torch.optim.Adam([w], foreach=False).step()",
+    "a step of SGD": _birth(
+        "a-step-of-sgd",
+        "w = torch.tensor([65_000.0]).half().requires_grad_()\nw.grad = torch.tensor([-30_000.0]).half()\n"
+        "torch.optim.SGD([w], lr=0.1).step()",
         UPDATE,
-        "Gradient and weight are finite. The update is 0 / (0 + 1e-8), and 1e-8 is 0 in float16.",
-        sqrt="Adam takes the root of v, which is 0 here, but no backward pass goes through it.",
+        "Weight and gradient are finite, but 65,000 + 3,000 is beyond 65504.",
     ),
 }
 
@@ -284,4 +289,6 @@ WRONG_LINE = wrong_line(
         10: "The first entry is the first in time, and None means that all is well.",
     },
 )
-FIRST_BAD = Task("practice/debugging/first-bad", "Fix the hunter: it names the birth, and leaves no hook on the model.")
+FIRST_BAD = Task(
+    "practice/debugging/first-bad", "Fix the hunter so that it names the birth and leaves no hook on the model."
+)
