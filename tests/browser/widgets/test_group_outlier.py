@@ -170,8 +170,8 @@ def test_what_the_scale_does_is_told(call):
     said, lost = call("said", state), loss((), 0.5, 84, 4, 64, True)
     assert "4.25 bits per weight (4 of the code + 16 / 64 of the scale)" in said
     step = float(quantized((), 0.5, 84, 4, 64, True).inv_scale[0, 1])
-    assert "The outlier’s group reaches 0.5 from 0. That becomes code 7, so one step here" in said
-    assert f"is {step:.3g} in bfloat16: what lies within half of it becomes 0." in said
+    assert "The largest magnitude of the outlier’s group is 0.5. That becomes code 7, so one step here" in said
+    assert f"is {step:.3g} in bfloat16: what lies within half a step of 0 becomes 0." in said
     assert f"Of the other weights {100 * lost.zeros:.3g}\u00a0% become 0; their error is {100 * lost.error:.3g}" in said
     assert said.endswith(f"without the outlier {100 * loss((), 0, 84, 4, 64, True).error:.3g}\u00a0%.")
     said = call("said", state | {"symmetric": False, "outlier": -2})
@@ -304,5 +304,5 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     page.evaluate("(own) => void Object.assign(model.state, { weights: own, outlier: 1234.5, symmetric: true })", OWN)
     page.evaluate("() => model.fire('change:weights')")
     lost = loss(tuple(OWN), 1234.5, 84, 4, 16, True)
-    assert "The outlier’s group reaches 1230 from 0." in verdict(page)
+    assert "The largest magnitude of the outlier’s group is 1230." in verdict(page)
     assert f"their error is {100 * lost.error:.3g}\u00a0%" in verdict(page)

@@ -28,3 +28,8 @@ def test_seeds_and_recipes_of_a_command_are_together_and_gpus_come_first():
 def test_another_commit_is_another_group():
     made = [run("32-true", 0), dataclasses.replace(run("32-true", 1), commit="b" * 40)]
     assert len(group_records(made)) == 2
+
+
+def test_another_version_of_torch_is_another_group():
+    made = [run("32-true", 0), dataclasses.replace(run("32-true", 1), versions={"torch": "9.9"})]
+    assert sorted(group.torch for group in group_records(made)) == sorted({made[0].versions["torch"], "9.9"})

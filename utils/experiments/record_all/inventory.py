@@ -1,4 +1,4 @@
-"""What is recorded: records that one command made, together, for the page *Records*."""
+"""What is recorded: records that one command made on one version of torch, together, for the page *Records*."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,9 +9,9 @@ from utils.records import Record
 
 @dataclass(frozen=True)
 class RecordGroup:
-    """The records of one experiment, device, size, command and commit.
+    """The records of one experiment, device, size, data, command, commit and version of torch.
 
-    `day` is that of the newest of them (UTC, YYYY-MM-DD), `torch` its version, `seeds` their number.
+    `day` is that of the newest of them (UTC, YYYY-MM-DD), `seeds` the number of their seeds.
     """
 
     experiment: str
@@ -32,7 +32,7 @@ def group_records(made: Iterable[Record]) -> list[RecordGroup]:
     groups: dict[tuple, list[Record]] = defaultdict(list)
     for record in made:
         key = (record.experiment, record.device["kind"], record.device["name"], record.size, record.data_name)
-        groups[(*key, record.command, record.commit)].append(record)
+        groups[(*key, record.command, record.commit, record.versions["torch"])].append(record)
     rows = [(kind == "cpu", experiment, _describe(group)) for (experiment, kind, *_), group in groups.items()]
     return [group for *_, group in sorted(rows, key=lambda row: (*row[:2], row[2].day, row[2].recipes))]
 

@@ -31,10 +31,10 @@ function stepText(state, view, row) {
   const values = row.slice(own * state.group, (own + 1) * state.group);
   const amax = values.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
   const [least, most] = [Math.min(0, ...values), Math.max(0, ...values)];
-  const what = state.group === row.length ? "The row" : state.outlier ? "The outlier’s group" : `The group of weight ${state.place}`;
-  const steps = `one step here is ${goNumber(inverse)} in bfloat16: what lies within half of it becomes 0`;
-  if (state.symmetric) return `${what} reaches ${goNumber(amax)} from 0. That becomes code ${high}, so ${steps}.`;
-  return `${what} reaches from ${goNumber(least)} to ${goNumber(most)}. That is cut into ${high - low} steps, 0 is code ${zero}; ${steps}.`;
+  const what = state.group === row.length ? "row" : state.outlier ? "outlier’s group" : `group of weight ${state.place}`;
+  const steps = `one step here is ${goNumber(inverse)} in bfloat16: what lies within half a step of 0 becomes 0`;
+  if (state.symmetric) return `The largest magnitude of the ${what} is ${goNumber(amax)}. That becomes code ${high}, so ${steps}.`;
+  return `The ${what} reaches from ${goNumber(least)} to ${goNumber(most)}. That is cut into ${high - low} steps, 0 is code ${zero}; ${steps}.`;
 }
 
 /** One case in words. */
