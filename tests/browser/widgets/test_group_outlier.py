@@ -178,7 +178,7 @@ def test_what_the_scale_does_is_told(call):
     high, code = float(row((), 0, 84)[64:128].max()), int(quantized((), -2, 84, 4, 64, False).zero_point[0, 1])
     assert f"reaches from −2 to {high:.3g}. That is cut into 15 steps, 0 is code {code};" in said
     said = call("said", state | {"outlier": 0})
-    assert "The group of weight 84 reaches" in said
+    assert "The largest magnitude of the group of weight 84 is" in said
     assert "Of all weights" in said
     assert said.endswith("%.")
     assert "without the outlier" not in said
