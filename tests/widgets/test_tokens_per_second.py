@@ -118,11 +118,13 @@ def test_a_plain_loop_writes_a_quarter_of_the_compiled_one():
 
 def test_what_was_measured_is_said_or_that_nothing_was():
     assert TokensPerSecond(card="A100 SXM 80 GB").measured.startswith(
-        "Measured with a batch of 1: 104.9 tokens a second, 69\u00a0% of the bandwidth (gpt-fast, README of 2023"
+        "Measured with a batch of 1: 104.9 tokens a second from 13.3 GB a step, 69\u00a0% of the bandwidth "
+        "(gpt-fast, README of 2023"
     )
     other = TokensPerSecond(card="L4", weights="int8")
     assert other.measured.startswith(
-        "No rate is published for this card. On A100 SXM 80 GB: 155.58 tokens a second, 52\u00a0% of its bandwidth"
+        "No rate is published for this card. On A100 SXM 80 GB: 155.58 tokens a second from 6.87 GB a step, "
+        "52\u00a0% of its bandwidth"
     )
     guess = other.case.tokens_per_second * 1069 / 2039
     assert other.measured.endswith(f"would be {few_digits(guess)}: an estimate, not a measurement.")

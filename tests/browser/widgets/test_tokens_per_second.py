@@ -94,12 +94,13 @@ def test_a_measured_rate_has_its_share_of_the_bandwidth(call):
     assert (int4["weights"], round(100 * int4["share"])) == ("int4", 42)  # the README: 862.69 GB/s
     said = call("measured", shown.facts, state | {"card": "A100 SXM 80 GB", "weights": "int8"})
     assert said.startswith(
-        "Measured with a batch of 1: 155.58 tokens a second, 52\u00a0% of the bandwidth (gpt-fast, README"
+        "Measured with a batch of 1: 155.58 tokens a second from 6.87 GB a step, 52\u00a0% of the bandwidth (gpt-fast"
     )
     own = {"model": "LLaMA small", "card": CPU.name, "weights": "float32"}
     share = round(100 * 900.5 * 12e6 / 21.5e9)
     assert call("measured", shown.facts, state | own) == (
-        f"Measured with a batch of 1: 900.5 tokens a second, {share}\u00a0% of the bandwidth (recorded here)."
+        f"Measured with a batch of 1: 900.5 tokens a second from 0.012 GB a step, {share}\u00a0% of the bandwidth"
+        " (recorded here)."
     )
 
 
@@ -164,7 +165,7 @@ def test_model_card_cache_and_head_are_chosen(show):
     page.get_by_label("Model").select_option("Llama 3 8B")
     page.get_by_label("Card").select_option("RTX 4090")
     page.get_by_label("Keys and values in").select_option("4")
-    page.get_by_label("the head in 8 or 4 bits too").check()
+    page.get_by_label("the head (the last matrix) in 8 or 4 bits too").check()
     same = TokensPerSecond("Llama 3 8B", weights="int8", card="RTX 4090", kv_bits=4, head=True)
     assert verdict(page) == same.case.verdict
     assert page.locator(".mp-tp-read").inner_text() == same.measured

@@ -32,7 +32,7 @@ MEMORY = {board.roof.name: board.memory for board in BOARDS}  # GB; of two board
 READ_UP_TO = 256  # tokens of context up to which a rate that was measured with short texts is shown
 _FAST = "gpt-fast, README of 2023: compiled, 330 W, all linear layers, the head too"
 _LIT = "S. Raschka on mixed precision, 2023, Lit-LLaMA: not compiled, no cache, the first call counted"
-_TORCHAO = "torchao, README of 2025: compiled, all linear layers, the head too"
+_TORCHAO = "torchao, README of 2025: Llama 3.1 8B, compiled, all linear layers, the head too"
 _TORCHAO_H100 = f"{_TORCHAO}; which H100 is not said"
 PLAIN_LOOP = 25.5  # tokens/s of LLaMA 7B in bfloat16 on an A100 of 80 GB, not compiled: pytorch2023gptfast
 PUBLISHED = (  # model, weights, card, tokens a second, where it stands; batch 1, short texts
@@ -66,10 +66,11 @@ MEASURED_SHORT = "Measured rates are of a single sequence, and a short one:"
 LEFT_OUT = (
     "A limit: weights, keys and values are read once per step, and moving and computing overlap; launches, the choice"
     " of the token and whatever else a step does are left out. Weights of 8 and 4 bits are those of the linear"
-    " layers, widened on the way; the rest, and what is computed, is in 16 bits, beside float32 in 32. 1 GB is 10⁹"
-    f" bytes. Measured rates are of one short sequence, shown up to a context of {READ_UP_TO}; the share of the"
-    " bandwidth beside each is for the bytes that its own program counts. gpt-fast and torchao store the head in few"
-    " bits too; their int4 has a zero point beside each scale, and torchao's groups of 64. Lit-LLaMA kept no cache."
+    " layers, widened on the way; the rest, and what is computed, is in 16 bits, or in 32 bits with float32"
+    " weights. 1 GB is 10⁹ bytes. Measured rates are of one short sequence, shown up to a context of"
+    f" {READ_UP_TO}; the share of the bandwidth beside each is for the bytes that its own program counts. "
+    "gpt-fast and torchao store the head in few"
+    " bits too; their int4 has a zero point beside each scale, and torchao's has groups of 64. Lit-LLaMA kept no cache."
 )
 
 
@@ -244,7 +245,8 @@ def measured_text(points: list[dict], case: DecodeCase) -> str:
 
 def _measured_on_card(point: Mapping, case: DecodeCase) -> str:
     rate = f"{point['rate']:,.2f}".rstrip("0").rstrip(".")
-    share = f"{rate} tokens a second, {math.floor(100 * point['share'] + 0.5)}\u00a0% of"
+    counted = bytes_text(point["bytes"])  # which may differ from what the case moves
+    share = f"{rate} tokens a second from {counted} a step, {math.floor(100 * point['share'] + 0.5)}\u00a0% of"
     if point["card"] == case.roof.name:
         return f"Measured with a batch of 1: {share} the bandwidth ({point['source']})."
     guess = few_digits(case.tokens_per_second * point["share"])

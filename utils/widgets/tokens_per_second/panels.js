@@ -22,7 +22,7 @@ export function tpControls(h, facts, actions) {
   const context = slide("Context: ", (at) => actions.drag({ context: 2 ** at }));
   const head = h("input", { type: "checkbox", on: { change: () => actions.set({ head: head.checked }) } });
   return {
-    node: h("div", { class: "mp-tp-controls" }, h("div", { class: "mp-tp-fields" }, model.node, card.node, kv.node, h("label", { class: "mp-check" }, head, "the head in 8 or 4 bits too")),
+    node: h("div", { class: "mp-tp-controls" }, h("div", { class: "mp-tp-fields" }, model.node, card.node, kv.node, h("label", { class: "mp-check" }, head, "the head (the last matrix) in 8 or 4 bits too")),
       h("div", { class: "mp-tp-slides" }, batch.node, context.node)),
     draw(shown) {
       model.input.value = shown.model;

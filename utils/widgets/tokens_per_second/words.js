@@ -34,8 +34,8 @@ export function tpMeasured(points, shown) {
   return points.map((point) => tpMeasuredOn(point, shown)).join(" ");
 }
 
-function tpMeasuredOn({ rate, share, source, card }, shown) {
-  const read = `${tpRate(rate)} tokens a second, ${Math.round(100 * share)}\u00a0% of`;
+function tpMeasuredOn({ rate, bytes, share, source, card }, shown) {
+  const read = `${tpRate(rate)} tokens a second from ${bytesText(bytes)} a step, ${Math.round(100 * share)}\u00a0% of`;
   if (card === shown.card.name) return `Measured with a batch of 1: ${read} the bandwidth (${source}).`;
   return `No rate is published for this card. On ${card}: ${read} its bandwidth (${source}). The same share of this card's limit would be ${fewDigits(shown.rate * share)}: an estimate, not a measurement.`;
 }
