@@ -1,0 +1,95 @@
+"""`find_birth`, which opens `practice/debugging`, taken from its page as a reader copies it."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import notebooks
+
+PAGE = Path(__file__).parents[2] / "book" / "practice" / "debugging.ipynb"
+X = torch.tensor([[3.0, 4.0]])
+
+
+@pytest.fixture(scope="module")
+def find_birth():
+    cells = notebooks.loads(PAGE.read_text("utf8")).cells
+    source = next(cell.source for cell in cells if cell.cell_type == "code")
+    names = {"__name__": "pasted"}
+    exec(compile(source, "pasted.py", "exec"), names)
+    return names["find_birth"]
+
+
+class Apply(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+class Squared(nn.Module):
+    """A function between two modules."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(2, 2), nn.Linear(2, 1)
+
+    def forward(self, x):
+        hidden = self.up(x)
+        return self.down(hidden * torch.inf)
+
+
+def linear():
+    return nn.Linear(2, 2)
+
+
+def test_a_bad_batch_is_the_input_of_the_first_module(find_birth):
+    model = nn.Sequential(linear(), linear())
+    said = find_birth(model, lambda m: m(X * torch.nan).sum())
+    assert said == "forward pass, input of module 0 (Linear)"
+
+
+def test_a_function_between_two_modules_breaks_the_input_of_the_next(find_birth):
+    model = nn.Sequential(linear(), Squared())
+    assert find_birth(model, lambda m: m(X).sum()) == "forward pass, input of module 1.down (Linear)"
+
+
+def test_a_module_that_returns_a_mask_is_not_accused(find_birth):
+    mask = Apply(lambda x: x.masked_fill(torch.tensor([False, True]), -torch.inf))
+    model = nn.Sequential(linear(), mask, nn.Softmax(-1))
+    assert find_birth(model, lambda m: m(X)[0, 0]) == "all is finite"
+
+
+def test_a_mask_over_a_whole_row_is_named_when_the_softmax_makes_it_nan(find_birth):
+    mask = Apply(lambda x: x.masked_fill(torch.tensor(True), -torch.inf))
+    model = nn.Sequential(linear(), mask, nn.Softmax(-1))
+    assert find_birth(model, lambda m: m(X).sum()) == "forward pass, module 1 (Apply)"
+
+
+def test_an_infinity_that_only_the_gradient_shows_is_told_with_its_module(find_birth):
+    model = nn.Sequential(linear(), Apply(lambda x: (x * 0 + 1000).exp()), nn.Hardtanh())
+    said = find_birth(model, lambda m: m(X).sum())
+    assert said == "backward pass, between the loss and 0.bias; first infinity: module 1 (Apply)"
+
+
+def test_a_scale_that_is_too_large_is_seen_in_the_backward_pass_alone(find_birth):
+    model = linear()
+    for parameter in model.parameters():
+        nn.init.zeros_(parameter)
+    assert find_birth(model, lambda m: m(X).sum()) == "all is finite"
+    assert find_birth(model, lambda m: 3e38 * m(X).sum()) == "backward pass, between the loss and weight"
+
+
+def test_no_hook_stays_and_the_weights_move_only_with_an_optimizer(find_birth):
+    model = linear()
+    before = model.weight.clone()
+    find_birth(model, lambda m: m(X).sum())
+    assert not model._forward_hooks
+    assert torch.equal(model.weight, before)
+    find_birth(model, lambda m: m(X).sum(), torch.optim.SGD(model.parameters(), lr=0.1))
+    assert not torch.equal(model.weight, before)
