@@ -143,7 +143,12 @@ recording = make_recording(Path({str(tmp_path)!r}), "works", "hangs")
 recording.say = lambda line: print(line, flush=True)
 sys.exit(recording.run(60))
 """
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a shell's background job ignores Ctrl-C
+    )
     for line in process.stdout:
         if line.startswith("hangs"):
             break
