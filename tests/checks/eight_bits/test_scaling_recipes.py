@@ -149,7 +149,7 @@ def made(**fault):
         (made(back="none"), "times as large", "still in the sum"),
         (made(back="x"), "times as large", "of w is still"),
         (made(back="w"), "times as large", "of x is still"),
-        (made(saturate=False), "NaN", "Saturate"),
+        (made(saturate=False), "NaN", "told to saturate"),
         (lambda x, w, scale_x, scale_w: x @ w.T, "nothing was rounded", "through E4M3"),
         (lambda x, w, scale_x, scale_w: 1.01 * one_by_one(x, w, scale_x, scale_w), "1.00%", "Compare"),
         (lambda x, w, scale_x, scale_w: one_by_one(x, w, scale_x, scale_w).T, "not (3, 5)", ""),

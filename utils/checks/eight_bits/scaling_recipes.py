@@ -79,7 +79,7 @@ def _fault(product: np.ndarray, x: np.ndarray, w: np.ndarray, scale_x: float, sc
     if np.isnan(product).any() or np.isinf(product).any():
         return (
             f"{scales} the product holds NaN or infinity, and no operand does.",
-            "x * scale is past 448 here, and a plain cast to E4M3 gives NaN. Saturate when you quantize.",
+            "x * scale is past 448 here, and quantize gives NaN there unless it is told to saturate.",
         )
     both = scale_x * scale_w
     backs = {
@@ -123,7 +123,9 @@ LOST_CASES: tuple[tuple[str, torch.Tensor, float], ...] = (
     ("x has no axis", torch.tensor(600.0), 1.0),
 )
 
-_LOST_HINT = "Scale x, and count the values past 448 and those whose code is 0."
+_LOST_HINT = (
+    "Scale x. Count the values that would be rounded past 448, and those whose code is 0; `quantize` returns NumPy."
+)
 _LOST_HINTS = {
     "two of four values are 0 before": "Divide by the number of values that are not 0, and count none of the others.",
     "448 and -448 are the largest numbers of E4M3": "A value that is exactly 448 has lost nothing. Compare the scaled "

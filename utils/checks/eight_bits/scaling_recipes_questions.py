@@ -59,21 +59,27 @@ P_COPIES = Choice(
 )
 P_RECIPES = Choice(
     "eight_bits/scaling_recipes/predict-recipes",
-    "This model has no outliers to speak of. How far off is its weight gradient with blocks of 128 and gradients in "
-    "E4M3, compared with one scale per tensor and gradients in E5M2?",
+    "This model has no outliers to speak of. Its weight gradient is computed with one scale per tensor and gradients "
+    "in E5M2 (A), with one scale per tensor and E4M3 throughout (B), and with blocks of 128 and E4M3 throughout (C). "
+    "How do the errors compare?",
     (
         Option(
-            "The same: without outliers a local scale gains nothing",
-            "True of the scale. But the gradients have another format too.",
+            "A and B about the same, C much smaller",
+            "That would be so if the scales decided. In a model without outliers the fraction bits do.",
         ),
         Option(
-            "Less, although no outlier has to be isolated",
-            "The gradients have three fraction bits instead of two.",
+            "A largest, B and C about the same",
+            "E4M3 has three fraction bits instead of two, and without outliers local scales add hardly anything.",
             True,
         ),
         Option(
-            "More: E4M3 has too short a range for gradients",
-            "Without a scale it does. A scale for every 128 values moves each block into E4M3's range.",
+            "B largest: without blocks, E4M3 has too short a range for gradients",
+            "Without any scale it has. In this model one scale per tensor is enough to move the gradients into its "
+            "range.",
+        ),
+        Option(
+            "C much larger than B: every block is rounded with another scale",
+            "Another scale moves the grid, but the relative gaps stay the same.",
         ),
     ),
     predict=True,
@@ -116,8 +122,8 @@ PLAY_MARGIN = Number(
 )
 PLAY_COARSEST = Choice(
     "eight_bits/scaling_recipes/play-coarsest",
-    "In the second widget, choose E2M1 and an outlier of 300. Which is the coarsest choice of scales with which the "
-    "error of the rest stays below 20 %?",
+    "In the second widget, set an outlier of 300 and look at E2M1. Which is the coarsest choice of scales with which "
+    "the error of the rest stays below 20 %?",
     (
         Option("one scale per tensor", "With it all other values become 0."),
         Option(
