@@ -11,12 +11,12 @@ from utils import records
 from utils.checks.eight_bits import fp8_training as checks
 from utils.checks.eight_bits.fp8_training_questions import (
     EQUAL,
-    HOW_MANY_BELOW,
     LOSS_TIMES,
     OTHER_NETWORK,
     PAPER,
     PLAY_LENGTH,
     PLAY_SLOWER,
+    SMALLEST_BOUND,
     WHOLE,
 )
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
@@ -73,9 +73,9 @@ def interval(by_seed, *, share=0.05, t=None, rooted=True, spread=statistics.stde
 
 
 def within(**how):
-    def rules_out(by_seed, bound):
+    def rules_out(by_seed, lower, upper):
         low, high = interval(by_seed, **how)
-        return -bound < low and high < bound
+        return lower < low and high < upper
 
     return rules_out
 
@@ -87,18 +87,33 @@ def test_rules_out_takes_two_one_sided_tests():
 @pytest.mark.parametrize(
     ("function", "hint"),
     [
-        (lambda by_seed, bound: interval(by_seed)[0] < 0 < interval(by_seed)[1], "no proof"),
-        (lambda by_seed, bound: abs(statistics.fmean(by_seed)) < bound, "no proof"),
-        (lambda by_seed, bound: max(map(abs, by_seed)) < 0.1, "another question"),
-        (lambda by_seed, bound: interval(by_seed)[1] < bound, "as far away"),
+        (lambda by_seed, lower, upper: interval(by_seed)[0] < 0 < interval(by_seed)[1], "no proof"),
+        (lambda by_seed, lower, upper: lower < statistics.fmean(by_seed) < upper, "no proof"),
+        (lambda by_seed, lower, upper: max(map(abs, by_seed)) < 0.1, "another question"),
+        (lambda by_seed, lower, upper: interval(by_seed)[1] < upper, "as far away"),
+        (lambda by_seed, lower, upper: within()(by_seed, -upper, upper), "its own bound"),
+        (lambda by_seed, lower, upper: within()(by_seed, lower, -lower), "however low"),
         (within(rooted=False), "root of n"),
         (within(share=0.025), "interval of 90 %"),
         (within(spread=statistics.pstdev), "statistics.stdev"),
         (within(t=2.1), "Two pairs"),
-        (lambda by_seed, bound: 3, "True or False"),
-        (lambda by_seed, bound: False, "another question"),
+        (lambda by_seed, lower, upper: 3, "True or False"),
+        (lambda by_seed, lower, upper: False, "another question"),
     ],
-    ids=["no difference", "mean", "largest", "one side", "root", "95 %", "ddof", "normal", "number", "never"],
+    ids=[
+        "no difference",
+        "mean",
+        "largest",
+        "one side",
+        "by the upper",
+        "by the lower",
+        "root",
+        "95 %",
+        "ddof",
+        "normal",
+        "number",
+        "never",
+    ],
 )
 def test_rules_out_names_the_misconception(function, hint):
     outcome = checks.check_rules_out(function)
@@ -107,8 +122,8 @@ def test_rules_out_names_the_misconception(function, hint):
 
 
 def test_rules_out_needs_two_differences():
-    def alone_is_enough(by_seed, bound):
-        return abs(by_seed[0]) < bound if len(by_seed) == 1 else within()(by_seed, bound)
+    def alone_is_enough(by_seed, lower, upper):
+        return lower < by_seed[0] < upper if len(by_seed) == 1 else within()(by_seed, lower, upper)
 
     assert "One difference" in checks.check_rules_out(alone_is_enough).message
 
@@ -152,7 +167,7 @@ def test_the_filter_names_the_misconception(function, hint):
 
 def test_a_function_without_an_answer_is_not_attempted():
     assert checks.check_in_fp8(lambda layer, name: None).status == NOT_ATTEMPTED
-    assert checks.check_rules_out(lambda by_seed, bound: None).status == NOT_ATTEMPTED
+    assert checks.check_rules_out(lambda by_seed, lower, upper: None).status == NOT_ATTEMPTED
 
 
 def results(experiment, text, recipe, value):
@@ -183,11 +198,17 @@ def test_the_prediction_about_the_verdicts_is_what_was_recorded():
     runs = [run for run in records.load_all(experiment="llama-width128") if run.data_name == "tinyshakespeare"]
     gaps = compare_by_seed(runs, baseline="bf16-mixed", value="loss")
     base = {run.seed: run.results["loss"] for run in runs if run.recipe == "bf16-mixed"}
-    assert right_option(HOW_MANY_BELOW).text == "None"
+    rest = {}
     for name in ("fp8-current", "fp8-delayed", "fp8-row", "fp8-block"):
         by_seed = [100 * gap / base[seed] for seed, gap in zip(gaps[name].seeds, gaps[name].by_seed, strict=True)]
         assert abs(statistics.fmean(by_seed)) < 0.25
-        assert not within(share=0.05 / 7)(by_seed, 0.25)  # seven recipes are compared
+        assert not within(share=0.05 / 7)(by_seed, -0.25, 0.25)  # seven recipes are compared
+        rest[name] = by_seed
+    mean, error = statistics.fmean(rest["fp8-current"]), statistics.stdev(rest["fp8-current"]) / 5**0.5
+    bounds = {share: abs(mean) + critical_t(4, share) * error for share in (0.05, 0.05 / 7)}
+    assert (round(mean, 2), round(error, 2)) == (0.01, 0.26)
+    assert [round(bound, 1) for bound in bounds.values()] == [0.6, 1.1]
+    assert right_option(SMALLEST_BOUND).text == "About 1.1 %"
 
 
 def shortest_text(**changes):

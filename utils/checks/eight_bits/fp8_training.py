@@ -18,14 +18,14 @@ check_fp8_lm = paper_table(
 # --- Ruling out -------------------------------------------------------------------------------------------------------
 
 FIVE = (-1.3, -0.4, 0.1, 0.5, 1.1)  # a shape of five differences; `_differences` gives it a mean and a standard error
-BOUND = 0.25
-INSIDE = "mean - t * error and mean + t * error must both lie between -bound and bound; t for 95 % on one side."
-# mean, standard error, bound, verdict, and what it says of a function that has another one; the grossest error first
+EQUAL_WAYS = (-0.25, 0.25)
+INSIDE = "mean - t * error and mean + t * error must both lie between lower and upper; t for 95 % on one side."
+# mean, standard error, bounds, verdict, and what it says of a function that has another one; the grossest error first
 CASES = (
     (
         0.0,
         0.5,
-        BOUND,
+        EQUAL_WAYS,
         False,
         "Five differences with mean 0 and a standard error of 0.5 rule nothing out: their interval ends at -1.07 and"
         " 1.07. Finding no difference is no proof that there is none.",
@@ -33,23 +33,38 @@ CASES = (
     (
         0.1,
         0.01,
-        BOUND,
+        EQUAL_WAYS,
         True,
         "A mean of 0.1 with a standard error of 0.01 lies well below 0.25. It also differs from 0, but that is another"
         " question: a small difference may be real.",
     ),
-    (0.4, 0.01, BOUND, False, "A mean of 0.4 with a standard error of 0.01 lies beyond 0.25."),
+    (0.4, 0.01, EQUAL_WAYS, False, "A mean of 0.4 with a standard error of 0.01 lies beyond 0.25."),
     (
         -0.4,
         0.01,
-        BOUND,
+        EQUAL_WAYS,
         False,
         "A mean of -0.4 is as far away as one of 0.4. Both ends of the interval must lie between the bounds.",
     ),
     (
+        -0.6,
+        0.05,
+        (-1.0, 0.25),
+        True,
+        "A mean of -0.6 with a standard error of 0.05 lies well between -1 and 0.25. Compare each end with its own"
+        " bound: how far the mean is from 0 does not matter.",
+    ),
+    (
+        0.3,
+        0.01,
+        (-1.0, 0.25),
+        False,
+        "A mean of 0.3 with a standard error of 0.01 is above an upper bound of 0.25, however low the lower bound is.",
+    ),
+    (
         0.0,
         0.1,
-        0.35,
+        (-0.35, 0.35),
         True,
         "Five differences with mean 0 and a standard error of 0.1 stay below 0.35: 2.13 * 0.1. The mean of n varies"
         " less than one of them, by the root of n.",
@@ -57,7 +72,7 @@ CASES = (
     (
         0.0,
         0.1,
-        BOUND,
+        EQUAL_WAYS,
         True,
         "Each of the two bounds is tested on its own side at 5 %, so take t for 95 %, which is the interval of 90 %:"
         " `seeds_needed.critical_t(n - 1, 0.05)`.",
@@ -65,7 +80,7 @@ CASES = (
     (
         0.0,
         0.125,
-        BOUND,
+        EQUAL_WAYS,
         False,
         "Five differences with a standard error of 0.125: 2.13 of it are 0.27, more than the bound. Take Student's t"
         " for n - 1 degrees of freedom, and the spread of a sample, `statistics.stdev`.",
@@ -81,22 +96,22 @@ def _differences(mean: float, error: float) -> list[float]:
 
 @exercise(asks=RULE_OUT, takes="rules_out", seconds=5)
 def check_rules_out(answer) -> Outcome:
-    """A function (by_seed, bound) -> bool: whether the interval of 90 % lies within plus and minus the bound."""
-    for mean, error, bound, wanted, says in CASES:
-        returned = answer(_differences(mean, error), bound)
+    """A function (by_seed, lower, upper) -> bool: whether the interval of 90 % lies between the two bounds."""
+    for mean, error, bounds, wanted, says in CASES:
+        returned = answer(_differences(mean, error), *bounds)
         if returned is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return True or False.")
         if str(returned) not in ("True", "False"):
             return not_yet(f"It returns {returned!r}; return True or False.")
         if bool(returned) != wanted:
             return not_yet(says, INSIDE)
-    if bool(answer([0.1, -0.1], 0.3)):
+    if bool(answer([0.1, -0.1], -0.3, 0.3)):
         return not_yet(
             f"Two pairs say little about their spread: Student's t is {critical_t(1, 0.05):.1f} there, so the interval"
             " is wider than this bound. 1.645 is for many pairs.",
             INSIDE,
         )
-    if bool(answer([0.1], BOUND)):
+    if bool(answer([0.1], *EQUAL_WAYS)):
         return not_yet("One difference says nothing about the spread, so it rules nothing out: return False.")
     return correct("This is how a claim of equality is tested: it needs runs, and too few of them never pass.")
 

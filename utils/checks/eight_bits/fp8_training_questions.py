@@ -52,21 +52,28 @@ OTHER_NETWORK = Choice(
     ),
     predict=True,
 )
-HOW_MANY_BELOW = Choice(
-    "eight_bits/fp8_training/predict-how-many-below",
-    "Four recipes have scales, and each has five pairs. For how many of the four do these runs show that the loss"
-    " differs from bfloat16's by less than 0.25 %?",
+SMALLEST_BOUND = Choice(
+    "eight_bits/fp8_training/predict-smallest-bound",
+    "With `fp8-current` the loss is 0.01 % higher on average, with a standard error of 0.26 % from five pairs. Which is"
+    " the smallest difference that these pairs rule out, when all seven recipes are compared?",
     (
-        Option("All four", "All four means lie below 0.25 %. How far may the true differences be from them?"),
         Option(
-            "Two or three",
-            "Two means are close to 0. But their intervals, for several recipes at once, reach beyond 0.25 %.",
+            "About 0.01 %",
+            "That is the mean. The true difference may be a few standard errors away from it, on either side.",
         ),
         Option(
-            "One",
-            "You may have thought of fp8-row, whose pairs spread least. Its interval reaches beyond 0.25 % too.",
+            "About 0.3 %",
+            "That is one standard error. An interval that should rarely miss the truth is wider.",
         ),
-        Option("None", "Each interval reaches beyond 0.25 %. None differs visibly from 0 either.", right=True),
+        Option(
+            "About 0.6 %",
+            "That is right for this recipe alone, at 5 %. But seven are compared, and each gets a seventh of the 5 %.",
+        ),
+        Option(
+            "About 1.1 %",
+            "With four degrees of freedom and 5 % / 7, Student's t is about 4.2, and 4.2 standard errors are 1.1 %.",
+            right=True,
+        ),
     ),
     predict=True,
 )
@@ -153,7 +160,7 @@ BREAK_EVEN = Number(
 )
 RULE_OUT = Task(
     "eight_bits/fp8_training/rule-out",
-    "Write `rules_out(by_seed, bound)`: True if the differences show that two recipes differ by less than `bound`.",
+    "Write `rules_out(by_seed, lower, upper)`: True if the differences show that the true one is between the bounds.",
 )
 FILTER = Task(
     "eight_bits/fp8_training/filter",
