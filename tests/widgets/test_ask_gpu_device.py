@@ -47,6 +47,7 @@ function fakeGpu(fail, features) {
   return {
     async requestAdapter() {
       seen.adapters += 1;
+      if (fail === "silent") return new Promise(() => {});
       if (fail === "adapter") return null;
       if (fail === "adapter-throws") throw new Error("crashed");
       return {
@@ -70,6 +71,8 @@ def ask(fail="", features=(), secure=True, gpu=True, times=1):
     const {{ askGpu }} = await import("{FOLDER}/answers.js");
     const [fail, features, isSecureContext, hasGpu, times] = given;
     const gpu = hasGpu ? fakeGpu(fail, features) : undefined;
+    const later = globalThis.setTimeout;
+    if (fail === "silent") globalThis.setTimeout = (go, ms) => later(go, ms / 100);
     let result;
     for (let k = 0; k < times; k += 1) {{
       try {{ result = await askGpu({{ gpu, isSecureContext }}); }}
@@ -88,6 +91,7 @@ def ask(fail="", features=(), secure=True, gpu=True, times=1):
         ({"gpu": False, "secure": False}, "only to pages that come over https, from this computer or from a file"),
         ({"fail": "adapter"}, "has no GPU for it on this machine"),
         ({"fail": "adapter-throws"}, "has no GPU for it on this machine"),
+        ({"fail": "silent"}, "the browser named no GPU within 10 seconds"),
         ({"fail": "device"}, "the browser refused the GPU (adapter is consumed)"),
         ({"fail": "lost"}, "The browser took the GPU away before it had answered (driver reset)"),
         ({"fail": "map"}, "The kernels did not run to their end (map failed)"),

@@ -40,7 +40,7 @@ def choose(page, name):
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("", "this browser offers WebGPU, but has no GPU for it on this machine."),
+        ("", "this browser offers WebGPU, but has no GPU for it on this machine or does not use it"),
         (NO_API, "this browser does not offer WebGPU."),
         (INSECURE, "only to pages that come over https, from this computer or from a file."),
         (REFUSES, "the browser refused the GPU (adapter is consumed)."),
@@ -71,7 +71,10 @@ def test_each_choice_shows_its_rows(show):
     choose(page, "all")
     assert len(table(page)[1]) == len(ROWS)
     choose(page, "where they disagree")
-    assert all(len(set(texts) - {"not offered", "leaves it open"}) > 1 for texts in table(page)[1].values())
+    assert all(
+        len(set(texts) - {"not offered", "leaves it open", "recommends the nearest float32"}) > 1
+        for texts in table(page)[1].values()
+    )
     assert len(table(page)[1]) == 16
 
 

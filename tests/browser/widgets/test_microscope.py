@@ -304,14 +304,88 @@ def test_a_faulty_term_is_told_and_nothing_is_added(show):
     assert len(rows(page)) == 1
 
 
-@pytest.mark.parametrize("text", [text for text, _ in PRESETS])
+@pytest.mark.parametrize("text", [text for text, *_ in PRESETS])
 def test_every_sum_to_begin_with_is_one_that_every_unit_takes(show, text):
     page = show(Microscope("hopper-fp8"))
     press(page, text)
     places = page.locator(".mp-scope-term").evaluate_all("(nodes) => nodes.map(({ value }) => value)")
-    assert " ".join(places).removesuffix(" 0" * (8 - len(dict(PRESETS)[text].split()))) == dict(PRESETS)[text]
+    begin, tells = next(more for name, *more in PRESETS if name == text)
+    assert " ".join(places).removesuffix(" 0" * (8 - len(begin.split()))) == begin
+    assert page.locator(".mp-scope-tells").inner_text() == tells
     press(page, "Add")
     assert len(rows(page)) == 1
+
+
+def test_a_short_counterexample_fills_the_other_places_with_0(show):
+    page = show(Microscope("cut", terms="1 2^-7 -1"))
+    press(page, "Add")
+    claim(page, bits=9, rule="ties_to_even")
+    press(page, "put this sum into the places")
+    places = page.locator(".mp-scope-term").evaluate_all("(nodes) => nodes.map(({ value }) => value)")
+    assert places[2:] == ["0"] * 6
+    assert "NaN" not in page.locator(".mp-scope").inner_text()
+    press(page, "Add")
+    assert len(rows(page)) == 2
+
+
+def test_a_counterexample_has_no_term_that_can_be_left_out(call):
+    hidden, claim = asdict(LEVELS[5].adder), {**asdict(LEVELS[5].adder), "rule": "ties_to_even"}
+    (found,) = call("differences", hidden, [claim], RANGE)
+    for i, x in enumerate(found["terms"]):
+        fewer = [0 if k == i else term for k, term in enumerate(found["terms"])]
+        assert x == 0 or LEVELS[5].adder.add(fewer) == HiddenAdder(**claim).add(fewer)
+
+
+@pytest.mark.parametrize(("name", "x"), [("ampere", 2.0**-16), ("hopper", 2.0**-17)])
+def test_what_is_kept_of_addends_that_meet_at_once_is_not_the_width_of_the_total(name, x):
+    """As the introduction says: 1 + x - 1 in one addition returns more than the total holds."""
+    adder = next(level.adder for level in LEVELS if level.name == name)
+    assert adder.add([2.0**8, x, -(2.0**8)]) == x
+    assert adder.add([2.0**8, x]) == 2.0**8
+    assert adder.add([2.0**8, 2.0**-15]) == 2.0**8 + 2.0**-15  # 24 bits
+
+
+def test_an_answer_that_no_longer_belongs_to_the_places_says_so(show):
+    page = show(Microscope())
+    press(page, "Add")
+    assert page.locator(".mp-scope-asked").inner_text() == "The unit adds 1, 2⁻⁹, −1 and returns"
+    page.get_by_label("Term 2", exact=True).fill("abc")
+    page.get_by_label("Term 2", exact=True).press("Tab")
+    assert (
+        page.locator(".mp-scope-asked").inner_text() == "Not added yet. Before, the unit added 1, 2⁻⁹, −1 and returned"
+    )
+    press(page, "halve the smallest and add")
+    assert page.get_by_label("Term 2", exact=True).input_value() == "abc"
+    assert len(rows(page)) == 1
+    assert "Try 1.5, -3/8 or 1.5*2^-11." in page.locator(".mp-scope-message").inner_text()
+
+
+def test_the_notebook_of_an_adder_comes_back_with_it(show):
+    page = show(Microscope())
+    press(page, "Add")
+    page.get_by_role("button", name="Adder 3: The tie").click()
+    assert rows(page) == []
+    page.get_by_role("button", name="Adder 1: A first look").click()
+    assert [row[1] for row in rows(page)] == ["1, 2⁻⁹, −1"]
+
+
+def test_a_seed_that_is_none_is_refused_in_words(show):
+    page = show(Microscope("random", seed=9999))
+    for text in ("abc", "0", "3.5", ""):
+        page.get_by_label("Seed").fill(text)
+        page.get_by_label("Seed").press("Enter")
+        assert page.get_by_label("Seed").input_value() == "9999"
+        assert verdict(page) == "A seed is a whole number from 1 to 9999. It is still 9999."
+    press(page, "next seed")
+    assert page.get_by_label("Seed").input_value() == "1"
+
+
+def test_enter_in_the_bits_claims(show):
+    page = show(Microscope())
+    press(page, "Add")
+    page.get_by_label("Bits of the total").fill("11")
+    page.get_by_label("Bits of the total").press("Enter")
+    assert verdict(page).startswith("✓ Right.")
 
 
 def test_an_experiment_is_put_back_and_the_notebook_begins_anew(show):

@@ -156,7 +156,8 @@ WRONG = {
     },
     "numbers/stability/mask-two": {
         "The row of padding still has finite weights.": {"mask": "put"},
-        "Scores, dtypes, softmax and value must stay as they were.": {"value": "-inf"},
+        "Put back what the task began with: the value of the mask.": {"value": "-inf"},
+        "Put back what the task began with: the softmax.": {"softmax": "naive"},
     },
     "numbers/stability/mask-cast": {
         "There is still a weight that is NaN.": {"value": "-1e9"},
@@ -353,6 +354,16 @@ def test_the_tasks_are_solved_in_the_page_and_kept(show):
     assert page.locator(".mp-goal-step").first.inner_text() == "✓"
 
 
+def test_a_row_to_try_ends_the_task_and_what_was_said_of_it(show):
+    page = show(SoftmaxRow())
+    button(page, "Task 2").click()
+    button(page, "Start the task").click()
+    score(page, 2).fill("10006")
+    assert told(page).startswith("✓ Solved")
+    button(page, "two masks").click()
+    assert told(page) == "Solved before. Do it again, if you like."
+
+
 def test_an_attempt_is_told_and_spoken(show):
     page = show(SoftmaxRow())
     button(page, "Task 2").click()
@@ -501,6 +512,28 @@ def test_the_bars_are_as_long_as_their_numbers(show):
 
 
 # How it looks
+
+
+def test_on_a_phone_numbers_keep_apart_and_a_sum_shows_that_it_is_not_1(show):
+    """8, −inf, 3, 1 in float16: −7 beside 9.1e−4, and a sum of 0.99978."""
+    page = show(SoftmaxRow(value="-1e9"), viewport=PHONE)
+    page.add_style_tag(content="body.bd div.output table { table-layout: auto }")  # as strong as the theme's
+    page.evaluate("""() => {
+      document.body.classList.add("bd");
+      document.querySelector(".mp-sr-results").classList.add("output");
+    }""")
+    table = page.locator(".mp-sr-table").first
+    gaps = table.evaluate("""(table) => [...table.rows].flatMap((row) => {
+      const boxes = [...row.cells].filter((cell) => cell.offsetWidth).map((cell) => {
+        const range = document.createRange();
+        range.selectNodeContents(cell.querySelector(".mp-sr-narrow") ?? cell);
+        return range.getBoundingClientRect();
+      });
+      return boxes.slice(1).map((box, i) => box.width && boxes[i].width ? box.left - boxes[i].right : 99);
+    })""")
+    assert min(gaps) >= 5
+    assert table.locator("tfoot .mp-sr-narrow").last.inner_text() == "0.9998"
+
 
 CASES_TO_LOOK_AT = {
     "start": SoftmaxRow,

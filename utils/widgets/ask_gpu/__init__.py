@@ -7,7 +7,7 @@ from pathlib import Path
 import traitlets
 
 from utils.widgets.ask_gpu import ieee
-from utils.widgets.ask_gpu.readings import MISSING, OPEN, read_answer
+from utils.widgets.ask_gpu.readings import MISSING, OPEN, answer_of
 from utils.widgets.ask_gpu.rows import ROWS, SECTIONS, TOPICS, rows_of_page
 from utils.widgets.shared.book_widget import BookWidget
 from utils.widgets.shared.choices import one_of
@@ -56,7 +56,7 @@ class AskGpu(BookWidget):
             "mp-ag-static",
             heads,
             (
-                (row.what, *(read_answer(row, device["answers"], device["missing"]) for device in self.recorded),
+                (row.what, *(answer_of(row, device) for device in self.recorded),
                  f"{row.allows} (§ {row.section})")
                 for row in ROWS
             ),
@@ -70,10 +70,15 @@ class AskGpu(BookWidget):
 
 
 def load_devices() -> list[dict]:
-    """Return the devices of the table, IEEE 754 first: `name`, `about`, `answers`, and `missing` where it has none."""
-    devices = [{"name": "IEEE 754", "about": "nothing fused", "answers": ieee.answer_all(), "missing": OPEN}]
+    """Return the table's devices, IEEE 754 first: `name`, `about`, `answers`, and what stands for a missing answer.
+
+    That is the row's entry in `remarks`, or else `missing`.
+    """
+    ieee754 = {"answers": ieee.answer_all(), "missing": OPEN, "remarks": ieee.REMARKS}
+    devices = [{"name": "IEEE 754", "about": "nothing fused except fma", **ieee754}]
     for name in DEVICES:
         record = json.loads((RECORDED / f"{name}.json").read_text("utf8"))
         about = f"{record['renderer']}, {record['browser']}, {record['date']}"
-        devices.append({"name": record["name"], "about": about, "answers": record["answers"], "missing": MISSING})
+        answers = {"answers": record["answers"], "missing": MISSING, "remarks": {}}
+        devices.append({"name": record["name"], "about": about, **answers})
     return devices

@@ -9,6 +9,21 @@ const { STORAGE, COPY_SRC, COPY_DST, MAP_READ, READ } = { STORAGE: 128, COPY_SRC
 /** Thrown for what keeps the kernels from running; its message is meant for the reader. */
 export class NoAnswer extends Error {}
 
+const NO_ADAPTER = "Nothing was asked: this browser offers WebGPU, but has no GPU for it on this machine or does not use it (Chrome’s page chrome://gpu says which).";
+
+// What a promise gives; NoAnswer where it takes too long.
+async function inTime(promise) {
+  let timer;
+  const late = new Promise((_, fail) => {
+    timer = setTimeout(() => fail(new NoAnswer("Nothing was asked: the browser named no GPU within 10 seconds.")), PATIENCE_MS);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /**
  * Open a device of a new adapter: a second one of the same adapter is refused.
  *
@@ -17,8 +32,8 @@ export class NoAnswer extends Error {}
 export async function openDevice({ gpu, isSecureContext }) {
   if (!gpu && !isSecureContext) throw new NoAnswer("Nothing was asked: a browser offers WebGPU only to pages that come over https, from this computer or from a file.");
   if (!gpu) throw new NoAnswer("Nothing was asked: this browser does not offer WebGPU.");
-  const adapter = await gpu.requestAdapter().catch(() => null);
-  if (!adapter) throw new NoAnswer("Nothing was asked: this browser offers WebGPU, but has no GPU for it on this machine.");
+  const adapter = await inTime(gpu.requestAdapter().catch(() => null));
+  if (!adapter) throw new NoAnswer(NO_ADAPTER);
   const features = FEATURES.filter((name) => adapter.features.has(name));
   const info = adapter.info ?? {};
   const device = await adapter.requestDevice({ requiredFeatures: features }).catch((error) => {

@@ -4,6 +4,7 @@ import { valueOf } from "../shared/numbers/codec.js";
 import { FORMATS } from "../shared/numbers/formats.js";
 import { numberText } from "../shared/numbers/number_text.js";
 import { fewDigits } from "../shared/words/amounts.js";
+import { INPUTS_EACH } from "./functions.js";
 import { nameOrder } from "./orders.js";
 
 const ORDER_WORDS = {
@@ -36,9 +37,9 @@ const READERS = {
     return count > 1 ? `${count} different sums in ${answer.length} runs` : `the same sum in ${answer.length} runs`;
   },
   error(_, [ulps, share, others]) {
-    if (others === 0) return "the nearest float32 each time";
-    const percent = `${fewDigits(100 * share)} % of the allowed`;
-    return ulps ? `errors up to ${fewDigits(ulps)} ulp, ${percent}` : `errors up to ${percent}`;
+    if (others === 0) return `the nearest float32 for all ${INPUTS_EACH} inputs`;
+    const [percent, tried] = [`${fewDigits(100 * share)} % of the allowed`, `in ${INPUTS_EACH} inputs`];
+    return ulps ? `errors up to ${fewDigits(ulps)} ulp ${tried}, ${percent}` : `errors up to ${percent} ${tried}`;
   },
 };
 
@@ -47,3 +48,6 @@ export function readAnswer(row, answers, missing = MISSING) {
   const answer = answers[row.name];
   return answer ? READERS[row.reading.kind](row.reading, answer) : missing;
 }
+
+/** What a device, { answers, missing, remarks }, says to a row: its answer, or what stands in its place. */
+export const answerOf = (row, { answers, missing, remarks }) => readAnswer(row, answers, remarks?.[row.name] ?? missing);

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from utils import formats
 from utils.experiments.microscope.summation_tree import Node, predict_lost
 from utils.formats import FORMATS
+from utils.widgets.ask_gpu.functions import INPUTS_EACH
 from utils.widgets.ask_gpu.rows import AnswerRow
 from utils.widgets.shared.words.amounts import few_digits
 from utils.widgets.shared.words.code_words import value_text
@@ -47,6 +48,7 @@ ORDER_WORDS = {
 }
 MISSING = "not offered"
 OPEN = "leaves it open"  # what IEEE 754 says of an order
+ALL_NEAREST = f"the nearest float32 for all {INPUTS_EACH} inputs"
 
 
 def pairs_of(n: int) -> list[tuple[int, int]]:
@@ -91,9 +93,9 @@ def _read_distinct(_: dict, answer: Sequence[int]) -> str:
 def _read_error(_: dict, answer: Sequence[float]) -> str:
     ulps, share, others = answer
     if others == 0:
-        return "the nearest float32 each time"
-    percent = f"{few_digits(100 * share)} % of the allowed"
-    return f"errors up to {few_digits(ulps)} ulp, {percent}" if ulps else f"errors up to {percent}"
+        return ALL_NEAREST
+    percent, tried = f"{few_digits(100 * share)} % of the allowed", f"in {INPUTS_EACH} inputs"
+    return f"errors up to {few_digits(ulps)} ulp {tried}, {percent}" if ulps else f"errors up to {percent} {tried}"
 
 
 READERS = {
@@ -109,3 +111,8 @@ def read_answer(row: AnswerRow, answers: Mapping[str, Sequence[float]], missing:
     """Return the answer to a row in words; `missing` where there is none."""
     answer = answers.get(row.name)
     return missing if answer is None else READERS[row.reading["kind"]](row.reading, answer)
+
+
+def answer_of(row: AnswerRow, device: Mapping) -> str:
+    """Return what a device of the table says to a row: its answer, or what stands in its place."""
+    return read_answer(row, device["answers"], device["remarks"].get(row.name, device["missing"]))

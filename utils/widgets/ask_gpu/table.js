@@ -1,9 +1,9 @@
 // The table: a row for each question, a column for each device. On a phone a row becomes a block (widget.css), so that
 // roles are written down: a changed `display` would take them away.
 
-import { readAnswer } from "./readings.js";
+import { answerOf, readAnswer } from "./readings.js";
 
-const OWN = "this kernel";
+const OWN = "this run";
 
 /** Whether two of the devices gave different answers to a row. */
 export function isDisputed(row, devices) {
@@ -15,15 +15,16 @@ export function isDisputed(row, devices) {
 export const isShown = (row, only, devices) => only === "" || (only === "differ" ? isDisputed(row, devices) : row.topic === only);
 
 function answerCell(h, row, device, ieee) {
-  const text = readAnswer(row, device.answers, device.missing);
+  const text = answerOf(row, device);
   const differs = device !== ieee && device.answers[row.name] && ieee.answers[row.name] && text !== readAnswer(row, ieee.answers);
   return h("td", { role: "cell", "data-differs": Boolean(differs), "data-none": !device.answers[row.name], "data-own": device.name === OWN },
     h("span", { class: "mp-ag-device", "aria-hidden": "true" }, device.name),
     h("span", {}, differs ? [h("span", { "aria-hidden": "true" }, "≠ "), h("span", { class: "mp-unseen" }, "differs: ")] : null, text));
 }
 
-function questionCell(h, { what, allows, section }) {
-  return h("th", { scope: "row", role: "rowheader" }, what, h("span", { class: "mp-ag-allows" }, `WGSL § ${section}: ${allows}`));
+function questionCell(h, { what, why, allows, section }) {
+  return h("th", { scope: "row", role: "rowheader" }, what, why ? h("span", { class: "mp-ag-why" }, why) : null,
+    h("span", { class: "mp-ag-allows" }, `WGSL § ${section}: ${allows}`));
 }
 
 /** The reader's own answers as a device, to stand before the recorded ones. */

@@ -8,7 +8,7 @@ import { answerTable, isShown, ownDevice } from "./table.js";
 import { briefTexts, deviceText, INSTEAD, missingText, verdictText } from "./words.js";
 
 const PROMISE = "Small kernels run on your GPU for a second or two, and then it is released. Nothing is stored or sent: a reload of the page forgets the answers.";
-const KEY = "≠ marks an answer that is not that of IEEE 754. Another kernel on the same device may be compiled otherwise. Sections of WGSL, draft of August 2026:";
+const KEY = "≠ marks an answer that is not that of IEEE 754. Another kernel on the same device may be compiled otherwise. Fused: rounded once where two operations round twice. Subnormal: below the smallest normal number. Ulp: the gap between neighbouring floats. Sections of WGSL, draft of August 2026:";
 const [ASK, AGAIN, ASKING] = ["Ask this GPU", "Ask again", "Asking …"];
 
 function filterButtons(h, topics, choose) {
@@ -51,12 +51,13 @@ function render({ model, el }) {
     if (asking) return;
     asking = true;
     showButton();
-    setText(says, "The kernels are running.");
+    setText(says, "Waiting for the browser’s GPU.");
     let answered = null;
     let trouble = "";
     try {
       answered = await askGpu({ gpu: navigator.gpu, isSecureContext }, (opened) => {
         device = opened;
+        setText(says, "The kernels are running.");
       });
     } catch (error) {
       trouble = error instanceof NoAnswer ? error.message : `The browser could not run the kernels (${error.message}).`;
@@ -73,7 +74,7 @@ function render({ model, el }) {
 
   function ownWords() {
     const sentences = briefTexts(rows, own.answers).map((text) => h("li", {}, text));
-    return [h("p", {}, deviceText(own)), h("p", {}, "In this kernel:"), h("ul", {}, sentences), h("p", {}, missingText(own))].filter(({ textContent }) => textContent);
+    return [h("p", {}, deviceText(own)), h("p", {}, "In this run:"), h("ul", {}, sentences), h("p", {}, missingText(own))].filter(({ textContent }) => textContent);
   }
 
   function draw() {
@@ -90,7 +91,7 @@ function render({ model, el }) {
   el.classList.add("mp-widget", "mp-ask-gpu");
   el.replaceChildren(h("div", { class: "mp-panel" }, h("div", { class: "mp-ag" },
     h("div", { class: "mp-ag-ask" }, button, h("p", {}, PROMISE)), says, words, filter.node, place, key)));
-  setText(says, "Not asked yet. The table has the recorded answers of two software renderers, and those of IEEE 754 without fusing.");
+  setText(says, "Not asked yet. The table has the recorded answers of two software renderers, and those of IEEE 754 with nothing fused except fma.");
   draw();
   return () => {
     stop.abort();

@@ -1,4 +1,4 @@
-// What a kernel got, in sentences: never what a GPU does, since another kernel may be compiled otherwise.
+// What the kernels got, in sentences: never what a GPU does, since another kernel may be compiled otherwise.
 
 import { caseOf, readAnswer } from "./readings.js";
 
@@ -23,11 +23,13 @@ function isAllowed({ reading }, answer) {
 
 const listText = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]);
 
-/** How many answers are those of IEEE 754, and whether WGSL allows the others. */
+/** How many answers are those of IEEE 754 where it decides, and whether WGSL allows the others. */
 export function verdictText(rows, answers, ieee) {
-  const asked = rows.filter(({ name }) => answers[name] && ieee.answers[name]);
-  const others = asked.filter((row) => readAnswer(row, answers) !== readAnswer(row, ieee.answers));
-  const same = `This kernel got the answer of IEEE 754 in ${asked.length - others.length} of ${asked.length} rows.`;
+  const asked = rows.filter(({ name }) => answers[name]);
+  const decided = asked.filter(({ name }) => ieee.answers[name]);
+  const agreed = decided.filter((row) => readAnswer(row, answers) === readAnswer(row, ieee.answers));
+  const others = asked.filter((row) => !agreed.includes(row));
+  const same = `The kernels got the answer of IEEE 754 in ${agreed.length} of the ${decided.length} rows that it decides.`;
   if (others.length === 0) return same;
   const judged = others.map((row) => ({ row, allowed: isAllowed(row, answers[row.name]) }));
   const beyond = judged.filter(({ allowed }) => allowed === false).map(({ row }) => row.what);
@@ -36,7 +38,7 @@ export function verdictText(rows, answers, ieee) {
     beyond.length ? `WGSL does not allow that of ${listText(beyond)}.` : "",
     unknown.length ? `Unlike any answer foreseen: ${listText(unknown)}.` : "",
   ].filter(Boolean).join(" ");
-  return `${same} ${rest || "WGSL allows every other answer."}`;
+  return `${same} ${rest || "No other answer seen here breaks WGSL’s rules."}`;
 }
 
 /** The answers that matter most, a sentence each. */

@@ -16,8 +16,8 @@ RULES = {
 }  # names of `utils.rounding.RULES`
 EXTRAS = {
     0: "cut at the total’s last place",
-    1: "cut one bit below it",
-    2: "cut two bits below it",
+    1: "cut one bit below the last place",
+    2: "cut two bits below the last place",
     None: "not cut: the sum is exact, then rounded",
 }
 ORDERS = {

@@ -54,11 +54,19 @@ function* randomSums() {
   }
 }
 
+// The terms without those that the difference does not need.
+const neededTerms = (terms, differ) =>
+  terms.reduce((kept, _, i) => {
+    const fewer = kept.map((x, k) => (k === i ? 0 : x));
+    return differ(fewer) ? fewer : kept;
+  }, terms);
+
 /** The terms, in their range, for which two adders return different sums; null where the search finds none. */
 export function findDifference(one, other, range) {
+  const differ = (terms) => addTerms(one, terms) !== addTerms(other, terms);
   for (const sums of [likelySums(), randomSums()]) {
     for (const terms of sums) {
-      if (terms.every((x) => isTerm(x, range)) && addTerms(one, terms) !== addTerms(other, terms)) return terms;
+      if (terms.every((x) => isTerm(x, range)) && differ(terms)) return neededTerms(terms, differ);
     }
   }
   return null;

@@ -53,7 +53,8 @@ LEVELS = (
         HiddenAdder(8, rule="toward_zero"),
         ("bits", "rule"),
         "It adds one term after the other, each sum exact before it is rounded.",
-        "Bfloat16’s 8 bits, and what does not fit is cut off: no multiple of 2⁻⁷ is passed by three quarters of it.",
+        "Bfloat16’s 8 bits, and what does not fit is cut off: three quarters of 2⁻⁷, added to "
+        "1, are lost, and with all signs turned they are lost too.",
         "1 1.5*2^-7 -1",
     ),
     Level(
@@ -71,8 +72,8 @@ LEVELS = (
         HiddenAdder(24, flush=True),
         ("bits", "rule", "flush"),
         "It adds one term after the other. Float16’s smallest normal number is 2⁻¹⁴; smaller ones are subnormal.",
-        "Float32’s additions, and subnormal terms read as 0: as AMD’s MI200 does with float16 operands, by PyTorch’s "
-        "notes on numerical accuracy.",
+        "Float32’s additions, with subnormal terms read as 0. PyTorch’s notes on numerical accuracy say that AMD’s "
+        "MI200 reads subnormal float16 operands as 0 as well; how it rounds, they do not say.",
         "2^8 2^-10 -2^8",
     ),
     Level(
@@ -135,9 +136,32 @@ RANDOM = Level(
     "1 2^-10 -1",
 )
 PRESETS = (
-    ("1 + x − 1", "1 2^-10 -1"),
-    ("¾ of a bit", "1 1.5*2^-11 -1"),
-    ("far apart", "1 0 0 0 2^-10 0 0 -1"),
-    ("two halves", "1 2^-11 2^-11 0 0 0 0 -1"),
-    ("who meets whom", "2^15 2^-10 2^-10 2^-10 2^-10 2^-10 2^-10 -2^15"),
-)
+    (
+        "1 + x − 1",
+        "1 2^-10 -1",
+        "Halve x until it no longer comes back. Then leave out −1: if 1 + x loses x sooner, all three met at once.",
+    ),
+    (
+        "¾ of a bit",
+        "1 1.5*2^-11 -1",
+        "Make x three quarters of the first bit that is lost. Rounding to nearest returns more than x. Cutting returns "
+        "0, and so does an adder that cuts its addends first.",
+    ),
+    (
+        "far apart",
+        "1 0 0 0 2^-10 0 0 -1",
+        "In pairs, x now meets −1 before 1, so that a smaller x survives. In blocks of four or eight, nothing changes.",
+    ),
+    (
+        "two halves",
+        "1 2^-11 2^-11 0 0 0 0 -1",
+        "Each half alone is a tie for 11 bits. If both meet 1 in one addition, uncut, they survive any rule. The −1 "
+        "stands last, after both.",
+    ),
+    (
+        "who meets whom",
+        "2^15 2^-10 2^-10 2^-10 2^-10 2^-10 2^-10 -2^15",
+        "Unless the unit rounds up, what comes back did not meet 2¹⁵ alone: these terms met each other first, or all "
+        "terms at once.",
+    ),
+)  # what each is called, the terms, and what its answer tells

@@ -17,7 +17,7 @@ export function levelPanel(h, actions, { goals, facts }) {
     class: "mp-input mp-scope-seed", type: "text", inputmode: "numeric", size: "5", autocomplete: "off",
     on: { change: () => actions.setSeed(seed.value) },
   });
-  const next = h("button", { class: "mp-button", type: "button", on: { click: () => actions.setSeed(String(Number(seed.value) + 1)) } }, "next seed");
+  const next = h("button", { class: "mp-button", type: "button", on: { click: actions.nextSeed } }, "next seed");
   const seeds = h("div", { class: "mp-scope-seeds" }, h("label", { class: "mp-field" }, "Seed", seed), next);
   return {
     node: h("div", { class: "mp-scope-level" }, h("div", { class: "mp-scope-head" }, title,
@@ -63,6 +63,7 @@ export function termPlaces(h, actions, presets) {
     return input;
   });
   const name = h("span", { class: "mp-scope-which" }, "Term 2");
+  const tells = h("p", { class: "mp-scope-tells" }, "Press one to see what it tells.");
   const message = h("p", { class: "mp-scope-message" });
   for (const input of fields) input.ariaDescribedByElements = [message];
   const own = [
@@ -74,7 +75,10 @@ export function termPlaces(h, actions, presets) {
   return {
     node: h("div", { class: "mp-scope-sum" },
       h("div", { class: "mp-scope-buttons", role: "group", "aria-label": "Sums to begin with" },
-        h("span", { class: "mp-scope-which" }, "Begin with"), presets.map(([text, terms]) => button(text, () => actions.load(terms)))),
+        h("span", { class: "mp-scope-which" }, "Begin with"), presets.map(([text, terms, what]) => button(text, () => {
+          actions.load(terms);
+          setText(tells, what);
+        }))), tells,
       h("div", { class: "mp-scope-places", role: "group", "aria-label": "Terms" },
         fields.map((input, i) => h("div", { class: "mp-scope-place" }, h("span", { "aria-hidden": "true" }, String(i + 1)), input))), message,
       h("div", { class: "mp-scope-buttons", role: "group", "aria-label": "Change terms" }, name, own, button("all signs ±", actions.turn)),
@@ -100,9 +104,11 @@ export function answerPanel(h) {
   const bits = h("p", { class: "mp-scope-bits" }, fields);
   return {
     node: h("div", { class: "mp-scope-answer" }, asked, sum, decimal, hex, bits),
-    draw({ adder, latest }) {
+    draw({ adder, latest, terms, wrong }) {
       for (const node of [sum, decimal, hex, bits]) node.classList.toggle("mp-scope-away", latest === null);
-      setText(asked, latest ? `The unit adds ${sumOfTerms(latest)} and returns` : "The unit has not been asked yet. Press Add.");
+      const isOld = latest !== null && (wrong !== null || latest.some((x, i) => x !== terms[i]));
+      const said = isOld ? ["Not added yet. Before, the unit added", "and returned"] : ["The unit adds", "and returns"];
+      setText(asked, latest ? `${said[0]} ${sumOfTerms(latest)} ${said[1]}` : "The unit has not been asked yet. Press Add.");
       const texts = answerTexts(latest ? addTerms(adder, latest) : 0);
       setText(sum, texts.power);
       setText(decimal, `in decimal ${texts.decimal}`);
@@ -136,7 +142,10 @@ export function notebook(h, actions) {
 
 /** What the reader says that the adder is, and what becomes of it. */
 export function claimPanel(h, actions, { facts }) {
-  const bits = h("input", { class: "mp-input mp-scope-count", type: "text", inputmode: "numeric", autocomplete: "off", size: "4", on: { input: () => actions.claim("bits", bits.value) } });
+  const bits = h("input", { class: "mp-input mp-scope-count", type: "text", inputmode: "numeric", autocomplete: "off", size: "4", on: {
+    input: () => actions.claim("bits", bits.value),
+    keydown: ({ key }) => key === "Enter" && actions.judge(),
+  } });
   const select = (name) => {
     const options = [["", "?"], ...facts.choices[name].map(([, text], i) => [String(i), text])];
     const node = h("select", { class: "mp-input", on: { change: () => actions.claim(name, node.value) } }, options.map(([value, text]) => h("option", { value }, text)));

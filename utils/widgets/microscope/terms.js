@@ -28,10 +28,23 @@ export function termsText(terms) {
   return terms.slice(0, last + 1).map(termText).join(" ");
 }
 
+// A number as text, exact; the advice of a fault is a term.
+function readNumber(text) {
+  try {
+    return parseNumber(text);
+  } catch (error) {
+    if (error instanceof NumberTextError) throw new NumberTextError(error.message.replace(/Try .*$/, "Try 1.5, -3/8 or 1.5*2^-11."));
+    throw error;
+  }
+}
+
+/** Terms in all places: what is missing is 0. */
+export const inPlaces = (terms) => [...terms, ...Array(PLACES - terms.length).fill(0)];
+
 /** Read one term. Throws NumberTextError with a sentence where it is none that the unit takes. */
 export function readTerm(text, { lowest, largest }) {
   if (text.trim() === "") return 0;
-  const number = parseNumber(text);
+  const number = readNumber(text);
   const x = number.kind === "finite" ? asDouble(number) : NaN;
   if (x === 0) return 0;
   const shown = text.trim().slice(0, 24);
@@ -55,8 +68,7 @@ export function readTerms(text, range) {
       return 0; // from an address that someone has edited
     }
   };
-  const terms = text.split(" ").filter((term) => term !== "").slice(0, PLACES).map(read);
-  return [...terms, ...Array(PLACES - terms.length).fill(0)];
+  return inPlaces(text.split(" ").filter((term) => term !== "").slice(0, PLACES).map(read));
 }
 
 /** Whether a term is one that the unit takes. */

@@ -8,7 +8,7 @@ import { readProgress, writeProgress } from "../shared/page/progress.js";
 import { addTerms, randomAdder } from "./adders.js";
 import { judge } from "./judge.js";
 import { answerPanel, claimPanel, levelPanel, notebook, termPlaces } from "./panels.js";
-import { isTerm, readTerm, readTerms, sumOfTerms, termsText } from "./terms.js";
+import { inPlaces, isTerm, readTerm, readTerms, sumOfTerms, termsText } from "./terms.js";
 import { answerTexts, SCOPE_SAYS, verdictText } from "./words.js";
 
 const SCOPE_TRAITS = ["level", "seed", "terms", "experiments"];
@@ -18,6 +18,7 @@ const MOST_CLAIMED = 30; // bits
 const INTRODUCTION = [
   "A matrix unit adds in secret, and its float32 results do not say how.",
   "So ask it: 1\u00a0+\u00a0x\u00a0−\u00a01 returns x where the total has room for both, and something else where it has not.",
+  "If all three meet in one addition, it shows instead how much is kept of an addend, and 1\u00a0+\u00a0x alone shows the total.",
   "Press Add, then halve the smallest term and add again, until something is lost.",
 ].join(" ");
 
@@ -29,17 +30,21 @@ function render({ model, el }) {
   const solved = new Set([...(model.get("solved") ?? []), ...goals.map(({ id }) => id).filter((id) => readProgress(id).solved)]);
   // `typed` stands in a place and may be faulty: then `wrong` has its place and a sentence.
   const state = { terms: [], done: [], typed: "", wrong: null, claims: {}, verdict: "", tone: "", counterexample: null };
+  const notebooks = new Map(); // the experiments of the adders that were there before
   const save = bindModel(model, SCOPE_TRAITS, follow, stop.signal);
 
   const level = () => levels.find(({ name }) => name === model.get("level"));
   const range = () => ({ lowest: level().lowest, largest: facts.largest });
   const adder = () => (level() === facts.random ? randomAdder(model.get("seed"), facts.choices) : level().adder);
+  const notebookName = () => `${model.get("level")} ${level() === facts.random ? model.get("seed") : ""}`;
   const say = (text) => setText(status, status.textContent === text ? `${text}\u00a0` : text);
 
+  const seedAfter = () => (model.get("seed") % facts.most_seed) + 1;
+
   function setTerms(terms) {
-    state.terms = terms;
+    state.terms = inPlaces(terms);
     state.wrong = null;
-    save({ terms: termsText(terms) });
+    save({ terms: termsText(state.terms) });
     draw();
   }
 
@@ -52,8 +57,12 @@ function render({ model, el }) {
 
   function begin(name, seed = model.get("seed")) {
     const next = levels.find((one) => one.name === name);
+    notebooks.set(notebookName(), state.done);
     save({ level: name, seed, terms: next.begin, experiments: "" });
     follow();
+    state.done = notebooks.get(notebookName()) ?? [];
+    saveExperiments();
+    draw();
     say(`${next.title}. ${next.told}`);
   }
 
@@ -80,8 +89,11 @@ function render({ model, el }) {
     choose: (name) => begin(name),
     setSeed(text) {
       const seed = Number(text);
-      begin(facts.random.name, Number.isInteger(seed) && seed >= 1 && seed <= facts.most_seed ? seed : 1);
+      if (Number.isInteger(seed) && seed >= 1 && seed <= facts.most_seed) return begin(facts.random.name, seed);
+      show(`A seed is a whole number from 1 to ${facts.most_seed}. It is still ${model.get("seed")}.`, "");
+      say(state.verdict);
     },
+    nextSeed: () => begin(facts.random.name, seedAfter()),
     type,
     put,
     scale: (i, factor) => put(i, state.terms[i] === 0 ? 1 : state.terms[i] * factor),
@@ -91,6 +103,7 @@ function render({ model, el }) {
       put(i, Math.sign(x) * (Math.abs(x) + power / 4 >= 2 * power ? power : Math.abs(x) + power / 4));
     },
     shrink() {
+      if (state.wrong) return say(state.wrong.text);
       const least = Math.min(...state.terms.filter((x) => x !== 0).map(Math.abs));
       const terms = state.terms.map((x) => (Math.abs(x) === least ? x / 2 : x));
       if (!terms.every((x) => isTerm(x, range()))) return say("The smallest term is at the end of the range.");
@@ -142,7 +155,7 @@ function render({ model, el }) {
     next() {
       const at = goals.indexOf(level());
       const later = [...goals.slice(at + 1), ...goals].find(({ id }) => !solved.has(id));
-      begin((later ?? facts.random).name, later ? undefined : model.get("seed") + 1);
+      begin((later ?? facts.random).name, later ? undefined : seedAfter());
       places.addButton.focus();
     },
   };

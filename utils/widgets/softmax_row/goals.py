@@ -38,8 +38,8 @@ TASKS = (
         "weight in your row is on a masked score.",
         ScoreRow(START.scores, START.masked, format="float32", value="-1e4"),
         "leak",
-        "A finite mask that is added only moves a score down. It hides the score as long as all scores are much "
-        "smaller than the mask.",
+        "A finite mask that is added only moves a score down. It hides the score unless that was nearly 10000 above "
+        "the largest of the others, or more.",
         (
             "After the mask, the masked score must be at most about 4 below the largest of the others.",
             "How large must it be before the mask, then?",
@@ -49,7 +49,7 @@ TASKS = (
     MaskTask(
         "numbers/stability/mask-two",
         "Everything is bfloat16, and the lowest bfloat16 number is added, so the row of padding gets equal weights. "
-        "Make it NaN without changing the scores, a dtype or the value.",
+        "Make it NaN without changing the scores, the softmax, a dtype or the value.",
         ScoreRow(START.scores, START.masked, format="bfloat16"),
         "two",
         "Two masks, such as one for padding and one for future tokens, add up to −inf. Combine masks while they are "
@@ -64,8 +64,8 @@ TASKS = (
             START.scores, START.masked, "float32", mask="put", value="-3.4028234663852886e38", softmax_format="float16"
         ),
         "cast",
-        "Use the lowest number of the dtype in which the softmax is computed, here −65504: the lowest float32 number "
-        "becomes −inf when it is cast.",
+        "The lowest float32 number becomes −inf when it is cast; the lowest number of the softmax’s dtype, here "
+        "−65504, stays finite. A value nearer 0, such as −10, leaks as soon as the other scores are smaller.",
         ("Which number becomes −inf, and at which step?", "Which is the lowest number of the softmax’s dtype?"),
     ),
 )

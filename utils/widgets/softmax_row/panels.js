@@ -16,7 +16,7 @@ export const isPreset = (preset, row) => SR_TRAITS.every((name) => JSON.stringif
 
 /** Rows to start from, the formats, the softmax, the mask and the number of copies. */
 export function rowControls(h, actions, facts) {
-  const presets = facts.presets.map(({ label, ...row }) => ({ row, button: h("button", { class: "mp-button", type: "button", on: { click: () => actions.start(row) } }, label) }));
+  const presets = facts.presets.map(({ label, ...row }) => ({ row, button: h("button", { class: "mp-button", type: "button", on: { click: () => actions.preset(row) } }, label) }));
   const buttons = (label, options, trait) => choiceButtons(h, { label, options, take: (value) => actions.set({ [trait]: value }), name: "mp-sr-buttons" });
   const [format, softmax] = [buttons("Dtype of scores and mask", facts.formats, "format"), buttons("Softmax", facts.softmaxes, "softmax")];
   const mask = maskControls(h, actions, facts);
@@ -103,17 +103,22 @@ const narrowForms = [(x) => rowNumber(x, 2, 4), (x) => exponential(x, 1), (x) =>
 
 const exponential = (x, places) => x.toExponential(places).replace("e+", "e").replace(/-/g, "−");
 
+const shortest = (x, forms) => forms.map((form) => form(x)).find((text) => text.length <= SR_NARROW) ?? exponential(x, 0);
+
 /** A number in at most six characters, for a phone. */
-export const narrowNumber = (x) => narrowForms.map((form) => form(x)).find((text) => text.length <= SR_NARROW) ?? exponential(x, 0);
+export const narrowNumber = (x) => shortest(x, narrowForms);
+
+/** A sum in at most six characters, whose digits show how far it is from 1. */
+export const narrowSum = (x) => shortest(x, [(sum) => rowNumber(sum, 4, 5), ...narrowForms]);
 
 // A number with as many characters as there is room for.
-function numberSpan(h, textOf = rowNumber) {
+function numberSpan(h, textOf = rowNumber, narrowOf = narrowNumber) {
   const [wide, narrow] = [h("span", { class: "mp-sr-wide" }), h("span", { class: "mp-sr-narrow" })];
   return {
     node: h("span", { class: "mp-sr-number" }, wide, narrow),
     draw(x) {
       setText(wide, textOf(x));
-      setText(narrow, narrowNumber(x));
+      setText(narrow, narrowOf(x));
     },
   };
 }
@@ -141,7 +146,7 @@ function stepTable(h, most, name) {
     return { badge, cells, node: h("tr", {}, h("th", { scope: "row" }, h("span", { class: "mp-unseen" }, "score "), String(i + 1), badge), cells.map(({ node }) => node)) };
   });
   const sums = columns.map(() => {
-    const number = numberSpan(h, sumNumber);
+    const number = numberSpan(h, sumNumber, narrowSum);
     return { number, node: h("td", {}, number.node) };
   });
   const caption = h("caption", {});

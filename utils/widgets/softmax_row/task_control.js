@@ -8,7 +8,7 @@ const SAYS = {
   going: "Change what you like. The task is checked at each change.",
 };
 
-/** The panel of the tasks: { node, check(row, steps, padding), feedback(), draw() }. */
+/** The panel of the tasks: { node, check(row, steps, padding), feedback(), leave(), draw() }; `leave` where another row is put in place. */
 export function taskControl(h, { goals, model, start, say }) {
   let isGoing = false;
   const begin = h("button", { class: "mp-button", type: "button", on: { click: () => {
@@ -22,12 +22,16 @@ export function taskControl(h, { goals, model, start, say }) {
     hintsOf: ({ hints }) => hints,
     sayingsOf: ({ says }) => [`✓ Solved, and with it all tasks. ${says}`],
     opened(at) {
-      isGoing = false;
-      if (panel.isSolved()) panel.tell(SOLVED_BEFORE, "good");
-      else panel.tell(SAYS.begin);
+      rest();
       if (isShown) say(`Task ${at + 1} of ${goals.length}. ${goals[at].text} ${panel.feedback()}`);
     },
   });
+  // No task is going on: what the panel says then.
+  function rest() {
+    isGoing = false;
+    if (panel.isSolved()) panel.tell(SOLVED_BEFORE, "good");
+    else panel.tell(SAYS.begin);
+  }
   let isShown = false; // what is opened first is not spoken
   panel.chooseFirst();
   isShown = true;
@@ -40,6 +44,7 @@ export function taskControl(h, { goals, model, start, say }) {
       else panel.tell(lack);
     },
     feedback: () => (isGoing ? panel.feedback() : ""),
+    leave: () => isGoing && rest(),
     draw: panel.draw,
   };
 }

@@ -6,6 +6,9 @@ import { rowNumber } from "./words.js";
 const isNaNs = (numbers) => numbers.every(Number.isNaN);
 const isSame = (row, start, names) => names.every((name) => JSON.stringify(row[name]) === JSON.stringify(start[name]));
 const DTYPES = ["format", "softmax_format"];
+const KEPT_BY_TWO = {
+  scores: "the scores", value: "the value of the mask", softmax: "the softmax", format: "the dtype of the scores", softmax_format: "the dtype of the softmax",
+};
 const has = (row, hidden) => row.masked.includes(hidden);
 
 // For each rule what is wrong with a row, a sentence, or null: of { row, its steps, those of the row of padding, the start }.
@@ -24,7 +27,8 @@ const RULES = {
     return `The masked weight is ${rowNumber(maskedWeight)} now.`;
   },
   two({ row, padding, start }) {
-    if (!isSame(row, start, ["scores", "value", "softmax", ...DTYPES])) return "Scores, dtypes, softmax and value must stay as they were.";
+    const changed = Object.entries(KEPT_BY_TWO).filter(([name]) => !isSame(row, start, [name])).map(([, words]) => words);
+    if (changed.length) return `Put back what the task began with: ${changed.join(", ")}.`;
     return isNaNs(padding.weights) ? null : "The row of padding still has finite weights.";
   },
   cast({ row, steps: { weights, maskedWeight }, padding, start }) {
