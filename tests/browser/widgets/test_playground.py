@@ -1,5 +1,6 @@
 """Playground in a real browser: exact to the last bit, presets over seeds, tour, knobs, address, phone, no barriers."""
 
+import gzip
 import json
 
 import numpy as np
@@ -699,6 +700,11 @@ def test_nothing_below_moves_while_it_trains(show):
     for _ in range(5):
         press(page, "+100 steps")
     assert page.evaluate(places) == before
+
+
+def test_its_own_files_are_light(site):
+    files = [site / "_static" / "widgets" / f"playground.{kind}" for kind in ("js", "css")]
+    assert sum(len(gzip.compress(file.read_bytes(), 9)) for file in files) <= 20_000
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

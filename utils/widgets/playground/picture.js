@@ -88,7 +88,7 @@ export function lossPlot(h) {
       while (low > LOSS.lowest && Math.min(run.loss, run.ghostLoss) < 10 ** low) low -= 1; // and not up again in this run
       const line = (column) => sharePath(thinned(run.curve, column).map(([step, loss]) => [step / most, height(loss, low)]));
       plot.draw({
-        lines: [["mp-play-ghost", line(2)], ["mp-play-own", line(1)]],
+        lines: [["mp-play-own", line(1)], ["mp-play-ghost", line(2)]], // the dashes above, so that two equal curves are seen as two
         across: [[0, "0"], [0.5, String(most / 2)], [1, `${most} steps`]],
         up: [-5, -4, -3, -2, -1, 0, 1, 2].filter((power) => power >= low).map((power) => [(power - low) / (LOSS.high - low), power < -3 ? `10${superscript(power)}` : String(10 ** power)]),
         label: run.curve.length ? `Losses after ${run.net.steps} steps: ${sizeText(run.loss)}, float32 ${sizeText(run.ghostLoss)}.` : "Losses: no step yet.",
