@@ -2,7 +2,9 @@
 
 import html
 import itertools
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +12,13 @@ import pytest
 from utils.formats import FORMATS
 from utils.rounding import RULES, quantize
 from utils.widgets.playground import Playground
-from utils.widgets.playground.presets import PRESETS, TOUR
+from utils.widgets.playground.presets import BFLOAT16_GAP, CHAPTERS, E4M3_LAST, E4M3_MAX, PRESETS, TOUR
 from utils.widgets.playground.training.data import points_of
 from utils.widgets.playground.training.elementary import sigmoid, softplus, tanh
-from utils.widgets.playground.training.reference import ReferenceNet, Rounder
+from utils.widgets.playground.training.reference import COUNTS, ReferenceNet, Rounder
 from utils.widgets.playground.training.setup import DATA, NAMES, TENSORS, Setup
 
+BOOK = Path(__file__).parents[2] / "book"
 X = np.concatenate([np.linspace(-30, 30, 2001), 10.0 ** np.arange(-300, 3), -(10.0 ** np.arange(-300, 3))])
 
 
@@ -72,7 +75,7 @@ def test_the_float32_network_is_that_of_torch():
         z = torch.cat([x, torch.ones(len(x), 1, dtype=torch.float64)], 1) @ weights.T
         x = z.tanh()
     torch.nn.functional.binary_cross_entropy_with_logits(z[:, 0], label).backward()
-    net.now = dict.fromkeys(("zeros", "under", "over", "gradients"), 0)
+    net.now = dict.fromkeys(COUNTS, 0)
     inputs, outputs = net.forward(rows, net.activations, net.accumulator)
     np.testing.assert_allclose(outputs, z[:, 0].detach(), rtol=1e-5)
     net.layers[-1].delta = ((sigmoid(outputs) - net.points[:8, 2]) / 8)[:, None]
@@ -104,6 +107,21 @@ def test_a_task_begins_with_a_preset_and_has_hints():
     names = {preset.name for preset in PRESETS}
     assert len({task.id for task in TOUR}) == len(TOUR) == 6
     assert all(task.preset in names and task.hints for task in TOUR)
+
+
+def test_a_solved_task_leads_to_a_chapter_by_its_title():
+    for chapter, title in CHAPTERS.items():
+        cells = json.loads((BOOK / f"{chapter}.ipynb").read_text("utf8"))["cells"]
+        assert "".join(cells[0]["source"]).splitlines()[0] == f"# {title}"
+    assert {task.chapter for task in TOUR} == {"", *CHAPTERS}
+
+
+def test_the_numbers_in_the_words_are_those_of_the_formats():
+    e4m3 = FORMATS["float8_e4m3fn"]
+    assert quantize(np.array([E4M3_LAST]), e4m3)[0] == E4M3_MAX == 448
+    assert np.isnan(quantize(np.array([np.nextafter(E4M3_LAST, 500)]), e4m3)[0])
+    assert quantize(np.array([1 + 0.51 * BFLOAT16_GAP]), FORMATS["bfloat16"])[0] == 1 + BFLOAT16_GAP
+    assert quantize(np.array([1 + 0.49 * BFLOAT16_GAP]), FORMATS["bfloat16"])[0] == 1
 
 
 @pytest.mark.parametrize(

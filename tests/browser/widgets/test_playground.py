@@ -1,5 +1,6 @@
 """Playground in a real browser: exact to the last bit, presets over seeds, tour, knobs, address, phone, no barriers."""
 
+import gzip
 import json
 
 import numpy as np
@@ -50,6 +51,15 @@ HARNESS = """() => {
       const { loss, ghostLoss, accuracy, ghostAccuracy, diedAt, net: { all } } = run;
       return { loss: text(loss), ghostLoss, accuracy, ghostAccuracy, diedAt, zeros: all.zeros / all.gradients };
     },
+    losses(setup, steps) {
+      const run = newRun(setup);
+      run.advance(steps);
+      // of 64 points the hidden units that are 1 or -1
+      const isFlat = (a, i) => i % 17 < 16 && Math.abs(a) === 1;
+      const flat = run.net.inputs.slice(1).flatMap((x) => [...x].filter(isFlat)).length;
+      return { says: words.lossesText(run), first: run.first, now: run.net.now, flat };
+    },
+    lack: (task, start, setup) => words.lackOf(task, newRun(setup), start, new Map()),
     there(setup, offered) {
       const hash = words.addressOf("playground", words.toAddress(setup));
       return words.fromAddress(words.readAddress("playground", hash), offered);
@@ -164,6 +174,60 @@ ENDS = {
 }
 
 
+def test_the_counts_say_where_gradients_and_moments_became_zero(call):
+    for seed in range(1, 6):
+        moments = call("losses", vars(Setup(seed=seed).change(formats={"moments": "float16"})), 1)
+        assert moments["says"].startswith("In step 1, ")
+        assert moments["says"].endswith(
+            "of the second moments became 0 when they were stored, and there Adam divided by its ε alone."
+        )
+        assert moments["first"]["faded"] > 0.2 * moments["first"]["moments"]
+        # in float32 a gradient is 0 already exactly where a tanh is 1 or -1: the slope is 0 there
+        plain = call("losses", vars(Setup(seed=seed)), 1000)
+        assert plain["now"]["zeros"] == plain["flat"] > 0
+        assert plain["now"]["under"] == 0
+        assert plain["says"] == ""
+    tiny = call("losses", vars(Setup(push=19).change(formats={"gradients": "float16"})), 100)
+    assert tiny["says"] == "No weight has changed: the gradients became 0 when they were stored."
+    lost = call("losses", vars(Setup().change(formats={"weights": "float4_e2m1fn"})), 100)
+    assert lost["says"] == "All updates changed nothing."
+    still = call("losses", vars(Setup().change(formats={"accumulator": "float6_e3m2fn"})), 100)
+    assert still["says"] == "No weight has changed."
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_bfloat16_moments_fall_behind_and_rounded_stochastically_keep_up(call, seed):
+    setup = Setup(seed=seed).change(formats={"moments": "bfloat16"})
+    nearest, stochastic = (
+        call("ends", vars(one), 4000) for one in (setup, setup.change(rules={"moments": "stochastic"}))
+    )
+    assert float(nearest["loss"]) > 2.5 * nearest["ghostLoss"]
+    assert float(stochastic["loss"]) < 1.1 * stochastic["ghostLoss"]
+
+
+@pytest.mark.parametrize("rule", ["toward_positive", "toward_negative"])
+def test_rounding_all_weights_one_way_ruins_the_run_by_step_2000(call, rule):
+    for seed in range(1, 6):
+        setup = Setup(rate=0.003, seed=seed).change(formats={"weights": "bfloat16"}, rules={"weights": rule})
+        end = call("ends", vars(setup), 2000)
+        assert float(end["loss"]) > 10 * end["ghostLoss"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"push": 1}, "Something is not float32 here: k of “Loss × 2⁻ᵏ”."),
+        ({"rules": {"accumulator": "ties_away"}}, "Something is not float32 here: the rounding of sums (accumulator)."),
+        (
+            {"formats": {"master": "float32"}, "scale": 2.0},
+            "Something is not float32 here: the float32 master copy, the loss scale.",
+        ),
+    ],
+)
+def test_the_tour_calls_a_knob_by_its_name(call, changes, says):
+    assert call("lack", TOUR[0].as_json(), vars(Setup()), vars(Setup().change(**changes))) == says
+
+
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
 def test_a_preset_does_what_its_label_says_over_five_seeds(call, preset):
     ends = [call("ends", vars(preset.setup.change(seed=seed)), 800) for seed in range(1, 6)]
@@ -247,6 +311,12 @@ def knob(page, label):
     return page.get_by_role("combobox", name=label, exact=True)
 
 
+def open_knobs(page):
+    """On a phone they are closed."""
+    if not knob(page, "Data").is_visible():
+        page.locator("summary", has_text="All knobs").click()
+
+
 def choose(page, label, option):
     knob(page, label).select_option(option)
 
@@ -298,7 +368,10 @@ def test_a_preset_sets_the_knobs_and_a_knob_leaves_the_preset(show):
     assert "The scale is 2" in verdict(page)
     choose(page, "Format of weights", "bfloat16")
     assert knob(page, "Setting").input_value() == ""
-    assert page.get_by_role("button", name="Pause").is_visible()  # what was trained trains anew
+    assert verdict(page).startswith("Nothing is trained yet")  # what was paused stays paused
+    press(page, "Run")
+    choose(page, "Format of weights", "float16")
+    assert page.get_by_role("button", name="Pause").is_visible()  # what runs trains anew
     choose(page, "Setting", "float32")
     assert knob(page, "Format of weights").input_value() == "float32"
 
@@ -309,6 +382,7 @@ def test_a_run_that_dies_says_when(show):
         press(page, "+100 steps")
     assert "The loss has been NaN since step" in verdict(page)
     assert "NaN" in page.locator(".mp-play-caption").first.inner_text()
+    assert "are NaN or infinite; the loss has been NaN since step" in page.locator(".mp-play-of").inner_text()
 
 
 def test_the_histogram_is_that_of_the_chosen_tensor(show):
@@ -361,6 +435,57 @@ def test_the_tour_says_its_task_and_what_an_attempt_lacks(show):
         press(page, "+100 steps")
     assert page.locator(".mp-goal-said").inner_text() == "256 survives 600 steps. Does 512?"
     assert said(page).endswith("256 survives 600 steps. Does 512?")
+
+
+def test_the_tour_forgets_what_it_said_of_another_run(show):
+    page = show(still())
+    page.get_by_role("button", name="Task 2").click()
+    press(page, "Start the task")
+    press(page, "Pause")
+    told = page.locator(".mp-goal-said")
+    assert told.inner_text() == "All is float32 so far. Give one tensor another format."
+    choose(page, "Format of weights", "tf32")
+    choose(page, "Format of gradients", "float16")
+    press(page, "+1 step")
+    assert told.inner_text() == "2 things differ from float32: weights, gradients. Change only one."
+    choose(page, "Format of gradients", "float32")
+    assert told.inner_text() == "The task is checked at step 300."
+    for _ in range(3):
+        press(page, "+100 steps")
+    assert told.inner_text().endswith("of the points are right after 300 steps. Try another format or another tensor.")
+    choose(page, "Format of weights", "float8_e5m2")
+    assert told.inner_text() == "The task is checked at step 300."
+    for _ in range(3):
+        press(page, "+100 steps")
+    assert told.inner_text().startswith("✓ Solved. One tensor in too few bits is enough. ")
+    assert told.inner_text().endswith("of the updates changed nothing.")
+    choose(page, "Format of weights", "float32")
+    press(page, "+1 step")
+    assert told.inner_text() == "Solved before. Do it again, if you like."
+
+
+def test_a_hint_stays_while_it_is_followed(show):
+    page = show(still())
+    page.get_by_role("button", name="Task 6").click()
+    press(page, "Start the task")
+    press(page, "Hint (2 left)")
+    assert "Press “Pause”, then “Restart”, then “+1 step”" in page.locator(".mp-goal-said").inner_text()
+    for name in ("Pause", "Restart", "+1 step"):
+        press(page, name)
+    assert page.locator(".mp-goal-said").inner_text().startswith("Hint 1 of 2: ")
+    assert page.locator(".mp-bw-shares dd").first.inner_text().endswith("%")
+    share = page.locator(".mp-bw-shares dd").first.inner_text()
+    assert f"In step 1, {share} of the second moments became 0 when they were stored" in verdict(page)
+
+
+def test_a_solved_task_leads_to_its_chapter_in_the_book(page_watch, site):
+    solved = "localStorage['mp-progress:playground/rescue'] = '{\"solved\": true}'"
+    watched = page_watch(viewport=DESK, reduced_motion="reduce")
+    watched.page.add_init_script(solved)
+    page = watched.open((site / "book" / "playground.html").as_uri())
+    page.get_by_role("button", name="Task 3").click()
+    page.locator(".mp-goals").get_by_role("link", name="Loss scaling").click()
+    assert page.url.endswith("/book/training/loss_scaling.html")
 
 
 def test_the_focus_stays_when_a_task_is_solved_on_the_hint(show):
@@ -418,7 +543,32 @@ def test_a_link_takes_the_run_to_the_same_step(show):
     page.wait_for_function("() => document.querySelector('.mp-play-verdict').innerText.startsWith('Step 101.')")
     assert verdict(page) == before
     page.get_by_role("button", name="Run on").wait_for()  # it has stopped there
-    assert page.locator(".mp-play-says").inner_text().startswith("You changed the setting.")
+    assert page.locator(".mp-play-says").inner_text().startswith("This setting is from the address of the page.")
+
+
+def test_a_link_takes_the_tensor_of_the_histogram_too(show):
+    take = "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); };"
+    page = show(still(), scripts=[take])
+    choose(page, "Format of moments", "bfloat16")
+    choose(page, "Histogram of", "moments")
+    press(page, "Copy link")
+    page.wait_for_function("() => 'copied' in window")
+    link = page.evaluate("copied")
+    assert link.endswith("#playground?moments=bfloat16&histogram=moments")
+    choose(page, "Setting", "float32")
+    assert knob(page, "Histogram of").input_value() == "gradients"
+    page.evaluate("(link) => { location.hash = link.split('#')[1]; }", link)
+    page.locator(".mp-play-title", has_text="Moments of the last step").wait_for()
+
+
+def test_a_link_leads_to_the_tour_again_and_again(show):
+    page = show("<p style='height: 200vh'>Above.</p>", still(), "<p style='height: 200vh'>Below.</p>")
+    for _ in range(2):
+        page.evaluate("scrollTo(0, 0); location.hash = 'playground?tour'")
+        page.wait_for_function("() => document.activeElement.innerText === 'Start the task'")
+        assert 0 < page.locator(".mp-goals").bounding_box()["y"] < 150
+        page.wait_for_function("() => location.hash === ''")
+        page.evaluate("document.activeElement.blur()")
 
 
 @pytest.mark.parametrize("steps", ["0", "-5", "1e9", "x"])
@@ -426,13 +576,14 @@ def test_a_link_with_no_number_of_steps_runs_as_without(show, steps):
     page = show(still())
     page.evaluate("(steps) => { location.hash = `playground?rate=0.003&steps=${steps}`; }", steps)
     page.wait_for_function("() => document.querySelector('.mp-play-verdict').innerText.startsWith('Step')")
-    assert page.locator(".mp-play-says").inner_text().startswith("You changed the setting.")
+    assert page.locator(".mp-play-says").inner_text().startswith("This setting is from the address of the page.")
     press(page, "Pause")
 
 
 @pytest.mark.parametrize(("viewport", "least"), [(PHONE, 90), ({"width": 1280, "height": 800}, 120)])
 def test_the_pictures_stay_in_sight_beside_or_above_each_knob(show, viewport, least):
     page = show(still(preset="loss-scaling"), "<p style='height: 200vh'>Below.</p>", viewport=viewport)
+    open_knobs(page)
     for label in ("Format of weights", "Rounding of sums (accumulator)", "Data", "Histogram of"):
         control = knob(page, label)
         control.evaluate("(node) => { scrollTo(0, 0); node.scrollIntoView({ block: 'center' }); }")
@@ -458,8 +609,9 @@ def test_the_pictures_stay_in_sight_in_the_page_of_the_book_too(page_watch, site
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_the_focus_is_never_below_what_stays_in_sight(show, viewport):
     page = show(still(preset="loss-scaling"), viewport=viewport)
+    open_knobs(page)
     knob(page, "Histogram of").focus()
-    for _ in range(30):
+    for _ in range(40):
         page.keyboard.press("Shift+Tab")
         hidden = page.evaluate("""() => {
           const node = document.activeElement;
@@ -531,6 +683,7 @@ def test_a_setup_from_python_starts_anew(hosted):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_everything_fits_can_be_pressed_and_has_no_barrier(show, viewport, theme):
     page = show(still(preset="loss-scaling"), theme=theme, viewport=viewport)
+    open_knobs(page)
     press(page, "+100 steps")
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert small_targets(page) == []
@@ -547,6 +700,11 @@ def test_nothing_below_moves_while_it_trains(show):
     for _ in range(5):
         press(page, "+100 steps")
     assert page.evaluate(places) == before
+
+
+def test_its_own_files_are_light(site):
+    files = [site / "_static" / "widgets" / f"playground.{kind}" for kind in ("js", "css")]
+    assert sum(len(gzip.compress(file.read_bytes(), 9)) for file in files) <= 20_000
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -6,7 +6,7 @@ import { axisOfBinades, binadeAxis, binadeBars, fateShares } from "../shared/plo
 import { shareText } from "../shared/words/sizes.js";
 import { TENSORS } from "./training/net.js";
 import {
-  DATA_NAMES, formatName, histogramTitle, OPTIMIZER_NAMES, RULE_NAMES, scaleName, TENSOR_NAMES,
+  DATA_NAMES, formatName, formatText, histogramNote, histogramTitle, OPTIMIZER_NAMES, RULE_NAMES, scaleName, TENSOR_NAMES,
 } from "./words.js";
 
 // A choice among values of any kind: take(value) at a change, draw(value).
@@ -25,15 +25,15 @@ function choice(h, { label, values, text, take, isBare = false }) {
 export function presetPanel(h, actions, presets) {
   const own = h("option", { value: "" }, "your own setting");
   const select = h("select", { class: "mp-input", on: { change: () => actions.preset(select.value) } },
-    presets.map(({ name, label }) => h("option", { value: name }, label)), own);
+    presets.map(({ name, label }) => h("option", { value: name }, label.split(":")[0])), own); // how it ends is to be seen
   const says = h("p", { class: "mp-play-says" });
   return {
     node: h("div", { class: "mp-play-preset" }, h("label", { class: "mp-field" }, h("span", {}, "Setting"), select), says),
     focus: () => select.focus(),
-    draw({ preset, notice }) {
+    draw({ preset, notice, unnamed }) {
       own.hidden = own.disabled = Boolean(preset);
       select.value = preset?.name ?? "";
-      setText(says, notice || preset?.says || "You changed the setting. Choose one from the list to go back to it.");
+      setText(says, notice || preset?.says || unnamed);
     },
   };
 }
@@ -73,7 +73,7 @@ export function knobPanel(h, actions, offered) {
   ]);
   const note = "Loss × 2⁻ᵏ makes all gradients smaller, and the optimizer multiplies them by 2ᵏ again. It pushes this small network to where some large models are; in exact arithmetic it would change nothing.";
   return {
-    node: h("details", { class: "mp-play-knobs", open: true }, h("summary", {}, "All knobs"),
+    node: h("details", { class: "mp-play-knobs", open: matchMedia("(min-width: 577px)").matches }, h("summary", {}, "All knobs"),
       rows.map(({ node }) => node),
       h("label", { class: "mp-check" }, master, "float32 master copy of the weights"),
       h("div", { class: "mp-play-others" }, Object.values(others).map(({ node }) => node)), h("p", { class: "mp-play-note" }, note)),
@@ -92,15 +92,18 @@ export function knobPanel(h, actions, offered) {
 export function histogramPanel(h, actions) {
   const tensor = choice(h, { label: "Histogram of", values: TENSORS, text: (name) => TENSOR_NAMES[name], take: actions.watch });
   const title = h("h3", { class: "mp-play-title" });
+  const [about, note] = [h("p", { class: "mp-play-note" }), h("p", { class: "mp-play-note mp-play-of" })];
   const [bars, axis, shares] = [binadeBars(h, { tall: true }), binadeAxis(h), fateShares(h)];
   return {
-    node: h("div", { class: "mp-play-part" }, tensor.node, title, bars.node, axis.node, shares.node),
-    draw({ run: { net, setup }, watched }) {
-      const { histogram } = net;
+    node: h("div", { class: "mp-play-part" }, tensor.node, title, about, bars.node, axis.node, shares.node, note),
+    draw({ run, watched }) {
+      const { net: { histogram }, setup } = run;
       // one axis for all steps, so that the bars move and not the axis
       const view = { histogram, fmt: FORMATS[setup.formats[watched]], axis: axisOfBinades([{ low: -45, counts: new Array(60).fill(1) }]), shift: 0 };
       tensor.draw(watched);
       setText(title, histogramTitle(watched, view.fmt));
+      setText(about, formatText(view.fmt));
+      setText(note, histogramNote(histogram, run));
       for (const part of [bars, axis, shares]) part.draw(view);
     },
   };
@@ -108,14 +111,16 @@ export function histogramPanel(h, actions) {
 
 /** What was lost so far. */
 export function countPanel(h) {
-  const names = ["gradients rounded to 0 when stored", "gradients that are 0 for any reason", "gradients that overflowed", "updates that changed nothing", "steps skipped"];
+  const names = ["gradients rounded to 0 when stored", "gradients that were 0 already", "gradients that overflowed", "moments rounded to 0 when stored", "updates that changed nothing", "steps skipped"];
+  const note = "A gradient is 0 already where a tanh is rounded to ±1, because the slope is 0 there, or where it is computed from zeros only.";
   const values = names.map(() => h("dd", {}));
   const share = (n, total) => (total === 0 ? "–" : n === 0 ? "none" : n === total ? "all" : shareText(n, total));
   return {
-    node: h("dl", { class: "mp-play-counts", "aria-label": "Since step 0" }, names.map((name, i) => h("div", {}, h("dt", {}, name), values[i]))),
+    node: h("div", { class: "mp-play-part" },
+      h("dl", { class: "mp-play-counts", "aria-label": "Since step 0" }, names.map((name, i) => h("div", {}, h("dt", {}, name), values[i]))), h("p", { class: "mp-play-note" }, note)),
     draw({ run: { net } }) {
-      const { zeros, under, over, gradients, lost, updates } = net.all;
-      const texts = [share(under, gradients), share(zeros, gradients), share(over, gradients), share(lost, updates), net.skipped === 0 ? "none" : String(net.skipped)];
+      const { zeros, under, over, gradients, lost, updates, faded, moments } = net.all;
+      const texts = [share(under, gradients), share(zeros - under, gradients), share(over, gradients), share(faded, moments), share(lost, updates), net.skipped === 0 ? "none" : String(net.skipped)];
       texts.forEach((text, i) => setText(values[i], text));
     },
   };

@@ -1,12 +1,13 @@
 // What the playground draws: where the network sees which class, the losses, and the scale of the loss.
 
 import { sharePath, stretchedPlot } from "../shared/plot/stretched_plot.js";
+import { superscript } from "../shared/numbers/number_text.js";
 import { powerText, sizeText } from "../shared/words/sizes.js";
 import { sigmoid } from "./training/elementary.js";
 
 const SIDE = 32; // points of the field across and up
 const PIXELS = 320; // of the canvas, whatever its size in the page
-const LOSS = { low: -3, high: 2 }; // powers of ten
+const LOSS = { low: -3, lowest: -5, high: 2 }; // powers of ten: the axis goes further down where a loss does
 const ENDS = [600, 1000, 2000, 4000, 8000, 16000]; // of the axis of steps
 
 const channels = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
@@ -63,7 +64,7 @@ function drawPoints(pen, points, { one, zero, paper }) {
   }
 }
 
-const height = (loss) => (Number.isFinite(loss) ? Math.min(Math.max((Math.log10(loss) - LOSS.low) / (LOSS.high - LOSS.low), 0), 1) : NaN);
+const height = (loss, low) => (Number.isFinite(loss) ? Math.min(Math.max((Math.log10(loss) - low) / (LOSS.high - low), 0), 1) : NaN);
 
 // The curve in at most 120 parts, the mean of each, so that a batch's luck does not hide the trend.
 function thinned(curve, column) {
@@ -79,14 +80,17 @@ function thinned(curve, column) {
 /** The losses of both networks against the steps. */
 export function lossPlot(h) {
   const plot = stretchedPlot(h, { name: "mp-play-losses" });
+  let [shown, low] = [null, LOSS.low];
   return {
     node: plot.node,
     draw({ run, most }) {
-      const line = (column) => sharePath(thinned(run.curve, column).map(([step, loss]) => [step / most, height(loss)]));
+      if (run !== shown) [shown, low] = [run, LOSS.low];
+      while (low > LOSS.lowest && Math.min(run.loss, run.ghostLoss) < 10 ** low) low -= 1; // and not up again in this run
+      const line = (column) => sharePath(thinned(run.curve, column).map(([step, loss]) => [step / most, height(loss, low)]));
       plot.draw({
-        lines: [["mp-play-ghost", line(2)], ["mp-play-own", line(1)]],
+        lines: [["mp-play-own", line(1)], ["mp-play-ghost", line(2)]], // the dashes above, so that two equal curves are seen as two
         across: [[0, "0"], [0.5, String(most / 2)], [1, `${most} steps`]],
-        up: [0.001, 0.01, 0.1, 1, 10, 100].map((loss) => [height(loss), String(loss)]),
+        up: [-5, -4, -3, -2, -1, 0, 1, 2].filter((power) => power >= low).map((power) => [(power - low) / (LOSS.high - low), power < -3 ? `10${superscript(power)}` : String(10 ** power)]),
         label: run.curve.length ? `Losses after ${run.net.steps} steps: ${sizeText(run.loss)}, float32 ${sizeText(run.ghostLoss)}.` : "Losses: no step yet.",
       });
       const above = run.loss > 10 ** LOSS.high ? [["mp-play-died", 0.02, 0.9, `now ${sizeText(run.loss)}`]] : [];

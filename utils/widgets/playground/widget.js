@@ -6,9 +6,10 @@ import { bindModel } from "../shared/page/model.js";
 import { fromAddress, isStart, START, toAddress } from "./address.js";
 import { countPanel, histogramPanel, knobPanel, presetPanel, runPanel } from "./panels.js";
 import { axisOf, fieldPicture, lossPlot, scalePlot } from "./picture.js";
+import { TENSORS } from "./training/net.js";
 import { newRun } from "./training/run.js";
 import { tourPanel } from "./tour.js";
-import { captionText, verdictText } from "./words.js";
+import { captionText, lossNote, verdictText } from "./words.js";
 
 const NAME = "playground";
 const RATE = 150; // steps a second, so that learning can be watched
@@ -18,6 +19,8 @@ const LONGEST_LEG = 1000; // steps until a run pauses by itself
 const LONGEST_LINK = 20_000; // steps that a link may ask for
 const LEG_SECONDS = 8; // that they may take
 const OTHER_SEEDS = 5;
+const CHANGED = "You changed the setting. Choose one from the list to go back to it.";
+const FROM_ADDRESS = "This setting is from the address of the page. Choose one from the list to leave it.";
 
 function render({ model, el }) {
   const stop = new AbortController();
@@ -28,7 +31,8 @@ function render({ model, el }) {
   const isCalm = matchMedia("(prefers-reduced-motion: reduce)");
   const home = model.get("setup"); // what the page shows without an address
   let [run, watched, isRunning, isSeen, frame, linkText] = [null, model.get("watched"), false, true, 0, "Copy link"];
-  let [last, pictured, goal, rate, notice] = [0, 0, LONGEST_LEG, RATE, ""];
+  let [last, pictured, goal, rate, notice, unnamed] = [0, 0, LONGEST_LEG, RATE, "", CHANGED];
+  let isHeld = false; // the reader paused it, and it stays so until Run is pressed
   const save = bindModel(model, ["setup", "watched", "goal"], followModel, stop.signal);
 
   function begin(setup, { write = true, leg = LONGEST_LEG } = {}) {
@@ -48,11 +52,11 @@ function render({ model, el }) {
     save({ setup: run.setup, watched, steps: net.steps, loss: finite(loss), accuracy, curve: curve.map((row) => row.map(finite)) });
   }
 
-  // Anew with another setup; it trains on where something was trained before.
-  function change(setup, { says = "", still = false, leg } = {}) {
-    const goesOn = !still && (isRunning || run.net.steps > 0);
+  // Anew with another setup; it trains on where something was trained before and was not paused.
+  function change(setup, { says = "", leg } = {}) {
+    const goesOn = isRunning || (run.net.steps > 0 && !isHeld);
     halt();
-    notice = "";
+    [notice, unnamed] = ["", CHANGED];
     begin(setup, { leg });
     if (goesOn) start();
     draw(`${says}${goesOn ? "Training from step 0." : "Back at step 0. Press Run."}`);
@@ -72,6 +76,7 @@ function render({ model, el }) {
     toggle() {
       if (isRunning) {
         halt();
+        isHeld = true;
         return draw(verdictText(run));
       }
       if (run.net.steps >= goal) [goal, rate] = [run.net.steps + LONGEST_LEG, RATE];
@@ -80,10 +85,14 @@ function render({ model, el }) {
     },
     steps(count) {
       halt();
+      isHeld = true;
       advance(count);
       draw(verdictText(run));
     },
-    restart: () => change(run.setup, { still: !isRunning }),
+    restart() {
+      isHeld = !isRunning;
+      change(run.setup);
+    },
     nextSeed: () => (run.setup.seed % OTHER_SEEDS) + 1,
     otherSeed: () => change({ ...run.setup, seed: actions.nextSeed() }, { says: `Seed ${actions.nextSeed()}. ` }),
     set: (some) => change({ ...run.setup, ...some }),
@@ -97,7 +106,7 @@ function render({ model, el }) {
     },
     async copyLink(event) {
       const { steps } = run.net;
-      const worked = await copyText(linkTo(NAME, { ...toAddress(run.setup), ...(steps && { steps }) }), event.currentTarget ?? el);
+      const worked = await copyText(linkTo(NAME, { ...toAddress(run.setup), ...(watched !== watchedIn(run.setup) && { histogram: watched }), ...(steps && { steps }) }), event.currentTarget ?? el);
       linkText = worked ? "Copied" : "Not copied";
       draw(worked ? `The link to this setting${steps ? `, to be trained to step ${steps},` : ""} is copied.` : "The link could not be copied. It is in the address of the page.");
       setTimeout(() => {
@@ -114,7 +123,7 @@ function render({ model, el }) {
   }
 
   function start() {
-    isRunning = true;
+    [isRunning, isHeld] = [true, false];
     last = 0;
     if (isCalm.matches) { // no motion: the whole leg at once, in slices
       frame = requestAnimationFrame(slice);
@@ -156,7 +165,8 @@ function render({ model, el }) {
     draw(verdictText(run));
   }
 
-  const presetNow = () => presets.find((preset) => same(setupOf(preset.name), { ...run.setup, seed: START.seed }));
+  const presetOf = (setup) => presets.find((preset) => same(setupOf(preset.name), { ...setup, seed: START.seed }));
+  const watchedIn = (setup) => presetOf(setup)?.watched ?? "gradients"; // by a link that names none
 
   const [verdict, status] = [h("p", { class: "mp-verdict mp-play-verdict" }), h("p", { class: "mp-unseen", role: "status" })];
   const [own, ghost] = [fieldPicture(h, "your formats"), fieldPicture(h, "float32")];
@@ -167,7 +177,7 @@ function render({ model, el }) {
 
   function draw(speak = "") {
     const said = tour?.check(run, isRunning) ?? "";
-    const view = { run, watched, isRunning, linkText, notice, preset: presetNow(), most: axisOf(run.net.steps) };
+    const view = { run, watched, isRunning, linkText, notice, unnamed, preset: presetOf(run.setup), most: axisOf(run.net.steps) };
     for (const part of [presetPart, runPart, losses, scales, counts, histogram, knobs]) part.draw(view);
     tour?.draw();
     const { net, loss, ghostLoss, accuracy, ghostAccuracy } = run;
@@ -179,47 +189,57 @@ function render({ model, el }) {
     if (said.startsWith("✓")) share();
   }
 
+  function enterTour() {
+    writeAddress(NAME, same(run.setup, home) ? null : toAddress(run.setup)); // so that the link works again
+    tour?.enter();
+  }
+
   function followModel(trait) {
     if (trait === "setup") change(model.get("setup"));
     else if (trait === "watched") actions.watch(model.get("watched"));
     else if (trait === "goal" && model.get("goal") > run.net.steps) actions.steps(model.get("goal") - run.net.steps);
   }
 
-  // What the address names: { setup, leg }, the steps that it is to be trained; null without one.
+  // What the address names: { setup, shown, leg }, the tensor of the histogram and the steps to train; or { isTour }, or null.
   function addressed() {
     const state = model.isInPage ? readAddress(NAME) : null;
     if (!state) return null;
-    const { steps = "", ...knobs } = state;
+    const { steps = "", histogram = "", ...knobs } = state;
+    if ("tour" in state) return { isTour: true };
     const setup = fromAddress(knobs, offered);
     const leg = /^[1-9]\d*$/.test(steps) ? Math.min(Number(steps), LONGEST_LINK) : LONGEST_LEG;
     const unknown = Object.keys(knobs).filter((name) => toAddress(setup)[name] !== knobs[name] && !isStart(name, knobs[name]));
     notice = unknown.length ? `The link has a value that is not offered here: ${unknown.map((name) => `${name}=${knobs[name]}`).join(", ")}.` : "";
-    return { setup, leg };
+    unnamed = FROM_ADDRESS;
+    return { setup, leg, shown: TENSORS.includes(histogram) ? histogram : watchedIn(setup) };
   }
 
   if (model.isInPage) { // a link on this page to a setting
     addEventListener("hashchange", () => {
       const named = addressed();
       if (!named) return;
-      watched = presets.find((preset) => same(setupOf(preset.name), { ...named.setup, seed: START.seed }))?.watched ?? watched;
+      if (named.isTour) return enterTour();
+      watched = named.shown;
       const unknown = notice;
       change(named.setup, { says: unknown ? `${unknown} ` : "", leg: named.leg });
-      notice = unknown;
+      [notice, unnamed] = [unknown, FROM_ADDRESS];
       el.scrollIntoView();
       presetPart.focus();
       if (!isRunning) start();
     }, { signal: stop.signal });
   }
   const named = addressed();
+  watched = named?.shown ?? watched;
   begin(named?.setup ?? model.get("setup"), { write: false, leg: named?.leg });
   el.classList.add("mp-widget", "mp-playground");
   const key = (name, text) => h("span", {}, h("span", { class: `mp-play-key ${name}` }), text);
   el.replaceChildren(h("div", { class: "mp-panel", role: "region", "aria-label": "Playground" }, h("div", { class: "mp-play" }, presetPart.node,
     h("div", { class: "mp-play-stage" }, h("div", { class: "mp-play-top" }, runPart.node, h("div", { class: "mp-play-pictures" }, own.node, ghost.node)), verdict,
-      h("div", {}, h("h3", { class: "mp-play-title" }, "Loss"), losses.node, h("p", { class: "mp-plot-key" }, key("mp-play-own-key", "your formats"), key("mp-play-ghost-key", "float32")))),
-    h("div", { class: "mp-play-side" }, knobs.node, runPart.more, tour?.node, scales.node, histogram.node,
+      h("div", {}, h("h3", { class: "mp-play-title" }, "Loss"), losses.node, h("p", { class: "mp-plot-key" }, key("mp-play-own-key", "your formats"), key("mp-play-ghost-key", "float32")), h("p", { class: "mp-play-note" }, lossNote(run)))),
+    h("div", { class: "mp-play-side" }, tour?.node, knobs.node, runPart.more, scales.node, histogram.node,
       h("h3", { class: "mp-play-title" }, "All steps so far"), counts.node), status)));
   draw();
+  if (named?.isTour) enterTour();
 
   const watcher = new IntersectionObserver(([{ isIntersecting }]) => {
     isSeen = isIntersecting;

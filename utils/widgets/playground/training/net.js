@@ -19,7 +19,7 @@ const MOMENTUM = 0.9;
 const LEAST_EXPONENT = -60; // binades that the histograms count; what lies beyond is counted at their ends
 const BINADES = 96;
 
-const NOTHING = { zeros: 0, under: 0, over: 0, gradients: 0, lost: 0, updates: 0 }; // counts of a step
+const NOTHING = { zeros: 0, under: 0, over: 0, gradients: 0, lost: 0, updates: 0, faded: 0, moments: 0 }; // counts of a step
 
 const double = new Float64Array(1);
 const words = new Uint32Array(double.buffer);
@@ -190,11 +190,13 @@ export class Net {
           const square = BETA2 * second[i] + (1 - BETA2) * g * g;
           if (watched === "moments") countIn(histogram, square); // the smaller ones of the two
           second[i] = store.moments(square);
+          noteMoment(now, square, second[i]);
           change = (rate * (first[i] / rest1)) / (Math.sqrt(second[i] / rest2) + EPS);
         } else {
           const momentum = MOMENTUM * first[i] + g;
           if (watched === "moments") countIn(histogram, momentum);
           first[i] = store.moments(momentum);
+          noteMoment(now, momentum, first[i]);
           change = rate * first[i];
         }
         if (watched === "weights") countIn(histogram, kept[i] - change);
@@ -240,6 +242,13 @@ export class Net {
     }
     return right / points.length;
   }
+}
+
+// Adam's second moment, or the momentum of SGD: those that are not 0, and those of them that are stored as 0.
+function noteMoment(now, value, stored) {
+  if (value === 0) return;
+  now.moments += 1;
+  if (stored === 0) now.faded += 1;
 }
 
 function makeLayers({ keep, store, setup: { batch } }, normal) {

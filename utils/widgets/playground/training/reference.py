@@ -21,6 +21,7 @@ SIZES = (2, 16, 16, 1)
 GAIN = 2  # standard deviation of the first weights, times the square root of a layer's inputs
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 MOMENTUM = 0.9
+COUNTS = ("zeros", "under", "over", "gradients", "lost", "updates", "faded", "moments")  # of a step
 
 
 class Rounder:
@@ -119,7 +120,7 @@ class ReferenceNet:
         self.picked += batch
         points = self.points[np.floor(dice(start, batch) * len(self.points)).astype(int)]
         labels, scale = points[:, 2], self.scale
-        self.now = dict.fromkeys(("zeros", "under", "over", "gradients", "lost", "updates"), 0)
+        self.now = dict.fromkeys(COUNTS, 0)
         inputs, outputs = self.forward(points[:, :2], self.activations, self.accumulator)
         factor = scale * 2.0**-setup.push / batch
         self.loss = float(np.cumsum(softplus(outputs) - outputs * labels)[-1] / batch)
@@ -168,14 +169,21 @@ class ReferenceNet:
             if setup.optimizer == "adam":
                 first, second = BETA1 * layer.first + (1 - BETA1) * g, BETA2 * layer.second + (1 - BETA2) * g * g
                 layer.first, layer.second = self._both_moments(first, second)
+                self._note_moments(second, layer.second)
                 change = (setup.rate * (layer.first / rest1)) / (np.sqrt(layer.second / rest2) + EPS)
             else:
-                layer.first = self.moments(MOMENTUM * layer.first + g)
+                momentum = MOMENTUM * layer.first + g
+                layer.first = self.moments(momentum)
+                self._note_moments(momentum, layer.first)
                 change = setup.rate * layer.first
             kept = self.keep(layer.kept - change)
             now["updates"] += int(np.sum(change != 0))
             now["lost"] += int(np.sum((change != 0) & (kept == layer.kept)))
             layer.kept, layer.used = kept, kept if self.keep is self.weights else self.weights(kept)
+
+    def _note_moments(self, values: np.ndarray, stored: np.ndarray) -> None:
+        self.now["moments"] += int(np.sum(values != 0))
+        self.now["faded"] += int(np.sum((values != 0) & (stored == 0)))
 
     def _both_moments(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return both moments rounded, the two of a weight one after the other: [2, outputs, inputs + 1]."""

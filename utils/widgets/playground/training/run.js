@@ -13,7 +13,7 @@ const FLOAT32 = {
 /** The same training with nothing narrow in it. */
 export const ghostOf = (setup) => ({ ...setup, ...FLOAT32 });
 
-/** The names of what differs from the float32 training: "weights", "weights rounding", "master", "scale", "push". */
+/** The ids of the knobs that differ from the float32 training: "weights", "weights rounding", "master", "scale", "push". */
 export function narrowKnobs(setup) {
   const ghost = ghostOf(setup);
   const changed = (kind, text) => Object.keys(ghost[kind]).filter((tensor) => setup[kind][tensor] !== ghost[kind][tensor]).map(text);
@@ -42,6 +42,7 @@ export function newRun(setup) {
   const run = {
     setup, net, ghost, curve: [], skips: [], isFiniteSoFar: true, accuracy: net.accuracy(), ghostAccuracy: ghost.accuracy(),
     loss: NaN, ghostLoss: NaN, diedAt: null,
+    first: null, // { step } and its counts: the first step that was not skipped
     advance(steps) {
       for (let i = 0; i < steps; i += 1) {
         net.step();
@@ -51,6 +52,7 @@ export function newRun(setup) {
         if (net.skipped > run.skips.length) run.skips.push(net.steps);
         if (!net.isFinite && setup.scale !== "dynamic") run.isFiniteSoFar = false;
         if (run.diedAt === null && Number.isNaN(net.loss)) run.diedAt = net.steps;
+        if (!run.first && net.now.moments) run.first = { step: net.steps, ...net.now };
         note();
       }
       Object.assign(run, { loss: ours.mean(), ghostLoss: theirs.mean() });
