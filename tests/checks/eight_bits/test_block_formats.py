@@ -27,7 +27,7 @@ def byte(amax, fmt, rule="floor"):
 
 
 def test_the_bytes_are_those_of_the_reference():
-    answers = (byte(5.3, E2M1), byte(0.01, E2M1), byte(100, E4M3), byte(0.3, E3M2), byte(13, E2M1, "rceil"))
+    answers = (byte(53, E2M1), byte(0.01, E2M1), byte(100, E4M3), byte(0.3, E3M2), byte(13, E2M1, "rceil"))
     assert block_formats.check_scale_byte(dict(zip(block_formats_questions.SCALE_BYTE, answers, strict=True)))
 
 

@@ -33,29 +33,28 @@ ROW = Choice(
     predict=True,
 )
 RULE = Choice(
-    "eight_bits/block_formats/predict-rule",
-    "Normal numbers in blocks of 32. In E4M3, rounding the exponent up instead of down lowers the error by about a "
-    "tenth. What does it do in E2M1?",
+    "eight_bits/block_formats/predict-even",
+    "Normal numbers in blocks of 32, in E2M1. Averaged over many blocks, rounding the exponent up or down gives nearly "
+    "the same error, 11.6 and 11.5 %. What does EVEN give?",
     (
         Option(
-            "It lowers the error by more: in E2M1 a saturated value is off by more",
-            "A saturated value gains more there, yes. But a larger scale also widens the gaps of the other 31 values, "
-            "and E2M1 has no small numbers to spare.",
+            "The same as down: after amax is rounded, EVEN rounds down as well",
+            "Only up to a point. In the table above, amax 7.5 rounds to 8, the next power of two, so the exponent is "
+            "one larger than FLOOR's.",
         ),
         Option(
-            "It lowers the error by about as much",
-            "In E4M3 a larger scale costs the small values nothing, because the format goes on for many binades below "
-            "them. How many binades does E2M1 have?",
+            "Something between the two, because each block is rounded either up or down",
+            "Each block is, but which one is no accident: EVEN rounds up exactly where clipping would cost most.",
         ),
         Option(
-            "Hardly anything: the error stays about the same",
-            "What the largest value of a block gains, the others lose: their gaps are twice as wide, and more of them "
-            "become 0.",
+            "Less than either",
+            "An amax between 6 and 7 saturates and loses less than a seventh, while the other 31 values keep their "
+            "finer gaps. Only from 7 on does EVEN double the gaps.",
             True,
         ),
         Option(
-            "It raises the error by about a tenth",
-            "The right direction, but too much: the values that no longer saturate make up for most of it.",
+            "More than either, because amax is rounded twice",
+            "The rounded amax only chooses between two powers of two. The values themselves are rounded once.",
         ),
     ),
     predict=True,
@@ -116,18 +115,18 @@ SIX = Choice(
 PLAY_SATURATED = Number(
     "eight_bits/block_formats/play-saturated",
     "Start from the values called “normal”, and choose MXFP8 E4M3 with the exponent rounded down. The largest "
-    "magnitude is that of −1.911. Which number is stored for it?",
+    "magnitude is that of −1.911. As which number is it read back?",
     answer="-1.75",
-    says="The exponent is 0 − 8, so the scale is 2^-8. The largest number of E4M3, 448, is read as 448/256 = 1.75.",
+    says="The exponent is 0 − 8, so inv_scale is 2^-8. The largest number of E4M3, 448, is read as 448/256 = 1.75.",
     wrong={
         "1.75": "That is the magnitude. The value is negative.",
-        "-1.911": "That is x. What does the editor show as stored?",
+        "-1.911": "That is x. What does the editor show after “Back”?",
         "-1.875": "That is what it becomes with the exponent rounded up.",
-        "-448": "That is what the code is worth. Multiply it by the scale that reading applies.",
+        "-448": "That is the number of E4M3. Multiply it by inv_scale, as the last step of the editor does.",
         "-2": "It would round to 2 if E4M3 had that number at this scale. It ends at 1.75.",
-        "-1.5": "That is what E2M1 stores for it.",
+        "-1.5": "That is what E2M1 makes of it.",
     },
-    otherwise="Choose MXFP8 E4M3 and the rule that rounds down, press the value −1.911, and read what is stored.",
+    otherwise="Choose MXFP8 E4M3 and the rule that rounds down, press the value −1.911, and read the step “Back”.",
 )
 PLAY_KEPT = Number(
     "eight_bits/block_formats/play-kept",
@@ -150,7 +149,7 @@ PLAY_KEPT = Number(
 PLAY_BIT = Number(
     "eight_bits/block_formats/play-bit",
     "Start from “normal” in MXFP4, rounded down, and flip the lowest bit of the scale. The codes stay the same. By "
-    "which factor is every stored value multiplied?",
+    "which factor does every value change that is read from them?",
     answer="1/2",
     says="The byte was 125, an odd number, so its lowest bit was 1. It becomes 124, and the exponent falls by one.",
     wrong={
@@ -192,7 +191,7 @@ def _byte(
     )
 
 
-BYTE_FLOOR = "E2M1, amax 5.3"
+BYTE_FLOOR = "E2M1, amax 53"
 BYTE_SMALL = "E2M1, amax 0.01"
 BYTE_E4M3 = "E4M3, amax 100"
 BYTE_E3M2 = "E3M2, amax 0.3"
@@ -202,13 +201,14 @@ SCALE_BYTE = {
     BYTE_FLOOR: _byte(
         "",
         BYTE_FLOOR,
-        "127",
-        says="4 is the power of two below 5.3. 2 - 2 = 0, and the code of 2^0 is 127.",
+        "130",
+        says="32 = 2^5 is the power of two below 53. 5 - 2 = 3, and the code of 2^3 is 130.",
         wrong={
-            "129": "That is the exponent of 5.3. The format reaches up to 2^2 by itself: subtract that.",
-            "0": "That is the exponent. The byte is the exponent plus 127.",
-            "128": "That rounds log2 of 5.3 up. It lies between 2 and 3, and this rule takes 2.",
-            "2": "That is the exponent of 5.3. Subtract the format's, and add the bias.",
+            "132": "That is the code of 2^5. The format reaches up to 2^2 by itself: subtract that.",
+            "3": "That is the exponent. The byte is the exponent plus 127.",
+            "131": "That rounds the exponent up: log2 of 53 lies between 5 and 6, and this rule takes 5.",
+            "5": "That is the exponent of 53. Subtract the format's, and add the bias.",
+            "134": "Subtract the format's exponent: 5 - 2, not 5 + 2.",
         },
         hints=(_E2M1, "An exponent e has the code e + 127."),
     ),
@@ -369,17 +369,18 @@ SCALE_BYTES = Task(
 )
 WRONG_LINE = wrong_line(
     "eight_bits/block_formats/wrong-line",
-    text="A row whose largest value is 4 gets the byte 128 instead of 127. Press the line that causes it.",
+    text="A row whose largest value is 6.5 gets the byte 129 instead of 127. The last line is to blame for one of the "
+    "two. Press the line that causes the other.",
     code="""\
 def scale_bytes(x):
     amax = x.max(axis=1)
     exponent = np.round(np.log2(amax)) - 2
     return (exponent + 128).astype(np.uint8)""",
-    line=4,
-    says="The exponent is 2 - 2 = 0, and the code of 2^0 is 127: E8M0's bias is 127, so every byte is one too large.",
+    line=3,
+    says="log2 of 6.5 is 2.70, which np.round makes 3. Rounded down it is 2, and 2 - 2 = 0.",
     replies={
         1: "The name is fine.",
-        2: "It has a fault of its own, which shows when the largest magnitude is negative. For 4 it is right.",
-        3: "It has faults of its own, but log2 of 4 is exactly 2, so the exponent is 0, as it should be.",
+        2: "It has a fault of its own, which shows when the largest magnitude is negative. For 6.5 it is right.",
+        4: "That line adds 128, where E8M0's bias is 127. This explains 128, but not 129.",
     },
 )
