@@ -151,8 +151,9 @@ LIMIT_TIMES_S = Number(
 )
 WARM_UP_AHEAD = Number(
     "training/training_loop/play-warm-up",
-    "Set S to 2^20, let a gradient overflow, and press `always advance the scheduler`. A run begins at this S, which "
-    "must come down to 1024. How many steps ahead is its learning rate when the weights move for the first time?",
+    "Set S to 2^20, let a gradient overflow, and press `always advance the scheduler`. A run begins at this S, and its "
+    "gradients overflow until S has come down to 1024. How many steps ahead is its learning rate when the weights move "
+    "for the first time?",
     answer="10",
     says="Each skipped step halves S, and 2^20 / 2^10 is ten halvings.",
     wrong={

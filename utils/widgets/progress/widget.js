@@ -9,7 +9,7 @@ import {
 
 const PROGRESS_SAYS = {
   off: "This browser stores nothing for this page, so what you do is forgotten as soon as you leave.",
-  disk: "Some browsers keep each page apart that is opened from a disk; if a count is missing, open the book through a server (make serve).",
+  disk: "Some browsers keep separate progress for each page opened from a disk; if a count is missing, open the book through a server (make serve).",
   copied: "Copied. Paste it here in the other browser.",
   uncopied: "The browser does not allow to copy; save a file instead.",
   saved: "Saved as a file. Open it here in the other browser.",
@@ -138,7 +138,7 @@ function movePanel(h, { say, redraw }) {
   const copy = button("Copy as text", copyAll);
   const node = h("details", { class: "mp-pg-move" }, h("summary", {}, "Take your progress to another browser"),
     h("div", { class: "mp-pg-stack" },
-      h("p", {}, "There, open this page and bring in what you save here. Nothing that is done there is lost."),
+      h("p", {}, "Save your progress here, then open this page in the other browser and bring it in. What is already done there is kept."),
       h("div", { class: "mp-pg-buttons" }, button("Save as a file", saveFile), copy),
       h("label", { class: "mp-field" }, "Bring in a saved file", file),
       h("label", { class: "mp-field" }, "or paste the text", field),
