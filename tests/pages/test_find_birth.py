@@ -41,7 +41,7 @@ class Squared(nn.Module):
 
     def forward(self, x):
         hidden = self.up(x)
-        return self.down(hidden * torch.inf)
+        return self.down((hidden.abs() + 1) * torch.inf)
 
 
 def linear():

@@ -16,8 +16,8 @@ P_LAYERS = Choice(
         ),
         Option(
             "About half of them",
-            "The gradient passes through the layers one after another. If one layer's is all zeros, what do the layers "
-            "before it get?",
+            "Only four layers receive anything, along the residual connections. Which code does a value below 2^-10 "
+            "get in E4M3?",
         ),
         Option(
             "Only the last ones, next to the output head",
@@ -25,8 +25,8 @@ P_LAYERS = Choice(
         ),
         Option(
             "None",
-            "The last layer's gradient is rounded to zeros, so the layers before it receive the product of these zeros "
-            "with a weight.",
+            "What arrives along the residual connections is rounded to zeros, and every other layer receives a product "
+            "of these zeros with a weight.",
             True,
         ),
     ),
