@@ -1,7 +1,8 @@
 // Goals of BitFlip: which code is meant, and what to tell a reader who is not there yet. Pure functions.
 
 import { bitLength, classify, decode, encode, fieldOfBit, finite, namedCode } from "../shared/numbers/codec.js";
-import { aboutText, parseNumber, superscript } from "../shared/numbers/number_text.js";
+import { aboutText, parseNumber } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 
 /** The code that a goal asks for; null for a kind with several codes (any NaN). */
 export function goalCode(goal, fmt) {

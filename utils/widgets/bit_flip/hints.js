@@ -3,7 +3,8 @@
 import {
   decode, fields, finite, floorLog2, namedCode, pow2, sameNumber, subtract, toHex, valueOf,
 } from "../shared/numbers/codec.js";
-import { aboutText, briefText, parseNumber, superscript } from "../shared/numbers/number_text.js";
+import { aboutText, briefText, parseNumber } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { goalCode } from "./goals.js";
 
 /** Hints of a goal in the order in which they are given: its own, then its power of two, its exponent field, its bits. */

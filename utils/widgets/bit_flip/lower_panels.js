@@ -2,7 +2,8 @@
 // Made and drawn as those in panels.js.
 
 import { finite, floorLog2, namedCode, pow2, toBinary, toHex, valueOf } from "../shared/numbers/codec.js";
-import { aboutText, superscript } from "../shared/numbers/number_text.js";
+import { aboutText } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { copyText, setText } from "../shared/page/elements.js";
 
 /** Where a magnitude lies on the ruler, from 0 (smallest value) to 1 (end of the largest binade); null off it. */

@@ -4,8 +4,9 @@
 import { finite, gapPower, neighbours, pow2, valueOf } from "../shared/numbers/codec.js";
 import { FORMATS } from "../shared/numbers/formats.js";
 import {
-  aboutText, briefText, decimalDigits, digitsText, exactDecimal, numberText, shortestDigits, superscript,
+  aboutText, briefText, decimalDigits, digitsText, exactDecimal, numberText, shortestDigits,
 } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { setText } from "../shared/page/elements.js";
 import { formulaPieces, KIND_WORDS } from "../shared/words/code_words.js";
 

@@ -3,7 +3,8 @@
 import { encode, toBinary, toHex } from "../shared/numbers/codec.js";
 import { exactNumber, exponentOfDouble } from "../shared/numbers/double_rounding.js";
 import { FORMATS } from "../shared/numbers/formats.js";
-import { decimalDigits, digitsText, shortestDigits, superscript } from "../shared/numbers/number_text.js";
+import { decimalDigits, digitsText, shortestDigits } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { largestOf } from "../shared/numbers/scaling.js";
 import { fewDigits } from "../shared/words/amounts.js";
 import { beDecoded } from "./block.js";

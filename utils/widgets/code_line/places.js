@@ -1,6 +1,6 @@
 // Where the codes of CodeLine stand: places from 0 to 1 on an axis that all lines share, and the labels of that axis.
 
-import { superscript } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { valueOfCode } from "./words.js";
 
 const CL_ZERO_BAND = 0.035; // half the part in the middle of a logarithmic axis that belongs to zero

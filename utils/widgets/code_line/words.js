@@ -3,7 +3,7 @@
 
 import { classify, encode, neighbours, toHex, valueOf } from "../shared/numbers/codec.js";
 import { asDouble, exponentOfDouble } from "../shared/numbers/double_rounding.js";
-import { superscript } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 
 const CL_KINDS = { normal: "normal", subnormal: "subnormal", zero: "zeros", infinity: "infinities", nan: "NaN" };
 const CL_DECIMALS = [2 ** -7, 2 ** 20]; // in between a value is written in decimals, outside as 1.75 × 2⁻¹⁶

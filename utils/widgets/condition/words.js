@@ -1,7 +1,7 @@
 // What Condition says: its choices, sizes as powers of ten, and how a solution came about.
 
 import { FORMATS } from "../shared/numbers/formats.js";
-import { superscript } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { goalOf } from "./refined.js";
 
 export const CN_LABELS = { float64: "float64", float32: "float32", float16: "float16", bfloat16: "bfloat16", float8_e4m3fn: "E4M3" };

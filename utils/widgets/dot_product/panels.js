@@ -1,6 +1,6 @@
 // What DotProduct shows of the sum: the last addition of each lane in bits, and the table of all lanes.
 
-import { superscript } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { setText } from "../shared/page/elements.js";
 import { additionAt, bitAt, endFor, lastPlace } from "./bits.js";
 import { goneAt, leadingPlace, valueAt, widthOf } from "./sums.js";

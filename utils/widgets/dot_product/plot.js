@@ -1,6 +1,6 @@
 // The two plots of DotProduct over k: what each lane is worth beside the exact sum, and its relative error.
 
-import { superscript } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { relativeError, valueAt } from "./sums.js";
 import { LANE_NAMES, wholeText } from "./words.js";
 

@@ -1,7 +1,8 @@
 // What DotProduct says: its lanes, its numbers, and what becomes of one addition.
 
 import { exactNumber } from "../shared/numbers/double_rounding.js";
-import { aboutText, superscript } from "../shared/numbers/number_text.js";
+import { aboutText } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { ADDERS, goneAt, relativeError, valueAt } from "./sums.js";
 
 export const LANE_NAMES = ["A", "B"];

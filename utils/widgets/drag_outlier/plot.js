@@ -1,7 +1,7 @@
 // The two pictures of DragOutlier: the values by powers of two with the window of the scale, and the error curves.
 
 import { exponentOfDouble } from "../shared/numbers/double_rounding.js";
-import { superscript } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { narrowFormat } from "../shared/numbers/scaling.js";
 import { setText } from "../shared/page/elements.js";
 import { inShare, sharePath, stretchedPlot } from "../shared/plot/stretched_plot.js";

@@ -4,7 +4,7 @@
 
 import { namedCode, valueOf } from "../shared/numbers/codec.js";
 import { log2Of } from "../shared/numbers/format_fate.js";
-import { superscript } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 
 const AXIS_FINE = { from: -30, to: 20 };
 

@@ -2,7 +2,8 @@
 
 import { finite, namedCode, pow2, subtract, toBinary, toHex, ulpPower } from "../shared/numbers/codec.js";
 import { compareErrors, errorText, storedText } from "../shared/numbers/format_fate.js";
-import { aboutText, briefText, numberText, superscript } from "../shared/numbers/number_text.js";
+import { aboutText, briefText, numberText } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { setText } from "../shared/page/elements.js";
 import { axisPanel, barPanel, rangeOf } from "./axis.js";
 

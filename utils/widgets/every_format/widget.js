@@ -3,7 +3,8 @@
 import { finite, floorLog2, pow2 } from "../shared/numbers/codec.js";
 import { fateOf, fatesInShort, isPowerOfTwo, log2Of } from "../shared/numbers/format_fate.js";
 import { FORMATS } from "../shared/numbers/formats.js";
-import { decimalDigits, digitsText, NumberTextError, parseNumber, superscript } from "../shared/numbers/number_text.js";
+import { decimalDigits, digitsText, NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { elements, setText } from "../shared/page/elements.js";
 import { bindModel } from "../shared/page/model.js";
 import { AXIS_STOPS, axisPower, standOf } from "./axis.js";

@@ -1,7 +1,8 @@
 // The terms of a sum as text and as numbers: "1 2^-11 -1" is 1 + 2^-11 - 1 in the first three places.
 
 import { asDouble, exactNumber, exponentOfDouble } from "../shared/numbers/double_rounding.js";
-import { aboutText, NumberTextError, parseNumber, superscript } from "../shared/numbers/number_text.js";
+import { aboutText, NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { PLACES } from "./adders.js";
 
 const MOST_ODD = 15; // a significand of four bits, E4M3's

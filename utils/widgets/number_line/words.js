@@ -1,7 +1,8 @@
 // What NumberLine says: plain text from exact numbers.
 
 import { finite, subtract, ulpPower, valueOf } from "../shared/numbers/codec.js";
-import { aboutText, briefText, decimalDigits, digitsText, superscript } from "../shared/numbers/number_text.js";
+import { aboutText, briefText, decimalDigits, digitsText } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import {
   chancesOf, compareNumbers, countBetween, firstPlace, halfwayAfter, lastPlace, nearestValue, overflows, pastEnd,
   placeBelow, placeOfCode, resultsOf, tieWinner, valueAtPlace,

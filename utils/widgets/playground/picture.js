@@ -1,7 +1,7 @@
 // What the playground draws: where the network sees which class, the losses, and the scale of the loss.
 
 import { sharePath, stretchedPlot } from "../shared/plot/stretched_plot.js";
-import { superscript } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { powerText, sizeText } from "../shared/words/sizes.js";
 import { sigmoid } from "./training/elementary.js";
 

@@ -2,7 +2,7 @@
 //
 // A plan is { recipe, overflow, accumulate, clip, broken, norm, scale, maxNorm }: names, switches and three numbers.
 
-import { superscript } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 
 export const STEP_RECIPES = {
   "32-true": { weights: "float32", compute: "float32" },

@@ -2,7 +2,7 @@
 
 import { exactNumber } from "../shared/numbers/double_rounding.js";
 import { FORMATS } from "../shared/numbers/formats.js";
-import { superscript } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { setText } from "../shared/page/elements.js";
 import { countText, LANES } from "./plot.js";
 import { exactSum, hasStalled } from "./sums.js";

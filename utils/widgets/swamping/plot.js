@@ -1,7 +1,8 @@
 // The plot of Swamping: each lane's sum against the number of additions. One SVG, redrawn as the sums grow.
 
 import { exactNumber } from "../shared/numbers/double_rounding.js";
-import { aboutText, superscript } from "../shared/numbers/number_text.js";
+import { aboutText } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { sumText } from "./words.js";
 
 const PLOT = { width: 440, height: 250, left: 80, right: 14, top: 12, bottom: 40 };

@@ -5,8 +5,9 @@ import {
 } from "../shared/numbers/codec.js";
 import { asDouble, exactNumber } from "../shared/numbers/double_rounding.js";
 import {
-  aboutText, briefText, decimalDigits, NumberTextError, parseNumber, superscript,
+  aboutText, briefText, decimalDigits, NumberTextError, parseNumber,
 } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 import { hasStalled } from "./sums.js";
 
 const FEWEST_COLUMNS = 28;

@@ -1,7 +1,8 @@
 // What becomes of a number in one format, by name, and in words. The twin of format_fate.py.
 
 import { bitLength, classify, fields, floorLog2, pow2, round, subtract, valueOf } from "./codec.js";
-import { decimalDigits, digitsText, numberText, superscript } from "./number_text.js";
+import { decimalDigits, digitsText, numberText } from "./number_text.js";
+import { superscript } from "./superscript.js";
 
 const FATE_MARKS = {
   kept: "=", exact: "=", rounded: "≈", subnormal: "▾", underflow: "↓", overflow: "↑", saturated: "⤒", held: "⤒",

@@ -1,19 +1,15 @@
 // Numbers as text, both ways and exactly: what a reader types becomes a fraction of BigInts, never a double.
 
 import { bitLength, encode, finite, pow2, subtract, toHex, valueOf } from "./codec.js";
+import { SUPERSCRIPTS, superscript } from "./superscript.js";
 
 const MOST_CHARACTERS = 2000;
 const MOST_EXPONENT = 5000;
 const MOST_BITS = 20000;
 const EXAMPLES = "Try 0.1, 1/3, 1 + 2^-11, 6.02e23, 0x1.8p-3, inf or nan.";
-const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
 /** Thrown for text that is no number; its message is meant for the reader. */
 export class NumberTextError extends Error {}
-
-/** A whole number in superscript characters. */
-export const superscript = (n) =>
-  String(n).replace("-", "⁻").replace(/\d/g, (digit) => SUPERSCRIPTS[digit]);
 
 /**
  * Read a number: decimal, hexadecimal ("0x1.8p-3") or binary ("0b1.01"), + - * / ^ and brackets, inf, nan.

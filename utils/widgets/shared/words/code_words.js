@@ -3,7 +3,8 @@
 import {
   classify, decode, fieldOfBit, finite, namedCode, pow2, subtract, toHex, ulpPower, valueOf,
 } from "../numbers/codec.js";
-import { aboutText, briefText, numberText, superscript } from "../numbers/number_text.js";
+import { aboutText, briefText, numberText } from "../numbers/number_text.js";
+import { superscript } from "../numbers/superscript.js";
 
 export const KIND_WORDS = {
   zero: "zero", subnormal: "subnormal number", normal: "normal number", infinity: "infinity", nan: "not a number (NaN)",

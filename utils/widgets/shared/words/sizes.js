@@ -1,6 +1,6 @@
 // Magnitudes and shares as text: powers of two, and numbers of a few digits.
 
-import { superscript } from "../numbers/number_text.js";
+import { superscript } from "../numbers/superscript.js";
 
 /** n of total in percent, with three digits, and never as 0 or all where it is not. */
 export function shareText(n, total) {
