@@ -73,10 +73,10 @@ def test_every_command_takes_its_options(entry, monkeypatch, tmp_path):
 
 
 def test_the_records_of_small_runs_have_the_names_that_the_list_looks_for():
-    """As if the committed records of a CPU were of a GPU: all but two commands are found by their experiment."""
+    """As if the committed records of a CPU were of a GPU: only the two that no CPU has to record may be missing."""
     made = [dataclasses.replace(record, device=record.device | {"kind": "cuda"}) for record in records.load_all()]
     missing = [entry.name for entry in WANTED if not entry.find_gpus(made)]
-    assert missing == ["fp8_speed", "fp8_speed-compiled"]
+    assert {*missing} <= {"fp8_speed", "fp8_speed-compiled"}
 
 
 def test_a_record_of_a_cpu_is_none_of_a_gpu():
