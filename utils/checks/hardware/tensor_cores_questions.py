@@ -267,7 +267,6 @@ CRITICAL = {
             "503": "That is the wider layer. How large can the intensity get with K = 256 and N = 512?",
             "1480": "That is the A100. The L4 has another ridge.",
             "171": "That is the intensity that it never reaches, however large M is. What follows?",
-            "170": "That is the intensity that it never reaches, however large M is. What follows?",
         },
     ),
 }
