@@ -22,15 +22,27 @@ def table(questions, answers):
 
 def test_the_intensities_are_those_of_the_roofline():
     shapes = (Gemm(1, 4096, 4096), Gemm(4096, 4096, 4096), Gemm(512, 512, 64))
-    exact = [gemm.intensity(2, 2) for gemm in shapes]
+    exact = [gemm.intensity(1, 2) for gemm in shapes]
     assert tensor_cores.check_intensity(table(tensor_cores_questions.INTENSITY, exact))
-    assert tensor_cores.check_intensity(table(tensor_cores_questions.INTENSITY, (1.0, 1365, 51.2)))
+    assert tensor_cores.check_intensity(table(tensor_cores_questions.INTENSITY, (2.0, 2048, 56.9)))
+
+
+@pytest.mark.parametrize(
+    ("input_bytes", "output_bytes"),
+    [(2, 2), (1, 1), (2, 1), (1, 4)],
+    ids=["as the page prints it in bfloat16", "8-bit results", "in and out swapped", "float32 results"],
+)
+def test_other_bytes_are_no_answer(input_bytes, output_bytes):
+    shapes = (Gemm(1, 4096, 4096), Gemm(4096, 4096, 4096), Gemm(512, 512, 64))
+    wrong = [gemm.intensity(input_bytes, output_bytes) for gemm in shapes]
+    assert not tensor_cores.check_intensity(table(tensor_cores_questions.INTENSITY, wrong))
 
 
 def test_the_critical_batches_are_the_smallest_that_are_bound_by_compute():
-    cases = ((A100, 4096, 4096), (L4, 4096, 4096), (A100, 512, 64))
+    cases = ((A100, 4096, 4096), (L4, 4096, 4096), (L4, 512, 256))
     rows = [least_rows(n, k, "bfloat16", roof) for roof, n, k in cases]
     assert rows == [166, 503, None]
+    assert least_rows(512, 256, "bfloat16", A100) == 1480  # as the third reply says
     for (roof, n, k), m in zip(cases[:2], rows, strict=False):
         assert [roof.bound(Gemm(m - less, n, k), "bfloat16") for less in (1, 0)] == ["memory", "compute"]
     assert tensor_cores.check_critical_batch(table(tensor_cores_questions.CRITICAL, [m or 0 for m in rows]))

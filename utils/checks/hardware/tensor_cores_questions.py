@@ -149,12 +149,13 @@ PLAY_CUBE = Choice(
 def _intensity(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]) -> Number:
     return Number(
         f"hardware/tensor_cores/intensity{name}",
-        f"`{text}` in bfloat16: how many operations per byte?",
+        f"`{text}` in FP8, with a result of 16 bits: how many operations per byte?",
         answer=answer,
         says=says,
         wrong=wrong,
-        otherwise="2 M N K operations. M K + K N + M N numbers, of two bytes each. Divide.",
-        hints=("A multiplication and its addition are two operations.", "The result is moved too."),
+        otherwise="2 M N K operations. One byte for each of the M K + K N numbers of the factors, and two for each of "
+        "the M N results. Divide.",
+        hints=("A multiplication and its addition are two operations.", "The result is moved too, in two bytes each."),
         tolerance=0.004,
         near=0.03,
         unit="operations per byte",
@@ -168,36 +169,40 @@ INTENSITY = {
     ONE_ROW: _intensity(
         "",
         ONE_ROW,
-        "4096/4098",
-        says="One multiply-add for each weight of two bytes: nearly 1, whatever the size of the layer.",
+        "8192/4099",
+        says="One multiplication and one addition for each weight of one byte: nearly 2, whatever the size of the "
+        "layer.",
         wrong={
-            "2": "That is per number. A number has two bytes.",
-            "0.5": "Either you counted a multiplication and its addition as one operation, or four bytes per number.",
-            "4096": "That would be per number of the row. The 16.8 million weights are read too.",
+            "1": "Either you counted two bytes per weight, as in bfloat16, or a multiplication and its addition as one "
+            "operation.",
+            "0.5": "In FP8 a weight has one byte, and a multiplication and its addition are two operations.",
+            "8192": "That would be per number of the row. The 16.8 million weights are read too.",
         },
     ),
     CUBE: _intensity(
         "-cube",
         CUBE,
-        "4096/3",
-        says="2 · 4096³ / (2 · 3 · 4096²) = 4096 / 3. It grows with the side.",
+        "2048",
+        says="2 · 4096³ / (4 · 4096²), with two of the four bytes for the result. It grows with the side.",
         wrong={
-            "4096": "That is without two of the three matrices: both factors are read, and the result is written.",
-            "2048": "That is without the result. It has to be written.",
-            "682.67": "Either you counted a multiplication and its addition as one, or four bytes per number.",
-            "2730.67": "That is per number. A number has two bytes.",
+            "1365.33": "That is bfloat16. In FP8 the factors have one byte per number.",
+            "2730.67": "That is with a result of 8 bits. It is written in 16.",
+            "4096": "That is without the result. It has to be written.",
+            "1024": "Did you count a multiplication and its addition as one operation?",
         },
     ),
     SCORES: _intensity(
         "-scores",
         SCORES,
-        "51.2",
-        says="The 512 × 512 scores are most of the bytes, and K = 64 is all the work there is for each.",
+        "512/9",
+        says="The 512 × 512 scores are most of the bytes, and they keep 16 bits. So FP8 does not double the intensity "
+        "of bfloat16, which is 51.2: it adds a ninth.",
         wrong={
-            "256": "That is without the result, which is the largest of the three matrices here.",
-            "25.6": "Either you counted a multiplication and its addition as one operation, or four bytes per number.",
-            "102.4": "That is per number. A number has two bytes.",
+            "51.2": "That is bfloat16. In FP8 the factors have one byte per number.",
+            "102.4": "That is with a result of 8 bits. It is written in 16.",
+            "512": "That is without the result, which is the largest of the three matrices here.",
             "64": "That counts the scores alone. The factors are read too.",
+            "28.44": "Did you count a multiplication and its addition as one operation?",
         },
     ),
 }
@@ -223,7 +228,7 @@ def _rows(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]
 
 A100_LAYER = "A100, K = N = 4096"
 L4_LAYER = "L4, K = N = 4096"
-A100_SCORES = "A100, K = 64, N = 512"
+L4_NARROW = "L4, K = 256, N = 512"
 CRITICAL = {
     A100_LAYER: _rows(
         "",
@@ -250,16 +255,18 @@ CRITICAL = {
             "166": "That is the A100. The L4 has another ridge.",
         },
     ),
-    A100_SCORES: _rows(
-        "-scores",
-        A100_SCORES,
+    L4_NARROW: _rows(
+        "-narrow",
+        L4_NARROW,
         0,
-        says="It stays below N K / (N + K) = 57 operations per byte, and the ridge is at 153. A batch of texts is more "
-        "such products, not a larger one.",
+        says="It stays below N K / (N + K) = 171 operations per byte, and the ridge is at 403. On the A100 the same "
+        "layer gets over the ridge of 153, but only from 1480 rows on.",
         wrong={
-            "153": "That is the ridge. Is there an M with which this product gets there?",
-            "512": "With M = 512 there are 51.2 operations per byte, and the ridge is at 153.",
-            "57": "That is the intensity that it never reaches, however large M is. What follows?",
+            "403": "That is the ridge. Is there an M with which this product gets there?",
+            "404": "That is the ridge, rounded up. Is there an M with which this product gets there?",
+            "503": "That is the wider layer. How large can the intensity get with K = 256 and N = 512?",
+            "1480": "That is the A100. The L4 has another ridge.",
+            "171": "That is the intensity that it never reaches, however large M is. What follows?",
         },
     ),
 }
