@@ -45,7 +45,10 @@ def check_quantize_blocks(answer) -> Outcome:
         codes, absmax = _pair(returned, x)
         if fault := _fault(codes, absmax, x, table):
             return not_yet(f"{fault} {hint}".strip())
-    return correct("Every code is the nearest one, the short block at the end and the block of zeros included.")
+    return correct(
+        "Every code is the nearest one, also in the short block at the end. In a block of zeros any code will do, "
+        "because its maximum is 0."
+    )
 
 
 def _cases() -> list[tuple[torch.Tensor, str]]:

@@ -37,9 +37,9 @@ BATCH_OF_ONE = Choice(
 
 DTYPE_OF_THE_SECOND_TIME = Choice(
     "hardware/memory/predict-second-time",
-    "Weights and x are float32. The forward pass runs under autocast, and `layer[0]` returns bfloat16. `backward()` is "
-    "called outside of autocast, as torch's documentation asks, and runs the same function again. In which dtype does "
-    "`layer[0]` compute then?",
+    "A function begins with a linear layer; its weights and x are float32. `Again.apply(function, x)` runs under "
+    "autocast, so the layer returns bfloat16. `backward()` is called outside of autocast, as torch's documentation "
+    "asks, and runs the function again. In which dtype does the layer compute then?",
     (
         Option(
             "bfloat16: the function and its input are the same",
@@ -82,7 +82,7 @@ LOGITS_OF_LLAMA_3 = Number(
 )
 BATCH_OF_QLORA = Number(
     "hardware/memory/play-qlora",
-    "Choose LLaMA 7B, a length of 2,048, QLoRA, checkpointing and the RTX 4090. How many texts fit at most?",
+    "Press Reset, then choose QLoRA, checkpointing and the RTX 4090. How many texts of 2,048 tokens fit at most?",
     answer="12",
     says="Each text takes 1.3 GB: 0.8 for what autograd keeps and 0.5 for the gradients of the logits.",
     wrong={
@@ -91,7 +91,7 @@ BATCH_OF_QLORA = Number(
         "1": "That is the batch you start with. Read the largest batch, below the changes.",
         "0": "Without LoRA or QLoRA nothing fits on this card. Choose QLoRA under *Trained*.",
     },
-    otherwise="Set the five fields, and read the largest batch that fits below the list of changes.",
+    otherwise="Set the three fields, and read the largest batch that fits below the list of changes.",
     hints=("The largest batch stands below the list of changes.",),
 )
 REST_OF_SHARDING = Choice(
@@ -100,8 +100,9 @@ REST_OF_SHARDING = Choice(
     "gradients and moments take 107.8 GB, and seven eighths of them are 94.3 GB. What else goes away?",
     (
         Option(
-            "Autocast's 16-bit copies of the weights, 13.2 GB",
-            "In stage 3 a layer's weights are gathered in 16 bits when it runs, and are dropped afterwards.",
+            "Autocast's 16-bit copies of the weights",
+            "They are 13.2 GB. In stage 3 a layer's weights are gathered in 16 bits when it runs, and are dropped "
+            "afterwards.",
             True,
         ),
         Option(
@@ -150,7 +151,7 @@ LARGEST_LEVER = Choice(
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
 
 
-def _gigabytes(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], tolerance: float = 0.005):
+def _gigabytes(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], hint: str):
     return Number(
         f"hardware/memory/seven-billion{name}",
         f"{text}: how many GB?",
@@ -159,15 +160,14 @@ def _gigabytes(name: str, text: str, answer: str, *, says: str, wrong: dict[str,
         wrong=wrong,
         otherwise="Write down the bytes of one parameter: weight, gradient, m, v, and a copy if there is one. Multiply "
         "by seven, because a billion bytes are a GB.",
-        hints=(
-            "An 8-bit moment takes one byte, plus 4 bytes for each block of 256: 1 + 1/64.",
-            "ZeRO stage 1 divides the moments by the number of cards, stage 3 everything.",
-        ),
-        tolerance=tolerance,
+        hints=(hint,),
+        tolerance=0.005,
         unit="GB",
     )
 
 
+_BLOCKS = "An 8-bit moment takes one byte, plus 4 bytes for each block of 256: 1 + 1/64."
+_STAGES = "ZeRO stage 1 divides the moments by the number of cards, stage 3 everything."
 EIGHT_BIT_TRUE = "bf16-true, 8-bit moments"
 EIGHT_BIT_MIXED = "bf16-mixed, 8-bit moments"
 STAGE_ONE = "bf16-mixed without copies, stage 1, 8 cards"
@@ -178,6 +178,7 @@ SEVEN_BILLION = {
         EIGHT_BIT_TRUE,
         "42.2",
         says="2 + 2 for weight and gradient, 2.03 for both moments: 6.03 bytes.",
+        hint=_BLOCKS,
         wrong={
             "56": "That is with bfloat16 moments. Here each takes one byte and a little.",
             "28": "That is weights and gradients. Add two moments of one byte each.",
@@ -191,6 +192,7 @@ SEVEN_BILLION = {
         EIGHT_BIT_MIXED,
         "84.2",
         says="4 + 4 + 2.03, and 2 for autocast's copy: 12.03 bytes. Without the copy it would fit.",
+        hint=_BLOCKS,
         wrong={
             "70.2": "That is without autocast's 16-bit copies, which a step adds.",
             "42.2": "That is bf16-true. With autocast weights and gradients are float32.",
@@ -204,9 +206,12 @@ SEVEN_BILLION = {
         STAGE_ONE,
         "63",
         says="Every card keeps 4 + 4, and an eighth of the moments, 8 / 8 = 1: 9 bytes.",
+        hint=_STAGES,
         wrong={
             "14": "That is stage 3. Stage 1 divides only the moments.",
             "112": "That is one card. Eight cards share the moments.",
+            "77": "That counts autocast's copies too. Here they are left out.",
+            "57.8": "That is with 8-bit moments. Here they are float32.",
             "38.5": "That is stage 2, which divides the gradients too.",
             "9": "Right for one parameter, in bytes. There are seven billion.",
             "56": "That is weights and gradients. Add an eighth of the moments.",
@@ -217,9 +222,11 @@ SEVEN_BILLION = {
         STAGE_THREE,
         "14",
         says="Each card keeps 16 / 8 = 2 bytes per parameter.",
+        hint=_STAGES,
         wrong={
             "112": "That is one card. Stage 3 divides everything by eight.",
             "63": "That is stage 1. Stage 3 divides gradients and weights too.",
+            "15.75": "That counts autocast's copies too. Here they are left out.",
             "38.5": "That is stage 2. Stage 3 divides the weights too.",
             "2": "Right for one parameter, in bytes. There are seven billion.",
         },
@@ -241,92 +248,97 @@ def _bytes(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str
     )
 
 
-COUNT_MASTERS = "bfloat16 weights and gradients; float32 master, m and v"
-COUNT_WIDE_GRADIENTS = "the same, but the gradients are added up in float32"
-COUNT_EIGHT_BITS = "the same, and m and v have 8 bits"
-COUNT_AUTOCAST = "float32 weights, gradients, m and v; autocast's bfloat16 copies"
-COUNT_KAHAN = "bfloat16 weights, gradients, m, v and Kahan's compensation"
+COUNT_MASTERS = "FP8 weights; bfloat16 gradients; float32 master, m and v"
+COUNT_WIDE_GRADIENTS = "bfloat16 weights; gradients in float32 only; float32 master; 8-bit m and v"
+COUNT_AUTOCAST = "float32 weights and gradients; autocast's bfloat16 copies; 8-bit m and v"
+COUNT_MOMENTUM = "float32 weights and gradients; autocast's bfloat16 copies; SGD's momentum"
+COUNT_KAHAN = "bfloat16 weights, gradients and Kahan's compensation; 8-bit m and v"
 SIXTEEN_EIGHTEEN_TWENTY = {
     COUNT_MASTERS: _bytes(
-        "",
+        "-fp8-weights",
         COUNT_MASTERS,
-        16,
-        says="2 + 2 + 4 + 4 + 4.",
+        15,
+        says="1 + 2 + 4 + 4 + 4.",
         wrong={
-            "12": "That is master, m and v. Add the 16-bit weight and its gradient.",
-            "14": "Did you count the gradient, and the 16-bit weight as well as its master?",
-            "18": "The gradients have two bytes here.",
-            "8": "That would be four 16-bit tensors. Here master, m and v are float32, and there are five tensors.",
+            "12": "That is master, m and v. Add the FP8 weight and the gradient.",
+            "13": "That is without the gradients, which take two bytes.",
+            "14": "That is with FP8 gradients, or without the FP8 weight. Count five tensors.",
+            "16": "That is with a bfloat16 weight. FP8 takes one byte.",
+            "11": "That is without the master, or with one moment.",
         },
     ),
     COUNT_WIDE_GRADIENTS: _bytes(
-        "-wide-gradients",
+        "-wide-gradients-8-bit",
         COUNT_WIDE_GRADIENTS,
-        18,
-        says="2 + 4 + 4 + 4 + 4.",
-        wrong={
-            "16": "A float32 gradient takes two bytes more.",
-            "20": "The float32 gradients replace the 16-bit ones.",
-        },
-    ),
-    COUNT_EIGHT_BITS: _bytes(
-        "-eight-bits",
-        COUNT_EIGHT_BITS,
         12,
         says="2 + 4 + 4 + 1 + 1.",
         wrong={
-            "10": "The gradients are float32, as in the line above.",
+            "10": "That is with bfloat16 gradients. They are kept in float32 here.",
             "11": "There are two moments, of one byte each.",
-            "14": "8 bits are one byte.",
-            "15": "Both moments have 8 bits now.",
-            "18": "m and v take one byte each now, not four.",
+            "14": "That has bfloat16 gradients beside the float32 ones, or moments of two bytes.",
+            "18": "That is with float32 moments. Here each takes one byte.",
+            "8": "That is without the master, which takes four bytes.",
         },
     ),
     COUNT_AUTOCAST: _bytes(
-        "-autocast",
+        "-autocast-8-bit",
         COUNT_AUTOCAST,
-        18,
-        says="4 + 4 + 4 + 4, and 2 for the copy: 18 again, but of different tensors.",
+        12,
+        says="4 + 4 + 1 + 1, and 2 for the copy: 12 again, but of different tensors.",
         wrong={
-            "16": "That is float32 alone. Autocast's copies have two bytes.",
-            "20": "There is one copy of each weight, and it takes two bytes.",
-            "12": "With autocast the gradients are float32, and so are m and v.",
-            "14": "With autocast the gradients are float32.",
+            "10": "That is without autocast's copies, which have two bytes.",
+            "11": "There are two moments, of one byte each.",
+            "14": "There is one copy of each weight, of two bytes, and each moment takes one.",
+            "18": "That is with float32 moments. Here each takes one byte.",
+        },
+    ),
+    COUNT_MOMENTUM: _bytes(
+        "-autocast-momentum",
+        COUNT_MOMENTUM,
+        14,
+        says="4 + 4 + 4 + 2. SGD keeps one tensor per weight, in the dtype of the weight.",
+        wrong={
+            "18": "That is Adam, with two moments. SGD keeps one momentum.",
+            "12": "That has a momentum of 16 bits, or no copy. The momentum has the dtype of the weight, float32.",
+            "10": "That is without the momentum.",
+            "16": "That is Adam without the copies. SGD keeps one momentum, and autocast adds a copy.",
         },
     ),
     COUNT_KAHAN: _bytes(
-        "-kahan",
+        "-kahan-8-bit",
         COUNT_KAHAN,
-        10,
-        says="2 + 2 + 2 + 2 + 2: the compensation is one more bfloat16 number for each weight.",
+        8,
+        says="2 + 2 + 2 + 1 + 1: the compensation is one more bfloat16 number for each weight.",
         wrong={
-            "8": "That is without the compensation.",
-            "12": "The compensation is bfloat16 as well: two bytes.",
-            "5": "There are five tensors, of two bytes each.",
-            "16": "All five are bfloat16 here, and there is no master.",
-            "18": "All five are bfloat16 here.",
+            "6": "That is without the compensation.",
+            "7": "There are two moments, of one byte each.",
+            "10": "That is with bfloat16 moments, or with a float32 compensation. The compensation is bfloat16 here, "
+            "and each moment takes one byte.",
+            "12": "All but the moments are bfloat16 here, and there is no master.",
         },
     ),
 }
 EVERY_K = Number(
-    "hardware/memory/every-k",
+    "hardware/memory/every-k-peak",
     "A network has 144 blocks. For its backward pass, a block needs 16 times as much memory as its input takes. You "
-    "keep the input of every k-th block, and the backward pass recomputes k blocks at a time. Which k has the lowest "
-    "peak?",
-    answer="3",
-    says="48 inputs are kept, and three blocks take 3 × 16 = 48: together 96 times an input. It is 104 with k = 2 and "
-    "100 with k = 4.",
+    "keep the input of every k-th block, and the backward pass recomputes k blocks at a time. How high is the lowest "
+    "possible peak, in units of one input?",
+    answer="96",
+    says="With k = 3, 48 inputs are kept, and three blocks take 3 × 16 = 48. The peak is 104 with k = 2 and 100 with "
+    "k = 4.",
     wrong={
-        "1": "144 inputs and one block of 16 make 160. Each further block at a time costs 16, and saves many inputs.",
-        "2": "72 inputs and two blocks of 16 make 104. Try the next one.",
-        "4": "36 inputs and four blocks of 16 make 100. A smaller k is better.",
-        "12": "That is the square root of 144, which is right if a block needs only as much as its input. Here it "
-        "needs 16 times that, so 12 blocks at a time take 192.",
-        "9": "16 inputs and nine blocks of 16 make 160, as much as with k = 1.",
-        "144": "That keeps one input, but recomputes all blocks at once: 2,304 and more. Nothing is saved.",
-        "96": "That is the peak, in inputs. The question is which k gives it.",
+        "3": "That is the best k. How high is the peak with it?",
+        "48": "That is half of it: the inputs that are kept, or the blocks that are recomputed.",
+        "100": "That is k = 4. A smaller k is better.",
+        "104": "That is k = 2. Try the next one.",
+        "144": "That is what the inputs of all blocks take. Fewer can be kept.",
+        "160": "That is k = 1: 144 inputs and one block of 16. Each further block at a time costs 16, and saves many "
+        "inputs.",
+        "204": "That is k = 12, the square root of 144, which is right if a block needs only as much as its input. "
+        "Here it needs 16 times that.",
     },
-    otherwise="The peak is 144 / k inputs plus 16 k for the recomputed blocks. Try a few values of k.",
+    otherwise="The peak is 144 / k inputs plus 16 k for the recomputed blocks. Try a few values of k, and keep the "
+    "lowest sum.",
     hints=(
         "Use the size of an input as the unit. Kept: 144 / k. For k recomputed blocks: 16 k.",
         "A sum a / k + b k is smallest where both parts are equal.",
