@@ -552,7 +552,7 @@ def test_master_sgd_leaves_the_weight_where_it_is(fault, remedy):
 
 def test_the_page_shows_what_the_broken_class_does_and_not_why():
     outcome = master_weights.check_master_sgd(sgd_with("as given"))
-    assert outcome.message == "A weight of 1 should be 1.0293 after 60 small updates; yours is 1."
+    assert outcome.message == "A weight of 1 and 60 small updates add up to 1.0293; you get 1."
 
 
 def test_master_sgd_wants_the_class_and_a_step():

@@ -449,9 +449,7 @@ def _sgd_outcome(got: torch.Tensor) -> Outcome:
         return not_yet(
             "The weights have not moved at all.", hint="Write the masters into them: `weight.data.copy_(master)`."
         )
-    shown = (
-        f"A weight of 1 should be {want[-1, 0]:.5g} after {SGD_STEPS} small updates; yours is {float(got[-1, 0]):.5g}."
-    )
+    shown = f"A weight of 1 and {SGD_STEPS} small updates add up to {want[-1, 0]:.5g}; you get {float(got[-1, 0]):.5g}."
     back = start.clone()
     reread = torch.stack([back.copy_((back - update).to(HALF)).clone() for update in updates])
     habits = (
