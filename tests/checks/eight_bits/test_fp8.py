@@ -292,9 +292,11 @@ def test_the_cast_may_be_written_in_any_way(right):
             "reach the cast",
         ),
         (
-            lambda x, scale: (x * (448 / x.abs().amax())).clamp(-448, 448).to(torch.float8_e4m3fn)
-            if x.numel()
-            else x.to(torch.float8_e4m3fn),
+            lambda x, scale: (
+                (x * (448 / x.abs().amax())).clamp(-448, 448).to(torch.float8_e4m3fn)
+                if x.numel()
+                else x.to(torch.float8_e4m3fn)
+            ),
             "not those of x times scale",  # the scale of `to_fp8`, from the amax
         ),
         (lambda x, scale: (x / scale).to(torch.float8_e4m3fn), "You divided by the scale"),

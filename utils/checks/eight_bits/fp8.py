@@ -264,12 +264,9 @@ class _CastsWatched(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         if torch.is_tensor(result) and result.dtype == torch.float8_e4m3fn:
-            sources = [one for one in args if torch.is_tensor(one) and one.dtype.is_floating_point]
-            self.past_the_end |= any(
-                bool((one.float().abs() > LAST_THAT_ROUNDS_TO_448).any())
-                for one in sources
-                if one.dtype != torch.float8_e4m3fn
-            )
+            wide = [arg for arg in args if torch.is_tensor(arg) and arg.dtype.is_floating_point]
+            wide = [arg for arg in wide if arg.dtype != torch.float8_e4m3fn]
+            self.past_the_end |= any(bool((arg.float().abs() > LAST_THAT_ROUNDS_TO_448).any()) for arg in wide)
         return result
 
 

@@ -64,7 +64,8 @@ P_EASY = Choice(
         ),
         Option(
             "On both: what is lost is small, and small values matter little",
-            "On the generated text that is what happens. In the recorded runs on Shakespeare the perplexity stays high.",
+            "On the generated text that is what happens. In the recorded runs on Shakespeare, the perplexity stays "
+            "high.",
         ),
         Option(
             "On Shakespeare, but not on the generated text",
