@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from utils.emulation.scaled_matmul import MULTIPLE, scaled_matmul, transposed
 from utils.emulation.scaled_tensor import quantize
 from utils.exception_text import first_line
-from utils.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FloatFormat
+from utils.formats import FLOAT8_E4M3FN, FLOAT8_E4M3FNUZ, FLOAT8_E5M2, FloatFormat
 
 M, K, N = 48, 64, 32
 ANY_LAYOUT = (10,)  # major compute capability of the GPUs whose FP8 units take operands in any layout: B200, B300
@@ -183,12 +183,13 @@ class Overflow:
 
 
 def overflows(device: torch.device | str) -> list[Overflow]:
-    """Cast values past the ranges of E4M3 and E5M2 on the device: the last that is rounded to the largest value, the
-    next float32, and infinity.
+    """Cast values past the ranges of E4M3, E5M2 and E4M3FNUZ on the device: the last that is rounded to the largest
+    value, the next float32, infinity and NaN.
 
     The OFP8 specification leaves it open: saturate, or overflow to NaN or infinity. torch 2.11 and 2.13 differ.
     """
-    return [_overflow(fmt, value, device) for fmt in (FLOAT8_E4M3FN, FLOAT8_E5M2) for value in _past(fmt)]
+    formats = (FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ)
+    return [_overflow(fmt, value, device) for fmt in formats for value in (*_past(fmt), torch.nan)]
 
 
 def _past(fmt: FloatFormat) -> tuple[float, float, float]:

@@ -39,7 +39,12 @@ def test_numbers_that_come_back_may_be_rounded_alike(name):
 
 def test_the_format_is_the_one_with_the_smaller_error_in_the_middle():
     draw = np.random.default_rng(0)
-    tensors = (0.02 * draw.standard_normal(4096), 2.0 ** draw.uniform(-48, -8, 4096), draw.uniform(0.5, 900, 4096))
+    tensors = (
+        0.02 * draw.standard_normal(4096),
+        2.0 ** draw.uniform(-48, -8, 4096),
+        2.0 ** draw.uniform(-32, -8, 4096),
+        draw.uniform(0.5, 900, 4096),
+    )
     answer = {}
     for name, x in zip(questions.WHICH_FORMAT, tensors, strict=True):
         middle = {}
@@ -50,6 +55,30 @@ def test_the_format_is_the_one_with_the_smaller_error_in_the_middle():
     assert set(answer.values()) == {"E4M3", "E5M2"}
     assert checks.check_which_format(answer)
     assert checks.check_which_format({name: one.lower() for name, one in answer.items()})
+
+
+RIGHT_FORMATS = {
+    questions.WEIGHT: "E4M3",
+    questions.GRADIENT: "E5M2",
+    questions.NARROWER: "E4M3",
+    questions.ACTIVATION: "E4M3",
+}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ({questions.NARROWER: "E5M2"}, "a median looks at the middle"),  # E5M2 for every gradient, as In short says
+        (dict.fromkeys(RIGHT_FORMATS, "E4M3"), "half of the tensor is lost"),
+        ({questions.ACTIVATION: "E5M2"}, "a scale of about one half"),
+        ({questions.WEIGHT: "E5M2"}, "Range is not what it lacks"),
+    ],
+)
+def test_the_wrong_format_has_its_hint(wrong, hint):
+    assert checks.check_which_format(RIGHT_FORMATS)
+    outcome = checks.check_which_format(RIGHT_FORMATS | wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
 
 
 # --- From E4M3 to E4M3FNUZ
@@ -215,7 +244,12 @@ def by_adding_nothing(x, scale):
     return ((x.double() * scale).clamp(-448, 448).float() + 0 * x).to(torch.float8_e4m3fn)  # 0 * inf is NaN
 
 
-@pytest.mark.parametrize("right", [by_choice, by_adding_nothing])
+def by_filling(x, scale):
+    codes = torch.empty(x.shape, dtype=torch.float8_e4m3fn)
+    return codes.copy_((x * scale).clamp(-448, 448).masked_fill(~x.isfinite(), torch.nan))
+
+
+@pytest.mark.parametrize("right", [by_choice, by_adding_nothing, by_filling])
 def test_the_cast_may_be_written_in_any_way(right):
     outcome = checks.check_saturating_cast(right)
     assert outcome, outcome.message
@@ -247,6 +281,24 @@ def test_the_cast_may_be_written_in_any_way(right):
             "a finite value came out as NaN",
         ),
         (lambda x, scale: (x.clamp(-448, 448) * scale).clamp(max=448).to(torch.float8_e4m3fn), ""),
+        (
+            lambda x, scale: torch.where(x.isfinite(), x * scale, torch.nan).to(torch.float8_e4m3fn),
+            "reach the cast",  # right where the cast saturates, and NaN for a finite value where it does not
+        ),
+        (
+            lambda x, scale: torch.empty(x.shape, dtype=torch.float8_e4m3fn).copy_(
+                torch.where(x.isfinite(), x * scale, torch.nan)
+            ),
+            "reach the cast",
+        ),
+        (
+            lambda x, scale: (
+                (x * (448 / x.abs().amax())).clamp(-448, 448).to(torch.float8_e4m3fn)
+                if x.numel()
+                else x.to(torch.float8_e4m3fn)
+            ),
+            "not those of x times scale",  # the scale of `to_fp8`, from the amax
+        ),
         (lambda x, scale: (x / scale).to(torch.float8_e4m3fn), "You divided by the scale"),
         (lambda x, scale: x.to(torch.float8_e4m3fn), "Nothing was scaled"),
         (lambda x, scale: (x * scale).to(torch.float8_e4m3fn)[:1], "shape of x"),
@@ -287,18 +339,26 @@ def test_the_largest_scale_that_saturates_nothing_is_that_of_the_widget(explorer
     assert question.is_right(max(power for power, count in past.items() if count == 0))
 
 
-def test_the_margin_is_that_of_the_widget(explorer):
-    explorer.rule, explorer.format, decibels = "exact", "float8_e4m3fn", []
-    for margin in range(11):
-        explorer.margin = margin
-        decibels.append(explorer.carried.db)
-    explorer.margin = 0
-    assert questions.PLAY_MARGIN.is_right(sum(decibels[0] - db < 1 for db in decibels) - 1)
-    assert decibels[0] - decibels[9] < 0.3
-    assert decibels[0] - decibels[10] > 1.1
+def test_the_smallest_scale_that_beats_e5m2_is_that_of_the_widget(explorer):
+    explorer.rule, decibels, zeros = "hand", {}, {}
+    for fmt in ("float8_e5m2", "float8_e4m3fn"):
+        explorer.format = fmt
+        for power in range(27):
+            explorer.log2_scale = power
+            decibels[fmt, power], zeros[fmt, power] = explorer.carried.db, explorer.carried.counts["zero"]
+    plateau = [decibels["float8_e5m2", power] for power in range(2, 26)]
+    assert max(plateau) - min(plateau) < 0.1
+    assert f"{max(plateau):.1f}" == "24.7"
+    ours = {power: decibels["float8_e4m3fn", power] for power in range(27)}
+    assert questions.PLAY_SMALLEST.is_right(min(power for power, db in ours.items() if db > max(plateau)))
+    assert [f"{ours[power]:.1f}" for power in (6, 7, 8)] == ["22.6", "27.7", "31.4"]
+    assert zeros["float8_e4m3fn", 7] == 90
+    assert min(power for power in ours if zeros["float8_e4m3fn", power] == 0) == 14
+    assert min(power for power, db in ours.items() if db > max(ours.values()) - 1) == 9
+    assert all(ours[power] < max(plateau) for power in range(19, 27))
 
 
-@pytest.mark.parametrize("asked", [questions.PLAY_E4M3, questions.PLAY_E5M2, questions.PLAY_MARGIN])
+@pytest.mark.parametrize("asked", [questions.PLAY_E4M3, questions.PLAY_E5M2, questions.PLAY_SMALLEST])
 def test_every_foreseen_wrong_answer_has_a_reply_of_its_own(asked):
     replies = [judge(asked, number(text)).message for text in asked.wrong]
     assert len(set(replies)) == len(replies)

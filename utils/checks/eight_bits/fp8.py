@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.checks.eight_bits.fp8_questions import (
     LINEAR_STEP,
@@ -228,12 +229,15 @@ def _wrong_product(name, product, wanted, exact, calls) -> str | None:
 
 # --- A cast that saturates --------------------------------------------------------------------------------------------
 
+LAST_THAT_ROUNDS_TO_448 = 464.0
+
 
 @exercise(asks=SATURATING_CAST, takes="cast")
 def check_saturating_cast(answer) -> Outcome:
     """A function (x, scale) -> codes of E4M3."""
     for what, (x, scale) in _casts().items():
-        returned = answer(x.clone(), torch.tensor(scale))
+        with _CastsWatched() as casts:
+            returned = answer(x.clone(), torch.tensor(scale))
         if _is_nothing(returned):
             return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the codes.")
         if not torch.is_tensor(returned) or returned.shape != x.shape:
@@ -244,7 +248,26 @@ def check_saturating_cast(answer) -> Outcome:
         wanted = torch.where(x.isfinite(), scaled, torch.nan).to(torch.float8_e4m3fn).float()
         if fault := _wrong_cast(returned.float(), wanted, x, scale, what):
             return not_yet(fault)
+        if casts.past_the_end:
+            return not_yet(
+                f"With {what}: the codes are right here, but values past 448 reach the cast, and what it makes of them "
+                "depends on the version of torch. Limit them before."
+            )
     return correct("Large values saturate, and a run that breaks still shows it.")
+
+
+class _CastsWatched(TorchDispatchMode):
+    """Notes whether a value that E4M3 cannot hold is left to the cast, whose answer depends on the version of torch."""
+
+    past_the_end = False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if torch.is_tensor(result) and result.dtype == torch.float8_e4m3fn:
+            wide = [arg for arg in args if torch.is_tensor(arg) and arg.dtype.is_floating_point]
+            wide = [arg for arg in wide if arg.dtype != torch.float8_e4m3fn]
+            self.past_the_end |= any(bool((arg.float().abs() > LAST_THAT_ROUNDS_TO_448).any()) for arg in wide)
+        return result
 
 
 def _casts() -> dict[str, tuple[torch.Tensor, float]]:

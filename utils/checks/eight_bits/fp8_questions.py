@@ -5,28 +5,28 @@ from utils.checks.questions import Choice, Number, Option, Task
 # --- Predict, then run ------------------------------------------------------------------------------------------------
 
 P_LAYERS = Choice(
-    "eight_bits/fp8/predict-layers",
-    "Look at the first step of the run without a scale. How many of its 14 linear layers get a weight gradient with "
-    "any entry other than 0?",
+    "eight_bits/fp8/predict-weights",
+    "Look at the first step of the run without a scale. Which weights have a gradient with any entry other than 0?",
     (
         Option(
-            "All 14, but with coarse entries",
-            "E4M3 keeps four significant bits, which would be coarse. But these values are smaller than its smallest "
-            "number.",
+            "All of them, but the entries are coarse",
+            "E4M3 keeps four significant bits, which would be coarse. But these gradients are smaller than its "
+            "smallest number.",
         ),
         Option(
-            "About half of them",
-            "Only four layers receive anything, along the residual connections. Which code does a value below 2^-10 "
-            "get in E4M3?",
+            "The embedding, the norms, and the linear layers next to the output head",
+            "The backward pass begins there. But what arrives at the last linear layer is already too small for any "
+            "code but 0.",
         ),
         Option(
-            "Only the last ones, next to the output head",
-            "There the backward pass begins. But the gradient that arrives is already too small for any code but 0.",
+            "The embedding, the norms, and the layers that write into the residual stream",
+            "The residual stream does carry the gradient to these layers, undamaged. But before they multiply, each "
+            "rounds it to zeros.",
         ),
         Option(
-            "None",
-            "What arrives along the residual connections is rounded to zeros, and every other layer receives a product "
-            "of these zeros with a weight.",
+            "Only the embedding and the last norm",
+            "Nothing is rounded between the loss and these two. In each linear layer, the gradient is either rounded "
+            "to zeros or a product of zeros from another layer, and the norms inside the blocks get such products too.",
             True,
         ),
     ),
@@ -64,7 +64,8 @@ P_EASY = Choice(
         ),
         Option(
             "On both: what is lost is small, and small values matter little",
-            "On the generated text that is what happens. In the recorded runs on Shakespeare the loss stays high.",
+            "On the generated text that is what happens. In the recorded runs on Shakespeare, the perplexity stays "
+            "high.",
         ),
         Option(
             "On Shakespeare, but not on the generated text",
@@ -115,22 +116,28 @@ PLAY_E5M2 = Number(
     otherwise="Choose E5M2 in the widget and watch where the amax lands.",
     hints=("57,344 / 448 is 128.",),
 )
-PLAY_MARGIN = Number(
-    "eight_bits/fp8/play-margin",
-    "Back to E4M3, with the scale “max / amax”. A margin of m divides it by 2^m. What is the largest margin that costs "
-    "this gradient less than one decibel?",
-    answer="9",
-    says="The amax could grow 512-fold before anything saturates, at a cost of 0.2 decibels.",
+PLAY_SMALLEST = Number(
+    "eight_bits/fp8/play-smallest",
+    "Read the ratio in decibels on E5M2's plateau, and go back to E4M3. By hand, what is the smallest k for which the "
+    "scale 2^k gives a better ratio in E4M3?",
+    answer="7",
+    says="At 2^7 the ratio is 27.7 decibels, although 90 of the 512 values become 0: they carry very little of the "
+    "signal.",
     wrong={
-        "10": "A margin of 10 costs more than one decibel. Compare with the ratio at margin 0.",
-        "1": "A margin of 1 costs next to nothing. Go on.",
-        "0": "A margin of 0 is where you compare from. Go on.",
-        "512": "That is 2^9. The question asks for the margin.",
-        "8": "A margin of 8 costs hardly anything. Try one more.",
+        "6": "At 2^6 the ratio is 22.6 decibels, and E5M2 reaches 24.7.",
+        "8": "At 2^8 the ratio is 31.4 decibels, far better than E5M2's 24.7. One power of two less is still enough.",
+        "9": "2^9 is where E4M3's own plateau begins. The ratio on the way up to it is already better than E5M2's.",
+        "128": "That is the scale, 2^7. The question asks for k.",
+        "14": "2^14 is where no value becomes 0 any more. The ratio is better than E5M2's long before.",
+        "18": "2^18 is the largest scale that saturates no value. Many smaller ones also give a better ratio.",
     },
-    within={"2 to 7": "That costs hardly anything. Go on."},
-    otherwise="Press “max / amax” in the widget and raise the margin until the ratio falls by one decibel.",
-    hints=("Without a margin the ratio is 33.3 dB.",),
+    within={
+        "-100 to 5": "There E4M3 has far fewer decibels than E5M2's plateau.",
+        "10 to 17": "The ratio is better there, but a smaller k is enough.",
+        "19 to 100": "There values saturate, and the ratio is worse.",
+    },
+    otherwise="Choose E5M2 in the widget and read the ratio at a large scale, then choose E4M3 and begin at scale 1.",
+    hints=("E5M2's plateau lies at 24.7 decibels.",),
 )
 
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
@@ -224,6 +231,7 @@ def _format(name: str, text: str, *, e4m3: str, e5m2: str, right: str) -> Choice
 
 WEIGHT = "a weight, normal numbers of standard deviation 0.02"
 GRADIENT = "a gradient whose magnitudes span 2**-48 to 2**-8 evenly"
+NARROWER = "a gradient whose magnitudes span 2**-32 to 2**-8 evenly"
 ACTIVATION = "an activation between 0.5 and 900"
 WHICH_FORMAT = {
     WEIGHT: _format(
@@ -242,6 +250,15 @@ WHICH_FORMAT = {
         "so that half of the tensor is lost.",
         e5m2="The middle value lies 20 binades below amax, and E5M2 has 30 of normal numbers.",
         right="E5M2",
+    ),
+    NARROWER: _format(
+        "which-format-narrower",
+        NARROWER,
+        e4m3="The middle value lies 12 binades below amax, where E4M3 has normal numbers, with one bit more. The fifth "
+        "of the values that becomes 0 does not touch the median.",
+        e5m2="E5M2 loses no value and E4M3 a fifth of them, but a median looks at the middle: 12 binades below amax, "
+        "E4M3's numbers are normal, with one bit more.",
+        right="E4M3",
     ),
     ACTIVATION: _format(
         "which-format-activation",
