@@ -50,58 +50,96 @@ def test_the_tasks_under_the_widget_have_the_numbers_that_it_shows():
 # --- The float32 reduce
 
 
-def stacked(gradients):
-    return torch.stack(gradients).float().mean(0).bfloat16()
+def stacked(gradients, examples):
+    share = torch.tensor(examples)[:, None] / sum(examples)
+    return (torch.stack(gradients).float() * share).sum(0).bfloat16()
 
 
-def one_by_one(gradients):
+def one_by_one(gradients, examples):
     total = torch.zeros(gradients[0].shape)
-    for gradient in gradients:
-        total += gradient
-    return (total / len(gradients)).to(torch.bfloat16)
+    for gradient, count in zip(gradients, examples, strict=True):
+        total += count * gradient.float()
+    return (total / sum(examples)).to(torch.bfloat16)
 
 
-def in_float64(gradients):
-    return (sum(each.double() for each in gradients) / len(gradients)).float().bfloat16()
+def in_float64(gradients, examples):
+    weighted = (each.double() * count for each, count in zip(gradients, examples, strict=True))
+    return (sum(weighted) / sum(examples)).float().bfloat16()
 
 
-def divided_first(gradients):
-    return sum(each.float() / len(gradients) for each in gradients).bfloat16()
+def divided_first(gradients, examples):
+    pairs = zip(gradients, examples, strict=True)
+    return sum(each.float() * (count / sum(examples)) for each, count in pairs).bfloat16()
 
 
-def running_mean(gradients):
-    mean = torch.zeros(gradients[0].shape)
-    for count, gradient in enumerate(gradients, 1):
-        mean += (gradient - mean) / count
-    return mean.bfloat16()
+def matrix_product(gradients, examples):
+    return (torch.tensor(examples).float() @ torch.stack(gradients).float() / sum(examples)).bfloat16()
 
 
-def first_twice(gradients):
-    total = gradients[0].float()
-    for gradient in gradients:
-        total += gradient
-    return (total / len(gradients)).bfloat16()
+def from_the_page(gradients, examples):
+    got = torch.stack(gradients)
+    return (got.float().sum(0) / len(gradients)).bfloat16()
 
 
-def in_place(gradients):
+def rounded_products(gradients, examples):
+    total = torch.zeros(gradients[0].shape)
+    for gradient, count in zip(gradients, examples, strict=True):
+        total += count * gradient  # a bfloat16 product
+    return (total / sum(examples)).bfloat16()
+
+
+def rounded_shares(gradients, examples):
+    shares = (torch.tensor(examples) / sum(examples)).bfloat16()
+    return sum(each.float() * share for each, share in zip(gradients, shares, strict=True)).bfloat16()
+
+
+def first_twice(gradients, examples):
+    total = gradients[0].float() * examples[0]
+    for gradient, count in zip(gradients, examples, strict=True):
+        total += gradient.float() * count
+    return (total / sum(examples)).bfloat16()
+
+
+def without_first(gradients, examples):
+    total = 0 * gradients[0].float()
+    for gradient, count in zip(gradients[1:], examples[1:], strict=True):
+        total += gradient.float() * count
+    return (total / sum(examples)).bfloat16()
+
+
+def in_place(gradients, examples):
+    for gradient, count in zip(gradients, examples, strict=True):
+        gradient *= count
     for gradient in gradients[1:]:
         gradients[0] += gradient
-    return gradients[0] / len(gradients)
+    return gradients[0] / sum(examples)
 
 
-def in_float16(gradients):
+def in_float16(gradients, examples):
     total = torch.zeros(gradients[0].shape).half()
-    for gradient in gradients:
-        total += gradient.half()
-    return (total.float() / len(gradients)).bfloat16()
+    for gradient, count in zip(gradients, examples, strict=True):
+        total += gradient.half() * count
+    return (total.float() / sum(examples)).bfloat16()
 
 
-def cut_off(gradients):
-    mean = torch.stack(gradients).float().mean(0)
+def cut_off(gradients, examples):
+    mean = sum(each.float() * count for each, count in zip(gradients, examples, strict=True)) / sum(examples)
     return (mean.view(torch.int32) & -(2**16)).view(torch.float32).bfloat16()
 
 
-@pytest.mark.parametrize("right", [stacked, one_by_one, in_float64, divided_first, running_mean])
+def without_nan(gradients, examples):
+    return one_by_one([gradient.nan_to_num() for gradient in gradients], examples)
+
+
+def narrow_shares(gradients, examples):
+    return [each * (count / sum(examples)) for each, count in zip(gradients, examples, strict=True)]
+
+
+def weighted_sum(gradients, examples):
+    return sum(each.float() * count for each, count in zip(gradients, examples, strict=True))
+
+
+@pytest.mark.parametrize("right", [stacked, one_by_one, in_float64, divided_first, matrix_product])
 def test_the_reduce_may_be_written_in_any_way(right):
     outcome = many_gpus.check_float32_reduce(right)
     assert outcome, outcome.message
@@ -110,25 +148,27 @@ def test_the_reduce_may_be_written_in_any_way(right):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (lambda g: sum(g) / len(g), "as on a ring"),
-        (in_place, "as on a ring"),
+        (from_the_page, "as in the hook"),
+        (lambda g, n: torch.stack(g).mean(0), "as in the hook"),
+        (rounded_products, "and rounded there"),
+        (rounded_shares, "it should be"),
+        (in_place, "as on a ring. Convert"),
+        (lambda g, n: sum((a.float() * b).bfloat16() for a, b in zip(g, n, strict=True)) / sum(n), "as on a ring"),
         (in_float16, "float16 after each addition"),
         (first_twice, "added twice"),
+        (without_first, "rank 0 is missing"),
         (cut_off, "cut off"),
-        (lambda g: torch.stack(g).float().nanmean(0).bfloat16(), "your mean hides it"),
-        (lambda g: (sum(each.float() for each in g[1:]) / len(g) + 0 * g[0].float()).bfloat16(), "rank 0 is missing"),
-        (lambda g: sum(each / len(g) for each in g), "divided in bfloat16 first, and then added"),
-        (
-            lambda g: sum((each / len(g)).float() for each in g).bfloat16(),
-            "divided in bfloat16 first, and rounded there",
-        ),
-        (lambda g: sum(each.float() for each in g).bfloat16(), "That is the sum"),
-        (lambda g: sum(each.float() for each in g).bfloat16() / len(g), "Divide before you round"),
-        (lambda g: (sum(each.float() for each in g) / max(len(g) - 1, 1)).bfloat16(), "a rank too"),
-        (lambda g: g[0], "rank 0 alone"),
-        (lambda g: torch.stack(g).float().mean(0), "yours is torch.float32"),
-        (lambda g: torch.stack(g), "shape of one gradient"),
-        (lambda g: torch.full_like(g[0], 7), "it should be"),
+        (without_nan, "your mean hides it"),
+        (lambda g, n: sum(narrow_shares(g, n)), "and then added in bfloat16 as well"),
+        (lambda g, n: sum(each.float() for each in narrow_shares(g, n)).bfloat16(), "and rounded there"),
+        (lambda g, n: weighted_sum(g, n).bfloat16(), "the sum over the examples"),
+        (lambda g, n: weighted_sum(g, n).bfloat16() / sum(n), "Divide before you round"),
+        (lambda g, n: (weighted_sum(g, n) / len(n)).bfloat16(), "Divided by the number of ranks"),
+        (lambda g, n: torch.stack(g).float().sum(0).bfloat16(), "the plain sum over the ranks"),
+        (lambda g, n: g[0], "rank 0 alone"),
+        (lambda g, n: torch.stack(g).float().mean(0), "yours is torch.float32"),
+        (lambda g, n: torch.stack(g), "shape of one gradient"),
+        (lambda g, n: torch.full_like(g[0], 7), "it should be"),
     ],
 )
 def test_the_reduce_names_the_mistake(wrong, hint):

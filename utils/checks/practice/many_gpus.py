@@ -36,44 +36,54 @@ check_mean_of_equals = paper_table(
 )
 
 
+_WEIGHTED_NARROW = "Added in float32, but each gradient was multiplied by its weight in bfloat16, and rounded there."
+
 # --- A float32 reduce -------------------------------------------------------------------------------------------------
 
 
 @exercise(asks=FLOAT32_REDUCE, takes="float32_reduce")
 def check_float32_reduce(answer) -> Outcome:
-    """A function (list of bfloat16 tensors) -> their mean, bfloat16, rounded once."""
-    for gradients in _reduce_cases():
-        returned = answer([gradient.clone() for gradient in gradients])
+    """A function (list of bfloat16 means, list of numbers of examples) -> mean over all examples, bfloat16."""
+    for gradients, examples in _reduce_cases():
+        returned = answer([gradient.clone() for gradient in gradients], list(examples))
         if returned is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the mean.")
         if not isinstance(returned, torch.Tensor) or returned.shape != gradients[0].shape:
             return not_yet(f"Return a tensor of the shape of one gradient, {tuple(gradients[0].shape)}.")
         if returned.dtype != torch.bfloat16:
             return not_yet(f"The mean is to travel on in bfloat16, and yours is {returned.dtype}.")
-        if not _is_mean(returned, gradients).all():
-            return not_yet(_reduce_fault(returned, gradients))
-    return correct("Added in float32 and rounded once: the flat line of the figure.")
+        if not _is_mean(returned, gradients, examples).all():
+            return not_yet(_reduce_fault(returned, gradients, examples))
+    return correct("Weighted and added in float32, and rounded once: the flat line of the figure.")
 
 
-def _reduce_cases() -> list[list[torch.Tensor]]:
-    """Return gradients whose float32 sums are exact: small multiples of powers of two; in the last, one is a NaN."""
+def _reduce_cases() -> list[tuple[list[torch.Tensor], list[int]]]:
+    """Return gradients and examples whose float32 sums are exact, multiples of 1/64; the last case has a NaN."""
     draw = torch.Generator().manual_seed(0)
     cases = []
     for ranks, elements in ((600, 64), (3, 64), (7, 5), (1, 4), (4, 6)):
         values = torch.randint(-64, 160, (ranks, elements), generator=draw) / 64
-        cases.append(list(values.bfloat16()))
-    cases[-1][2][3] = torch.nan
+        examples = torch.randint(1, 32, (ranks,), generator=draw).tolist()
+        cases.append((list(values.bfloat16()), examples))
+    cases[-1][0][2][3] = torch.nan
     return cases
 
 
-def _mean(gradients: list[torch.Tensor]) -> torch.Tensor:
-    return (torch.stack(gradients).float().sum(0) / len(gradients)).bfloat16()
+def _weigh(
+    gradients: list[torch.Tensor], examples: list[int], dtype: torch.dtype = torch.float32
+) -> list[torch.Tensor]:
+    """Return the sum over the examples of each rank, rounded to `dtype`."""
+    return [gradient.to(dtype) * count for gradient, count in zip(gradients, examples, strict=True)]
 
 
-def _is_mean(returned: torch.Tensor, gradients: list[torch.Tensor]) -> torch.Tensor:
+def _mean(gradients: list[torch.Tensor], examples: list[int]) -> torch.Tensor:
+    return (sum(_weigh(gradients, examples)) / sum(examples)).bfloat16()
+
+
+def _is_mean(returned: torch.Tensor, gradients: list[torch.Tensor], examples: list[int]) -> torch.Tensor:
     """Whether each element is the mean, rounded once; an error of float32 may decide a tie either way."""
-    wide = torch.stack(gradients).double().mean(0)
-    slack = 1e-6 * wide.abs()
+    terms = torch.stack(_weigh(gradients, examples, torch.float64)) / sum(examples)
+    wide, slack = terms.sum(0), 1e-6 * terms.abs().sum(0)
     near = [(wide + way * slack).bfloat16() for way in (-1, 0, 1)]
     same = torch.stack([returned == value for value in near]).any(0)
     return same | (returned.isnan() & wide.isnan())
@@ -86,45 +96,63 @@ def _running(gradients: list[torch.Tensor], dtype: torch.dtype = torch.bfloat16)
     return total
 
 
-def _reduce_fault(returned: torch.Tensor, gradients: list[torch.Tensor]) -> str:
+def _reduce_fault(returned: torch.Tensor, gradients: list[torch.Tensor], examples: list[int]) -> str:
     """Say what is wrong with a mean."""
-    ranks = len(gradients)
-    wide = torch.stack(gradients).float().sum(0)
+    ranks, count = len(gradients), sum(examples)
+    exact, rounded = (_weigh(gradients, examples, dtype) for dtype in (torch.float32, torch.bfloat16))
+    wide, plain = sum(exact), torch.stack(gradients).float().sum(0)
     if wide.isnan().any() and returned.isfinite().all():
         return "One rank has a NaN, and your mean hides it. A NaN must stay visible, or nobody skips the step."
-    cut = ((wide / ranks).view(torch.int32) & -(2**16)).view(torch.float32)
+    cut = ((wide / count).view(torch.int32) & -(2**16)).view(torch.float32)
+    shares = [number / count for number in examples]
     foreseen = [
-        (wide.bfloat16(), f"That is the sum. Divide it by the number of ranks, here {ranks}."),
+        (wide.bfloat16(), f"That is the sum over the examples. Divide it by their number, here {count}."),
         (
-            _running(gradients) / ranks,
-            "The total was bfloat16 after each addition, as on a ring. Convert to float32 before you add.",
+            (plain / ranks).bfloat16(),
+            "That is the plain mean over the ranks, as in the hook. A rank with few examples must count less.",
+        ),
+        (plain.bfloat16(), "That is the plain sum over the ranks. Weight each gradient by its number of examples."),
+        (
+            (wide / ranks).bfloat16(),
+            f"Divided by the number of ranks, {ranks}. Divide by the number of all examples, {count}.",
         ),
         (
-            (_running(gradients, torch.float16).float() / ranks).bfloat16(),
+            (_running(rounded) / count),
+            "The total was bfloat16 after each addition, as on a ring. Convert to float32 before you multiply and add.",
+        ),
+        (
+            (_running(exact) / count),
+            "The total was bfloat16 after each addition, as on a ring. Add in float32.",
+        ),
+        (
+            (_running(exact, torch.float16).float() / count).bfloat16(),
             "The total was float16 after each addition. Its 11 bits are too few for so many ranks.",
         ),
         (
-            _running([gradient / ranks for gradient in gradients]),
-            "Each gradient was divided in bfloat16 first, and then added in bfloat16 as well.",
+            (sum(product.float() for product in rounded) / count).bfloat16(),
+            _WEIGHTED_NARROW,
         ),
         (
-            sum((gradient / ranks).float() for gradient in gradients).bfloat16(),
-            "Added in float32, but each gradient was divided in bfloat16 first, and rounded there.",
+            sum((gradient * share).float() for gradient, share in zip(gradients, shares, strict=True)).bfloat16(),
+            _WEIGHTED_NARROW,
         ),
-        (wide.bfloat16() / ranks, "The sum was rounded to bfloat16, and the quotient again. Divide before you round."),
-        (((wide + gradients[0]) / ranks).bfloat16(), "The gradient of rank 0 was added twice."),
-        (((wide - gradients[0]) / ranks).bfloat16(), "The gradient of rank 0 is missing."),
-        ((wide / max(ranks - 1, 1)).bfloat16(), f"Divided by {ranks - 1}, but the owner of the chunk is a rank too."),
+        (
+            _running([gradient * share for gradient, share in zip(gradients, shares, strict=True)]),
+            "Each gradient was multiplied by its share in bfloat16, and then added in bfloat16 as well.",
+        ),
+        (wide.bfloat16() / count, "The sum was rounded to bfloat16, and the quotient again. Divide before you round."),
+        (((wide + exact[0]) / count).bfloat16(), "The gradient of rank 0 was added twice."),
+        (((wide - exact[0]) / count).bfloat16(), "The gradient of rank 0 is missing."),
         (cut.bfloat16(), "The last 16 bits were cut off. Round to nearest: `.bfloat16()` does."),
         (gradients[0], "That is the gradient of rank 0 alone."),
     ]
     for value, hint in foreseen:
         if torch.equal(returned, value):
             return hint
-    place = int((~_is_mean(returned, gradients)).nonzero()[0])
+    place = int((~_is_mean(returned, gradients, examples)).nonzero()[0])
     return (
         f"{ranks} ranks: at place {place} your mean is {float(returned[place])!r}, "
-        f"it should be {float(_mean(gradients)[place])!r}."
+        f"it should be {float(_mean(gradients, examples)[place])!r}."
     )
 
 

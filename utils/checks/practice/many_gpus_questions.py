@@ -295,7 +295,7 @@ MEAN_OF_EQUALS = {
 
 FLOAT32_REDUCE = Task(
     "practice/many_gpus/float32-reduce",
-    "Write `float32_reduce`: the mean of bfloat16 gradients, added and divided in float32, rounded once.",
+    "Write `float32_reduce`: the mean over the examples of all ranks, computed in float32, rounded once.",
 )
 SHARDED_NORM = Task(
     "practice/many_gpus/sharded-norm",
