@@ -66,24 +66,26 @@ P_SERVE = Choice(
 PLAY_PROMOTE = Number(
     "hardware/accumulation/play-promote",
     "Numbers uniform in [0, 1), K = 4,096, 14 bits with addends cut, 32 at once. What is the largest distance between "
-    "two promotions, of those that the widget offers, for which the error stays below 1 %?",
-    answer="512",
-    says="At 512 the error is about half a percent, at 1,024 it is above 1 %. The formula is a little stricter, "
-    "because products of E4M3 numbers have at most 8 bits and lose less while the total is small.",
+    "two promotions, of those that the widget offers, for which the error stays below 2 %?",
+    answer="1024",
+    says="At 1,024 the error is about 1.4 %, at 2,048 about 3.1 %. The formula is stricter: by it, 1,024 would lose a "
+    "little more than 2 %. But products of E4M3 numbers have at most 8 bits and lose less while the total is small.",
     wrong={
-        "128": "That is the usual distance, and its error is far below 1 %. Larger distances are still fine.",
-        "256": "By the formula this is the largest power of two. Try the next one: these products are short.",
-        "1024": "Read its error again: it is above 1 %.",
-        "9": "512 is 2^9. The number itself?",
+        "128": "That is the usual distance, and its error is far below 2 %. Larger distances are still fine.",
+        "256": "The error is far below 2 % there, about ten times smaller. There is room for more than one step.",
+        "512": "The error is about half a percent there. Try the next distance.",
+        "2048": "Read its error again: it is above 2 %.",
+        "4096": "With K = 4,096 that is no promotion before the end.",
+        "10": "1,024 is 2^10. The number itself?",
     },
     otherwise="Set the promotion of A to one value after the other, run each, and read its error.",
-    hints=("The error roughly doubles or triples from one distance to the next. Look for the step across 1 %.",),
+    hints=("The error doubles or triples from one distance to the next. Look for the step across 2 %.",),
     unit="products",
 )
 PLAY_SWALLOWED = Number(
     "hardware/accumulation/play-swallowed",
     "Choose “one large, many small” and let B be promoted every 128. What share of the 4,096 products is swallowed "
-    "in B?",
+    "in B, to one digit after the point?",
     answer="3.1",
     says="The large product swallows the 127 others before the first promotion. After that the register starts from 0, "
     "and every small product arrives.",
@@ -92,6 +94,7 @@ PLAY_SWALLOWED = Number(
         "99.98": "That is A, which is never promoted. Read the line of B.",
         "127": "So many products are swallowed. As a share of 4,096?",
         "0.031": "As a percentage?",
+        "3": "Right, but rounded to a whole percent. What is the first digit after the point?",
         "0": "Before the first promotion the large product is still in the register.",
     },
     otherwise="Run to the end, and read the share behind the name of B. Its promotion has to be 128.",
@@ -205,22 +208,23 @@ def _every(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str
     )
 
 
-EVERY_ONE_PERCENT = "14 bits, 1 %"
+EVERY_ONE_PERCENT = "12 bits, 1 %"
 EVERY_TENTH = "14 bits, 0.1 %"
 EVERY_SIXTEEN = "16 bits, 0.1 %"
 PROMOTE_EVERY = {
     EVERY_ONE_PERCENT: _every(
         "",
         EVERY_ONE_PERCENT,
-        256,
-        says="3 * 2^14 / 100 = 491.",
+        64,
+        says="3 * 2^12 / 100 = 122.88.",
         wrong={
-            "512": "512 / (3 * 2^14) is 1.04 %: a little too much.",
-            "128": "That is DeepSeek's choice; by the formula it loses about 0.26 %. More is allowed here.",
-            "8": "256 is 2^8. The number itself?",
-            "163": "Without the 3: each binade loses half as much as the next one, of half as much.",
+            "128": "128 / (3 * 2^12) is 1.04 %: a little too much.",
+            "256": "With 14 bits that would be allowed. Here p is 12.",
+            "32": "32 loses 0.26 %. Twice that is still allowed.",
+            "6": "64 is 2^6. The number itself?",
+            "40": "You left out the 3 of the formula, and 40 is no power of two.",
         },
-        within={"490 to 500": AT_THE_BOUND, "257 to 490": NO_POWER, "129 to 255": NO_POWER},
+        within={"122 to 125": AT_THE_BOUND, "65 to 122": NO_POWER, "33 to 63": NO_POWER},
     ),
     EVERY_TENTH: _every(
         "-tenth",
@@ -230,7 +234,7 @@ PROMOTE_EVERY = {
         wrong={
             "64": "64 / (3 * 2^14) is 0.13 %.",
             "128": "128 / (3 * 2^14) is 0.26 %.",
-            "256": "That is for 1 %.",
+            "256": "256 / (3 * 2^14) is 0.52 %, five times too much.",
             "16": "16 loses 0.03 %. Twice that is still allowed.",
             "5": "32 is 2^5. The number itself?",
         },
@@ -244,7 +248,7 @@ PROMOTE_EVERY = {
         wrong={
             "256": "256 / (3 * 2^16) is 0.13 %.",
             "64": "Two bits more are four times as many, not twice.",
-            "32": "That is for 14 bits.",
+            "32": "32 would be right for 14 bits. Here p is 16.",
             "7": "128 is 2^7. The number itself?",
         },
         within={"196 to 200": AT_THE_BOUND, "129 to 196": NO_POWER, "65 to 127": NO_POWER},
