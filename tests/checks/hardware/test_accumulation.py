@@ -26,17 +26,20 @@ STALLS = {
 }
 
 
-def quarters(matmul, count):
-    return float(matmul(torch.full((1, count), 0.25), torch.ones(count, 1)))
+def quarters(matmul, count, block):
+    """A total of 32, which fills one addition, and so many products of 1/4."""
+    products = torch.zeros(1, block + count)
+    products[0, 0], products[0, block:] = 32.0, 0.25
+    return float(matmul(products, torch.ones(block + count, 1)))
 
 
 def test_the_sums_stall_where_the_accumulators_do():
     table = {}
     for name, matmul in STALLS.items():
-        table[name] = math.prod([4, float(accumulation_questions.STALLS[name].answer) / 4])
-        count, block = int(table[name]), 32 if "32" in name else 1
-        full, longer, shorter = (quarters(matmul, n) for n in (count, count + 4 * block, count - block))
-        assert full == longer == count / 4
+        table[name] = int(accumulation_questions.STALLS[name].answer)
+        count, block = table[name], 32 if "32" in name else 1
+        full, longer, shorter = (quarters(matmul, n, block) for n in (count, count + 4 * block, count - block))
+        assert full == longer == 32 + count / 4
         assert shorter < full
     assert accumulation.check_stalls(table)
 
