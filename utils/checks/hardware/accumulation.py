@@ -53,7 +53,10 @@ def running(products: Sequence[float], bits: int, whole: Callable[[float], float
 def check_limited_sum(answer) -> Outcome:
     """A function (products, bits) -> total, each total cut toward zero to so many significant bits."""
     for products, bits in _limited_cases():
-        returned = answer(list(products), bits)
+        try:
+            returned = answer(list(products), bits)
+        except (ValueError, OverflowError) as error:
+            return not_yet(_no_exponent(products, error))
         if returned is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the total.")
         total, right = as_number(returned), running(products, bits)
@@ -78,6 +81,18 @@ def _limited_cases() -> list[tuple[list[float], int]]:
         (positive.tolist(), 14),
         (small.tolist(), 8),
     ]
+
+
+def _no_exponent(products: Sequence[float], error: Exception) -> str:
+    """Say why a function stopped that may have taken the logarithm of 0 or of a negative total."""
+    stopped = f"Your function stopped with {type(error).__name__}: {error}."
+    if products and min(np.cumsum(products)) > 0:
+        return stopped
+    least = "negative" if products and 0.0 not in np.cumsum(products) else "0"
+    return (
+        f"{stopped} The total is {least} at times: if you take its logarithm, take that of its absolute value, and "
+        "leave a total of 0 as it is. `math.frexp` accepts both."
+    )
 
 
 def _limited_fault(total: float, products: Sequence[float], bits: int, right: float) -> str:

@@ -66,24 +66,26 @@ P_SERVE = Choice(
 PLAY_PROMOTE = Number(
     "hardware/accumulation/play-promote",
     "Numbers uniform in [0, 1), K = 4,096, 14 bits with addends cut, 32 at once. What is the largest distance between "
-    "two promotions, of those that the widget offers, for which the error stays below 1 %?",
-    answer="512",
-    says="At 512 the error is about half a percent, at 1,024 it is above 1 %. The formula is a little stricter, "
-    "because products of E4M3 numbers have at most 8 bits and lose less while the total is small.",
+    "two promotions, of those that the widget offers, for which the error stays below 2 %?",
+    answer="1024",
+    says="At 1,024 the error is about 1.4 %, at 2,048 about 3.1 %. The formula is stricter: by it, 1,024 would lose a "
+    "little more than 2 %. But products of E4M3 numbers have at most 8 bits and lose less while the total is small.",
     wrong={
-        "128": "That is the usual distance, and its error is far below 1 %. Larger distances are still fine.",
-        "256": "By the formula this is the largest power of two. Try the next one: these products are short.",
-        "1024": "Read its error again: it is above 1 %.",
-        "9": "512 is 2^9. The number itself?",
+        "128": "That is the usual distance, and its error is far below 2 %. Larger distances are still fine.",
+        "256": "The error is far below 2 % there, about ten times smaller. There is room for more than one step.",
+        "512": "The error is about half a percent there. Try the next distance.",
+        "2048": "Read its error again: it is above 2 %.",
+        "4096": "With K = 4,096 that is no promotion before the end.",
+        "10": "1,024 is 2^10. The number itself?",
     },
     otherwise="Set the promotion of A to one value after the other, run each, and read its error.",
-    hints=("The error roughly doubles or triples from one distance to the next. Look for the step across 1 %.",),
+    hints=("The error doubles or triples from one distance to the next. Look for the step across 2 %.",),
     unit="products",
 )
 PLAY_SWALLOWED = Number(
     "hardware/accumulation/play-swallowed",
     "Choose “one large, many small” and let B be promoted every 128. What share of the 4,096 products is swallowed "
-    "in B?",
+    "in B, to one digit after the point?",
     answer="3.1",
     says="The large product swallows the 127 others before the first promotion. After that the register starts from 0, "
     "and every small product arrives.",
@@ -92,6 +94,7 @@ PLAY_SWALLOWED = Number(
         "99.98": "That is A, which is never promoted. Read the line of B.",
         "127": "So many products are swallowed. As a share of 4,096?",
         "0.031": "As a percentage?",
+        "3": "Right, but rounded to a whole percent. What is the first digit after the point?",
         "0": "Before the first promotion the large product is still in the register.",
     },
     otherwise="Run to the end, and read the share behind the name of B. Its promotion has to be 128.",
@@ -106,12 +109,12 @@ PLAY_SWALLOWED = Number(
 def _stall(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str], hint: str) -> Number:
     return Number(
         f"hardware/accumulation/stalls{name}",
-        f"{text}: after how many products of 1/4 does the total stop growing?",
+        f"{text}: from a total of 32, after how many products of 1/4 does it stop growing?",
         answer=str(answer),
         says=says,
         wrong=wrong,
         otherwise="Find the power of two from which on the addend is lost: a half of the last bit where ties go to "
-        "even, less than the whole last bit where it is cut. Then divide by 1/4.",
+        "even, less than the whole last bit where it is cut. How many quarters lead there from 32?",
         hints=("With p bits, the last bit of a total in [2^e, 2^(e + 1)) is worth 2^(e - p + 1).", hint),
         unit="products",
     )
@@ -121,66 +124,72 @@ STALL_FLOAT16 = "float16, ties to even"
 STALL_BFLOAT16 = "bfloat16, ties to even"
 STALL_CUT = "14 bits, cut off"
 STALL_BLOCKS = "14 bits, cut off, 32 added exactly at a time"
+EXACT_UNTIL = (
+    "Until the last bit is worth more than 1/4, every total is a multiple of 1/4, and nothing is lost. So the sum is "
+    "exact up to the total where it stops."
+)
 STALLS = {
     STALL_FLOAT16: _stall(
         "",
         STALL_FLOAT16,
-        2048,
-        says="At 512 the last bit is worth 1/2; 1/4 is half of it, and 512 is even.",
-        hint="Until the last bit is worth more than 1/4, every total is a multiple of 1/4, and nothing is lost. So the "
-        "sum is exact up to the total where it stops.",
+        1920,
+        says="At 512 the last bit is worth 1/2; 1/4 is half of it, and 512 is even. From 32 it is 480, in quarters.",
+        hint=EXACT_UNTIL,
         wrong={
-            "512": "That is the total where it stops. Each product is 1/4.",
-            "2049": "The first product that is lost; 2048 of them arrived.",
-            "4096": "At 1024 a product is a quarter of the last bit. It is lost earlier: where it is half of it.",
-            "8192": "At 2048 a one is lost. A quarter is lost earlier.",
-            "1024": "At 256 the last bit is worth 1/4, so a quarter still fits.",
+            "2048": "From 0 it would take 2,048 products. Here the total begins at 32.",
+            "512": "That is the total where it stops. How many products lead there from 32?",
+            "480": "By so much the total grows. Each product is 1/4.",
+            "1921": "The first product that is lost; 1,920 of them arrived.",
+            "3968": "At 1024 a product is a quarter of the last bit. It is lost earlier: where it is half of it.",
+            "896": "At 256 the last bit is worth 1/4, so a quarter still fits.",
         },
     ),
     STALL_BFLOAT16: _stall(
         "-bfloat16",
         STALL_BFLOAT16,
-        256,
-        says="At 64 the last bit is worth 1/2.",
-        hint="Until the last bit is worth more than 1/4, every total is a multiple of 1/4, and nothing is lost. So the "
-        "sum is exact up to the total where it stops.",
+        128,
+        says="At 64 the last bit is worth 1/2. From 32 to 64 it is 32, in quarters.",
+        hint=EXACT_UNTIL,
         wrong={
-            "64": "That is the total where it stops. Each product is 1/4.",
-            "257": "The first product that is lost; 256 of them arrived.",
-            "128": "Bfloat16 has 8 significant bits, the hidden one included. At 32 its last bit is worth 1/4.",
-            "512": "At 128 a product is a quarter of the last bit. It is lost earlier.",
-            "1024": "At 256 a one is lost. A quarter is lost earlier.",
+            "256": "From 0 it would take 256 products. Here the total begins at 32.",
+            "64": "The total stops at 64. How many products lead there from 32?",
+            "32": "The total grows by 32. Each product is 1/4.",
+            "129": "The first product that is lost; 128 of them arrived.",
+            "0": "Bfloat16 has 8 significant bits, the hidden one included. At 32 its last bit is worth 1/4.",
+            "384": "At 128 a product is a quarter of the last bit. It is lost earlier.",
         },
     ),
     STALL_CUT: _stall(
         "-cut",
         STALL_CUT,
-        16384,
-        says="At 4096 the last bit is worth 1/2, and what is less is cut off.",
-        hint="Until the last bit is worth more than 1/4, every total is a multiple of 1/4, and nothing is lost. So the "
-        "sum is exact up to the total where it stops.",
+        16256,
+        says="At 4096 the last bit is worth 1/2, and what is less is cut off. From 32 it is 4,064, in quarters.",
+        hint=EXACT_UNTIL,
         wrong={
-            "4096": "That is the total where it stops. Each product is 1/4.",
-            "16385": "The first product that is lost; 16,384 of them arrived.",
-            "8192": "At 2048 the last bit is worth 1/4: a product still fits.",
-            "32768": "At 8192 it is long over: a product is lost as soon as it is less than the last bit.",
-            "65536": "At 16384 the last bit is worth 2. A quarter is lost as soon as it is less than the last bit.",
+            "16384": "From 0 it would take 16,384 products. Here the total begins at 32.",
+            "4096": "At this total it stops. How many products lead there from 32?",
+            "4064": "So much is added to the total. Each product is 1/4.",
+            "16257": "The first product that is lost; 16,256 of them arrived.",
+            "8064": "At 2048 the last bit is worth 1/4: a product still fits.",
+            "32640": "At 8192 it is long over: a product is lost as soon as it is less than the last bit.",
         },
     ),
     STALL_BLOCKS: _stall(
         "-blocks",
         STALL_BLOCKS,
-        524288,
-        says="32 products are 8. That is lost when the last bit is worth 16, at 2^17, and 2^17 / (1/4) = 2^19.",
+        524160,
+        says="32 products are 8. It is lost when the last bit is worth 16, at 2^17: (2^17 - 32) / (1/4) = 524,160.",
         hint="The addend is the exact sum of 32 products, 8. Until the last bit is worth more than 8, every total is a "
         "multiple of 8, and nothing is lost.",
         wrong={
-            "131072": "That is the total where it stops, 2^17. Each product is 1/4.",
-            "524289": "Products come 32 at a time, and the block that begins with this one is lost.",
-            "524320": "With these 32 products the total no longer grows: count those that arrived.",
-            "16384": "That is one by one. Here 32 products, 8 together, meet the total at once.",
-            "262144": "At 2^16 the last bit is worth 8: a block still fits.",
-            "65536": "These are blocks, or half of a total: count products of 1/4.",
+            "524288": "From 0 it would take 2^19 products. Here the total begins at 32.",
+            "131072": "That is the total where it stops, 2^17. How many products lead there from 32?",
+            "131040": "That is 2^17 - 32, by which the total grows. Each product is 1/4.",
+            "16380": "So many blocks arrive. Each of them has 32 products.",
+            "524161": "Products come 32 at a time, and the block that begins with this one is lost.",
+            "524192": "With these 32 products the total no longer grows: count those that arrived.",
+            "16256": "That is one by one. Here 32 products, 8 together, meet the total at once.",
+            "262016": "At 2^16 the last bit is worth 8: a block still fits.",
         },
     ),
 }
@@ -205,22 +214,23 @@ def _every(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str
     )
 
 
-EVERY_ONE_PERCENT = "14 bits, 1 %"
+EVERY_ONE_PERCENT = "12 bits, 1 %"
 EVERY_TENTH = "14 bits, 0.1 %"
 EVERY_SIXTEEN = "16 bits, 0.1 %"
 PROMOTE_EVERY = {
     EVERY_ONE_PERCENT: _every(
         "",
         EVERY_ONE_PERCENT,
-        256,
-        says="3 * 2^14 / 100 = 491.",
+        64,
+        says="3 * 2^12 / 100 = 122.88.",
         wrong={
-            "512": "512 / (3 * 2^14) is 1.04 %: a little too much.",
-            "128": "That is DeepSeek's choice; by the formula it loses about 0.26 %. More is allowed here.",
-            "8": "256 is 2^8. The number itself?",
-            "163": "Without the 3: each binade loses half as much as the next one, of half as much.",
+            "128": "128 / (3 * 2^12) is 1.04 %: a little too much.",
+            "256": "With 14 bits that would be allowed. Here p is 12.",
+            "32": "32 loses 0.26 %. Twice that is still allowed.",
+            "6": "64 is 2^6. The number itself?",
+            "40": "You left out the 3 of the formula, and 40 is no power of two.",
         },
-        within={"490 to 500": AT_THE_BOUND, "257 to 490": NO_POWER, "129 to 255": NO_POWER},
+        within={"122 to 125": AT_THE_BOUND, "65 to 122": NO_POWER, "33 to 63": NO_POWER},
     ),
     EVERY_TENTH: _every(
         "-tenth",
@@ -230,7 +240,7 @@ PROMOTE_EVERY = {
         wrong={
             "64": "64 / (3 * 2^14) is 0.13 %.",
             "128": "128 / (3 * 2^14) is 0.26 %.",
-            "256": "That is for 1 %.",
+            "256": "256 / (3 * 2^14) is 0.52 %, five times too much.",
             "16": "16 loses 0.03 %. Twice that is still allowed.",
             "5": "32 is 2^5. The number itself?",
         },
@@ -244,7 +254,7 @@ PROMOTE_EVERY = {
         wrong={
             "256": "256 / (3 * 2^16) is 0.13 %.",
             "64": "Two bits more are four times as many, not twice.",
-            "32": "That is for 14 bits.",
+            "32": "32 would be right for 14 bits. Here p is 16.",
             "7": "128 is 2^7. The number itself?",
         },
         within={"196 to 200": AT_THE_BOUND, "129 to 196": NO_POWER, "65 to 127": NO_POWER},
