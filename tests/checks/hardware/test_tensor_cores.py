@@ -21,10 +21,10 @@ def table(questions, answers):
 
 
 def test_the_intensities_are_those_of_the_roofline():
-    shapes = (Gemm(1, 4096, 4096), Gemm(4096, 4096, 4096), Gemm(512, 512, 64))
+    shapes = (Gemm(8, 4096, 4096), Gemm(4096, 4096, 4096), Gemm(512, 512, 64))
     exact = [gemm.intensity(1, 2) for gemm in shapes]
     assert tensor_cores.check_intensity(table(tensor_cores_questions.INTENSITY, exact))
-    assert tensor_cores.check_intensity(table(tensor_cores_questions.INTENSITY, (2.0, 2048, 56.9)))
+    assert tensor_cores.check_intensity(table(tensor_cores_questions.INTENSITY, (15.91, 2048, 56.9)))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_the_intensities_are_those_of_the_roofline():
     ids=["as the page prints it in bfloat16", "8-bit results", "in and out swapped", "float32 results"],
 )
 def test_other_bytes_are_no_answer(input_bytes, output_bytes):
-    shapes = (Gemm(1, 4096, 4096), Gemm(4096, 4096, 4096), Gemm(512, 512, 64))
+    shapes = (Gemm(8, 4096, 4096), Gemm(4096, 4096, 4096), Gemm(512, 512, 64))
     wrong = [gemm.intensity(input_bytes, output_bytes) for gemm in shapes]
     assert not tensor_cores.check_intensity(table(tensor_cores_questions.INTENSITY, wrong))
 
@@ -51,11 +51,11 @@ def test_the_critical_batches_are_the_smallest_that_are_bound_by_compute():
 
 
 def test_the_values_of_tf32_are_those_of_the_format():
-    x = torch.tensor([0.7])
+    x = torch.tensor([0.31])
     both = [precision.tf32_cut(x).item(), fake_quantize.fake_quantize(x, formats.TF32).item()]
-    assert both == [Fraction(1433, 2048), Fraction(1434, 2048)]
+    assert both == [Fraction(1269, 4096), Fraction(1270, 4096)]
     assert tensor_cores.check_tf32(table(tensor_cores_questions.TF32, both))
-    assert tensor_cores.check_tf32(table(tensor_cores_questions.TF32, ("1433/2048", "0.7001953125")))
+    assert tensor_cores.check_tf32(table(tensor_cores_questions.TF32, ("1269/4096", "0.31005859375")))
 
 
 def test_the_ratios_of_float64_are_those_of_the_roofline():

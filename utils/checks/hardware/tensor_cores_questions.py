@@ -10,7 +10,7 @@ NEW_CARD = Choice(
     (
         Option(
             "About half as long as on the V100: the L4 multiplies twice as fast",
-            "That is true of the square product. The row moves 537 MB: how long does each memory need for that?",
+            "The square product gains from that. The row moves 537 MB: how long does each memory need for that?",
         ),
         Option(
             "As long as on the V100: it has the same number of multiplications and of bytes",
@@ -156,27 +156,28 @@ def _intensity(name: str, text: str, answer: str, *, says: str, wrong: dict[str,
         otherwise="2 M N K operations. One byte for each of the M K + K N numbers of the factors, and two for each of "
         "the M N results. Divide.",
         hints=("A multiplication and its addition are two operations.", "The result is moved too, in two bytes each."),
-        tolerance=0.004,
+        tolerance=0.001,
         near=0.03,
         unit="operations per byte",
     )
 
 
-ONE_ROW = "[1, 4096] @ [4096, 4096]"
+FEW_ROWS = "[8, 4096] @ [4096, 4096]"
 CUBE = "[4096, 4096] @ [4096, 4096]"
 SCORES = "[512, 64] @ [64, 512]"
 INTENSITY = {
-    ONE_ROW: _intensity(
-        "",
-        ONE_ROW,
-        "8192/4099",
-        says="One multiplication and one addition for each weight of one byte: nearly 2, whatever the size of the "
-        "layer.",
+    FEW_ROWS: _intensity(
+        "-few",
+        FEW_ROWS,
+        "65536/4120",
+        says="Two operations per row for each weight of one byte: nearly 16. The rows themselves and the result, which "
+        "keeps 16 bits, are a little more to move.",
         wrong={
-            "1": "Either you counted two bytes per weight, as in bfloat16, or a multiplication and its addition as one "
-            "operation.",
-            "0.5": "In FP8 a weight has one byte, and a multiplication and its addition are two operations.",
-            "8192": "That would be per number of the row. The 16.8 million weights are read too.",
+            "16": "That is of the weights alone. The eight rows and their results are moved too.",
+            "15.94": "That is with a result of 8 bits. It is written in 16.",
+            "7.97": "That is bfloat16, or a multiplication and its addition counted as one operation.",
+            "8": "In FP8 a weight has one byte, and a multiplication and its addition are two operations.",
+            "2": "That is one row. Each of the eight rows uses every weight.",
         },
     ),
     CUBE: _intensity(
@@ -217,7 +218,7 @@ def _rows(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]
         wrong=wrong,
         otherwise="Set 2 M N K / (2 (M K + K N + M N)) equal to the ridge and solve for M; then round up.",
         hints=(
-            "The ridge is the peak over the bandwidth: 312e12 / 2039e9 for the A100.",
+            "The ridge is the peak over the bandwidth.",
             "However large M is, the intensity stays below N K / (N + K).",
         ),
         tolerance=0.0,
@@ -238,6 +239,7 @@ CRITICAL = {
         wrong={
             "153": "That is the ridge. With M = 153 the intensity is less than 153: tokens in and out are bytes too.",
             "154": "That is the ridge, rounded up. Tokens in and out are bytes too, so it takes a few more.",
+            "165.4": "That is where it meets the ridge. Rows are whole numbers: round up.",
             "165": "Close: at 165 it is still below the ridge. Round up.",
             "77": "The intensity of bfloat16 is about M, not 2 M: two operations for a weight of two bytes.",
             "306": "The intensity of bfloat16 is about M, not M / 2: a multiplication and its addition are two.",
@@ -274,44 +276,45 @@ CRITICAL = {
 
 def _tf32(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]) -> Number:
     return Number(
-        f"hardware/tensor_cores/tf32{name}",
-        f"0.7 in TF32, {text}:",
+        f"hardware/tensor_cores/tf32-of-0-31{name}",
+        f"0.31 in TF32, {text}:",
         answer=answer,
         says=says,
-        wrong=wrong,
-        otherwise="0.7 lies between 1/2 and 1. There, numbers with ten fraction bits are 2^-11 apart. How many such "
-        "steps is it?",
-        hints=("0.7 · 2048 = 1433.6.",),
+        wrong={"0.31": "That is what went in. Ten fraction bits cannot hold it: count steps.", **wrong},
+        otherwise="Which steps do ten fraction bits make where 0.31 lies? How many such steps is it?",
+        hints=(
+            "Between which powers of two does 0.31 lie?",
+            "Between 1 and 2, the steps are 1/1024. They halve with it.",
+        ),
         near=0.001,
     )
 
 
 CUT_OFF = "cut off"
 TO_NEAREST = "to nearest"
-WENT_IN = "That is what went in. Ten fraction bits cannot hold it: count the steps of 1/2048."
+OF_ONE = "That counts steps of 1/1024, which are those between 1 and 2. Between which powers of two does 0.31 lie?"
 TF32 = {
     CUT_OFF: _tf32(
         "",
         CUT_OFF,
-        "1433/2048",
-        says="1433.6 steps, and the rest is dropped.",
+        "1269/4096",
+        says="0.31 is 1269.76 steps of 1/4096, and the rest is dropped.",
         wrong={
-            "0.7": WENT_IN,
-            "1434/2048": "That is to the nearest. To cut off is to go toward zero.",
-            "2867/4096": "That is with eleven fraction bits: TF32 has ten, and the hidden bit.",
-            "179/256": "That is bfloat16. TF32 has three fraction bits more: ten, and the hidden one.",
+            "317/1024": OF_ONE,
+            "1270/4096": "That is to the nearest. To cut off is to go toward zero.",
+            "2539/8192": "That is with eleven fraction bits: TF32 has ten, and the hidden bit.",
+            "158/512": "That is bfloat16. TF32 has three fraction bits more: ten, and the hidden one.",
         },
     ),
     TO_NEAREST: _tf32(
         "-nearest",
         TO_NEAREST,
-        "1434/2048",
-        says="1433.6 steps are nearer to 1434. The error is two thirds of that of cutting here.",
+        "1270/4096",
+        says="1269.76 steps of 1/4096 are nearer to 1270. The error is a third of that of cutting here.",
         wrong={
-            "0.7": WENT_IN,
-            "1433/2048": "That is cut off. 1433.6 is nearer to 1434.",
-            "2867/4096": "That is with eleven fraction bits: TF32 has ten, and the hidden bit.",
-            "179/256": "That is bfloat16. TF32 has three fraction bits more: ten, and the hidden one.",
+            "317/1024": OF_ONE,
+            "1269/4096": "That is cut off. 1269.76 is nearer to 1270.",
+            "159/512": "That is bfloat16. TF32 has three fraction bits more: ten, and the hidden one.",
         },
     ),
 }
@@ -387,6 +390,6 @@ FLOAT64 = {
 }
 IN_TF32 = Task(
     "hardware/tensor_cores/in-tf32",
-    "Find the bug: fix `in_tf32`, which runs a function with TF32 allowed and leaves torch as it found it. The "
-    "function may ask `torch.get_float32_matmul_precision()`.",
+    "Find the bug: fix `in_tf32`, which runs a function with TF32 allowed and leaves the older switch as it found it. "
+    "The function may ask `torch.get_float32_matmul_precision()`.",
 )
