@@ -267,6 +267,19 @@ def test_weights_of_the_memory_example_need_the_bytes_of_the_page(page):
     assert 3 * 1024 * 1024 * 2 / 2**20 == 6
 
 
+def test_the_lines_of_the_chapter_train_on_the_stand_ins_too(script):
+    """The block of `eight_bits/fp8_training` that takes its lines from this script."""
+    chapter = rules.markdown(rules.read_page(rules.BOOK / "eight_bits" / "fp8_training.ipynb"))
+    (lines,) = re.findall(r"```python\n(import transformer_engine.*?)```", chapter, re.DOTALL)
+    script.te.SEEN.update(inside=[])
+    model = torch.nn.Sequential(script.te.Linear(16, 32, device="cpu"), torch.nn.Linear(32, 4))
+    x, y = script.batch(0)
+    names = {"torch": torch, "device": "cpu", "cross_entropy": script.cross_entropy}
+    exec(lines, names | {"model": model, "x": x, "y": y})
+    assert script.te.SEEN["inside"] == [[True, CLASSES["current"]]]
+    assert {weight.grad.dtype for weight in model.parameters()} == {torch.float32}
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_gpu_with_transformer_engine_trains(tmp_path, name):

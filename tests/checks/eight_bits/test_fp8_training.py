@@ -60,6 +60,7 @@ def test_fp8_lm_takes_both_counts_and_the_equal_batch():
     right = {PAPER: 6, WHOLE: 9, EQUAL: 100 * (109.5 / 79.3 - 1)}
     assert checks.check_fp8_lm(right)
     assert "batch of 4" in checks.check_fp8_lm(right | {EQUAL: 100 * (121.5 / 79.3 - 1)}).message
+    assert "fraction" in checks.check_fp8_lm(right | {EQUAL: 0.381}).message
     assert "all that is stored" in checks.check_fp8_lm(right | {PAPER: 9}).message
 
 

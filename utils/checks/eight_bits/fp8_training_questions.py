@@ -210,6 +210,7 @@ FP8_LM = {
             "-2": "That is FP8-LM against Transformer Engine. The claim is about BF16.",
             "27.6": "That is the share of the time that is saved. How much higher is the throughput?",
             "1.381": "Right as a factor. By how many percent is that faster?",
+            "0.381": "Right as a fraction. How many percent is that?",
             "138.1": "138 % of the throughput: 38 % faster.",
             "11": "That is what the larger batch adds: 121.5 against 109.5.",
         },
