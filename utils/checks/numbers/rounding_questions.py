@@ -264,7 +264,7 @@ PLAY_TICKS = Number(
 P_COUNTER = Choice(
     "numbers/rounding/predict-from-4094",
     predict=True,
-    text="A float16 counter holds 4094. You subtract 1 from it, and do so 4,094 times. What does it hold?",
+    text="A float16 counter holds 4094. You subtract 1 from it 4,094 times. What does it hold?",
     options=(
         Option("0", "Only if every whole number on the way were a float16. From 2048 to 4096 only even ones are."),
         Option("2048", "Counting up ends at 2048. Counting down, the counter stands still long before it gets there."),
