@@ -227,6 +227,12 @@ def saturated_codes(x, scale):
     return (codes.abs() == 448).float().mean().item(), (codes == 0).float().mean().item()
 
 
+def lost_on_the_page(x, scale):
+    """The page's `lost`: it divides by the number of all values."""
+    codes = (x * scale).clamp(-448, 448).to(torch.float8_e4m3fn).float()
+    return ((x * scale).abs() > 464).float().mean().item(), ((codes == 0) & (x != 0)).float().mean().item()
+
+
 def all_that_fits(x, scale):
     """Leaves infinities out."""
     scaled = x * scale
@@ -246,6 +252,7 @@ def without_the_sign(x, scale):
         (counted(past_or_at=True), "450 and 464", "480"),
         (counted(below=2.0**-9), "0.0015", "half of it"),
         (counted(of_all=True), "are 0 before", "number of values"),
+        (lost_on_the_page, "are 0 before", "number of values"),
         (saturated_codes, "largest numbers of E4M3", "not its code"),
         (all_that_fits, "infinite", "past the end"),
         (counted(empty=False), "zeros only", "mean of no values"),
