@@ -1,7 +1,9 @@
 """What all tests share: reproducible Hypothesis examples, and tests that say why they were skipped on a machine."""
 
 import os
+import random
 import shutil
+import sys
 
 import pytest
 from hypothesis import settings
@@ -20,6 +22,16 @@ def pytest_collection_modifyitems(items):
     if not torch.cuda.is_available():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+@pytest.fixture(autouse=True)
+def seeds():
+    """Begin each test with the same random numbers, in whatever order the tests run; nothing is imported for it."""
+    random.seed(0)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(0)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 @pytest.fixture
