@@ -75,7 +75,7 @@ PLAY_TREE = Number(
         "512": "That is the sum for 512 ranks. Change the number of products.",
     },
     otherwise="Type 259 into the field for the number of products, go to the last addition, and read lane B.",
-    hints=("The field for the number of products is above the lanes.",),
+    hints=("A number in the middle between two neighbours goes to the one with an even significand.",),
     near=0,
 )
 PLAY_QUARTERS = Number(
