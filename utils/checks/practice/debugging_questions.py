@@ -75,7 +75,7 @@ PLAY_LEVER = Choice(
         ),
         Option(
             "The batch in parts",
-            "It computes the same gradient up to rounding, if parts count by their labels, so it comes first with any "
+            "It computes the same gradient up to rounding, if weighted by label counts, so it comes first with any "
             "number of GPUs.",
         ),
         Option("LoRA", "One H100 does not need it either: it is tried only if 8-bit Adam and bfloat16 fail."),
