@@ -34,8 +34,8 @@ ROW = Choice(
 )
 RULE = Choice(
     "eight_bits/block_formats/predict-even",
-    "Normal numbers in blocks of 32, in E2M1. Averaged over many blocks, rounding the exponent up or down gives nearly "
-    "the same error, 11.6 and 11.5 %. What does EVEN give?",
+    "Normally distributed numbers in blocks of 32, in E2M1. Averaged over many blocks, rounding the exponent up or "
+    "down gives nearly the same error, 11.6 and 11.5 %. What does EVEN give?",
     (
         Option(
             "The same as down: after amax is rounded, EVEN rounds down as well",
@@ -115,7 +115,7 @@ SIX = Choice(
 PLAY_SATURATED = Number(
     "eight_bits/block_formats/play-saturated",
     "Start from the values called “normal”, and choose MXFP8 E4M3 with the exponent rounded down. The largest "
-    "magnitude is that of −1.911. As which number is it read back?",
+    "magnitude is that of −1.911. What number is it read back as?",
     answer="-1.75",
     says="The exponent is 0 − 8, so inv_scale is 2^-8. The largest number of E4M3, 448, is read as 448/256 = 1.75.",
     wrong={
@@ -149,7 +149,7 @@ PLAY_KEPT = Number(
 PLAY_BIT = Number(
     "eight_bits/block_formats/play-bit",
     "Start from “normal” in MXFP4, rounded down, and flip the lowest bit of the scale. The codes stay the same. By "
-    "which factor does every value change that is read from them?",
+    "which factor does every value read from them change?",
     answer="1/2",
     says="The byte was 125, an odd number, so its lowest bit was 1. It becomes 124, and the exponent falls by one.",
     wrong={
@@ -258,7 +258,7 @@ SCALE_BYTE = {
         "-ceil",
         BYTE_CEIL,
         "129",
-        says="13/6 is more than 2, so 2^1 does not do: 2^2, and the code 129.",
+        says="13/6 is more than 2, so 2^1 is too small: take 2^2, whose code is 129.",
         wrong={
             "128": "That is the exponent rounded down: with 2^1, 13 would become 6.5, and E2M1 ends at 6.",
             "2": "That is the exponent. The byte is the exponent plus 127.",
@@ -369,8 +369,8 @@ SCALE_BYTES = Task(
 )
 WRONG_LINE = wrong_line(
     "eight_bits/block_formats/wrong-line",
-    text="A row whose largest value is 6.5 gets the byte 129 instead of 127. The last line is to blame for one of the "
-    "two. Press the line that causes the other.",
+    text="A row whose largest value is 6.5 gets the byte 129 instead of 127. The last line causes half "
+    "of this error of 2. Press the line that causes the other half.",
     code="""\
 def scale_bytes(x):
     amax = x.max(axis=1)

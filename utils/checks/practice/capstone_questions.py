@@ -128,7 +128,7 @@ LOGITS = Number(
         "2.1": "This is one of them, in 16 bits. The loss is float32 in every recipe of this book.",
         "16.8": "This is 16 bytes per logit, but there are two tensors of 4 bytes.",
         "67.2": "These are gigabits.",
-        "1.05": "This is the number of logits, in billions. How many bytes has each, and how many tensors are there?",
+        "1.05": "This is the number of logits, in billions. How many bytes does each take, and how many tensors?",
     },
     otherwise="Tokens times vocabulary entries are the logits. Count two tensors of them, 4 bytes per value.",
     hints=("How many logits are there?", "8192 × 128256 × 4 × 2 bytes."),

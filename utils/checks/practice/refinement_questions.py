@@ -33,8 +33,8 @@ NARROW_RESIDUAL = Choice(
 )
 ENOUGH = Choice(
     "practice/refinement/predict-enough",
-    "Layer 1 is solved with bfloat16 factors, so κu is about 3.5. After how many refinement steps has this model nine "
-    "tenths of what the refit in float64 gains over the cut?",
+    "Layer 1 is solved with bfloat16 factors, so κu is about 3.5. After how many refinement steps does this model "
+    "have nine tenths of what the refit in float64 gains over the cut?",
     (
         Option(
             "None: the first x is good enough",

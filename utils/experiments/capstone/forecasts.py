@@ -134,7 +134,7 @@ def refuse(plan: Plan, problem: Problem) -> str:
         return f"{plan.recipe}: no ledger knows what its FP8 layers keep; measure a step before you promise one."
     if recipe.arithmetic is torch.float16 and not (recipe.needs_loss_scaling or recipe.loss_scale):
         if recipe.weights is recipe.optimizer is torch.float16 and recipe.epsilon is None:
-            return f"{plan.recipe}: Adam's eps of 1e-8 is 0 in float16, so the first update is 0/0; take 16-mixed."
+            return f"{plan.recipe}: Adam's eps of 1e-8 is 0 in float16, so updates can divide by 0; take 16-mixed."
         return f"{plan.recipe}: no loss scale, so gradients up to 2**-25 become 0 in float16; take 16-mixed."
     try:
         peak, size = forecast(plan, problem).peak, problem.card.size
