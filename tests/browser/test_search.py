@@ -73,6 +73,13 @@ def test_the_right_page_is_among_the_first_three_for_each_query(asked):
     assert wrong == {}
 
 
+@pytest.mark.parametrize("query", ["CUDA out of memory", "OOM"])
+def test_a_query_about_running_out_of_memory_finds_the_recipe_first(asked, query):
+    rows, answers, _ = asked
+    (found,) = (addresses for row, addresses in zip(rows, answers, strict=True) if row["query"] == query)
+    assert fits(found[0], "cookbook/out_of_memory")
+
+
 def test_the_pages_that_the_queries_want_are_there(asked):
     rows, _, every = asked
     patterns = {pattern for row in rows for pattern in wanted(row) if not pattern.startswith("cookbook/")}
