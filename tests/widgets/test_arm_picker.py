@@ -229,14 +229,14 @@ def test_the_summary_names_each_arm_once(data):
     widget = ArmPicker(data, chosen=["16-mixed", "bf16-mixed", "16-true", "64-true"])
     assert widget.summary == (
         "Test accuracy, against 32-true, each comparison taken alone: 16-mixed is higher; bf16-mixed cannot be "
-        "distinguished from it; 16-true has no number; 64-true is not recorded. Not corrected for 2 at once."
+        "distinguished from the baseline; 16-true has no number; 64-true is not recorded. Not corrected for 2 at once."
     )
     widget.chosen = ["16-mixed"]
     assert widget.summary.endswith("against 32-true: 16-mixed is higher.")
     widget.chosen = ["bf16-mixed", "16-true"]  # one interval, and it includes 0
     assert widget.summary.endswith("16-true has no number.")
     widget.chosen, widget.quantity = ["16-mixed", "16-true"], "weights"  # no seed changes a byte
-    assert widget.summary.endswith("16-true is lower; 16-mixed is equal to it.")
+    assert widget.summary.endswith("16-true is lower; 16-mixed is equal to the baseline.")
     widget.chosen, widget.quantity = [], "accuracy"
     assert widget.summary == "Tick a recipe to compare it with 32-true."
 

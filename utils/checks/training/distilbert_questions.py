@@ -23,13 +23,13 @@ EVIDENCE = Choice(
 )
 HOW_OFTEN_SEEN = Choice(
     "training/distilbert/how-often-seen",
-    "Suppose that a recipe really is a quarter of a point better, and that s = 0.39 points. You compare it with "
-    "another one in five pairs, and so do many colleagues. How many of you get a 95 % interval that excludes zero?",
+    "Suppose that one recipe really is a quarter of a point better than another, and that s = 0.39 points. You "
+    "compare the two in five pairs, and so do many colleagues. How many of you get a 95 % interval that excludes zero?",
     (
         Option(
             "one in five",
             "The interval reaches about 0.5 points to either side, twice the true difference. It excludes zero only "
-            "where luck doubles the difference, so those who see it also report it as too large.",
+            "where luck doubles the difference, so those who see it also overestimate it.",
             right=True,
         ),
         Option(
@@ -63,7 +63,7 @@ LARGER_EPSILON = Choice(
         ),
         Option(
             "fifty learning rates",
-            "v rounds to 0, so only ε is left below the line: 0.005 / 0.0001. The larger ε removes the division by "
+            "v rounds to 0, so only ε is left in the denominator: 0.005 / 0.0001. The larger ε removes the division by "
             "zero, but not its cause.",
             right=True,
         ),
@@ -78,7 +78,7 @@ MOST_MEMORY = Choice(
     (
         Option("the weights", "They take 4 bytes each: 67 million of them are 0.27 GB, a twentieth."),
         Option("the gradients", "One per weight, 4 bytes each: as much as the weights, 0.27 GB, and no more."),
-        Option("Adam's moments", "Two per weight, 8 bytes: 0.54 GB, the most of what grows with the parameters alone."),
+        Option("Adam's moments", "Two per weight, 8 bytes: 0.54 GB, the largest part set by the parameters alone."),
         Option(
             "what the forward pass saves for the backward pass",
             "It grows with batch and length, not with the parameters, and it is the only part that autocast makes "
@@ -136,7 +136,7 @@ ACTIVATIONS = Number(
         "0.21": "That is the share as a fraction. The field asks for it in percent.",
         "27": "That is our count for the pretrained model of the logs. The widget shows the small model.",
         "50": "That is bf16-true, where every tensor has half the bytes.",
-        "9.2": "That is the difference in megabytes. The share stands beside it.",
+        "9.2": "That is the difference in megabytes. The share is next to it.",
         "35": "That is what bf16-mixed keeps, in megabytes. By what share is it less than 32-true's?",
         "0": "That is the optimizer, or the weights: a mixed recipe keeps both in float32.",
     },
@@ -152,8 +152,8 @@ Z_OF_DIFFERENCE = Number(
     text="The distance from 92.61 % to 92.15 %, each measured on 4,000 reviews of its own, in standard errors of the"
     " difference:",
     answer="0.7753",
-    says="About 0.8 standard errors. Two equally good networks differ by as much or more in more than two of five such"
-    " tests. On the same reviews, the standard error is usually smaller.",
+    says="About 0.8 standard errors. Two equally good networks differ by as much or more in more than two out of five"
+    " such tests. On the same reviews, the standard error is usually smaller.",
     wrong={
         "1.0963": "Both accuracies were measured, so both carry an error: add the two variances, then take the root.",
         "77.53": "You divided points by shares. Use one unit for both: 0.46 points and 0.59 points, say.",

@@ -5,8 +5,10 @@ import {
 } from "./numbers.js";
 
 const SAID = { // of an arm, of several
-  higher: ["is higher", "are higher"], lower: ["is lower", "are lower"], equal: ["is equal to it", "are equal to it"],
-  cannot: ["cannot be distinguished from it", "cannot be distinguished from it"], pair: ["has one pair", "have one pair each"],
+  higher: ["is higher", "are higher"], lower: ["is lower", "are lower"],
+  equal: ["is equal to the baseline", "are equal to the baseline"],
+  cannot: ["cannot be distinguished from the baseline", "cannot be distinguished from the baseline"],
+  pair: ["has one pair", "have one pair each"],
   none: ["has no number", "have no number"], missing: ["is not recorded", "are not recorded"],
 };
 
