@@ -31,28 +31,30 @@ RING_OF_MANY = Choice(
     ),
     predict=True,
 )
-WHERE_THEY_PART = Choice(
-    "practice/many_gpus/where-they-part",
-    "Where does the difference between two processes and one, in the eighth digit, come from?",
+BESIDE_OTHERS = Choice(
+    "practice/many_gpus/beside-others",
+    "In the eighth digit there may be a second reason. A layer computes the same text twice in float32, with the same "
+    "weights: once alone, and once as a row of a batch of 32. Do the two results agree to the last bit?",
     (
         Option(
-            "From the wire: what arrives has been rounded",
-            "Float32 numbers traveled in float32, so nothing was rounded on the way. And the loss of step 1 is "
-            "computed before any gradient is sent.",
+            "Yes: the numbers and the dtype are the same",
+            "They are, and the exact results would be equal. But the roundings depend on how the work is divided.",
         ),
         Option(
-            "From inside each process: it computes with 16 texts at once instead of 32",
-            "With other shapes, products and means add in another order. Each addition is rounded correctly, and the "
-            "exact result is a third number.",
+            "Yes: a matrix product never adds numbers of two texts",
+            "It does not. But each number of one text is a sum too, and the shape of the batch may decide how the sum "
+            "is cut into parts.",
+        ),
+        Option(
+            "Not always: the size of the batch can change the digits of one text",
+            "For another shape, the library may choose another kernel, which adds the same products of the same text "
+            "in another order.",
             True,
         ),
         Option(
-            "From the seeds: each process draws its own random numbers",
-            "Both draw the same batches and start from the same weights. Other numbers would show in the first digits.",
-        ),
-        Option(
-            "From chance: run it again, and other digits differ",
-            "These runs repeat to the last digit. The order of each sum is fixed, but it is another one.",
+            "Not always: run it again, and other digits differ",
+            "A product of the same shape usually repeats to the last bit on one processor. It is the shape that has "
+            "changed here, not chance.",
         ),
     ),
     predict=True,
