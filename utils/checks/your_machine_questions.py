@@ -112,7 +112,7 @@ ALL_16 = Number(
 )
 EMULATED_PICK = Number(
     "your_machine/play-emulated",
-    "Choose the CPU without 16-bit products, and generate text with LLaMA 7B. From how many whole GB on does the "
+    "Choose the CPU without 16-bit products, and generate text with LLaMA 7B. Starting at how many whole GB does the "
     "picker answer 32-true?",
     answer="33",
     says="In float32, weights and cache take 29.1 GB, and 0.9 × 33 = 29.7. With less memory it answers bf16-true "
@@ -181,7 +181,7 @@ PICKS = {
             Option("16-mixed", "`amx_bf16` multiplies bfloat16. float16 would need `amx_fp16` or `avx512_fp16`."),
             Option(
                 "bf16-mixed",
-                "AMX multiplies blocks of bfloat16 and adds them up in float32. Whether a step gains, the clock says.",
+                "AMX multiplies blocks of bfloat16 and adds them up in float32. Time a step to see whether it gains.",
                 right=True,
             ),
             Option("32-true", "One of the flags names a format that may be faster. That is what you time first."),

@@ -20,15 +20,15 @@ STATES = {
 }
 REASONS = {
     "bf16-mixed": (
-        "It multiplies bfloat16 natively. bfloat16 has the exponents of float32, so gradients keep their range and no"
+        "bfloat16 is multiplied natively and has the exponents of float32, so gradients keep their range and no"
         " loss scaler is needed. Weights, gradients and optimizer stay in float32, so that small updates are not lost."
     ),
     "16-mixed": (
-        "Its tensor cores multiply float16 and no other 16-bit type; bfloat16 is emulated, without them. float16 has a"
+        "The tensor cores multiply float16 and no other 16-bit type; bfloat16 is emulated, without them. float16 has a"
         " narrow range, so gradients need a loss scaler. Weights, gradients and optimizer stay in float32."
     ),
     "32-true": (
-        "It multiplies neither 16-bit type natively. Both would be widened to float32 and rounded back: more work, not"
+        "Neither 16-bit type is multiplied natively. Both would be widened to float32 and rounded back: more work, not"
         " less. So compute in float32."
     ),
     "bf16-true": (
@@ -37,15 +37,15 @@ REASONS = {
         " survives that; watch the loss."
     ),
     "adapters-bf16-mixed": (
-        "It multiplies bfloat16 natively. There is no room to train all weights, not even in bfloat16, so they stay as"
+        "bfloat16 is multiplied natively. There is no room to train all weights, not even in bfloat16, so they stay as"
         " they are. Small matrices beside them are trained, in float32 and without a loss scaler."
     ),
     "adapters-16-mixed": (
-        "Its tensor cores multiply float16 and no other 16-bit type. There is no room to train all weights, so they"
+        "The tensor cores multiply float16 and no other 16-bit type. There is no room to train all weights, so they"
         " stay as they are. Small matrices beside them are trained, in float32; their gradients need a loss scaler."
     ),
     "adapters-32-true": (
-        "It multiplies neither 16-bit type natively, so compute in float32. There is no room to train all weights, so"
+        "Neither 16-bit type is multiplied natively, so compute in float32. There is no room to train all weights, so"
         " they stay as they are, and small matrices beside them are trained."
     ),
     "generate-bf16-true": (
@@ -53,12 +53,10 @@ REASONS = {
         " and no updates to lose, so everything can be bfloat16."
     ),
     "generate-16-true": (
-        "Its tensor cores multiply float16, and half the bytes is half the reading. A model that was trained in"
+        "The tensor cores multiply float16, and half the bytes is half the reading. A model that was trained in"
         " bfloat16 may have activations beyond 65504: they become infinite in float16, so look for NaN."
     ),
-    "generate-32-true": (
-        "It multiplies neither 16-bit type natively, so float32 is the format that it computes in anyway."
-    ),
+    "generate-32-true": ("Neither 16-bit type is multiplied natively, so the arithmetic is in float32 anyway."),
     "generate-emulated": (
         "In float32, the weights with the keys and values do not fit. bfloat16 takes half the bytes; its products are"
         " emulated, so the gain is memory, and the speed has to be measured."
