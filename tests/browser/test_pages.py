@@ -46,6 +46,16 @@ REACHED = """
 """
 
 
+# At a desk, tables and the code in sight need no scrolling sideways; what is printed may be longer, and folded code.
+SCROLLING = """
+() => [...document.querySelectorAll("article .cell_input pre, article .cell_output, article .text_html, " +
+    "article .pst-scrollable-table-container")]
+  .filter((box) => box.checkVisibility() && (box.matches("pre") || box.querySelector("table") !== null))
+  .filter((box) => box.scrollWidth > box.clientWidth + 1)
+  .map((box) => `${box.scrollWidth - box.clientWidth} pixels of "${box.innerText.slice(0, 60)}" are out of sight`)
+"""
+
+
 def trouble_in(watched, page, url, scheme):
     """Open a page and list what goes wrong: requests, errors, theme, jumps, too wide parts, widgets that stay off."""
     watched.page.add_init_script(WATCH_SHIFTS)
@@ -70,6 +80,7 @@ def trouble_in(watched, page, url, scheme):
 def test_page_opens_from_a_file_at_a_desk_in_the_light_and_axe_finds_nothing_serious(page, page_watch, site):
     watched = page_watch(viewport=DESK, color_scheme="light")
     assert trouble_in(watched, page, (site / page).as_uri(), "light") == []
+    assert watched.page.evaluate(SCROLLING) == []
     axe_page.start(watched.page)
     assert axe_page.serious(watched.page) == []
     assert watched.problems == []
