@@ -46,23 +46,23 @@ def test_the_census_is_that_of_ml_dtypes(name):
 @pytest.mark.parametrize(
     ("name", "code", "says"),
     [
-        ("float8_e4m3fn", 0x7E, "E4M3 0x7E is 448, its largest value. Its one neighbour is 416, a gap of 32 away."),
+        ("float8_e4m3fn", 0x7E, "E4M3 0x7E is 448, its largest value. Its only neighbour is 416, at a distance of 32."),
         ("float8_e4m3fn", 0xFF, "E4M3 0xFF is NaN: its bits after the sign are all 1."),
         (
             "float8_e4m3fn",
             0x38,
-            "E4M3 0x38 is 1, a normal number. Its neighbours are 0.9375 and 1.125, gaps of 0.0625 and 0.125 away.",
+            "E4M3 0x38 is 1, a normal number. Its neighbours are 0.9375 and 1.125, at distances of 0.0625 and 0.125.",
         ),
         (
             "float8_e4m3fn",
             0x87,
             "E4M3 0x87 is −0.013671875, minus its largest subnormal number. Its neighbours are "
-            "−0.015625 and −0.01171875, each a gap of 2⁻⁹ away.",
+            "−0.015625 and −0.01171875, each at a distance of 2⁻⁹.",
         ),
         (
             "float8_e5m2",
             0x7B,
-            "E5M2 0x7B is 57,344, its largest value. Its one neighbour is 49,152, a gap of 8,192 away.",
+            "E5M2 0x7B is 57,344, its largest value. Its only neighbour is 49,152, at a distance of 8,192.",
         ),
         ("float8_e5m2", 0xFC, "E5M2 0xFC is −∞: its exponent bits are all 1 and its fraction is 0."),
         ("float8_e5m2", 0x7D, "E5M2 0x7D is NaN: its exponent bits are all 1 and its fraction is not 0."),
@@ -70,24 +70,24 @@ def test_the_census_is_that_of_ml_dtypes(name):
             "float8_e5m2",
             0x03,
             "E5M2 0x03 is 1.5 × 2⁻¹⁵, its largest subnormal number. Its neighbours are 2⁻¹⁵ and "
-            "2⁻¹⁴, each a gap of 2⁻¹⁶ away.",
+            "2⁻¹⁴, each at a distance of 2⁻¹⁶.",
         ),
         ("float8_e4m3fnuz", 0x80, "E4M3FNUZ 0x80 is NaN: the code that would be −0 is the only NaN of E4M3FNUZ."),
         (
             "float8_e8m0fnu",
             0x00,
-            "E8M0 0x00 is 2⁻¹²⁷, its smallest normal number. Its one neighbour is 2⁻¹²⁶, a gap of 2⁻¹²⁷ away.",
+            "E8M0 0x00 is 2⁻¹²⁷, its smallest normal number. Its only neighbour is 2⁻¹²⁶, at a distance of 2⁻¹²⁷.",
         ),
         ("float8_e8m0fnu", 0xFF, "E8M0 0xFF is NaN: its bits are all 1."),
         (
             "float4_e2m1fn",
             0x1,
-            "E2M1 0x1 is 0.5, its only subnormal number. Its neighbours are 0 and 1, each a gap of 0.5 away.",
+            "E2M1 0x1 is 0.5, its only subnormal number. Its neighbours are 0 and 1, each at a distance of 0.5.",
         ),
         (
             "float4_e2m1fn",
             0x8,
-            "E2M1 0x8 is −0, its zero with a sign. Its neighbours are −0.5 and 0.5, each a gap of 0.5 away.",
+            "E2M1 0x8 is −0, its zero with a sign. Its neighbours are −0.5 and 0.5, each at a distance of 0.5.",
         ),
     ],
 )
@@ -125,8 +125,8 @@ def test_it_starts_at_one():
     for name in LINE_FORMATS:
         assert decode(CodeLine([name]).code, FORMATS[name]) == 1
     assert repr(CodeLine(code=0x7E)) == (
-        "CodeLine(['float8_e4m3fn', 'float8_e5m2'], 'E4M3 0x7E is 448, its largest value. Its one neighbour is 416, "
-        "a gap of 32 away.')"
+        "CodeLine(['float8_e4m3fn', 'float8_e5m2'], 'E4M3 0x7E is 448, its largest value. Its only neighbour is 416, at "
+        "a distance of 32.')"
     )
 
 
@@ -155,7 +155,7 @@ def test_a_refused_choice_changes_nothing_and_a_page_sends_all_at_once():
         widget.code = 300
     assert widget.code == 0x38
     widget.set_state({"formats": ["float4_e2m1fn"], "format": "float4_e2m1fn", "code": 7})
-    assert widget.sentence == "E2M1 0x7 is 6, its largest value. Its one neighbour is 4, a gap of 2 away."
+    assert widget.sentence == "E2M1 0x7 is 6, its largest value. Its only neighbour is 4, at a distance of 2."
 
 
 def test_the_static_form_and_the_state():

@@ -34,7 +34,7 @@ P_LAYERS = Choice(
 )
 P_TOKENS = Choice(
     "eight_bits/fp8/predict-tokens",
-    "A layer has 64 inputs and 32 outputs, and a batch has 40 tokens. All three products have one operand in E4M3 and "
+    "A layer has 64 inputs and 32 outputs, and a batch has 40 tokens. All products have at least one E4M3 operand and "
     "the layouts that an H100 wants. Which does it refuse?",
     (
         Option("None: 64 and 32 are multiples of 16", "They are. But in one product neither of them is summed over."),

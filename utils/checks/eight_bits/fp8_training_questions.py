@@ -32,7 +32,7 @@ LOSS_TIMES = Choice(
 )
 OTHER_NETWORK = Choice(
     "eight_bits/fp8_training/predict-other-network",
-    "The same recipes train this DistilBERT. What becomes of the two without scales?",
+    "The same recipes train this DistilBERT. What becomes of the two with neither scales nor a factor on the loss?",
     (
         Option("Both fail again", "One of them is as good as the others. A failure belongs to a recipe and a task."),
         Option(

@@ -16,7 +16,7 @@ BATCH_OF_ONE = Choice(
         ),
         Option(
             "More than a fifth: a small batch has less overhead",
-            "What does not shrink with the batch is no overhead. It is weights, gradients and moments, and these stay "
+            "What does not shrink with the batch is not overhead. It is weights, gradients and moments, and these stay "
             "float32.",
         ),
         Option(
@@ -92,7 +92,7 @@ BATCH_OF_QLORA = Number(
         "0": "Without LoRA or QLoRA nothing fits on this card. Choose QLoRA under *Trained*.",
     },
     otherwise="Set the three fields, and read the largest batch that fits below the list of changes.",
-    hints=("The largest batch stands below the list of changes.",),
+    hints=("The largest batch is below the list of changes.",),
 )
 REST_OF_SHARDING = Choice(
     "hardware/memory/play-sharding",
@@ -332,7 +332,7 @@ EVERY_K = Number(
         "100": "That is k = 4. A smaller k is better.",
         "104": "That is k = 2. Try the next one.",
         "144": "That is what the inputs of all blocks take. Fewer can be kept.",
-        "160": "That is k = 1: 144 inputs and one block of 16. Each further block at a time costs 16, and saves many "
+        "160": "That is k = 1: 144 inputs and one block of 16. Each further recomputed block costs 16 and saves many "
         "inputs.",
         "204": "That is k = 12, the square root of 144, which is right if a block needs only as much as its input. "
         "Here it needs 16 times that.",

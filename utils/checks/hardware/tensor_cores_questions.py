@@ -390,6 +390,6 @@ FLOAT64 = {
 }
 IN_TF32 = Task(
     "hardware/tensor_cores/in-tf32",
-    "Find the bug: fix `in_tf32`, which runs a function with TF32 allowed and leaves the older switch as it found it. "
-    "The function may ask `torch.get_float32_matmul_precision()`.",
+    "Find the bug: `in_tf32` should run a function with TF32 allowed and leave the older switch as it found it. "
+    "The function may call `torch.get_float32_matmul_precision()`.",
 )

@@ -16,7 +16,7 @@ RING_OF_MANY = Choice(
         ),
         Option(
             "About 0.97: every hop loses a little",
-            "The loss is not little, and not at every hop: nothing at all is lost up to the 256th process.",
+            "The loss is not small, and not at every hop: nothing at all is lost up to the 256th process.",
         ),
         Option(
             "0.25",

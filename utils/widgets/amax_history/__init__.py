@@ -130,7 +130,7 @@ class AmaxHistory(BookWidget):
         at, top = self.step - 1, FORMATS[self.format].max
         amax, scale = float(self.amaxes[at]), float(self.scales[at])
         product = float(self.products[at])
-        told = f"Step {self.step}: {self._origin(at)} Here the amax is {size_text(amax)}, times "
+        told = f"Step {self.step}: {self._origin(at)} Here the amax is {size_text(amax)}, which times "
         told += f"{with_commas(scale_text(scale))} is {with_commas(size_text(product))}"
         if self.saturated[at]:
             return f"{told}, more than {top:,.0f}: it saturates, and {kept_text(product, top)}."

@@ -52,7 +52,7 @@ export function stepVerdict(view, step) {
   const at = step - 1;
   const { max, products, over, lost, amaxes, scales } = view;
   const [product, scale] = [products[at], scales[at]];
-  const told = `Step ${step}: ${originText(view, at)} Here the amax is ${sizeText(amaxes[at])}, times ${withCommas(scaleText(scale))} is ${withCommas(sizeText(product))}`;
+  const told = `Step ${step}: ${originText(view, at)} Here the amax is ${sizeText(amaxes[at])}, which times ${withCommas(scaleText(scale))} is ${withCommas(sizeText(product))}`;
   if (over[at]) return `${told}, more than ${withCommas(String(max))}: it saturates, and ${keptText(product, max)}.`;
   if (product === 0) return `${told}.`;
   if (lost[at]) return `${told}. That rounds to 0, and so does everything else: the step is lost.`;

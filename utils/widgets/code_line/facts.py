@@ -99,7 +99,7 @@ def _neighbours(value: float, fmt: FloatFormat) -> str:
     gaps = [value_in_short(abs(other - value)) for other in near]
     names = [value_in_short(other) for other in near]
     if len(near) == 1:
-        return f"Its one neighbour is {names[0]}, a gap of {gaps[0]} away."
+        return f"Its only neighbour is {names[0]}, at a distance of {gaps[0]}."
     if gaps[0] == gaps[1]:
-        return f"Its neighbours are {names[0]} and {names[1]}, each a gap of {gaps[0]} away."
-    return f"Its neighbours are {names[0]} and {names[1]}, gaps of {gaps[0]} and {gaps[1]} away."
+        return f"Its neighbours are {names[0]} and {names[1]}, each at a distance of {gaps[0]}."
+    return f"Its neighbours are {names[0]} and {names[1]}, at distances of {gaps[0]} and {gaps[1]}."

@@ -75,9 +75,9 @@ function neighboursOfCode(code, value, fmt) {
   const near = [down, up].filter((next) => next !== null).map((next) => asDouble(valueOf(next, fmt))).filter(Number.isFinite);
   const names = near.map((x) => valueInShort(x === 0 ? 0 : x));
   const gaps = near.map((x) => valueInShort(Math.abs(x - value)));
-  if (near.length === 1) return `Its one neighbour is ${names[0]}, a gap of ${gaps[0]} away.`;
-  if (gaps[0] === gaps[1]) return `Its neighbours are ${names[0]} and ${names[1]}, each a gap of ${gaps[0]} away.`;
-  return `Its neighbours are ${names[0]} and ${names[1]}, gaps of ${gaps[0]} and ${gaps[1]} away.`;
+  if (near.length === 1) return `Its only neighbour is ${names[0]}, at a distance of ${gaps[0]}.`;
+  if (gaps[0] === gaps[1]) return `Its neighbours are ${names[0]} and ${names[1]}, each at a distance of ${gaps[0]}.`;
+  return `Its neighbours are ${names[0]} and ${names[1]}, at distances of ${gaps[0]} and ${gaps[1]}.`;
 }
 
 /** The code that stands in another format for the value of a code; null where there is none. */

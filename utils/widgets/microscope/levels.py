@@ -54,7 +54,7 @@ LEVELS = (
         ("bits", "rule"),
         "It adds one term after the other, each sum exact before it is rounded.",
         "Bfloat16’s 8 bits, and what does not fit is cut off: three quarters of 2⁻⁷, added to "
-        "1, are lost, and with all signs turned they are lost too.",
+        "1, are lost, and with all signs reversed they are lost too.",
         "1 1.5*2^-7 -1",
     ),
     Level(
