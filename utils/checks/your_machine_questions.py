@@ -46,7 +46,7 @@ STEP_GAIN = Choice(
         ),
         Option(
             "About 4 minutes",
-            f"That is half of {TF32_RUN:.0f}, as if all that TF32 left were products. How many minutes of it can be?",
+            f"That is half of {TF32_RUN:.0f}, as if all that TF32 left were products. How many minutes can those take?",
         ),
         Option(
             "About 7 minutes",
@@ -112,8 +112,8 @@ ALL_16 = Number(
 )
 EMULATED_PICK = Number(
     "your_machine/play-emulated",
-    "Choose the CPU without 16-bit products, and generate text with LLaMA 7B. Starting at how many whole GB does the "
-    "picker answer 32-true?",
+    "Choose the CPU without 16-bit products, and generate text with LLaMA 7B. What is the smallest whole number of GB "
+    "with which the picker answers 32-true?",
     answer="33",
     says="In float32, weights and cache take 29.1 GB, and 0.9 × 33 = 29.7. With less memory it answers bf16-true "
     "although bfloat16 is emulated: that saves memory, and only a measurement shows what it costs in time.",
@@ -196,7 +196,7 @@ PICKS = {
             Option("A and C", "Both compute in float32, which needs no scaler: it holds gradients down to 1e-38."),
             Option("B and D", "Both compute in bfloat16, whose range is float32's: nothing to scale."),
             Option(
-                "all four", "A scaler is for float16, where gradients below 2**-25 become zero. Who computes in it?"
+                "all four", "A scaler is for float16, where gradients below 2**-25 become zero. Which ones use it?"
             ),
         ),
     ),

@@ -131,7 +131,7 @@ PLAY_SATURATED = Number(
 PLAY_KEPT = Number(
     "eight_bits/block_formats/play-kept",
     "Start from “powers of two”: 8, −4, 2, −1 and so on, each half the size of the one before. How many of the 32 does "
-    "MXFP8 E4M3 keep, so that they do not become 0?",
+    "MXFP8 E4M3 keep from becoming 0?",
     answer="18",
     says="8 is scaled to 2^8, E4M3's largest power of two, and its smallest subnormal number is 2^-9. From 8 to -9 "
     "there are 18 exponents, and all are stored exactly.",

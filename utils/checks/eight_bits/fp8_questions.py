@@ -55,11 +55,11 @@ P_EASY = Choice(
     (
         Option(
             "On neither text",
-            "In E4M3 it did not. In E5M2 the larger gradients survive, and on the easy text they are enough.",
+            "In E4M3 it did not. In E5M2 the larger gradients survive, and on the generated text they suffice.",
         ),
         Option(
             "On the generated text, but not on Shakespeare",
-            "The easy text leaves large gradients, and they point in nearly the right direction.",
+            "The generated text leaves large gradients, and they point in nearly the right direction.",
             True,
         ),
         Option(
@@ -118,7 +118,7 @@ PLAY_E5M2 = Number(
 )
 PLAY_SMALLEST = Number(
     "eight_bits/fp8/play-smallest",
-    "Read the ratio in decibels on E5M2's plateau, and go back to E4M3. By hand, what is the smallest k for which the "
+    "Read the decibels on E5M2's plateau, then set E4M3's scale by hand. What is the smallest k for which the "
     "scale 2^k gives a better ratio in E4M3?",
     answer="7",
     says="At 2^7 the ratio is 27.7 decibels, although 90 of the 512 values become 0: they carry very little of the "
@@ -238,7 +238,7 @@ WHICH_FORMAT = {
         "which-format",
         WEIGHT,
         e4m3="Its amax is four or five standard deviations: nearly all values lie in the ten binades below it, and "
-        "E4M3 holds them with a bit more.",
+        "E4M3 holds them with one bit more.",
         e5m2="Range is not what it lacks: with a scale, nearly all values lie in the ten binades below amax. E4M3 has "
         "fifteen, and one bit more.",
         right="E4M3",
@@ -254,8 +254,8 @@ WHICH_FORMAT = {
     NARROWER: _format(
         "which-format-narrower",
         NARROWER,
-        e4m3="The middle value lies 12 binades below amax, where E4M3 has normal numbers, with one bit more. The fifth "
-        "of the values that becomes 0 does not touch the median.",
+        e4m3="The middle value lies 12 binades below amax, where E4M3 has normal numbers, with one bit more. A fifth "
+        "of the values become 0, but this does not touch the median.",
         e5m2="E5M2 loses no value and E4M3 a fifth of them, but a median looks at the middle: 12 binades below amax, "
         "E4M3's numbers are normal, with one bit more.",
         right="E4M3",

@@ -20,7 +20,7 @@ LOSS_TIMES = Choice(
         ),
         Option(
             "It recovers about half of what it lacked",
-            "It recovers more: after the factor, its loss and that of bfloat16 are within 1 % of each other.",
+            "It recovers more: with the factor, its loss and that of bfloat16 are within 1 % of each other.",
         ),
         Option(
             "It ends within 1 % of bfloat16's loss",

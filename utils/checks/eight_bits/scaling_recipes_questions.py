@@ -11,7 +11,7 @@ P_STEP_BEFORE = Choice(
     (
         Option(
             "In a handful: the spikes that can be seen",
-            "Those are jumps by a factor. A rise by a tenth saturates too, because the scale leaves no room at all.",
+            "Those are only the large jumps. A rise by a tenth saturates too, because the scale leaves no room at all.",
         ),
         Option(
             "In about one in ten",
@@ -38,11 +38,11 @@ P_COPIES = Choice(
         Option(
             "None: both copies have the same 3 fraction bits of the same numbers",
             "They would if only the exponent changed. But 448 / amax is rarely a power of two, so each copy rounds "
-            "another multiple of the value.",
+            "a different multiple of the value.",
         ),
         Option(
             "A few percent: the values near the middle of a gap",
-            "That would be so if both copies rounded to the same grid. With another scale the whole grid lies "
+            "That would be so if both copies rounded to the same grid. With a different scale the whole grid lies "
             "elsewhere.",
         ),
         Option(
@@ -78,8 +78,8 @@ P_RECIPES = Choice(
             "range.",
         ),
         Option(
-            "C much larger than B: every block is rounded with another scale",
-            "Another scale moves the grid, but the relative gaps stay the same.",
+            "C much larger than B: every block is rounded with a scale of its own",
+            "A different scale moves the grid, but the relative gaps stay the same.",
         ),
     ),
     predict=True,
@@ -109,7 +109,7 @@ PLAY_MARGIN = Number(
     "In the first widget, remove your spike and set the history to 1 step. Which is the smallest margin with which no "
     "step of these gradients saturates?",
     answer="3",
-    says="One step rises by more than a factor of 4, so a margin of 2 still leaves it. With a history of 16 a margin "
+    says="One step rises by more than a factor of 4, so it saturates with a margin of 2. With a history of 16 a margin "
     "of 2 is enough here.",
     wrong={
         "0": "Without a margin about half of the steps saturate.",

@@ -282,7 +282,7 @@ def to_bfloat16(word):
         1: "The name and the argument are fine.",
         2: "The upper half of a float32 has bfloat16's fields; what rounding decides on is the lower half.",
         3: "Python does `&` before `>`. Without the sign, the codes above 0x7F800000, infinity, are the NaNs.",
-        4: "A NaN must not be rounded as a number is, so it leaves before.",
+        4: "A NaN must not be rounded as a number is, so the function returns it first.",
         5: "A NaN whose fraction bits all lie in the lower half would become infinity. Setting one bit prevents that.",
         7: "True counts as 1. A carry into the exponent is right: it leads to the next binade, or to infinity.",
     },

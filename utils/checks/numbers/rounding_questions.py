@@ -149,7 +149,7 @@ def _first_even_gap(name: str, in_prose: str, p: int, wrong: dict[str, str]) -> 
             str(top + 1): f"{top + 1} is odd, and odd numbers were lost earlier.",
             str(top + 4): f"{top + 4} is a multiple of 4, and from {top} to {2 * top} the ulp is 4: it is held.",
             str(top + 6): f"{top + 6} is not held, but it is not the first.",
-            str(2 * top): f"{2 * top} is a power of two and is held. The even holes begin before it.",
+            str(2 * top): f"{2 * top} is a power of two and is held. Even numbers are missing before it.",
             str(2 * top + 2): f"One bit too many: {p - 1} fraction bits and the hidden 1 make {p}, not {p + 1}.",
             **wrong,
         },
@@ -208,7 +208,7 @@ STALL = Number(
         "4096": "At 4096 the ulp is 4, and 3 is more than half of it: 4099 is rounded up to 4100. Go on.",
         "2048": "2048 is where a loop that adds 1 stops. 3 is more than half of the ulp there, which is 2.",
         "6144": "6144 = 3 * 2048. From 4096 to 8192 the ulp is 4, so 3 still moves the sum.",
-        "8191": "From 4096 on only multiples of 4 are held, so the sum never is 8191.",
+        "8191": "From 4096 on only multiples of 4 are held, so the sum is never 8191.",
         "8193": "From 8192 on only multiples of 8 are held.",
         "8195": "8195 is the exact next sum. Its neighbours are 8192 and 8200: which is nearer?",
         "8200": "8192 + 3 = 8195 is nearer to 8192 than to 8200.",
@@ -247,7 +247,7 @@ PLAY_TICKS = Number(
     wrong={
         "2^-6": "2**-6 is the smallest normal number, and the subnormals begin below it. Are the ticks just above it"
         " wider apart than those below?",
-        "2^-9": "2**-9 is the last gap itself, and the smallest number above 0. How far up is the gap still that?",
+        "2^-9": "2**-9 is the last gap itself, and the smallest number above 0. How far up does this gap last?",
         "2^-7": "7 is the bias. The subnormals begin at 2**(1 - 7), and the gap has become constant even before.",
         "2^-4": "From 2**-5 to 2**-4 the ticks are 2**-8 apart, and below 2**-5 closer still.",
         "2^-8": "2**-8 is the gap from 2**-5 to 2**-4. The question asks for a place on the line.",
@@ -297,7 +297,7 @@ P_EPS = Choice(
             "It is from 1 to 2. From 8 to 16 neighbours are 8 times `eps` apart, so they fail.",
         ),
         Option(
-            "Numbers up to eight neighbours apart, because precision is relative",
+            "Numbers up to eight gaps apart, because precision is relative",
             "The gap grows with the numbers and `eps` does not. So the test becomes stricter, not looser.",
         ),
         Option(
