@@ -149,7 +149,7 @@ PLAY_KEPT = Number(
 PLAY_BIT = Number(
     "eight_bits/block_formats/play-bit",
     "Start from “normal” in MXFP4, rounded down, and flip the lowest bit of the scale. The codes stay the same. By "
-    "which factor does every value read from them change?",
+    "which factor does every decoded value change?",
     answer="1/2",
     says="The byte was 125, an odd number, so its lowest bit was 1. It becomes 124, and the exponent falls by one.",
     wrong={

@@ -185,7 +185,7 @@ THERE_AND_BACK = {
     ),
     BACK: Number(
         "eight_bits/fp8/back",
-        "What is 0.001 after the way there and back?",
+        "What does 0.001 come back as?",
         answer="0.0009765625",
         says="5 / 5120: 2.3 % too small, from 5.12 to 5.",
         wrong={

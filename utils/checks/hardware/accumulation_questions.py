@@ -267,7 +267,7 @@ UNIT_B_CUTS = "unit B, x = 1.9 * 2**-12"
 TWO_UNITS = {
     UNIT_A: Number(
         "hardware/accumulation/two-units",
-        "How many significant bits has the total of unit A?",
+        "How many significant bits does the total of unit A have?",
         answer="11",
         says="1 and a last bit of 2^-10: eleven places. And 3/4 of the last one became a whole: it rounds. Float16?",
         wrong={
@@ -280,7 +280,7 @@ TWO_UNITS = {
     ),
     UNIT_B: Number(
         "hardware/accumulation/two-units-b",
-        "How many significant bits has the total of unit B?",
+        "How many significant bits does the total of unit B have?",
         answer="13",
         says="The last bit is worth 2^-12.",
         wrong={

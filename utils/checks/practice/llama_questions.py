@@ -149,7 +149,7 @@ OF_THE_LIMIT = Number(
     "practice/llama/play-share",
     "Llama 2 70B with int8 weights on the A100 SXM 80 GB, batch 1, context 128. What share of the bandwidth, in "
     "percent, "
-    "does the published rate stand for?",
+    "does the published rate use?",
     answer="65",
     tolerance=0.01,
     says="The 7B model reached 52 % with the same program. With ten times the bytes per token, the time that does not "

@@ -152,7 +152,7 @@ PLAY_ZERO = Number(
 )
 PLAY_BITS = Number(
     "practice/quantization/play-bits",
-    "How many bits per weight does the second solution save against the first?",
+    "How many bits per weight does the second solution save compared with the first?",
     answer="0.3125",
     says="4.1875 instead of 4.5: a zero point for 128 weights costs less than three more scales.",
     wrong={

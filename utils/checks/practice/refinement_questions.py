@@ -34,7 +34,7 @@ NARROW_RESIDUAL = Choice(
 ENOUGH = Choice(
     "practice/refinement/predict-enough",
     "Layer 1 is solved with bfloat16 factors, so κu is about 3.5. After how many refinement steps does this model "
-    "have nine tenths of what the refit in float64 gains over the cut?",
+    "have nine tenths of what the refit in float64 gains over no refit?",
     (
         Option(
             "None: the first x is good enough",
