@@ -69,7 +69,7 @@ P_EASY = Choice(
         ),
         Option(
             "On Shakespeare, but not on the generated text",
-            "Shakespeare is the harder text: the other way round.",
+            "It is the other way round: Shakespeare is the harder text.",
         ),
     ),
     predict=True,

@@ -115,7 +115,7 @@ PLAY_BATCH = Number(
 
 LOGITS = Number(
     "practice/capstone/logits",
-    "One sequence of 8,192 tokens, a vocabulary of 128,256 as Llama 3 has it, and a loss in float32. When its backward "
+    "One sequence of 8,192 tokens, a vocabulary of 128,256 as in Llama 3, and a loss in float32. When its backward "
     "pass begins, it makes two gradients, one of the log-probabilities and one of the logits. How many GB are they "
     "together?",
     "8.405",

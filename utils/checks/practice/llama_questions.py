@@ -375,7 +375,7 @@ LONG_TEXT = {
 
 WRITE = Task(
     "practice/llama/write",
-    "Write `write`: continue a prompt by the most probable token again and again, with a cache, no token read twice.",
+    "Write `write`: continue a prompt with the most probable token again and again, with a cache, no token read twice.",
 )
 WRONG_SHARE = """\
 def share_of_bandwidth(model, seconds, tokens, batch, GBps):

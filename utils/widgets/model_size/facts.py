@@ -34,7 +34,7 @@ METHODS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 MOST_RANK = 1_024
 STAGES = {0: "0", 1: "1: optimizer", 2: "2: gradients too", 3: "3: weights too"}
 LEFT_OUT = (
-    "Not counted: buffers, other temporaries (of AdamW as large as the weights, unless fused), the workspace of"
+    "Not counted: buffers, other temporaries (AdamW's are as large as the weights, unless fused), the workspace of"
     " kernels, what the allocator cannot use of its blocks (fragmentation), and the CUDA context. A tenth of the card"
     " is left for them: above nine tenths it is too close to"
     " tell. 1 GB is 10⁹ bytes."
@@ -125,7 +125,7 @@ class MemoryPlan:
         change = "None of the changes saves anything."
         if best is not None and saved[best] > 0:
             change = f"One change saves the most: {best}, −{bytes_text(saved[best])}."
-        return f"The biggest item is {ITEMS[item][1]}: {bytes_text(size)}, {share}\u00a0% of all. {change}"
+        return f"The biggest item is {ITEMS[item][1]}: {bytes_text(size)}, {share}\u00a0% of the total. {change}"
 
 
 CHANGES = {

@@ -56,7 +56,7 @@ export function msSentence({ ledger, total, savings }, items) {
   const share = Math.round((100 * Number(ledger[name])) / total);
   const best = savings.reduce((most, one) => (one.bytes > (most?.bytes ?? 0) ? one : most), null);
   const change = best ? `One change saves the most: ${best.name}, ${savingText(best.bytes)}.` : "None of the changes saves anything.";
-  return `The biggest item is ${words}: ${bytesText(Number(ledger[name]))}, ${share}\u00a0% of all. ${change}`;
+  return `The biggest item is ${words}: ${bytesText(Number(ledger[name]))}, ${share}\u00a0% of the total. ${change}`;
 }
 
 /** A saving with its sign; a change that costs bytes says so. */
