@@ -34,7 +34,7 @@ METHODS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 MOST_RANK = 1_024
 STAGES = {0: "0", 1: "1: optimizer", 2: "2: gradients too", 3: "3: weights too"}
 LEFT_OUT = (
-    "Not counted: buffers, other temporaries (AdamW's are as large as the weights, unless fused), the workspace of"
+    "Not counted: buffers, other temporaries (of AdamW: as large as the weights, unless fused), the workspace of"
     " kernels, what the allocator cannot use of its blocks (fragmentation), and the CUDA context. A tenth of the card"
     " is left for them: above nine tenths it is too close to"
     " tell. 1 GB is 10⁹ bytes."
