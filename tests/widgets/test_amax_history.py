@@ -47,12 +47,12 @@ def test_a_spike_multiplies_one_step():
 
 def test_steps_are_told_in_words():
     assert widget(step=1).verdict == (
-        "Step 1: nothing is known yet, so the scale is 1. Here the amax is 1, which times 1 is 1: it fits below 448, and "
-        "8.8 binades stay unused."
+        "Step 1: nothing is known yet, so the scale is 1. Here the amax is 1, which times 1 is 1: it fits below 448, "
+        "and 8.8 binades stay unused."
     )
     assert widget(step=4).verdict == (
-        "Step 4: the scale comes from the largest of steps 2 to 3, 4. Here the amax is 32, which times 112 is 3,580, more "
-        "than 448: it saturates, and the largest value is cut to 12.5\u00a0% of itself."
+        "Step 4: the scale comes from the largest of steps 2 to 3, 4. Here the amax is 32, which times 112 is 3,580, "
+        "more than 448: it saturates, and the largest value is cut to 12.5\u00a0% of itself."
     )
     assert widget(step=7).verdict.endswith("Here the amax is 0, which times 112 is 0.")
     assert widget(tensor="b", step=1).verdict.endswith(

@@ -125,8 +125,8 @@ def test_it_starts_at_one():
     for name in LINE_FORMATS:
         assert decode(CodeLine([name]).code, FORMATS[name]) == 1
     assert repr(CodeLine(code=0x7E)) == (
-        "CodeLine(['float8_e4m3fn', 'float8_e5m2'], 'E4M3 0x7E is 448, its largest value. Its only neighbour is 416, at "
-        "a distance of 32.')"
+        "CodeLine(['float8_e4m3fn', 'float8_e5m2'], 'E4M3 0x7E is 448, its largest value. Its only neighbour is 416, "
+        "at a distance of 32.')"
     )
 
 

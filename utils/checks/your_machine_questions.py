@@ -195,9 +195,7 @@ PICKS = {
             Option("none", "float32 and bfloat16 hold gradients down to 1e-38 and below.", right=True),
             Option("A and C", "Both compute in float32, which needs no scaler: it holds gradients down to 1e-38."),
             Option("B and D", "Both compute in bfloat16, whose range is float32's: nothing to scale."),
-            Option(
-                "all four", "A scaler is for float16, where gradients below 2**-25 become zero. Which ones use it?"
-            ),
+            Option("all four", "A scaler is for float16, where gradients below 2**-25 become zero. Which ones use it?"),
         ),
     ),
 }
