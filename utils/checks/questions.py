@@ -175,7 +175,7 @@ def wrong_line(name: str, *, text: str, code: str, line: int, says: str, replies
     return Choice(name, text, options)
 
 
-ROUNDED = "Right, but rounded: the exact value can be written down, for example as a power of two or as a fraction."
+ROUNDED = "Close, but not exact: the exact value can be written down, for example as a power of two or as a fraction."
 
 
 def judge(question: Choice | Number, answer: float | int) -> Judgement:

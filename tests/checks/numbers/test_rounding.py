@@ -77,7 +77,7 @@ def test_e3m4_takes_what_the_format_says_as_numbers_and_as_text():
         ("smallest_subnormal", 2.0 ** (0 - 3) * (1 + 1 / 16), "neither"),
         ("smallest_subnormal", 2.0 ** (1 - 3) * (1 + 1 / 16), "keeps the hidden 1"),
         ("smallest_subnormal", 1 / 16, "2**-2"),
-        ("smallest_subnormal", 0.0156, "Right, but rounded"),
+        ("smallest_subnormal", 0.0156, "Close, but not exact"),
         ("eps", E3M4.eps / 2, "unit roundoff"),
         ("eps", 1 + E3M4.eps, "number after 1"),
         ("eps", float(ulp(2.0, E3M4)), "gap above 2"),

@@ -201,7 +201,7 @@ THERE_AND_BACK = {
     ),
     SMALLEST: Number(
         "eight_bits/fp8/smallest",
-        "Which is the smallest magnitude above 0 that can come back with that scale?",
+        "What is the smallest magnitude above 0 that can come back with that scale?",
         answer="0.0000003814697265625",
         says="2^-9 / 5120. Without the scale it is 2^-9, about 0.002.",
         wrong={

@@ -19,8 +19,8 @@ LOSS_TIMES = Choice(
             " largest is 0.004, and 2¹⁴ times that is about 70.",
         ),
         Option(
-            "It recovers about half of what it lacked",
-            "It recovers more: with the factor, its loss and that of bfloat16 are within 1 % of each other.",
+            "It closes about half of the gap to bfloat16",
+            "It closes more than that: with the factor, its loss and that of bfloat16 are within 1 % of each other.",
         ),
         Option(
             "It ends within 1 % of bfloat16's loss",
@@ -54,7 +54,7 @@ OTHER_NETWORK = Choice(
 )
 SMALLEST_BOUND = Choice(
     "eight_bits/fp8_training/predict-smallest-bound",
-    "With `fp8-current` the loss is 0.01 % higher on average, with a standard error of 0.26 % from five pairs. Which is"
+    "With `fp8-current` the loss is 0.01 % higher on average, with a standard error of 0.26 % from five pairs. What is"
     " the smallest difference that these pairs rule out, when all seven recipes are compared?",
     (
         Option(
@@ -129,11 +129,11 @@ SEEDS = Number(
     says="(2.8 * 0.5 / 0.25)**2 = 31.4, rounded up. With Student's t in place of the normal z it is 34.",
     wrong={
         "31": "31.4 pairs are needed, so 31 are not enough. Round up.",
-        "31.36": "Right, and a part of a run does not exist: round up.",
+        "31.36": "Right, but there is no fraction of a pair: round up.",
         "34": "That is what Student's t asks for, because the spread is measured in the same runs. The formula takes"
         " the spread as known.",
         "6": "That is 2.8 * 0.5 / 0.25. It has to be squared.",
-        "16": "That is with 1.96 alone: then the difference is seen in one experiment of two. Add 0.84.",
+        "16": "That is with only 1.96: then the difference is seen in one experiment out of two. Add 0.84.",
         "63": "That is the number for two groups without pairs. The spread given is that of the differences already.",
         "8": "That is for a spread of 0.25. The spread is twice the difference here.",
         "2": "You have the fraction upside down: more spread needs more runs.",
@@ -150,7 +150,7 @@ BREAK_EVEN = Number(
     wrong={
         "437": "That is for scales that are known beforehand: the amax readings are missing from the 22 bytes.",
         "1202": "bfloat16 casts its weight too, 6 bytes for each. The difference counts: 22 - 6.",
-        "2622": "That is with the forward product alone. A step has three products of 2 n**3 operations.",
+        "2622": "That counts only the forward product. A step has three products of 2 n**3 operations.",
         "1748": "A multiply-add counts as two operations: 2 n**3 for a product, 6 n**3 for a step.",
         "164": "That is the ridge, operations per byte. Multiply by the bytes that the casts cost.",
     },

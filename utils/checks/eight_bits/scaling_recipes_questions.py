@@ -106,7 +106,7 @@ PLAY_LAST = Number(
 )
 PLAY_MARGIN = Number(
     "eight_bits/scaling_recipes/play-margin",
-    "In the first widget, remove your spike and set the history to 1 step. Which is the smallest margin with which no "
+    "In the first widget, remove your spike and set the history to 1 step. What is the smallest margin with which no "
     "step of these gradients saturates?",
     answer="3",
     says="One step rises by more than a factor of 4, so it saturates with a margin of 2. With a history of 16 a margin "

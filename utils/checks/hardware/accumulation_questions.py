@@ -90,14 +90,14 @@ PLAY_SWALLOWED = Number(
     says="The large product swallows the 127 others before the first promotion. After that the register starts from 0, "
     "and every small product arrives.",
     wrong={
-        "100": "Nearly all of them would be A, which is never promoted. B starts again from 0 after 128 products.",
+        "100": "Nearly all are swallowed in A, which is never promoted. B starts again from 0 after 128 products.",
         "99.98": "That is A, which is never promoted. Read the line of B.",
-        "127": "So many products are swallowed. As a share of 4,096?",
+        "127": "That is the number of products swallowed. What share of 4,096 is it?",
         "0.031": "As a percentage?",
         "3": "Right, but rounded to a whole percent. What is the first digit after the point?",
         "0": "Before the first promotion the large product is still in the register.",
     },
-    otherwise="Run to the end, and read the share behind the name of B. Its promotion has to be 128.",
+    otherwise="Run to the end, and read the share in B's row. Its promotion has to be 128.",
     hints=("Only products that come before the first promotion meet the large one.",),
     tolerance=0.01,
     unit="%",
@@ -138,7 +138,7 @@ STALLS = {
         wrong={
             "2048": "From 0 it would take 2,048 products. Here the total begins at 32.",
             "512": "That is the total where it stops. How many products lead there from 32?",
-            "480": "By so much the total grows. Each product is 1/4.",
+            "480": "That is how much the total grows. Each product is 1/4.",
             "1921": "The first product that is lost; 1,920 of them arrived.",
             "3968": "At 1024 a product is a quarter of the last bit. It is lost earlier: where it is half of it.",
             "896": "At 256 the last bit is worth 1/4, so a quarter still fits.",
@@ -167,11 +167,11 @@ STALLS = {
         hint=EXACT_UNTIL,
         wrong={
             "16384": "From 0 it would take 16,384 products. Here the total begins at 32.",
-            "4096": "At this total it stops. How many products lead there from 32?",
-            "4064": "So much is added to the total. Each product is 1/4.",
+            "4096": "That is the total where it stops. How many products lead there from 32?",
+            "4064": "That is how much is added to the total. Each product is 1/4.",
             "16257": "The first product that is lost; 16,256 of them arrived.",
             "8064": "At 2048 the last bit is worth 1/4: a product still fits.",
-            "32640": "At 8192 it is long over: a product is lost as soon as it is less than the last bit.",
+            "32640": "The total stops well before 8192: a product is lost as soon as it is less than the last bit.",
         },
     ),
     STALL_BLOCKS: _stall(
@@ -185,7 +185,7 @@ STALLS = {
             "524288": "From 0 it would take 2^19 products. Here the total begins at 32.",
             "131072": "That is the total where it stops, 2^17. How many products lead there from 32?",
             "131040": "That is 2^17 - 32, by which the total grows. Each product is 1/4.",
-            "16380": "So many blocks arrive. Each of them has 32 products.",
+            "16380": "That is the number of blocks that arrive. Each of them has 32 products.",
             "524161": "Products come 32 at a time, and the block that begins with this one is lost.",
             "524192": "With these 32 products the total no longer grows: count those that arrived.",
             "16256": "That is one by one. Here 32 products, 8 together, meet the total at once.",
@@ -195,8 +195,8 @@ STALLS = {
 }
 
 
-NO_POWER = "Within the bound, and no power of two."
-AT_THE_BOUND = "That is the bound. The largest power of two that is not above it?"
+NO_POWER = "That is within the bound, but not a power of two."
+AT_THE_BOUND = "That is the bound. What is the largest power of two that is not above it?"
 
 
 def _every(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str], within: dict[str, str]) -> Number:
@@ -298,7 +298,7 @@ TWO_UNITS = {
         answer="2^-12",
         says="Unit B cuts: 1.5 * 2^-13, three quarters of its last bit, is nearer to 2^-12 and came back as 0.",
         wrong={
-            "2^-11": "That is the nearest. Look what it made of 1.5 * 2^-13: the nearest would have been 2^-12.",
+            "2^-11": "That is the nearest. Look at what it made of 1.5 * 2^-13: the nearest would have been 2^-12.",
             "0": "2^-12 of it fits.",
             "1.9*2^-12": "The bits of 0.9 * 2^-12 lie beyond the last one.",
             "1.5*2^-12": "Half of the last bit does not fit either.",

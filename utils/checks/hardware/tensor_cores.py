@@ -94,7 +94,7 @@ def _fault(answer: Callable, before: str, told: list[str]) -> Outcome | None:
     if asked.startswith("RuntimeError"):
         return not_yet(
             "While the function runs, torch.get_float32_matmul_precision() raises RuntimeError.",
-            hint='The given function may call it. Allow TF32 by torch.set_float32_matmul_precision("high"), which '
+            hint='The given function may call it. Allow TF32 with torch.set_float32_matmul_precision("high"), which '
             "sets the newer switch too.",
         )
     if left := _left(before):

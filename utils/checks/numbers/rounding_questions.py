@@ -208,6 +208,7 @@ STALL = Number(
         "4096": "At 4096 the ulp is 4, and 3 is more than half of it: 4099 is rounded up to 4100. Go on.",
         "2048": "2048 is where a loop that adds 1 stops. 3 is more than half of the ulp there, which is 2.",
         "6144": "6144 = 3 * 2048. From 4096 to 8192 the ulp is 4, so 3 still moves the sum.",
+        "8190": "8190 is the last multiple of 3 below 8192. But the total left those at 2049, which it rounded to 2048.",
         "8191": "From 4096 on only multiples of 4 are held, so the sum is never 8191.",
         "8193": "From 8192 on only multiples of 8 are held.",
         "8195": "8195 is the exact next sum. Its neighbours are 8192 and 8200: which is nearer?",
@@ -240,7 +241,8 @@ TO_E4M3 = Task(
 # Under the number line.
 PLAY_TICKS = Number(
     "numbers/rounding/play-ticks",
-    text="Go down from 1 in E4M3. Below which number do the ticks no longer get closer together?",
+    text="Go down from 1 in E4M3. What is the largest number below which all ticks are equally far"
+    " apart?",
     answer="2^-5",
     says="From 2**-5 down to 0 all ticks are 2**-9 apart. The subnormals begin below 2**-6, but they have the same gap"
     " as the lowest binade of normal numbers.",
@@ -301,7 +303,7 @@ P_EPS = Choice(
             "The gap grows with the numbers and `eps` does not. So the test becomes stricter, not looser.",
         ),
         Option(
-            "Equal numbers only",
+            "Equal numbers only, because neighbours are eight times as far apart as at 1",
             "From 8 to 16 the gap is 8 times `eps`. Two different numbers are at least that far apart.",
             right=True,
         ),
@@ -329,8 +331,8 @@ P_SMALL = Choice(
             "They lie closer together there, and the interval is shorter in the same proportion.",
         ),
         Option(
-            "Both hold equally many",
-            "Each is ten binades long, and every binade holds 1,024 numbers.",
+            "Both hold equally many, because each is ten doublings long",
+            "Every binade, from one power of two to the next, holds 1,024 numbers.",
             right=True,
         ),
     ),
@@ -346,7 +348,7 @@ P_SUM = Choice(
             "They do, but most of the sum comes from the losses above 1. Those come last, when the total is large.",
         ),
         Option(
-            "Hardly more than now, because order is not the problem",
+            "Hardly more than now, because most of the sum still meets a large total",
             "Once the total has reached 512, only losses above 2 count, in any order. Sorted, all of those come after"
             " 512, which adds a little.",
             right=True,

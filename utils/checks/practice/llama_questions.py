@@ -322,7 +322,7 @@ def _long_text(name: str, text: str, answer: str, *, says: str, wrong: dict[str,
 
 FOR_ONE, UNSHARED, FOR_ALL = (
     "bytes per token",
-    "the same without sharing, 40 key-value heads",
+    "bytes per token without sharing, 40 key-value heads",
     "GB for 16 sequences of 8,192 tokens",
 )
 LONG_TEXT = {

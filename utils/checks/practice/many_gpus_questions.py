@@ -33,7 +33,7 @@ RING_OF_MANY = Choice(
 )
 BESIDE_OTHERS = Choice(
     "practice/many_gpus/beside-others",
-    "The difference may have a second reason. A layer computes the same text twice in float32, with the same "
+    "The difference may have a second reason. A layer processes the same text twice in float32, with the same "
     "weights: once alone, and once as a row of a batch of 32. Do the two results agree to the last bit?",
     (
         Option(

@@ -43,7 +43,7 @@ OTHER_NETWORK = Choice(
             "multiplied by the derivatives in between, and their product grew by more.",
         ),
         Option(
-            "It falls",
+            "It falls: the derivatives between a layer and the loss grow",
             "What reaches a layer is the mistake at the output, multiplied by the derivatives of everything between. "
             "In this network the second factor grew by more than the first one shrank.",
             True,

@@ -64,7 +64,7 @@ export const ADDEND_NAMES = {
 
 /** What the boxes of the picture are. */
 export function legendText(runs) {
-  if (runs.every(({ adder }) => adder.kind !== "aligned")) return "The box is the register. What lies right of it falls off.";
+  if (runs.every(({ adder }) => adder.kind !== "aligned")) return "The box is the register. Bits to the right of it fall off.";
   return "The box is the register. The largest exponent of what comes in sets its place, and addends are cut at its right edge. Their sum may reach further left: “after” has the box in its new place.";
 }
 

@@ -96,7 +96,7 @@ LEFT_OUT = (
     " norms, softmax, the optimizer, communication. Attention's products stay in 16 bits, at the peak of a fused"
     " kernel. An RTX 50 multiplies MX up to twice as fast as predicted here. The bytes of the casts do not rank"
     " recipes: products with scales for blocks are slower too. torchao"
-    " measured Llama 3 8B on eight H100, compiled: 1.25 times with a scale per tensor and weights sent in FP8, which"
+    " measured Llama 3 8B on eight H100s, compiled: 1.25 times with a scale per tensor and weights sent in FP8, which"
     " saves communication too; 1.10 times with a scale per row and weights sent in bfloat16."
 )
 OTHERS = (

@@ -5,7 +5,7 @@ import { FORMATS } from "../shared/numbers/formats.js";
 import { NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
 
 export const QUIZ_ROUNDED =
-  "Right, but rounded: the exact value can be written down, for example as a power of two or as a fraction.";
+  "Close, but not exact: the exact value can be written down, for example as a power of two or as a fraction.";
 
 /** The float64 nearest to a number as parseNumber gives it. */
 export function nearestDouble(number) {
