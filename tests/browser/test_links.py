@@ -5,7 +5,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.browser.built_pages import SITE, parse_page
+from tests.browser.built_pages import SITE, parse_page, places
 
 PAGES = sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
 
@@ -21,11 +21,11 @@ def dead_links(path):
         if not target.is_file():
             yield f"{address}: no such file"
         elif parts.fragment and target.suffix == ".html":
-            place = unquote(parts.fragment)
-            if "?" in place:  # the state of a widget
-                if not parse_page(target).find(attrs={"data-mp-widget": place.partition("?")[0]}):
-                    yield f"{address}: no such widget"
-            elif not (parse_page(target).find(id=place) or parse_page(target).find(attrs={"name": place})):
+            ids, widgets = places(target)
+            place, state, _ = unquote(parts.fragment).partition("?")
+            if state and place not in widgets:
+                yield f"{address}: no such widget"
+            elif not state and place not in ids:
                 yield f"{address}: no such place"
 
 

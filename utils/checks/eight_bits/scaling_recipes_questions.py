@@ -116,7 +116,7 @@ PLAY_MARGIN = Number(
         "1": "Some steps rise by more than a factor of 2.",
         "2": "One step still saturates. Is the history 1?",
         "4": "That works, but a smaller one does too.",
-        "8": "A margin of 3 leaves a factor of 2^3 = 8. The margin itself is the exponent.",
+        "8": "A margin of m leaves a factor of 2^m. The question asks for m.",
     },
     otherwise="Raise the margin from 0 and read the sentence below the curve.",
 )
@@ -152,8 +152,8 @@ HISTORY = {
             "448": "A margin makes the scale smaller, so that more fits.",
             "896": "That is from the latest amax, 0.25. The largest of the history counts.",
             "1792": "That is from the latest amax, 0.25, and without the margin. The largest of the history counts.",
-            "32": "The 7 is not known yet: this is the scale for it, from the steps before.",
-            "64": "The 7 is not known yet, and the margin is missing.",
+            "32": "That already uses the 7. The scale that the 7 meets comes from 0.5, 2 and 0.25.",
+            "64": "That already uses the 7, and has no margin. The scale that the 7 meets comes from 0.5, 2 and 0.25.",
             "14336": "E4M3 ends at 448; 57,344 is the end of E5M2.",
         },
         otherwise="Divide 448 by the largest amax of the history, then by 2 to the margin.",
@@ -172,7 +172,7 @@ HISTORY = {
             "NaN": "A plain cast may give NaN past the end, but the recipe saturates first.",
         },
         otherwise="Multiply, saturate at 448, divide.",
-        hints=("7 · 112 = 784.",),
+        hints=("Multiply the 7 by its scale. Is the product past 448?",),
     ),
     SCALE_AFTER: Number(
         "eight_bits/scaling_recipes/history-after",
@@ -215,7 +215,7 @@ FIRST_STEP = {
             "is rounded and does not saturate.",
             "2": "The same amax again lands on 448, which fits.",
             "1": "With a scale of 1, a 2 is far below 448.",
-            "5": "There is an earlier one: 3 after 2.05.",
+            "5": "There is an earlier one.",
         },
     ),
     FIRST_1: _first(
@@ -266,7 +266,7 @@ WGRAD_SCALES = {
         8,
         says="1024 / 128: the forward pass sums over the inputs.",
         wrong={
-            "16": "That is 2048 / 128, along the tokens. The forward pass sums over the inputs.",
+            "16": "Those would be blocks of tokens. The forward pass sums over the inputs.",
             "1024": "That is the number of values in a row. 128 of them share a scale.",
             "128": "That is the length of a block.",
             "2048": "Those are the rows of scales, one per token.",
@@ -282,7 +282,7 @@ WGRAD_SCALES = {
         wrong={
             "2048": "That is before it is transposed: x is [2048, 1024], its transpose [1024, 2048].",
             "8": "That would be one scale for 128 rows, as in tiles of 128x128.",
-            "16": "Those are the columns of scales.",
+            "16": "The question is about rows. Each row of the transposed x has scales of its own.",
             "512": "That is the transposed dy.",
         },
         hint="The transposed x is [1024, 2048].",
