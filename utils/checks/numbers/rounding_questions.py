@@ -208,7 +208,7 @@ STALL = Number(
         "4096": "At 4096 the ulp is 4, and 3 is more than half of it: 4099 is rounded up to 4100. Go on.",
         "2048": "2048 is where a loop that adds 1 stops. 3 is more than half of the ulp there, which is 2.",
         "6144": "6144 = 3 * 2048. From 4096 to 8192 the ulp is 4, so 3 still moves the sum.",
-        "8190": "8190 is the last multiple of 3 below 8192. But the total left those at 2049, which it rounded to 2048.",
+        "8190": "8190 is the last multiple of 3 below 8192. But the total left those at 2049, rounded to 2048.",
         "8191": "From 4096 on only multiples of 4 are held, so the sum is never 8191.",
         "8193": "From 8192 on only multiples of 8 are held.",
         "8195": "8195 is the exact next sum. Its neighbours are 8192 and 8200: which is nearer?",
@@ -241,8 +241,7 @@ TO_E4M3 = Task(
 # Under the number line.
 PLAY_TICKS = Number(
     "numbers/rounding/play-ticks",
-    text="Go down from 1 in E4M3. What is the largest number below which all ticks are equally far"
-    " apart?",
+    text="Go down from 1 in E4M3. What is the largest number below which all ticks are equally far apart?",
     answer="2^-5",
     says="From 2**-5 down to 0 all ticks are 2**-9 apart. The subnormals begin below 2**-6, but they have the same gap"
     " as the lowest binade of normal numbers.",
