@@ -129,4 +129,12 @@ def stated_time(cells):
         yield f"{wanted[0]} minutes to read, at most {MAX_READING_MINUTES} are allowed"
 
 
-RULES = (in_short, order, budgets, stated_time)
+def replies(cells):
+    """Broken code of an exercise whose reply can be read before anything was tried: it gives a part away."""
+    for cell in cells:
+        said = "".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
+        if said.startswith("→ Not yet") and "hide-output" not in cell.tags:
+            yield f"the reply to `{cell.source.strip().splitlines()[0]}` stands open (tag it hide-output)"
+
+
+RULES = (in_short, order, budgets, stated_time, replies)
