@@ -8,6 +8,7 @@ from tests.page_states import states_in
 from utils.checks.questions import (
     CORRECT,
     NOT_YET,
+    IMPRECISE,
     ROUNDED,
     Choice,
     Number,
@@ -32,6 +33,7 @@ LARGEST = Number(
 SMALLEST = Number("test/smallest", "The smallest float16:", "2^-24", "Yes.", {"2^-14": "Normal."}, "No.")
 SHARE = Number("test/share", "A third of it:", "33.3", "Yes.", {"0.333": "A share."}, "No.", tolerance=0.02, unit="%")
 BOTH = Number("test/both", "?", "9", "Yes.", {"2": "Two.", "1.8": "Less.", "1.9": "Between."}, "No.", tolerance=0.1)
+INTENSITY = Number("test/intensity", "?", "15.87", "Yes.", {}, "No.", tolerance=0.002)
 CODE = Number("test/code", "The code:", "0x3E40", "Yes.", {"0xBE40": "The sign."}, "No.")
 TIE = Choice("test/tie", "To which?", (Option("up", "No."), Option("to even", "Yes.", right=True)))
 
@@ -97,6 +99,9 @@ def test_what_is_no_number_is_refused(text):
         (BOTH, 1.94, NOT_YET, "Between."),  # within a tenth of all three
         (BOTH, 1.96, NOT_YET, "Two."),
         (CODE, 0x3E40, CORRECT, "Yes."),
+        (INTENSITY, 15.87, CORRECT, "Yes."),
+        (INTENSITY, 15.8, NOT_YET, IMPRECISE),  # no power of two, and three digits are enough
+        (INTENSITY, 15, NOT_YET, "No."),
         (CODE, 15930, NOT_YET, "No."),  # 0x3E3A; a code is never rounded
         (CODE, 0xBE40, NOT_YET, "The sign."),
         (TIE, 0, NOT_YET, "No."),

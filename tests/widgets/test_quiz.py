@@ -5,7 +5,7 @@ import pytest
 import notebooks
 from tests.book_questions import book_questions
 from tests.page_states import states_in
-from utils.checks.questions import ROUNDED, Choice, Number, Option, Task
+from utils.checks.questions import IMPRECISE, ROUNDED, Choice, Number, Option, Task
 from utils.widgets.quiz import Quiz
 from utils.widgets.shared.modules import WIDGETS
 
@@ -56,7 +56,9 @@ def test_without_javascript_a_task_says_what_checks_it():
 
 
 def test_the_page_says_the_same_of_a_rounded_answer():
-    assert f'"{ROUNDED}"' in (WIDGETS / "quiz/judge.js").read_text("utf8")
+    source = (WIDGETS / "quiz/judge.js").read_text("utf8")
+    assert f'"{ROUNDED}"' in source
+    assert f'"{IMPRECISE}"' in source
 
 
 def committed_states():

@@ -79,7 +79,7 @@ class Number:
     or 0b is a code, and bits are read too. `says` is said when it is right, `wrong` holds a hint for each foreseen
     wrong answer, `within` one for all other answers in a range, "33 to 48" with both ends, and `otherwise` the one for
     the rest; `hints` are given one at a time to whoever asks. An answer is right if it is within `tolerance`
-    (relative) of `answer`; one within `near` of it is told that it was rounded, where that can be: 450 is a rounded
+    (relative) of `answer`; one within `near` of it is told that it is close, where it may be rounded: 450 is a rounded
     448, 449 is not, and no code is rounded. `unit` stands behind the field: "%", "bytes".
     Raises: ValueError for an id of the wrong form, a number that cannot be read, a text that is empty or leaves a
     backtick open, and a foreseen wrong answer that counts as right or as another one.
@@ -175,6 +175,8 @@ def wrong_line(name: str, *, text: str, code: str, line: int, says: str, replies
     return Choice(name, text, options)
 
 
+MUST_BE_EXACT = 1e-5  # a smaller tolerance is that of the arithmetic
+IMPRECISE = "Close, but not close enough. Work it out with more digits."  # where the answer need not be exact
 ROUNDED = "Close, but not exact: the exact value can be written down, for example as a power of two or as a fraction."
 
 
@@ -193,7 +195,7 @@ def judge(question: Choice | Number, answer: float | int) -> Judgement:
         if low <= answer <= high:
             return Judgement(NOT_YET, hint)
     if not question.is_code and _is_rounded(answer, number(question.answer), question.near):
-        return Judgement(NOT_YET, ROUNDED)
+        return Judgement(NOT_YET, ROUNDED if question.tolerance < MUST_BE_EXACT else IMPRECISE)
     return Judgement(NOT_YET, question.otherwise)
 
 

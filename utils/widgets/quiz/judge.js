@@ -7,6 +7,9 @@ import { NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
 export const QUIZ_ROUNDED =
   "Close, but not exact: the exact value can be written down, for example as a power of two or as a fraction.";
 
+export const QUIZ_IMPRECISE = "Close, but not close enough. Work it out with more digits.";
+const MUST_BE_EXACT = 1e-5; // a smaller tolerance is that of the arithmetic
+
 /** The float64 nearest to a number as parseNumber gives it. */
 export function nearestDouble(number) {
   if (number.kind === "nan") return NaN;
@@ -54,7 +57,8 @@ export function judgeNumber(question, value) {
   const range = Object.keys(within).find(isWithin);
   if (range) return { right: false, says: within[range] };
   const rounded = !asksForCode(question) && mayBeRounded(value, wanted, near);
-  return { right: false, says: rounded ? QUIZ_ROUNDED : question.otherwise };
+  const close = tolerance < MUST_BE_EXACT ? QUIZ_ROUNDED : QUIZ_IMPRECISE;
+  return { right: false, says: rounded ? close : question.otherwise };
 }
 
 function sameDouble(value, wanted, tolerance) {
