@@ -7,8 +7,8 @@ import pytest
 from tests.page_states import states_in
 from utils.checks.questions import (
     CORRECT,
-    NOT_YET,
     IMPRECISE,
+    NOT_YET,
     ROUNDED,
     Choice,
     Number,
