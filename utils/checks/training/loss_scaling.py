@@ -26,6 +26,7 @@ from utils.checks.training.loss_scaling_questions import (
 )
 from utils.emulation.exponent_histogram import histogram
 from utils.formats import BFLOAT16, FLOAT16
+from utils.loss_scaling import next_scale
 
 check_mean_over_a_page = paper_table(
     MEAN_OVER_A_PAGE,
@@ -36,7 +37,7 @@ check_mean_over_a_page = paper_table(
 check_read_a_trace = paper_table(
     READ_A_TRACE,
     says="There are three halvings in three steps, 2,000 good steps before the scale grows, and a skip right after "
-    "that. A log of the scale can hide a skip, so count the skipped steps.",
+    "that. A log with only two entries cannot tell this run from one with three skips, so log the scale at every step.",
 )
 
 
@@ -148,6 +149,8 @@ def _misuse(error: Exception, number: int, called: list[str]) -> Outcome:
         why = "A step that overflows is not an error. Let the norm be infinite, and scaler.step will skip the step."
     elif "_scale is None" in message or "scale" not in called:
         why = "The loss has to go through scaler.scale(loss) before backward()."
+    elif "prior to update" in message and called.count("update") > 1:
+        why = "update() is called more than once in this step. Call it once, at the end."
     elif "prior to update" in message:
         why = "update() relies on what unscale_ and step have seen: let the scaler take the scale out and step."
     elif "No inf checks" in message:
@@ -267,6 +270,8 @@ def check_scheduled_step(answer) -> Outcome:
                     fault := _step_fault(move, gradient, rate=rate, place=place, skipped=kind == "skipped")
                 ) is not None:
                     return fault
+            if (fault := _update_fault(scaler, number, scaler.called[seen:].count("update"))) is not None:
+                return fault
     if moves != RIGHT_MOVES:
         return _schedule_fault(moves)
     first, second = map(sum, zip(*moves, strict=True))
@@ -296,6 +301,25 @@ def _step_fault(
     else:
         why = "Only the schedules need fixing. The calls of zero_grad, scale, backward, step and one update were right."
     return not_yet(seen, why)
+
+
+def _update_fault(scaler: _Scaler, number: int, updates: int) -> Outcome | None:
+    """Say what is wrong with the scale after a step, or with how often it was updated in it, or give None."""
+    if updates > 1:
+        return not_yet(
+            f"In step {number}, your function calls scaler.update() {updates} times.",
+            "To the scaler, each update ends a step, so the scale would grow twice as often. Both optimizers take part "
+            "in one step: call update once, after the loop.",
+        )
+    scale, good = SCALE, 0
+    for kinds in KINDS[:number]:
+        scale, good = next_scale(scale, good, "skipped" in kinds, growth_interval=GROWTH_INTERVAL)
+    if scaler.get_scale() == scale or not updates:  # without an update, the next step stops
+        return None
+    return not_yet(
+        f"After step {number}, the scale should be {scale:g}, but it is {scaler.get_scale():g}.",
+        "Call scaler.update() without an argument, so that the scaler adapts the scale itself.",
+    )
 
 
 def _moves(rule: Callable[[tuple[str, str], int, bool], bool]) -> list[tuple[int, int]]:
@@ -355,7 +379,10 @@ HABITS = (
 
 
 def _schedule_fault(moves: list[tuple[int, int]]) -> Outcome:
-    """Show the first step in which a schedule is wrong; the hint says by what rule it moves, where that is known."""
+    """Name the first step in which a schedule is wrong; the hint says what it did, and by what rule, if that is known.
+
+    Which optimizer skipped is part of the hint, because the page shows the message before the first attempt.
+    """
     step, which = next(
         (n, which) for n, pair in enumerate(moves) for which in (0, 1) if pair[which] != RIGHT_MOVES[n][which]
     )
@@ -369,7 +396,9 @@ def _schedule_fault(moves: list[tuple[int, int]]) -> Outcome:
         (why for rule, why in HABITS if moves == rule),
         "Each schedule should move once, and only when its own optimizer has stepped.",
     )
-    return not_yet(seen, why)
+    return not_yet(
+        f"After step {step + 1}, a schedule has not moved as often as its own optimizer has stepped.", f"{seen} {why}"
+    )
 
 
 # --- Does bfloat16 need it? -------------------------------------------------------------------------------------------

@@ -177,8 +177,8 @@ MEAN_OVER_A_PAGE = {
         otherwise="The gradient is p / N. What is the probability of one word, and over how many tokens is the mean "
         "taken?",
         hints=("p is 1 / 50,000, the same for every word.", "N = 32 × 1,024 = 32,768."),
-        tolerance=0.01,
-        near=0.03,
+        tolerance=0.02,  # 6e-10 is 1.7 % off
+        near=0.0,
     ),
     "smallest scale": Number(
         "training/loss_scaling/mean-over-a-page-scale",
@@ -231,27 +231,32 @@ READ_A_TRACE = {
         otherwise="The scale is 65536, 32768, 16384 and 8192 at the start. Count the halvings, there and at the end.",
         hints=("65536 / 8192 = 8, which is three halvings in three steps.", "In step 2,004 the scale falls once more."),
     ),
-    "unseen": Number(
-        "training/loss_scaling/read-a-trace-unseen",
-        "All later steps are taken. Your log contains the scale at the start and after steps 1,000, 2,000, 3,000 and "
-        "so on. Which skipped step leaves no trace in the log?",
-        answer="2004",
-        says="After steps 1,000, 2,000 and 3,000 the scale is 8192: the growth in step 2,003 hides the skip after it.",
+    "last of three": Number(
+        "training/loss_scaling/read-a-trace-last-of-three",
+        "All later steps are taken, and your log contains the scale only at the start and after step 3,000. Another "
+        "run skips exactly three steps, and its log shows the same two numbers. How early can the last of these three "
+        "skips come? Give the number of its step.",
+        answer="1001",
+        says="After step 1,001, there are 1,999 good steps up to step 3,000, one too few for the scale to grow. Skips "
+        "in steps 1, 2 and 1,001, for example, give the same log. So this log hides that your run skipped four steps.",
         wrong={
-            "3": "The log shows 65536 at the start and 8192 after step 1,000: the scale was halved three times.",
-            "1": "After step 1,000 the scale is an eighth of what it was at the start. That is a trace of this skip "
-            "too.",
-            "2": "The scales at the start and after step 1,000 differ by three halvings. This skip is one of them.",
-            "2003": "Before step 2,004 the scale has doubled, so step 2,003 was taken: a scale never grows after a "
-            "skip.",
-            "2005": "8192 is the scale after step 2,004, so it was step 2,004 that halved it.",
-            "2000": "After step 2,000 the scale is 8192, as before: that step was taken.",
+            "1000": "Steps 1,001 to 3,000 would then be 2,000 good steps in a row. The scale would grow in step 3,000, "
+            "and the log would show 16384.",
+            "3": "Then the scale would grow after the 2,000 good steps from 4 to 2,003, and nothing would lower it "
+            "again. The log would show 16384.",
+            "2004": "A last skip in step 2,004 gives the same log, but it can come earlier.",
         },
-        otherwise="What is the scale after steps 1,000, 2,000 and 3,000? Which skip lies between two equal values?",
+        within={
+            "1 to 999": "Then more than 2,000 good steps follow, so the scale grows before the second entry of the "
+            "log.",
+            "1002 to 3000": "A last skip in this step can give the same log, but it can come earlier.",
+        },
+        otherwise="Give the number of a step, between 1 and 3,000.",
         hints=(
-            "After step 1,000 and after step 2,000, the scale is 8192.",
-            "The scale grows in step 2,003, and is 8192 again after ...",
+            "The log shows 8192 after step 3,000. With three skips, how often may the scale have grown by then?",
+            "The scale grows after 2,000 good steps in a row. Count the good steps after the last skip.",
         ),
+        near=0.0,
     ),
 }
 
