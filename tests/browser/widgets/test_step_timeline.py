@@ -217,6 +217,30 @@ def test_numbers_are_short(call, x, text):
     assert call("fewDigits", x).replace("\xa0", " ") == text
 
 
+def test_a_limit_that_cuts_a_little_is_told_from_one_that_does_not(call):
+    near, enough = (plan(broken="clip_first", maxNorm=limit) for limit in (32767, 32768))
+    says = call("stepVerdict", near)["text"]
+    assert says.endswith("Unscaling then leaves 0.49998 instead of 0.5: 0.99997 of the gradient.")
+    assert call("blockWords", near, "clip")[0].endswith("all gradients are multiplied by 0.99997.")
+    assert call("stepTensors", near, "unscale")[1]["note"] == "norm 0.49998"
+    assert call("stepVerdict", enough)["text"].endswith("no harm this time.")
+    assert call("stepTensors", enough, "unscale")[1]["note"] == "norm 0.5"
+
+
+def test_the_first_gradient_of_a_float16_loss_is_the_scale_and_overflows_from_two_to_the_16_on(call):
+    says = call("blockWords", plan(), "loss")[1]
+    assert says.endswith("backward would begin with S in float16, which is infinite from S = 2¹⁶ on.")
+    assert call("blockWords", plan("16-true"), "loss")[1] == "In float16, a loss beyond 65504 would be infinite."
+    for power in (15, 16):
+        weight = torch.ones((), dtype=torch.float16, requires_grad=True)
+        half_loss = weight * 2
+        half_loss.retain_grad()
+        scaled = torch.amp.GradScaler("cpu", 2.0**power).scale(half_loss)
+        assert (scaled.dtype, scaled.item()) == (torch.float32, 2.0 ** (power + 1))  # this loss is finite
+        scaled.backward()
+        assert half_loss.grad.item() == (2.0**15 if power == 15 else math.inf)
+
+
 # What a reader does
 
 
@@ -259,9 +283,11 @@ def test_breaking_the_order_turns_its_blocks_into_warnings(show):
     assert page.get_by_label("Recipe").input_value() == "16-mixed"  # what it needs to be seen
     assert page.get_by_label("clip", exact=True).is_checked()
     assert verdict(page) == (
+        "Now in 16-mixed with clip, which this mistake needs. "
         "clip sees 0.5 × 65536 = 32768 and cuts it to 1. Unscaling then leaves 1.53 × 10⁻⁵ instead of 0.5: "
         "3.05 × 10⁻⁵ of the gradient."
     )
+    assert spoken(page) == verdict(page)
     assert blocks(page, "warned") == ["clip, broken", "unscale_, broken"]
     assert listing(page, ".mp-st-bad") == ["clip_grad_norm_(model.parameters(), 1)", "scaler.unscale_(optimizer)"]
     page.get_by_label("clip", exact=True).uncheck()  # without it there is nothing to break
@@ -270,6 +296,23 @@ def test_breaking_the_order_turns_its_blocks_into_warnings(show):
     page.get_by_label("Recipe").select_option("32-true")
     assert verdict(page).startswith("The next gradient is added to this one")
     assert listing(page)[0] == "# optimizer.zero_grad()"
+
+
+def test_a_mistake_changes_no_setting_without_a_word(show):
+    page = show(StepTimeline("bf16-mixed", overflow=True))
+    for name in ("clip before unscale_", "always advance", "advance it if S fell", "no scale", "forget update"):
+        page.get_by_label("Recipe").select_option("bf16-mixed")
+        press(page, name)
+        assert verdict(page).startswith("Now in 16-mixed, which this mistake needs. ")
+        assert page.get_by_label("a gradient overflows").is_checked()
+        page.locator(".mp-st-block", has_text="backward").click()  # to read a block is no change of a setting
+        assert verdict(page).startswith("Now in 16-mixed, ")
+        press(page, name)
+        assert not verdict(page).startswith("Now")
+    page.get_by_label("a gradient overflows").uncheck()
+    press(page, "always advance")
+    assert not page.get_by_label("a gradient overflows").is_checked()
+    assert verdict(page) == "No harm in this step. Let a gradient overflow, and look again."
 
 
 def test_the_numbers_are_the_readers(show):
@@ -368,7 +411,7 @@ def test_targets_are_large_enough_and_nothing_overflows_or_is_too_small(show, vi
 
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_the_blocks_stay_where_they_are_while_things_break(show, viewport):
-    page = show(StepTimeline(), viewport=viewport)
+    page = show(StepTimeline("32-true", clip=False), viewport=viewport)
     top = "() => document.querySelector('.mp-st-blocks').offsetTop"
     before = page.evaluate(top)
     for name in [
@@ -376,6 +419,11 @@ def test_the_blocks_stay_where_they_are_while_things_break(show, viewport):
     ]:
         press(page, name)
         assert page.evaluate(top) == before, name
+        page.get_by_label("a gradient overflows").set_checked(True)
+        assert page.evaluate(top) == before, name
+        page.get_by_label("a gradient overflows").set_checked(False)
+        page.get_by_label("Recipe").select_option("32-true")
+        page.get_by_label("clip", exact=True).set_checked(False)
 
 
 @pytest.mark.parametrize(("theme", "viewport"), [("light", DESK), ("dark", DESK), ("light", PHONE)])
@@ -388,12 +436,13 @@ def test_axe_finds_no_barrier(show, theme, viewport):
 
 def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     page = hosted(StepTimeline())
+    page.get_by_label("a gradient overflows").check()
     press(page, "always advance")
     type_into(page, "scale S", "2^12")
     sent = page.evaluate("() => model.sent.at(-1)")
     assert (sent["broken"], sent["overflow"], sent["scale"]) == ("always", True, "2^12")
     StepTimeline(**{key: sent[key] for key in ("recipe", "overflow", "clip", "broken", "scale")})  # Python takes it
-    assert verdict(page).endswith("from 4096 to 1024, a run begins with 2 such steps, so its warm-up is 2 ahead.")
+    assert "S falls from 4096 to 2048; if the next gradients overflow too, the schedule will be two" in verdict(page)
     page.evaluate("() => void Object.assign(model.state, { broken: '', block: 'update' })")
     page.evaluate("() => model.fire('change:block')")
     assert chosen(page) == "update"

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from utils.checks.outcome import NOT_YET
+from utils.checks.questions import CORRECT, judge
 from utils.checks.training import training_loop
 from utils.checks.training import training_loop_questions as questions
 
@@ -36,7 +37,7 @@ UNITS = {
     "after unscale_": 2,
     "then clipped to 0.5": 0.5,
     "clipped to 0.5, then unscale_": 0.5 / 256,
-    "second step without zero_grad": (2 + 512) / 256,
+    "no clip, no zero_grad: after the second unscale_": (2 + 512) / 256,
 }
 
 
@@ -74,9 +75,9 @@ def test_units_are_what_torch_leaves_in_grad():
         ("after unscale_", 512, "divided it by S"),
         ("then clipped to 0.5", 2, "limit is 0.5"),
         ("clipped to 0.5, then unscale_", 0.5, "while it was in units of S"),
-        ("second step without zero_grad", 4, "`backward` adds 512"),
-        ("second step without zero_grad", 2, "left in it from the first step"),
-        ("second step without zero_grad", 2.008, "rounded"),
+        ("no clip, no zero_grad: after the second unscale_", 4, "`backward` adds 512"),
+        ("no clip, no zero_grad: after the second unscale_", 2, "left in it from the first step"),
+        ("no clip, no zero_grad: after the second unscale_", 2.008, "not exact"),
     ],
 )
 def test_units_name_the_mistake(line, answer, hint):
@@ -269,6 +270,14 @@ def test_the_metric_stalls_where_the_answer_says():
     assert accuracy(torch.int64) == 1.0
 
 
+def test_the_metric_that_torch_divides_is_told_what_item_returns():
+    quotient = (torch.tensor(16384, dtype=torch.bfloat16) / 100_000).item()
+    for answer in (quotient, 0.1641, 0.164):  # its value, what torch prints, and what somebody may have rounded
+        assert "`total.item()` is a Python number" in judge(questions.METRIC, answer).message
+    assert judge(questions.METRIC, 0.16384).status == CORRECT
+    assert all("percentage" in judge(questions.METRIC, percent).message for percent in (16.384, 16.4))
+
+
 def test_the_limit_of_the_widgets_task_is_the_smallest_that_changes_nothing():
     def after(limit, gradient=0.5):
         weight = nn.Parameter(torch.zeros(1))
@@ -282,6 +291,12 @@ def test_the_limit_of_the_widgets_task_is_the_smallest_that_changes_nothing():
     limit = float(questions.LIMIT_TIMES_S.answer)
     assert after(limit) == pytest.approx(0.5, rel=1e-6)
     assert after(limit / 2) == pytest.approx(0.25, rel=1e-6)
+    for near in (32700, 32767):
+        assert after(near) < 0.49999
+        assert "still changes the gradients" in judge(questions.LIMIT_TIMES_S, near).message
+    for large in (32769, 40000):
+        assert after(large) == pytest.approx(0.5, rel=1e-7)
+        assert "not the smallest" in judge(questions.LIMIT_TIMES_S, large).message
 
 
 def test_the_narrow_sum_of_the_prediction_is_what_torch_leaves_in_grad():

@@ -19,6 +19,7 @@ def test_the_followed_gradient_is_what_torch_leaves_in_grad():
     (*_, said) = [text.get_text() for text in step_as_a_loop(GRADIENT, SCALE).axes[0].texts]
     _, scaled, unscaled = gradient_through_float16(SCALE)
     _, lost, _ = gradient_through_float16(1.0)
+    assert f"S = {SCALE:g}" in said
     assert f"{scaled:.3g} when scaled" in said
     assert f"{unscaled:.3g} after unscale_" in said
     assert f"but {lost:g} in float16" in said

@@ -53,17 +53,19 @@ PAST_THE_SCALER = Choice(
         ),
         Option(
             "The loss falls, but more slowly",
-            "Adam's step is m/√v. What happens to it when every gradient is multiplied by the same number?",
+            "Adam's step is m/√v, where m is a running mean of the gradients and v of their squares. What happens to "
+            "it when every gradient is multiplied by the same number?",
         ),
         Option(
             "The loss falls as in the right loop",
-            "Adam's step is m/√v. A factor that all gradients share appears in m and in √v, and cancels as long as √v "
-            "is far above ε.",
+            "Adam's step is m/(√v + ε), where m is a running mean of the gradients and v of their squares. A factor "
+            "that all gradients share appears in m and in √v, and cancels as long as √v is far above ε.",
             True,
         ),
         Option(
-            "The loss stays level, because v is far too large",
-            "v is indeed 2^36 times too large. What about m?",
+            "The loss stays level, because Adam divides by something far too large",
+            "Adam divides by √v, where v is a running mean of the squared gradients, and √v is indeed 2^18 times too "
+            "large. But what does it divide?",
         ),
     ),
     predict=True,
@@ -136,12 +138,18 @@ LIMIT_TIMES_S = Number(
         "0.5": "That is the true norm. Which norm does the clip see when nothing has been divided by S?",
         "1": "Then `unscale_` leaves a norm of 2^-16: almost nothing of the gradient comes through.",
         "65536": "That is S. It is enough, but not the smallest: the norm is 0.5.",
+        "65504": "That is float16's largest number. `.grad` is float32, and the clip looks only at its norm.",
         "131072": "The norm 0.5 is multiplied by S, not divided by it.",
         "15": "That is the exponent. Give the limit itself.",
-        "32767": "The clip sees 32768. A limit just below that still changes the gradients, if only a little.",
         "2^-16": "A lower limit cuts more. Raise the limit.",
         "2^-17": "That is 0.5 / 65536. Before `unscale_` the norm is multiplied by S.",
     },
+    within={
+        "32000 to 32767.9999": "That is close, but this limit still changes the gradients a little: the sentence below "
+        "the buttons says by which factor.",
+        "32768.0001 to 131071": "Nothing is cut at this limit, but it is not the smallest such limit.",
+    },
+    near=0.0,
     otherwise="Press the `clip` block: it says which norm it sees. A limit changes nothing if the norm is not above "
     "the limit.",
     hints=(
@@ -165,7 +173,10 @@ WARM_UP_AHEAD = Number(
         "1": "That is one step. S has to be halved again and again until it fits.",
     },
     otherwise="Each overflow halves S once. How many overflows does it take to reach 1024?",
-    hints=("The line below the buttons of the widget gives the answer.", "Each skipped step halves S once."),
+    hints=(
+        "The sentence below the buttons of the widget says what one such step does to S and to the schedule.",
+        "How often can you halve 2^20 before you reach 2^10?",
+    ),
 )
 WITHOUT_SCALER = Number(
     "training/training_loop/play-bfloat16",
@@ -266,7 +277,7 @@ UNITS = {
         ),
         tolerance=1e-5,
     ),
-    "second step without zero_grad": Number(
+    "no clip, no zero_grad: after the second unscale_": Number(
         "training/training_loop/units-no-zero",
         "Without clipping, and without `zero_grad`: what is in `.grad` after `unscale_` in the second step?",
         answer="257/128",
@@ -316,9 +327,9 @@ scaler.update()""",
 )
 METRIC = Number(
     "training/training_loop/stalled-metric",
-    "An evaluation in batches of 64 adds the number of right answers in each batch to a bfloat16 tensor. At the end, "
-    "it divides the total by the number of samples, 100,000. The model is right about all of them. What accuracy does "
-    "the evaluation print?",
+    "An evaluation in batches of 64 adds the number of right answers in each batch to a bfloat16 tensor, `total`. At "
+    "the end, it prints `total.item() / 100_000`, because there are 100,000 samples. The model is right about all of "
+    "them. What accuracy does it print, as a fraction of 1?",
     answer="0.16384",
     says="From 16384 on, bfloat16 numbers are 128 apart. Adding 64, half of that, gives a tie, which goes to 16384, "
     "the even neighbour. So the total stalls there, after 256 batches. Count in int64.",
@@ -329,10 +340,13 @@ METRIC = Number(
         "0.32768": "At 32768 the gap is 256. Is 64 enough to move the total when the gap is 128?",
         "0.08192": "From 8192 on the gap is 64, so adding 64 still moves the total.",
         "16384": "That is the total. Divide it by the number of samples.",
+        "0.1640625": "Nearly, but `total.item()` is a Python number, so the quotient is not rounded to bfloat16. Give "
+        "all five digits.",
         "0.99968": "That counts all full batches. But can bfloat16 hold the total after each of them?",
         "0.99840": "100,000 rounded to bfloat16 is 99,840. But does the total ever reach it?",
         "0.16448": "That is one batch more. 16384 + 64 is a tie: which neighbour does it go to?",
     },
+    within={"16.3 to 16.5": "That is a percentage. Give it as a fraction of 1, with all its digits."},
     otherwise="An addend is lost if it is less than half the gap at the total, or exactly half if the total is even. "
     "At which total does the gap become 128?",
     hints=(

@@ -89,6 +89,6 @@ def _carry(ax: Axes, start: str, end: str, dtype: str) -> None:
 def _follow(ax: Axes, gradient: float, scale: float) -> None:
     """Write what becomes of one gradient, without the scale and with it."""
     lost, kept = (float(quantize(gradient * factor, formats.FLOAT16)) for factor in (1.0, scale))
-    caption = f"a gradient of {gradient:g}: {kept:.3g} when scaled, {kept / scale:.3g} after unscale_,\n"
-    caption += f"but {lost:g} in float16 if it is never scaled"
+    caption = f"a gradient of {gradient:g}, with S = {scale:g}: {kept:.3g} when scaled,\n"
+    caption += f"{kept / scale:.3g} after unscale_, but {lost:g} in float16 if it is never scaled"
     ax.text(8, -1.2, caption, ha="center", va="center", fontsize=10, color=plots.INK)

@@ -12,10 +12,10 @@ export const STEP_RECIPES = {
   "bf16-true": { weights: "bfloat16", compute: "bfloat16" },
 };
 
-/** What can be done wrong: its words, and what it needs to be seen. */
+/** What can be done wrong: its words, its blocks, and what a step must have for it. */
 export const BREAKS = {
-  clip_first: { label: "clip before unscale_", marks: ["unscale", "clip"], needs: { recipe: "16-mixed", clip: true, overflow: false } },
-  always: { label: "always advance the scheduler", marks: ["schedule"], needs: { recipe: "16-mixed", overflow: true } },
+  clip_first: { label: "clip before unscale_", marks: ["unscale", "clip"], needs: { recipe: "16-mixed", clip: true } },
+  always: { label: "always advance the scheduler", marks: ["schedule"], needs: { recipe: "16-mixed" } },
   inverted: { label: "advance it if S fell", marks: ["schedule"], needs: { recipe: "16-mixed" } },
   no_scale: { label: "no scale", marks: ["scale", "backward"], needs: { recipe: "16-mixed" } },
   no_update: { label: "forget update", marks: ["update"], needs: { recipe: "16-mixed" } },
@@ -25,10 +25,23 @@ export const BREAKS = {
 export const usesScaler = ({ recipe, broken }) => STEP_RECIPES[recipe].hasScaler === true && broken !== "no_scale";
 
 /** A positive number in few characters: 32768, 0.5, 1.53 × 10⁻⁵. */
-export function fewDigits(x) {
+export function fewDigits(x, count = 3) {
   if (Number.isInteger(x) && x < 1e7) return String(x);
-  const [digits, power] = x.toExponential(2).split("e").map(Number);
-  return power >= -4 && power < 6 ? String(Number(x.toPrecision(3))) : `${digits}\u00a0×\u00a010${superscript(power)}`;
+  const [digits, power] = x.toExponential(count - 1).split("e").map(Number);
+  return power >= -4 && power < 6 ? String(Number(x.toPrecision(count))) : `${digits}\u00a0×\u00a010${superscript(power)}`;
+}
+
+/** The same with as many digits as show that it is not `other`: 0.49998 beside 0.5. */
+export function digitsApart(x, other) {
+  for (let count = 3; count < 12; count++) if (fewDigits(x, count) !== fewDigits(other, count)) return fewDigits(x, count);
+  return fewDigits(x);
+}
+
+/** What of a step changes for a break, in words; "" if nothing. */
+export function forcedWords(name, { recipe, clip }) {
+  const needs = BREAKS[name]?.needs ?? {};
+  const forced = [needs.recipe && needs.recipe !== recipe && `in ${needs.recipe}`, needs.clip && !clip && "with clip"].filter(Boolean);
+  return forced.length ? `Now ${forced.join(" ")}, which this mistake needs. ` : "";
 }
 
 const BLOCK_NAMES = {
@@ -114,7 +127,7 @@ export function stepTensors(plan, key) {
   const norm = gradientNorm(plan, key);
   if (norm !== null) {
     const carries = scaled && !done("unscale");
-    const text = Number.isFinite(norm) ? `norm ${fewDigits(norm)}` : plan.clip && done("clip") ? "includes NaN" : "includes ∞";
+    const text = Number.isFinite(norm) ? `norm ${carries ? fewDigits(norm) : digitsApart(norm, plan.norm)}` : plan.clip && done("clip") ? "includes NaN" : "includes ∞";
     rows.push({ name: "gradients", dtype: weights, note: `${carries ? "× S, " : ""}${text}` });
   } else if (plan.broken === "no_zero") rows.push({ name: "gradients", dtype: weights, note: "from the previous step" });
   rows.push({ name: "Adam’s moments", dtype: weights, note: "" });
@@ -141,7 +154,7 @@ export function blockWords(plan, key) {
       ? [`The weights stay float32. Under autocast, matrix products read them as ${compute}; other operations run in float32. The two lists of operations differ between CPU and CUDA.`, "backward needs no autocast: each operation runs backward in the dtype of its forward pass."]
       : [`No autocast: every operation runs in ${compute}, the dtype of the weights.`, ""],
     loss: [`The logits are converted to float32, and the loss is computed in float32.${accumulate ? " It is halved, because the two batches together should give a mean." : ""}`,
-      compute === "float16" ? "In float16, a loss beyond 65504 would be infinite, and its factor S counts too." : compute === "bfloat16" ? "In bfloat16, the loss would have two or three digits." : ""],
+      compute === "float16" ? `In float16, a loss beyond 65504 would be infinite${scaled ? "; and backward would begin with S in float16, which is infinite from S = 2¹⁶ on" : ""}.` : compute === "bfloat16" ? "In bfloat16, the loss would have two or three digits." : ""],
     scale: [`The loss is multiplied by S = ${S}. By the chain rule, every gradient carries the same factor.`, "Without it, small gradients become 0 in float16."],
     backward: [`The gradients go back through the layers in ${compute}${scaled ? ", S times as large" : ""}. In .grad they are ${weights}, like the weights.`,
       scaled ? "Without it, there are no gradients, and scaler.step raises an AssertionError." : "Without it, there are no gradients, and no weight moves."],
@@ -173,7 +186,7 @@ function clipWords({ norm, maxNorm, overflow, scale, broken }) {
   if (overflow) return "The norm is infinite, so finite gradients become 0 and infinite ones become NaN.";
   const seen = broken === "clip_first" ? norm * scale : norm;
   return seen > maxNorm
-    ? `The norm is ${fewDigits(seen)}, which is more than ${fewDigits(maxNorm)}, so all gradients are multiplied by ${fewDigits(maxNorm / seen)}.`
+    ? `The norm is ${fewDigits(seen)}, which is more than ${fewDigits(maxNorm)}, so all gradients are multiplied by ${digitsApart(maxNorm / seen, 1)}.`
     : `The norm is ${fewDigits(seen)}, which is at most ${fewDigits(maxNorm)}, so nothing changes.`;
 }
 
@@ -212,13 +225,11 @@ const consequences = {
     const seen = norm * scale;
     if (seen <= maxNorm) return `clip sees ${fewDigits(norm)} × ${fewDigits(scale)} = ${fewDigits(seen)}, which is at most ${fewDigits(maxNorm)}: no harm this time.`;
     const due = Math.min(norm, maxNorm);
-    return `clip sees ${fewDigits(norm)} × ${fewDigits(scale)} = ${fewDigits(seen)} and cuts it to ${fewDigits(maxNorm)}. Unscaling then leaves ${fewDigits(maxNorm / scale)} instead of ${fewDigits(due)}: ${fewDigits(maxNorm / scale / due)} of the gradient.`;
+    return `clip sees ${fewDigits(norm)} × ${fewDigits(scale)} = ${fewDigits(seen)} and cuts it to ${fewDigits(maxNorm)}. Unscaling then leaves ${digitsApart(maxNorm / scale, due)} instead of ${fewDigits(due)}: ${digitsApart(maxNorm / scale / due, 1)} of the gradient.`;
   },
   always({ scale, overflow }) {
     if (!overflow) return "No harm in this step. Let a gradient overflow, and look again.";
-    const skips = Math.ceil(Math.log2(scale / 1024));
-    const start = skips > 0 ? ` If S must fall from ${fewDigits(scale)} to 1024, a run begins with ${skips} such step${skips === 1 ? "" : "s"}, so its warm-up is ${skips} ahead.` : "";
-    return `No weight has moved, but the learning rate has.${start}`;
+    return `No weight has moved, but the learning rate has. S falls from ${fewDigits(scale)} to ${fewDigits(scale / 2)}; if the next gradients overflow too, the schedule will be two steps ahead.`;
   },
   inverted: ({ overflow }) => (overflow
     ? "The scheduler advances now, in the one step that changed nothing."

@@ -3,7 +3,7 @@
 import { NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
 import { elements, setText } from "../shared/page/elements.js";
 import { bindModel, readTraits } from "../shared/page/model.js";
-import { blockWords, BREAKS, STEP_RECIPES, stepBlocks, stepLines, stepTensors, stepVerdict } from "./facts.js";
+import { blockWords, BREAKS, forcedWords, STEP_RECIPES, stepBlocks, stepLines, stepTensors, stepVerdict } from "./facts.js";
 
 const STEP_FIELDS = { norm: "norm of the gradients", scale: "scale S", max_norm: "max_norm of clip" };
 const STEP_SWITCHES = { overflow: "a gradient overflows", accumulate: "accumulate over 2 batches", clip: "clip" };
@@ -20,7 +20,7 @@ export function readPositive(text, name) {
 function render({ model, el }) {
   const stop = new AbortController();
   const h = elements(stop.signal);
-  const state = { wrong: "", refused: "", typed: {}, values: {} };
+  const state = { wrong: "", refused: "", forced: "", typed: {}, values: {} };
   const save = bindModel(model, STEP_TRAITS, followModel, stop.signal);
 
   const plan = () => ({
@@ -28,10 +28,11 @@ function render({ model, el }) {
     norm: state.values.norm, scale: state.values.scale, maxNorm: state.values.max_norm,
   });
 
-  function store(change, { speak = "verdict" } = {}) {
+  function store(change, { speak = "verdict", forced = "" } = {}) {
     save(change);
+    if (speak === "verdict") state.forced = forced;
     draw();
-    setText(status, speak === "verdict" ? stepVerdict(plan()).text : speak);
+    setText(status, speak === "verdict" ? state.forced + stepVerdict(plan()).text : speak);
   }
 
   // A break that the chosen recipe or switch does not show ends.
@@ -43,7 +44,8 @@ function render({ model, el }) {
     store(values);
   }
 
-  const setBroken = (broken) => store({ ...BREAKS[broken]?.needs, broken });
+  // What a break needs is set, and the verdict says so.
+  const setBroken = (broken) => store({ ...BREAKS[broken]?.needs, broken }, { forced: forcedWords(broken, plan()) });
 
   function setNumber(name, text) {
     state.typed[name] = text;
@@ -127,7 +129,7 @@ function render({ model, el }) {
     }
     for (const [name, button] of breaks) button.setAttribute("aria-pressed", String(name === now.broken));
     const { isWrong, text } = stepVerdict(now);
-    setText(verdictLine, state.refused || text);
+    setText(verdictLine, state.refused || state.forced + text);
     verdictLine.classList.toggle("mp-wrong", isWrong || state.refused !== "");
     drawBlocks(now, chosen);
     const block = stepBlocks(now).find(({ key }) => key === chosen);
@@ -144,7 +146,7 @@ function render({ model, el }) {
   }
 
   function followModel() {
-    Object.assign(state, { wrong: "", refused: "" });
+    Object.assign(state, { wrong: "", refused: "", forced: "" });
     for (const name of Object.keys(STEP_FIELDS)) {
       state.typed[name] = model.get(name);
       state.values[name] = readPositive(state.typed[name], STEP_FIELDS[name]);
