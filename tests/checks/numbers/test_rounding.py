@@ -473,7 +473,7 @@ def test_the_counter_goes_from_4094_to_4092_and_stays():
 
 
 def test_between_8_and_16_only_equal_numbers_differ_by_less_than_eps():
-    assert right_option(questions.P_EPS).text == "Equal numbers only"
+    assert right_option(questions.P_EPS).text.startswith("Equal numbers only")
     values = decode(np.arange(0x7C00), FLOAT16)
     assert set(np.diff(values[(values >= 8) & (values <= 16)])) == {8 * FLOAT16.eps}
     near = values[(values >= 0.001) & (values < 0.0011)]
@@ -493,7 +493,7 @@ def test_the_gaps_at_3_14_are_those_of_the_text():
 def test_both_intervals_hold_ten_binades():
     values = decode(np.arange(0x7C00), FLOAT16)
     assert np.sum((values >= 2**-10) & (values < 1)) == np.sum((values >= 1) & (values < 2**10)) == 10 * 1024
-    assert right_option(questions.P_SMALL).text == "Both hold equally many"
+    assert right_option(questions.P_SMALL).text.startswith("Both hold equally many")
 
 
 def summed(losses):
