@@ -12,6 +12,7 @@ from torch import linalg as L
 
 from utils.diagnostics import autocast_table, dtype_probe
 from utils.diagnostics.autocast_docs import (
+    ALSO,
     DOCUMENTED,
     ERROR,
     FOLLOWS,
@@ -129,6 +130,25 @@ OBSCURE = {
     "adaptive_max_pool3d": lambda x: F.adaptive_max_pool3d(x(1, 2, 2, 2), 1),
 }
 
+# Calls by the other names in `ALSO`.
+OTHER_CALLS = {
+    "@": lambda x: x(2, 2) @ x(2, 2),
+    "+": lambda x: x(4) + x(4),
+    "-": lambda x: x(4) - x(4),
+    "*": lambda x: x(4) * x(4),
+    "/": lambda x: x(4) / x(4),
+    "**": lambda x: x(4) ** 2,
+    "SDPA": lambda x: F.scaled_dot_product_attention(x(1, 2, 2, 4), x(1, 2, 2, 4), x(1, 2, 2, 4), is_causal=True),
+    "nn.BatchNorm1d": lambda x: torch.nn.BatchNorm1d(4, affine=False, track_running_stats=False)(x(2, 4)),
+    "nn.BatchNorm2d": lambda x: torch.nn.BatchNorm2d(2, affine=False, track_running_stats=False)(x(2, 2, 2, 2)),
+    "nn.BatchNorm3d": lambda x: torch.nn.BatchNorm3d(2, affine=False, track_running_stats=False)(x(2, 2, 2, 2, 2)),
+    "nn.Upsample": lambda x: torch.nn.Upsample(scale_factor=2)(x(1, 1, 4)),
+    "nn.BCELoss": lambda x: torch.nn.BCELoss()(x(4), x(4)),
+    "nn.BCEWithLogitsLoss": lambda x: torch.nn.BCEWithLogitsLoss()(x(4), x(4)),
+    "nn.CrossEntropyLoss": lambda x: torch.nn.CrossEntropyLoss()(x(2, 2), x.index(2)),
+    "nn.KLDivLoss": lambda x: torch.nn.KLDivLoss(reduction="batchmean")(x(2, 4), x(2, 4)),
+}
+
 # Not what the documentation says, or not to be told from the result.
 EXCEPTIONS = {
     "mkldnn_rnn_layer": "raises on processors without bfloat16 products",
@@ -215,7 +235,7 @@ def test_the_documentation_of_the_cpu_leaves_out_five_operations(rows):
     assert {each.documented for each in found} == {FOLLOWS}
 
 
-def test_the_documentation_of_cuda_leaves_out_seven_operations(cuda_rows):
+def test_the_documentation_of_cuda_leaves_out_eight_operations(cuda_rows):
     found = autocast_table.find_differences(cuda_rows.values(), "cuda")
     later = {"rms_norm"} if cuda_rows["rms_norm"].rule == FOLLOWS and not RMS_NORM_IS_WIDE else set()
     assert {each.name: each.measured for each in found} == {
@@ -228,6 +248,30 @@ def test_cuda_keeps_in_float32_what_a_cpu_computes_in_whatever_comes_in(rows, cu
         assert (rows[name].rule, cuda_rows[name].rule) == (FOLLOWS, WIDE), name
     assert (rows["binary_cross_entropy"].rule, cuda_rows["binary_cross_entropy"].rule) == (WIDE, ERROR)
     assert "unsafe to autocast" in cuda_rows["binary_cross_entropy"].message
+
+
+def test_what_decides_is_the_name_on_the_list_and_not_the_formula(rows, cuda_rows):
+    """softplus and square are cast on CUDA; logsigmoid and silu, made of exp and log too, are not."""
+    assert [cuda_rows[name].rule for name in ("softplus", "square")] == [WIDE, WIDE]
+    assert [cuda_rows[name].rule for name in ("logsigmoid", "sigmoid", "silu", "elu")] == [FOLLOWS] * 4
+    assert {rows[name].rule for name in ("softplus", "square", "logsigmoid", "sigmoid", "silu", "elu")} == {FOLLOWS}
+
+
+@pytest.mark.parametrize(("also", "name"), [(also, name) for name in ALSO for also in ALSO[name]])
+def test_another_name_of_an_operation_has_its_rule_on_both_devices(rows, cuda_rows, dtype, also, name):
+    operation = Operation(name, "also", OTHER_CALLS[also])
+    [row] = measure("cpu", dtype, [operation])
+    assert row.rule == rows[name].rule
+    [asked] = ask_without_gpu(F16, [operation])
+    assert asked.rule == cuda_rows[name].rule
+
+
+def test_no_in_place_form_is_on_a_list():
+    names = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
+    in_place = [name for name in names if name.split(".")[0].endswith("_")]
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    assert len(in_place) > 200
+    assert [name for name in in_place if has(name, "AutocastCUDA") or has(name, "AutocastCPU")] == []
 
 
 @pytest.mark.parametrize("name", sorted(INSIDE["cpu"]))

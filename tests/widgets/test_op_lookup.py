@@ -48,6 +48,13 @@ def test_a_note_says_what_a_rule_cannot(widget):
     assert set(notes.values()) == {("", "")}  # layer_norm takes float32 weights with a narrow input
 
 
+def test_a_row_has_the_other_names_by_which_it_is_found(widget):
+    also = {row["name"]: row["also"] for row in widget.rows}
+    assert also["matmul"] == ["@"]
+    assert also["binary_cross_entropy"] == ["nn.BCELoss"]
+    assert also["softmax"] == []
+
+
 def test_measured_on_cuda_the_other_device_is_the_cpu():
     widget = OpLookup(ROWS, device="cuda", version="2.13.0")
     assert widget.heads == ["CUDA: measured, torch 2.13.0", "CPU: documented"]

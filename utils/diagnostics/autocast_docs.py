@@ -96,6 +96,7 @@ UNLISTED: dict[str, dict[str, str]] = {
     "cuda": {
         "einsum": NARROW,
         "scaled_dot_product_attention": NARROW,
+        "square": WIDE,
         "rms_norm": WIDE,
         "vector_norm": WIDE,
         "logsumexp": WIDE,
@@ -111,7 +112,24 @@ INSIDE: dict[str, dict[str, str]] = {
 }
 
 # In no list, since they promote without autocast, on every device.
-NATIVE = frozenset({"add", "cat", "div", "mul", "stack", "where"})
+NATIVE = frozenset({"add", "cat", "div", "mul", "stack", "sub", "where"})
+
+# Other names by which people look for an operation, where letters and digits are not the same; each has its rules.
+ALSO: dict[str, tuple[str, ...]] = {
+    "matmul": ("@",),
+    "pow": ("**",),
+    "add": ("+",),
+    "sub": ("-",),
+    "mul": ("*",),
+    "div": ("/",),
+    "scaled_dot_product_attention": ("SDPA",),
+    "batch_norm": ("nn.BatchNorm1d", "nn.BatchNorm2d", "nn.BatchNorm3d"),
+    "interpolate": ("nn.Upsample",),
+    "binary_cross_entropy": ("nn.BCELoss",),
+    "binary_cross_entropy_with_logits": ("nn.BCEWithLogitsLoss",),
+    "cross_entropy": ("nn.CrossEntropyLoss",),
+    "kl_div": ("nn.KLDivLoss",),
+}
 
 
 def documented(name: str, device: str) -> str:

@@ -3,11 +3,12 @@
 import pytest
 
 from tests.browser.widget_page import PHONE, barriers, cut_off, module_page, small_targets, smallest_text, source_of
-from utils.diagnostics.autocast_docs import RULES
+from utils.diagnostics.autocast_docs import ALSO, RULES
 from utils.diagnostics.autocast_operations import OPERATIONS
 from utils.widgets.op_lookup import OpLookup
 
 NAMES = [operation.name for operation in OPERATIONS]
+ROWS = [{"name": name, "also": ALSO.get(name, ())} for name in NAMES]
 
 
 @pytest.fixture(scope="module")
@@ -52,19 +53,61 @@ def module(browser):
         ("torch.nn.functional.log_softmax", ["log_softmax"]),
         ("nn.LayerNorm", ["layer_norm"]),
         ("Layer norm", ["layer_norm"]),
+        ("nn.Lay", ["layer_norm"]),
         ("CrossEntropyLoss", ["cross_entropy"]),
-        ("nn.BCEWithLogitsLoss", []),
+        ("BCELoss", ["binary_cross_entropy"]),
+        ("nn.BCEWithLogitsLoss", ["binary_cross_entropy_with_logits"]),
+        ("bce", ["binary_cross_entropy", "binary_cross_entropy_with_logits"]),
+        ("nn.KLDivLoss", ["kl_div"]),
+        ("nn.BatchNorm2d", ["batch_norm"]),
         ("attention", ["scaled_dot_product_attention"]),
         ("LSTMCell", ["LSTMCell"]),
-        ("torch.linalg.cross", ["cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross"]),
+        ("square", ["square"]),
+        ("logsigmoid", ["logsigmoid"]),
+        ("@", ["matmul"]),
+        ("**", ["pow"]),
+        ("torch.linalg.cross", ["cross"]),
+        ("nn.ELU", ["elu"]),
         ("", NAMES),
-        (" . ", NAMES),
+        ("   ", NAMES),
         ("fft", []),
-        ("(", NAMES),
+        ("(", []),
+        ("%", []),
     ],
 )
 def test_a_name_is_found_as_people_write_it(module, query, names):
-    assert module("namesLike", query, NAMES) == names
+    assert module("namesLike", query, ROWS) == names
+
+
+@pytest.mark.parametrize(
+    "query", ["nn.MultiheadAttention", "nn.LSTM", "lstm", "nn.GRU", "RNN", "nn.TransformerEncoderLayer", "squared_relu"]
+)
+def test_a_name_is_not_taken_for_one_that_it_contains_or_that_contains_it(module, query):
+    assert module("namesLike", query, ROWS) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("scatter_add_", []),
+        ("torch.Tensor.scatter_add_", []),
+        ("index_add_()", []),
+        ("mul_", []),
+        ("exp_", []),
+        ("add_", ["add_ (in place)"]),
+        ("addmm_(", ["addmm_ (in place)"]),
+        ("addmm", ["addmm", "addmm_ (in place)"]),
+        ("layer_", ["layer_norm"]),
+        ("log_", ["log_softmax"]),
+    ],
+)
+def test_an_in_place_form_is_not_taken_for_the_other(module, query, names):
+    assert module("namesLike", query, ROWS) == names
+
+
+def test_every_loss_is_found_by_the_word(module):
+    found = module("namesLike", "loss", ROWS)
+    assert {"cross_entropy", "kl_div", "nll_loss", "binary_cross_entropy", "mse_loss"} <= set(found)
 
 
 def test_an_operation_has_its_two_rules(show, widget):
@@ -92,15 +135,46 @@ def test_typing_searches_at_once_and_empty_groups_go(show, widget):
     assert len(shown(page)) == len(NAMES)
 
 
-def test_what_is_not_in_the_table_gets_a_sentence(show, widget):
+def test_what_is_not_in_the_table_gets_a_sentence_that_claims_no_dtype(show, widget):
     page = show(widget)
     field(page).fill("fft")
     assert shown(page) == []
-    assert found(page).startswith(f"“fft” is not among these {len(NAMES)}. What is in none of autocast's lists")
+    assert found(page).startswith(f"“fft” is not among these {len(NAMES)}. Autocast may still cast it")
     button(page, "refuses").click()
     assert found(page) == "No operation “fft” with the rule “refuses”."
     field(page).fill("")
     assert shown(page) == ["binary_cross_entropy"]
+
+
+def test_a_part_of_a_name_is_said_to_be_a_part(show, widget):
+    page = show(widget)
+    field(page).fill("sof")
+    assert found(page) == f"No operation is called “sof”, but 6 of {len(NAMES)} contain it."
+    field(page).fill("lstmc")
+    assert found(page) == f"No operation is called “lstmc”, but 1 of {len(NAMES)} contains it."
+
+
+def test_a_module_of_several_operations_is_said_to_be_one(show, widget):
+    page = show(widget)
+    for name in ("nn.LSTM", "nn.MultiheadAttention"):
+        field(page).fill(name)
+        assert shown(page) == []
+        assert found(page).startswith(f"“{name}” is made of several operations")
+
+
+def test_an_in_place_form_gets_its_sentence(show, widget):
+    page = show(widget)
+    left_alone = "In-place forms (names that end in “_”) are left alone: the tensor keeps its dtype."
+    field(page).fill("scatter_add_")
+    assert found(page) == left_alone
+    button(page, "refuses").click()
+    assert found(page) == left_alone
+    button(page, "all").click()
+    field(page).fill("log_")
+    assert found(page).endswith(f"contains it. {left_alone}")
+    for other in ("add_", "layer_", "log_softmax"):
+        field(page).fill(other)
+        assert left_alone not in found(page)
 
 
 def test_a_rule_shows_its_operations_and_its_reason(show, widget):

@@ -81,8 +81,8 @@ def _dtype_name(returned) -> str:
 
 check_what_comes_out = choice_table(
     WHAT_COMES_OUT,
-    says="Only the product is cast, and its gradient on the way back. On a CPU everything else, including a loss that "
-    "you write yourself, runs in the dtype that comes in, or in the wider of two.",
+    says="Of these, only the product is cast, and its gradient on the way back. On a CPU the others, the loss "
+    "included, run in the dtype that comes in, or in the wider of two. `F.mse_loss` would be cast to float32.",
     read=_dtype_name,
 )
 
@@ -322,16 +322,21 @@ def _cast_fault(layer: nn.Module) -> Outcome | None:
     # Casts of activations grow with the rows of the batch; those of weights, or of what is made of them, do not.
     low, high = (sum(step.bytes for step in probe.casts()) for probe in seen)
     a_row = (high - low) // (ROWS[1] - ROWS[0])
-    needed = f"{2 * NARROW} bytes: {NARROW} numbers of two bytes each"
-    message = f"For each row of the input the casts write {a_row} bytes. The cast of the input alone writes {needed}."
+    more = a_row - 2 * NARROW
+    message = (
+        f"For each row of the input the casts write {a_row} bytes: {2 * NARROW} for the input, and {more} more, which "
+        f"is room for {more // 2} numbers of two bytes."
+        if more > 0
+        else ""
+    )
     if mixed:
         op, dtypes = mixed[0].op.strip("_"), " and ".join(dict.fromkeys(mixed[0].inputs))
-        inside = "One operation gets inputs of two dtypes and casts internally, where the bytes are not counted. "
+        inside = "One operation gets inputs of two dtypes and converts one of them inside its kernel. "
         hint = (
             f"The operation `{op}` gets {dtypes}. To work in the wider dtype, it casts `h` up. Which of its two inputs "
         )
-        return not_yet(inside + message, hint=hint + "is cheaper to cast yourself?")
-    if a_row > 2 * NARROW:
+        return not_yet((inside + message).strip(), hint=hint + "is cheaper to cast yourself?")
+    if message:
         return not_yet(message, hint="Another activation, or the same one again, is cast in `forward`.")
     return None
 
@@ -402,7 +407,9 @@ def check_collect(answer) -> Outcome:
                         return not_yet(f"With {where}: {fault}")
         if seen.message:
             return not_yet(seen.message)
-    return correct("Added, counted and divided in float32, and rounded once, whatever context is open.")
+    return correct(
+        "Nothing is added, counted or divided in bfloat16, whatever context is open, and the cast comes last."
+    )
 
 
 def _collect_cases() -> Iterator[tuple[torch.Tensor, torch.Tensor, int, str]]:

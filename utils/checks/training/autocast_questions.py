@@ -86,7 +86,10 @@ SOFTPLUS = Choice(
         Option("`gelu`", "It runs in whatever dtype comes in, on both devices."),
         Option("`sigmoid`", "It runs in whatever dtype comes in: its values lie between 0 and 1 for any input."),
         Option(
-            "`softplus`", "It is log(1 + exp(x)), and logarithms and exponentials are on CUDA's float32 list.", True
+            "`softplus`",
+            "CUDA's float32 list has its name. The formula does not decide: sigmoid and silu contain an exponential "
+            "too, and are on no list.",
+            True,
         ),
         Option("`silu`", "It runs in whatever dtype comes in, on CUDA as on a CPU."),
     ),
@@ -152,7 +155,8 @@ WHAT_COMES_OUT = {
         "-own-loss",
         "`(h @ w).square().mean()`",
         "bfloat16",
-        says="`F.mse_loss` is on a list, but your own formula for it is not, so nothing casts the product up.",
+        says="`F.mse_loss` is on the CPU's list, but your own formula is not, so nothing casts the product up. On "
+        "CUDA, `square` calls `pow`, which is on the float32 list there, and the result is float32.",
         wrong="Autocast looks up the names of operations. Is any of these three on one of the CPU's lists?",
     ),
     "w.grad, after backward": _dtype(
@@ -172,7 +176,7 @@ CAST_TO = Task(
 )
 UPHILL = Task(
     "training/autocast/uphill",
-    "Find the bug: fix a function whose second gradient repeats the first.",
+    "Find the bug: fix a function that should return the gradients one step uphill.",
 )
 NO_SECOND_CAST = Task(
     "training/autocast/no-second-cast",

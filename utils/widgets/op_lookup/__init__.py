@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import traitlets
 
-from utils.diagnostics.autocast_docs import ERROR, INSIDE, NATIVE, PROMOTE, RULES, UNLISTED, documented
+from utils.diagnostics.autocast_docs import ALSO, ERROR, INSIDE, NATIVE, PROMOTE, RULES, UNLISTED, documented
 from utils.widgets.shared.book_widget import BookWidget
 from utils.widgets.shared.choices import one_of
 
@@ -86,12 +86,13 @@ def _words(rule: str, note: str) -> str:
 
 
 def _row(row, device: str, other: str) -> dict:
-    """Describe a row for the page: its two rules by name, and what else there is to say of each."""
+    """Describe a row for the page: its names, its two rules by name, and what else there is to say of each."""
     mixes = len(row.of_mixed) > 0 and set(row.of_mixed) == {ERROR} and row.rule != ERROR
     real = UNLISTED[other].get(row.name)
     rule = PROMOTE if row.name in NATIVE else documented(row.name, other)
     return {
         "name": row.name,
+        "also": list(ALSO.get(row.name, ())),
         "group": row.group,
         "here": row.rule,
         "here_note": "a mix raises" if mixes else INSIDE[device].get(row.name, ""),

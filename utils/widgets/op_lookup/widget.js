@@ -10,18 +10,38 @@ const OL_WHY = {
   [OL_DIFFERS]: "The lists of the two devices are not the same: a model that is stable on one may not be on the other.",
 };
 const OL_PREFIX = /^(torch\.)?(nn\.)?(functional\.|f\.|linalg\.|tensor\.)?/;
+const OL_IN_PLACE = /^([a-z0-9_]*[a-z0-9])_\s*(\(.*)?$/;
+const OL_LEFT_ALONE = "In-place forms (names that end in “_”) are left alone: the tensor keeps its dtype.";
+// Modules without a rule of their own: each is made of several operations.
+const OL_SEVERAL = new Set([
+  "lstm", "gru", "rnn", "multiheadattention", "transformer", "transformerencoder", "transformerdecoder",
+  "transformerencoderlayer", "transformerdecoderlayer",
+]);
+
+const withoutPrefix = (text) => text.trim().toLowerCase().replace(OL_PREFIX, "");
 
 /** A name as it is compared: "F.layer_norm", "nn.LayerNorm" and "layer norm" are all "layernorm". */
-export const plainName = (text) => text.trim().toLowerCase().replace(OL_PREFIX, "").replace(/[^a-z0-9]/g, "");
+export const plainName = (text) => withoutPrefix(text).replace(/[^a-z0-9]/g, "");
 
-/** The names that a query means: those that contain it, else those that it begins with, as CrossEntropyLoss does. */
-export function namesLike(query, names) {
+const plainNames = ({ name, also }) => [name, ...also].map(plainName);
+const inPlaceBase = (query) => withoutPrefix(query).match(OL_IN_PLACE)?.[1];
+
+/** Whether a row is called what is typed, and does not only contain it. */
+function isCalled(row, query) {
   const wanted = plainName(query);
-  const inside = names.filter((name) => plainName(name).includes(wanted));
-  if (inside.length) return inside;
-  const around = names.filter((name) => plainName(name).length > 2 && wanted.startsWith(plainName(name)));
-  const longest = Math.max(0, ...around.map((name) => name.length));
-  return around.filter((name) => name.length === longest);
+  return wanted ? plainNames(row).includes(wanted) : row.also.includes(query.trim());
+}
+
+/** The names of the rows that a query means: those that contain it; of a qualified name that a row has, that row. */
+export function namesLike(query, rows) {
+  const wanted = plainName(query);
+  const [base, called] = [inPlaceBase(query), rows.filter((row) => isCalled(row, query))];
+  let like = called;
+  if (query.trim() === "") like = rows;
+  else if (OL_SEVERAL.has(wanted)) like = [];
+  else if (base) like = rows.filter(({ name }) => name.toLowerCase().includes(`${base}_`));
+  else if (wanted && !(called.length && query.includes("."))) like = rows.filter((row) => plainNames(row).some((name) => name.includes(wanted)));
+  return like.map(({ name }) => name);
 }
 
 /** Whether a row passes the filter: a rule of either device, or rules that differ. */
@@ -86,12 +106,21 @@ function olFilter(h, rows, rules, heads, choose) {
   };
 }
 
-/** What is shown, in a sentence. */
-export function foundText(count, all, query, rule, rules) {
+/** What is shown, in a sentence: which rows, and for what is not there no dtype. */
+export function foundText(shown, rows, query, rule, rules) {
+  const [typed, all, count, base] = [query.trim(), rows.length, shown.size, inPlaceBase(query)];
+  if (OL_SEVERAL.has(plainName(query))) {
+    return `“${typed}” is made of several operations, and each follows its own rule. Print their dtypes with PrintDtypes, as in “Autocast opened”.`;
+  }
+  const hasForm = rows.some(({ name }) => name === `${base}_ (in place)`);
+  const inPlace = base && !hasForm && (count === 0 || rows.some((row) => isCalled(row, base))) ? OL_LEFT_ALONE : "";
+  if (count === 0 && inPlace) return inPlace;
   const which = rule === "" ? "" : rule === OL_DIFFERS ? " with two different rules" : ` with the rule “${rules[rule].label}”`;
-  if (count) return `${count === all ? "All" : `${count} of`} ${all} operations${query.trim() ? ` for “${query.trim()}”` : ""}${which}.`;
-  if (rule) return `No operation “${query.trim()}”${which}.`;
-  return `“${query.trim()}” is not among these ${all}. What is in none of autocast's lists computes in the dtype of its inputs.`;
+  if (count === 0 && rule) return `No operation “${typed}”${which}.`;
+  if (count === 0) return `“${typed}” is not among these ${all}. Autocast may still cast it, or what it calls. Print its dtypes with PrintDtypes, as in “Autocast opened”.`;
+  if (typed === "") return `${count === all ? "All" : `${count} of`} ${all} operations${which}.`;
+  if (hasForm || rows.some((row) => isCalled(row, query) && !base)) return `${count} of ${all} operations for “${typed}”${which}.`;
+  return `No operation is called “${typed}”, but ${count} of ${all}${which} contain${count === 1 ? "s" : ""} it. ${inPlace}`.trim();
 }
 
 function render({ model, el }) {
@@ -100,7 +129,6 @@ function render({ model, el }) {
   const [rows, heads] = [model.get("rows"), model.get("heads")];
   const save = bindModel(model, ["query", "rule"], draw, stop.signal);
   const rules = Object.fromEntries(model.get("rules").map((rule) => [rule.name, rule]));
-  const names = rows.map(({ name }) => name);
   const field = h("input", { class: "mp-input", type: "search", spellcheck: "false", autocomplete: "off", autocapitalize: "off", on: { input: () => set({ query: field.value }) } });
   const filter = olFilter(h, rows, rules, heads, (rule) => set({ rule: rule === model.get("rule") ? "" : rule }));
   const table = olTable(h, rows, rules, heads);
@@ -114,11 +142,11 @@ function render({ model, el }) {
   function draw() {
     const [query, rule] = [model.get("query"), model.get("rule")];
     if (field.value !== query) field.value = query;
-    const like = new Set(namesLike(query, names));
+    const like = new Set(namesLike(query, rows));
     const shown = new Set(rows.filter((row) => like.has(row.name) && passes(row, rule)).map(({ name }) => name));
     filter.draw(rule);
     table.draw(shown);
-    setText(found, foundText(shown.size, rows.length, query, rule, rules));
+    setText(found, foundText(shown, rows, query, rule, rules));
   }
 
   el.classList.add("mp-widget", "mp-op-lookup");
