@@ -338,7 +338,7 @@ HABITS = (
     (
         _moves(lambda kinds, which, grown: "skipped" not in kinds),
         "In this step, one optimizer overflows and the other does not. The scale falls in either case, so it cannot "
-        "tell them apart. What else differs between them: the gradients, or whether `step` is called?",
+        "tell them apart. What else differs between them: the gradients, or whether `optimizer.step` is called?",
     ),
     (
         _moves(lambda kinds, which, grown: kinds != ("skipped", "skipped")),
