@@ -6,6 +6,7 @@ import pytest
 
 from utils.formats import FORMATS
 from utils.pictures.numbers import limits
+from utils.rounding import quantize
 
 
 def test_each_bar_reaches_from_the_smallest_to_the_largest_number_of_its_format():
@@ -32,3 +33,13 @@ def test_a_bar_that_the_picture_cuts_has_an_arrow_at_each_end():
     assert sorted(text.get_position()[1] for text in inside) == sorted(2 * wide)
     for row in wide:
         assert FORMATS[limits.SHOWN[row]].smallest_subnormal < 2.0**limits.LOW
+
+
+def test_the_number_that_labels_a_bar_is_a_number_of_that_format():
+    (ax,) = limits.two_ends().axes
+    labels = [text.get_text() for text in ax.texts if ": " in text.get_text()]
+    assert len(labels) == len(limits.SHOWN)
+    for label, name in zip(labels, limits.SHOWN, strict=True):
+        shown, largest = float(label.partition(": ")[2]), FORMATS[name].max
+        assert shown == pytest.approx(largest, rel=2e-3)
+        assert math.isfinite(quantize(shown, FORMATS[name]))

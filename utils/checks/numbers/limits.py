@@ -3,7 +3,7 @@
 import math
 
 from utils.checks.numbers.limits_questions import CASTS, FATE, LARGEST_ROW
-from utils.checks.outcome import NOT_ATTEMPTED, Outcome, correct, exercise, not_yet, paper, paper_table
+from utils.checks.outcome import NOT_ATTEMPTED, Outcome, Unreadable, correct, exercise, not_yet, paper, paper_table
 from utils.formats import BFLOAT16, FLOAT8_E5M2, FLOAT16, FloatFormat
 from utils.rounding import quantize, ulp
 
@@ -24,11 +24,11 @@ FATES = ("nan", "infinite", "zero", "exact", "rounded")
 @exercise(asks=FATE, takes="fate", seconds=10)
 def check_fate(answer) -> Outcome:
     """Take a function that says what happens to a float in a format with infinities, as one of `FATES`."""
-    if (first := answer(1.0, FLOAT16)) is None or first is ...:
+    if (first := _said(answer, 1.0, FLOAT16)) is None or first is ...:
         return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return one of the five words.")
     for fmt in (FLOAT16, BFLOAT16, FLOAT8_E5M2):
         for x, hint in _cases(fmt):
-            got, want = answer(x, fmt), _fate(x, fmt)
+            got, want = _said(answer, x, fmt), _fate(x, fmt)
             if got not in FATES:
                 words = ", ".join(f'"{word}"' for word in FATES)
                 return not_yet(f"fate({x!r}, {fmt.name}) is {got!r}, which is none of {words}.")
@@ -37,6 +37,16 @@ def check_fate(answer) -> Outcome:
     return correct(
         "Rounding comes first, with the border at half a step. Only then does it matter whether the result exists."
     )
+
+
+def _said(answer, x: float, fmt: FloatFormat):
+    """Return what the answer says of x, and name the call if it raises."""
+    try:
+        return answer(x, fmt)
+    except TimeoutError:
+        raise
+    except Exception as error:
+        raise Unreadable(f"fate({x!r}, {fmt.name}) stops with {type(error).__name__}: {error}") from error
 
 
 def _fate(x: float, fmt: FloatFormat) -> str:

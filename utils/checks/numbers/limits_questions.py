@@ -10,22 +10,23 @@ P_SILENT = Choice(
     (
         Option(
             "The long ones",
-            "All reviews without an answer are longer than the median. But most long reviews did get an answer, as one "
+            "All reviews without an answer are longer than the median. But most long reviews did get an answer, as two "
             "of the eight above did.",
+        ),
+        Option(
+            "The ones that end with a verdict, such as \u201cworth every minute\u201d, of any length",
+            "Nearly all reviews without an answer do. But short reviews with a verdict get an answer, as one of the "
+            "eight above does.",
         ),
         Option(
             "The ones that are hard to classify because of irony, negations or rare words",
             "The opposite is true. Most reviews without an answer say plainly what their author thinks.",
         ),
         Option(
-            "Long ones with a verdict: a sentence about the writer or the reader, not about the film",
+            "Long ones that end with a verdict, such as \u201cworth every minute\u201d",
             "Nearly all reviews without an answer are like this. For these plain words, the network computes "
             "numbers that are too large for float16.",
             True,
-        ),
-        Option(
-            "Any of them, because float16 loses digits at random",
-            "Rounding is deterministic. It makes numbers slightly wrong, but not NaN.",
         ),
     ),
     predict=True,
@@ -39,8 +40,14 @@ P_SOFTMAX = Choice(
             "That is the true answer, and float16 can hold these numbers. But it cannot hold exp(12) = 162,755.",
         ),
         Option(
-            "1, 0, 0",
-            "exp(11) is more than a third of exp(12), so this is far from true. Also, exp(12) is not finite here.",
+            "NaN, NaN, NaN",
+            "The sum is inf, not NaN. It was added up from positive numbers, one of them infinite, so only a quotient "
+            "with an infinite numerator can be NaN.",
+        ),
+        Option(
+            "NaN, 0.731, 0.269",
+            "These two are what a softmax gives for 11 and 10 alone. But all three are divided by the same sum, and "
+            "exp(12) makes it inf.",
         ),
         Option(
             "NaN, 0, 0",
@@ -56,7 +63,7 @@ P_SOFTMAX = Choice(
 )
 P_E4M3 = Choice(
     "numbers/limits/predict-e4m3",
-    "Which numbers from 448 up does every library store as 448 when it casts to E4M3?",
+    "A library gives NaN for every number that overflows E4M3. Which numbers from 448 up does it store as 448?",
     (
         Option("only 448", "Rounding comes first: 449 is nearer to 448 than to where the next number would be."),
         Option("those from 448 up to, but not including, 464", "Almost. Which number is a tie, and where does it go?"),
@@ -65,7 +72,10 @@ P_E4M3 = Choice(
             "The next number would be 480, so 464 is the midpoint, and the tie goes to 448, the even neighbour.",
             True,
         ),
-        Option("all numbers from 448 up", "Some libraries do that. Others turn anything above 464 into NaN."),
+        Option(
+            "those from 448 up to, but not including, 480",
+            "470 is nearer to 480 than to 448, so it would round to 480, which E4M3 does not have.",
+        ),
     ),
     predict=True,
 )
@@ -125,26 +135,31 @@ PLAY_SMALL = Number(
 
 LARGEST_ROW = Number(
     "numbers/limits/largest-row",
-    "All logits of a row are 10, and float16 stores exp(10) as 22032. What is the largest number of "
-    "logits for which the sum of the exponentials is finite?",
-    answer="2",
-    says="22032 + 22032 = 44064. A third term makes 66096, which is beyond 65520, so the sum becomes inf. Then every "
-    "weight is 22032/inf = 0.",
+    "All logits of a row are 4, and float16 stores exp(4) as 54.59375. The exponentials are added up in float32, and "
+    "the sum is rounded to float16 once. What is the largest number of logits for which it is finite?",
+    answer="1200",
+    says="The sum of 1200 terms is 65512.5, which rounds down to 65504. One more makes 65567.1, which is beyond 65520, "
+    "so the sum becomes inf. Then every weight is 54.59375/inf = 0.",
     wrong={
-        "3": "65504/22032 is 2.97. Three terms make 66096, above 65520, where float16 begins to round to inf.",
-        "2.97": "That is the right quotient, but a row has a whole number of logits. Which whole number still fits?",
-        "65504": "That is the largest float16 number. How many times does 22032 fit into it?",
-        "6550": "That adds up the logits. A softmax adds up their exponentials, and each of these is 22032.",
+        "1199": "You stopped at 65504. Which sums above 65504 still round down to it?",
+        "1201": "The sum of 1201 terms is 65567.1. Where does float16 begin to round to inf?",
+        "1148": "1148 is the limit if every partial sum is rounded to float16. Here the sum is rounded once.",
+        "65504": "That is the largest float16 number. How many times does 54.59375 fit below the limit?",
+        "16376": "That adds up the logits. A softmax adds up their exponentials, and each of these is 54.59375.",
+        "16379": "That adds up the logits. A softmax adds up their exponentials, and each of these is 54.59375.",
         "11": "exp overflows above 11.09. Here every exponential is finite, but their sum overflows.",
-        "1": "22032 + 22032 = 44064 is still a float16 number.",
-        "2048": "2048 is where a sum of ones stalls. Here each term is 22032, so the sum overflows first.",
-        "inf": "Each term is finite, but every sum of a row is stored in float16, and float16 ends at 65504.",
+        "2048": "2048 is where a sum of ones stalls. Here each term is 54.59375, so the sum overflows first.",
+        "inf": "Each term is finite, but the sum of a row is stored in float16, and float16 ends at 65504.",
     },
-    otherwise="Add 22032 until the sum reaches 65520, where rounding to inf begins.",
-    tolerance=0.002,  # for the quotient 2.97 in its other lengths
+    within={
+        "1199.7 to 1199.9": "That is 65504/54.59375, but a row has a whole number of logits, and a sum may be "
+        "somewhat larger than 65504 before it becomes inf.",
+        "1200.03 to 1200.15": "That is the right quotient, but a row has a whole number of logits.",
+    },
+    otherwise="Compare n * 54.59375 with 65520, where rounding to inf begins.",
     hints=(
+        "The sum may be larger than 65504, as long as it rounds down to 65504.",
         "A sum of 65520 or more is stored as inf.",
-        "Add one term at a time, and compare each sum with 65520.",
     ),
 )
 CASTS = {
@@ -170,13 +185,12 @@ CASTS = {
         wrong={
             "0": "The midpoint between 0 and 2**-24 is 2**-25 = 2.98e-8. On which side of it is 4e-8?",
             "4e-8": "Below 2**-24 = 5.96e-8, float16 has nothing but 0.",
-            "6e-8": "That is the right number, rounded. Write it exactly: 2**-24.",
             "2^-25": "2**-25 = 2.98e-8 is the midpoint, and 4e-8 lies above it.",
             "2^-14": "That is the smallest normal number. Subnormals go on below it, down to 2**-24.",
             "nan": "Underflow never gives NaN.",
         },
         otherwise="The two nearest float16 numbers are 0 and 2**-24.",
-        tolerance=0.005,
+        tolerance=0.01,  # 6e-8, as the chapter writes it
     ),
     "3.4e38 to bfloat16": Number(
         "numbers/limits/cast-34e37",
@@ -202,7 +216,6 @@ CASTS = {
         wrong={
             "0": "Bfloat16 has subnormals too. Its smallest normal number is 2**-126; divide it by 2**7.",
             "1e-40": "Subnormals are whole multiples of the smallest. What is that, and which multiple is nearest?",
-            "9.2e-41": "That is the right number, rounded. Write it exactly, as a power of two.",
             "2^-126": "That is the smallest normal number. Subnormals go on below it, seven powers of two further.",
             "2^-149": "That is float32's smallest number. Bfloat16 has 16 fewer fraction bits.",
             "2^-134": "That is half of the smallest positive number. It is a border, not a bfloat16 number.",
@@ -212,7 +225,7 @@ CASTS = {
             "nan": "Underflow never gives NaN.",
         },
         otherwise="The smallest normal bfloat16 is 2**-126. How far apart are the subnormals below it?",
-        tolerance=0.0005,
+        tolerance=0.002,  # 9.2e-41
     ),
     "61000 to E5M2": Number(
         "numbers/limits/cast-61000",
@@ -262,7 +275,8 @@ def accuracy(model, batches):
         count += len(labels)
     return right / count""",
     line=5,
-    says="The argmax of a row of NaNs is 0 here, and 0 is also a class. Check `logits.isnan()` before this line.",
+    says="`argmax` treats a NaN as the largest entry, so for a row of NaNs it returns 0, and 0 is also a class. "
+    "Check `logits.isnan()` before this line. The solutions show how much the accuracy rises without that check.",
     replies={
         1: "The name and the arguments are fine.",
         2: "Both are Python integers, which neither round nor overflow.",

@@ -24,7 +24,7 @@ def two_ends() -> Figure:
         least, normal, high = np.log2([fmt.smallest_subnormal, fmt.smallest_normal, fmt.max])
         ax.barh(row, normal - least, left=least, height=0.62, color=color, alpha=0.35)
         ax.barh(row, high - normal, left=normal, height=0.62, color=color)
-        inside = f"{fmt.max:.1e}" if high > HIGH else f"{fmt.max:g}"
+        inside = f"{fmt.max:.2e}" if high > HIGH else f"{fmt.max:g}"
         ax.text(
             (max(normal, LOW) + min(high, HIGH)) / 2,
             row,
