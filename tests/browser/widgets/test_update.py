@@ -334,7 +334,7 @@ def test_a_copy_of_the_master_is_all_of_the_way_though_it_is_rounded(show):
 
 def test_the_examples_are_what_they_say_whatever_was_chosen_before(show):
     page = show(Update("3", "1", "float16", keeping="master", count=1))
-    press(page, "exactly half a gap")
+    press(page, "exactly half a gap, 10 times")
     assert page.get_by_label("Format").input_value() == "bfloat16"
     assert page.get_by_role("button", name="ties to even").get_attribute("aria-pressed") == "true"
     assert said(page).startswith("Lost: dw is exactly half a gap, a tie")
@@ -347,7 +347,7 @@ def test_the_examples_set_everything(show):
     assert "dw = −lr·g = −0.0003" in message(page)
     assert facts(page)["w + dw exactly"] == "0.4997"
     assert page.get_by_label("dw, added to it: −lr·g", exact=True).input_value() == "-1e-3*0.3"
-    press(page, "exactly half a gap")
+    press(page, "exactly half a gap, 10 times")
     assert said(page).startswith("Lost: dw is exactly half a gap, a tie")
     press(page, "1 + 0.001")
     assert row(page, "ties to even") == ("1", "0 %")

@@ -64,9 +64,15 @@ def test_the_smallest_update_is_half_a_gap_either_way(question, weight):
     assert judge(question, float(f"{up:.3g}")).status == CORRECT  # as many digits as a reader copies
 
 
-def test_at_024_a_tie_stays():
-    up, down = first_that_moves(0.24)
-    assert up == down > 2.0**-11
+def test_below_a_quarter_the_same_kind_of_tie_moves_at_half_the_size():
+    assert first_that_moves(0.245) == [2.0**-11, 2.0**-11]
+
+
+@pytest.mark.parametrize(("question", "answer"), [("SMALLEST_AT_02", 0.0005), ("SMALLEST_AT_026", 0.001)])
+def test_an_update_that_moves_the_weight_is_told_that_a_smaller_one_does_too(question, answer):
+    outcome = judge(getattr(master_weights_questions, question), answer)
+    assert outcome.status == NOT_YET
+    assert "so does a smaller dw" in outcome.message
 
 
 def test_rounding_up_runs_ahead_and_stops_at_two():
@@ -130,7 +136,7 @@ def test_two_thirds_of_the_updates_are_lost():
         (0.333, "fraction"),
         (100 * (0.125 - 0.0002 * 2**9) / (0.125 - 0.03125), "2^-9 of the weight"),
         (100 * (0.125 - 0.0002 * 2**8) / (0.125 - 0.03125), "2^-8 of the weight"),
-        (66, "66.7"),
+        (66, "one more digit"),
         (12, "one by one"),
     ],
 )
@@ -166,6 +172,21 @@ def test_the_gigabytes_are_those_of_the_optimizers():
         "AdamW, frozen bfloat16, float32 LoRA adapters": 2 + 0.03 * adapters,
     }
     assert {name: 7 * size for name, size in measured.items()} == pytest.approx(BILLIONS)
+
+
+@pytest.mark.parametrize("answer", [17, 17.0, 17.2, 17.3, 17.5, 17.45])
+def test_a_sum_for_the_adapters_that_was_rounded_is_no_power_of_two(answer):
+    question = master_weights_questions.SEVEN_BILLION["AdamW, frozen bfloat16, float32 LoRA adapters"]
+    outcome = judge(question, answer)
+    assert outcome.status == NOT_YET
+    assert "two decimals" in outcome.message
+    assert judge(question, 17.4).status == judge(question, 17.36).status == CORRECT
+
+
+def test_the_hints_for_the_adapters_speak_of_adapters():
+    rows = list(master_weights_questions.SEVEN_BILLION.values())
+    assert all("210 million" in hint or "frozen" in hint.lower() for hint in rows[-1].hints)
+    assert not set(rows[-1].hints) & set(rows[0].hints)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +232,8 @@ def adamw_with(*faults):
         kept = bfloat16 if "bfloat16 moments" in faults else torch.float32
         if not state:
             state |= {"t": 0, "w": weight.float(), "m": torch.zeros_like(weight, dtype=kept)}
+            if "bfloat16 master" in faults:
+                state["w"] = weight.clone()
             state["v"] = torch.zeros_like(state["m"])
         state["t"] = 1 if "t stays" in faults else state["t"] + 1
         narrow = (weight.grad * weight.grad).float()
@@ -240,6 +263,8 @@ def adamw_with(*faults):
             root = v.sqrt()
         w = w - lr * m / root * (-1 if "uphill" in faults else 1)
         state["w"] = w * (1 - lr * decay) if "decay last" in faults else w
+        if "bfloat16 master" in faults:
+            state["w"] = state["w"].bfloat16()
         if "replaced" in faults:
             weight.data = state["w"].to(bfloat16)
         elif "float32" in faults:
@@ -295,8 +320,9 @@ def test_master_adamw_takes_what_is_adamw(right):
         ("uphill", "uphill"),
         ("hard-coded", "all of its arguments"),
         ("bfloat16 moments", "is bfloat16"),
-        ("replaced", "replaced by a new tensor"),
+        ("replaced", "new memory"),
         ("float32", "has become float32"),
+        ("bfloat16 master", "`clone()`"),
         ("not written", "has not moved"),
     ],
 )
@@ -381,7 +407,15 @@ def between_neighbours(w, dw, draw, chance=lambda part: part):
     return torch.where(up, high, low)
 
 
-@pytest.mark.parametrize("right", [with_bits(), with_bits(sign=-1), between_neighbours])
+def compared(w, dw, draw, up=torch.lt):
+    """The upper neighbour where a random number below 2**16 is less than the lower half."""
+    bits = (w.float() + dw).view(torch.int32)
+    low = bits & 0xFFFF
+    drawn = torch.randint(2**16, bits.shape, generator=draw, dtype=torch.int32)
+    return torch.where(up(drawn, low), bits - low + 2**16, bits - low).view(torch.float32).bfloat16()
+
+
+@pytest.mark.parametrize("right", [with_bits(), with_bits(sign=-1), between_neighbours, compared])
 def test_stochastic_add_takes_what_is_right_on_average(right):
     outcome = master_weights.check_stochastic_add(right)
     assert outcome, outcome.message
@@ -445,6 +479,7 @@ def in_place(w, dw, draw):
         (lambda w, dw, draw: between_neighbours(w, dw, draw, lambda p: p**2), "divided by the gap"),
         (lambda w, dw, draw: between_neighbours(w.abs(), dw.abs(), draw), "Mind the sign"),
         (lambda w, dw, draw: nearest(w, dw + 2**-9 * torch.rand(w.shape, generator=draw), draw), "rounds twice"),
+        (lambda w, dw, draw: compared(w, dw, draw, torch.le), "`<=`"),
         (in_place, "changes its input"),
         (gap_of_the_weight, "two neighbours"),
         (lambda w, dw, draw: with_bits()(w, dw, draw).float(), "torch.float32"),
@@ -543,11 +578,25 @@ def test_master_sgd_names_the_mistake_to_whoever_asks(fault, hint):
     assert hint not in outcome.message
 
 
-@pytest.mark.parametrize(
-    ("fault", "remedy"), [("float32", "has become float32"), ("replaced", "replaced by a new tensor")]
-)
-def test_master_sgd_leaves_the_weight_where_it_is(fault, remedy):
-    assert remedy in master_weights.check_master_sgd(sgd_with(fault)).message
+def test_master_sgd_keeps_the_dtype_of_the_weight():
+    assert "has become float32" in master_weights.check_master_sgd(sgd_with("float32")).message
+
+
+def test_master_sgd_takes_new_memory_and_says_who_misses_it():
+    outcome = master_weights.check_master_sgd(sgd_with("replaced"))
+    assert outcome, outcome.message
+    assert "new memory" in outcome.message
+    assert "new memory" not in master_weights.check_master_sgd(sgd_with()).message
+
+
+def test_a_network_reads_a_weight_in_new_memory():
+    layer = torch.nn.Linear(1, 1, bias=False, dtype=bfloat16)
+    optimizer = sgd_with("replaced")(layer.parameters(), 0.01)
+    optimizer.masters[0].fill_(1.0)
+    layer.weight.grad = torch.full_like(layer.weight, -1.0)
+    optimizer.step()
+    optimizer.step()
+    assert layer(torch.ones(1, 1, dtype=bfloat16)).item() == torch.tensor(1.02).bfloat16().item()
 
 
 def test_the_page_shows_what_the_broken_class_does_and_not_why():

@@ -23,7 +23,7 @@ LOST_SHARE = Choice(
             True,
         ),
         Option(
-            "All of them",
+            "More than 99 in 100",
             "Not quite: the smallest weights have gaps narrow enough for such steps.",
         ),
     ),
@@ -31,28 +31,30 @@ LOST_SHARE = Choice(
 )
 TEN_TIMES = Choice(
     "training/master_weights/predict-ten-times",
-    "The learning rate grows from 1e-7 to 1e-2. What do the curves of the lost share look like, in bfloat16 and in "
+    "The learning rate grows from 1e-7 to 6e-3. What do the curves of the lost share look like, in bfloat16 and in "
     "float16?",
     (
         Option(
-            "Each falls slowly: ten times the rate, a tenth of the share",
+            "Each falls slowly, to a tenth of the share at ten times the rate, and both curves are the same",
             "A single update is lost or stored as a whole. The share counts the weights whose half gap is "
-            "larger than the step.",
+            "larger than the step. Float16's gaps are an eighth as wide as bfloat16's.",
         ),
         Option(
-            "Each is a cliff: below one learning rate everything is lost, above it nothing",
+            "Each is a cliff, with everything lost below one rate and nothing above it; float16's lies at an eighth of "
+            "bfloat16's rate",
             "It would be, if all weights lay in one binade. A small weight has small gaps, so it stores an update that "
             "a large weight loses.",
         ),
         Option(
-            "Each falls from nearly all to nearly nothing within a few powers of ten; float16's is the same curve at "
-            "rates an eighth as large",
+            "Each falls from nearly all to nearly nothing within a few powers of ten; float16's lies at rates an "
+            "eighth as large",
             "The weights are spread over a few binades, and each binade begins to store at its own rate. Float16's "
             "three extra bits make every gap an eighth as wide.",
             True,
         ),
         Option(
-            "float16 loses more: its range ends early, so its curve lies further right",
+            "Both fall within a few powers of ten, but float16 loses more: its range ends early, so its curve lies at "
+            "larger rates",
             "Range decides what a very small number becomes. Here the sum is about as large as the weight, in the "
             "middle of both ranges, so the number of significant bits decides.",
         ),
@@ -92,8 +94,8 @@ STILL = Choice(
 
 SMALLEST_AT_02 = Number(
     "training/master_weights/smallest-at-02",
-    "bfloat16, ties to even. Enter 0.2 as w, and increase dw with the arrow keys. Which power of two is the smallest "
-    "size of dw that moves w?",
+    "bfloat16, ties to even. Enter 0.2 as w and 0.0001 as dw. Then select the slider below dw and press the right "
+    "arrow key. Which power of two is the smallest dw that moves w?",
     answer="2^-11",
     says="Half the gap: 2^-11 = 0.000488. It is a tie, and the stored weight, 205 times 2^-10, is odd, so the tie goes "
     "to its neighbour.",
@@ -102,32 +104,31 @@ SMALLEST_AT_02 = Number(
         "2^-12": "That is half of what is needed: the middle of the gap is further away.",
         "2^-13": "That is half the gap at 0.05. At 0.2 the gap is wider.",
         "0.00048": "Close, but this update is still lost. Which power of two comes next on the slider?",
-        "-2^-11": "That is the update itself. Its size has no sign.",
+        "-2^-11": "Right in size. Give it without the sign.",
         "-11": "That is the exponent. Write 2^-11.",
         "11": "That is the exponent, without its sign. Write 2^-11.",
     },
     within={"0.00049 to 0.0008": "This moves w, but so does a smaller dw: its slider stops at each power of two."},
-    otherwise="Choose bfloat16 and ties to even, and enter 0.2 as w. Move dw with the arrow keys until the verdict "
-    "changes from Lost to Moved.",
+    otherwise="Choose bfloat16 and ties to even, and enter 0.2 as w. Move the slider of dw until the verdict changes "
+    "from Lost to Moved.",
     tolerance=0.003,
 )
 SMALLEST_AT_026 = Number(
     "training/master_weights/smallest-at-026",
-    "Do the same at w = 0.26, and at w = 0.24 for comparison. Which power of two is the smallest size of dw that moves "
-    "0.26?",
+    "Do the same at w = 0.26, and at w = 0.245 for comparison. Which power of two is the smallest dw that moves 0.26?",
     answer="2^-10",
-    says="Twice as much as at 0.2. A new binade begins between the two, at 2^-2 = 0.25, and the gap doubles. At 0.24 "
-    "the gap is still that of 0.2, but the stored 0.24 is even and wins the tie, so dw must exceed 2^-11 slightly.",
+    says="Twice as much as at 0.2. A new binade begins between the two, at 2^-2 = 0.25, and the gap doubles. At "
+    "0.245 the gap is still that of 0.2, and 2^-11 is enough.",
     wrong={
         "2^-11": "That is the answer at 0.2. Is it still enough at 0.26?",
         "2^-9": "That is the whole gap. Where is the middle?",
         "0.00097": "Close, but this update is still lost.",
-        "0.00098": "This moves w, but so does a slightly smaller dw: the slider of dw stops at each power of two.",
-        "-2^-10": "That is the update itself. Its size has no sign.",
+        "-2^-10": "Right in size. Give it without the sign.",
         "-10": "That is the exponent. Write 2^-10.",
         "10": "That is the exponent, without its sign. Write 2^-10.",
     },
-    otherwise="Enter 0.26 as w, and move dw with the arrow keys until the verdict changes from Lost to Moved.",
+    within={"0.00098 to 0.0019": "This moves w, but so does a smaller dw: its slider stops at each power of two."},
+    otherwise="Enter 0.26 as w, and move the slider of dw until the verdict changes from Lost to Moved.",
     tolerance=0.003,
 )
 RUNS_AHEAD = Number(
@@ -212,7 +213,7 @@ PREDICT_THE_SHARE = Number(
         "gap is the same for all weights.",
         "78.7": "Above 2^-8 of the weight every update is stored, but some below that are stored too. Inside a binade "
         "the gap is the same for all weights.",
-        "66": "Two thirds is 66.7 percent.",
+        "66": "Close, but rounded down too far. Give one more digit.",
     },
     otherwise="Take the two binades one by one: what is half the gap, and is 0.0002 more than that? Then compare "
     "the widths of the binades.",
@@ -228,8 +229,22 @@ PREDICT_THE_SHARE = Number(
 )
 
 
+_SGD_HINTS = (
+    "A 16-bit number takes two bytes and a float32 number four, so seven billion take 14 GB or 28 GB.",
+    "AdamW keeps two moments, m and v; SGD with momentum keeps one, SGD without momentum none.",
+)
+
+
 def _billions(
-    name: str, kept: str, answer: float, *, says: str, wrong: dict[str, str], tolerance: float = 0.0
+    name: str,
+    kept: str,
+    answer: float,
+    *,
+    says: str,
+    wrong: dict[str, str],
+    within: dict[str, str] | None = None,
+    hints: tuple[str, ...] = _SGD_HINTS,
+    tolerance: float = 0.0,
 ) -> Number:
     gib = answer * 1e9 / 2**30
     return Number(
@@ -242,14 +257,13 @@ def _billions(
             f"{answer}e9": "Right in bytes. How many GB is that, at 10^9 bytes each?",
             f"{answer}e3": "Right in MB. A GB has 10^9 bytes.",
         },
-        within={f"{gib - 0.4:.1f} to {gib + 0.4:.1f}": "Right in GiB, of 2^30 bytes. Here a GB has 10^9 bytes."},
+        within={f"{gib - 0.4:.1f} to {gib + 0.4:.1f}": "Right in GiB, of 2^30 bytes. Here a GB has 10^9 bytes."}
+        | (within or {}),
         otherwise="Add up the bytes per parameter: the weight, its gradient, each moment, and what the master or "
         "Kahan's number adds. Multiply by the number of parameters in billions for GB.",
-        hints=(
-            "A 16-bit number takes two bytes and a float32 number four, so seven billion take 14 GB or 28 GB.",
-            "AdamW keeps two moments, m and v; SGD with momentum keeps one, SGD without momentum none.",
-        ),
+        hints=hints,
         unit="GB",
+        near=0,
         tolerance=tolerance,
     )
 
@@ -325,6 +339,11 @@ SEVEN_BILLION = {
             "15.68": "The adapters are float32: 4 + 4 + 8 bytes for each of their parameters.",
             "18": "Only 3 % of the parameters take 16 bytes. Add the two amounts in GB, not the bytes per parameter.",
         },
+        within={"16.8 to 17.9": "Close. Work out the adapters' share to two decimals of a GB, then add it."},
+        hints=(
+            "Frozen weights have no gradient and no moments: two bytes each.",
+            "The adapters have 210 million parameters, each with a weight, a gradient and two moments in float32.",
+        ),
         tolerance=0.003,
     ),
 }

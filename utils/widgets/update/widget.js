@@ -12,7 +12,7 @@ import { readUpdate, readWeight, verdict } from "./words.js";
 const PRESETS = [
   { label: "1 + 0.001, 1000 times", weight: "1", update: "0.001", count: 1000 },
   { label: "w − lr·g", weight: "0.5", update: "-1e-3*0.3", count: 1000, note: "lr = 1e-3, g = 0.3: dw = −lr·g = −0.0003. A positive gradient makes the weight smaller." },
-  { label: "exactly half a gap", weight: "1", update: "2^-8", count: 10 },
+  { label: "exactly half a gap, 10 times", weight: "1", update: "2^-8", count: 10 },
 ];
 const FIRST_NOTE = "Half a gap decides. Move dw, or w: is the update larger than half the gap beside w?";
 const FOLLOWED = ["weight", "update", "format", "keeping", "count"];
