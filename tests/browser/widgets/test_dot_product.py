@@ -603,7 +603,11 @@ def test_everything_works_with_the_keyboard_alone(show):
     ("adder", "reason"),
     [
         ("float16", None),
-        ("float16-pairwise", "In pairs: products come one at a time; sums of equally many products are added."),
+        (
+            "float16-pairwise",
+            "In pairs: products come one at a time; sums of equally many products are added, and what is left over at "
+            "the end, from the smallest up.",
+        ),
         ("bfloat16-kahan", "Kahan’s sum takes one product at a time."),
         ("fp8-14bit", None),
         ("volta", None),

@@ -41,10 +41,40 @@ def test_the_tasks_under_the_widget_have_the_numbers_that_it_shows():
     quarters = DotProduct(512, (ring, tree), data="quarters", operands="bfloat16")
     assert many_gpus_questions.PLAY_TREE.is_right(ones.total(tree))
     assert many_gpus_questions.PLAY_QUARTERS.is_right(quarters.total(ring))
-    for wrong, hint in ((ones.total(ring), "the ring"), (259, "the exact sum"), (258, "even significand")):
+    for wrong, hint in ((ones.total(ring), "the ring"), (259, "the exact sum"), (258, "a tie decided")):
         assert hint in judge(many_gpus_questions.PLAY_TREE, wrong).message
     for wrong, hint in ((quarters.total(tree), "the exact sum"), (256, "where ones stop"), (32, "still counts")):
         assert hint in judge(many_gpus_questions.PLAY_QUARTERS, wrong).message
+
+
+def count_added(term):
+    """How many equal terms a bfloat16 sum takes before one more leaves it as it is."""
+    term = torch.tensor(term).bfloat16()
+    total, count = term, 1
+    while total + term != total:
+        total, count = total + term, count + 1
+    return count
+
+
+def test_only_a_power_of_two_leaves_the_stall_where_it_was():
+    assert [count_added(term) for term in (1.0, 1 / 4, 1 / 512, 5.0)] == [256, 256, 256, 371]
+    assert "of 5s, a ring adds 371" in many_gpus_questions.PLAY_QUARTERS.says
+
+
+@pytest.mark.parametrize("question", many_gpus_questions.BYTES_ON_THE_WIRE.values(), ids=lambda question: question.id)
+def test_an_answer_in_bytes_is_told_its_unit(question):
+    assert "That is in bytes" in judge(question, float(question.answer) * 1e9).message
+
+
+@pytest.mark.parametrize(
+    "question",
+    [many_gpus_questions.PLAY_TREE, *(many_gpus_questions.RING_BY_HAND[f"weight {place}"] for place in (1, 2))],
+    ids=lambda question: question.id,
+)
+def test_the_reply_to_the_other_neighbour_of_a_tie_does_not_give_the_answer(question):
+    message = judge(question, 258).message
+    assert "a tie decided" in message
+    assert not any(given in message for given in ("260", "130", "129"))
 
 
 # --- The float32 reduce

@@ -21,6 +21,13 @@ def test_the_ring_loses_the_ones_and_the_owner_keeps_them():
     assert all_reduce(gradients, order="gather", wire=BFLOAT16).item() == 304
 
 
+def test_the_owner_is_the_last_gpu_and_sends_itself_nothing():
+    _, owner = ring_and_owner().axes
+    texts = {text.get_text(): text.get_color() for text in owner.texts}
+    assert texts["its own 2"] != NARROW
+    assert any(text.startswith("the last GPU, in float32") for text in texts)
+
+
 def test_only_what_is_lost_is_marked():
     ring, owner = ring_and_owner().axes
     assert [text.get_text() for text in ring.texts].count("rounded away") == 2

@@ -33,8 +33,8 @@ RING_OF_MANY = Choice(
 )
 BESIDE_OTHERS = Choice(
     "practice/many_gpus/beside-others",
-    "The difference may have a second reason. A layer processes the same text twice in float32, with the same "
-    "weights: once alone, and once as a row of a batch of 32. Do the two results agree to the last bit?",
+    "A layer processes the same text twice in float32, with the same weights: once alone, and once as a row of a "
+    "batch of 32. Do the two results agree to the last bit?",
     (
         Option(
             "Yes: the numbers and the dtype are the same",
@@ -71,8 +71,7 @@ PLAY_TREE = Number(
     wrong={
         "259": "That is the exact sum. Does bfloat16 have this number?",
         "256": "That is the ring, lane A.",
-        "258": "Close: 259 lies in the middle between 258 and 260. Which of them has the even significand, 129 times 2 "
-        "or 130 times 2?",
+        "258": "Close. The tree adds 256 and 3, and bfloat16 does not have 259. How is a tie decided?",
         "257": "Bfloat16 has only even integers there.",
         "512": "That is the sum for 512 ranks. Change the number of products.",
     },
@@ -84,8 +83,8 @@ PLAY_QUARTERS = Number(
     "practice/many_gpus/play-quarters",
     "Now let 512 ranks each send 1/4. At which sum does the ring, lane A, stop?",
     answer="64",
-    says="64 is 256 quarters. It is the number of equal terms that counts, not their size: dividing by N first changes "
-    "nothing.",
+    says="64 is 256 quarters: a power of two scales every sum exactly. So if each of 512 ranks divides its 1 by 512 "
+    "first, exactly as many terms are lost. Other sizes stall elsewhere: of 5s, a ring adds 371.",
     wrong={
         "256": "That is where ones stop. Which sum has a gap so wide that 1/4 is only half of it?",
         "128": "That is the exact sum, and the tree finds it.",
@@ -107,7 +106,7 @@ def _bytes(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str
         f"{text}: how many gigabytes does each of the 8 GPUs send per step?",
         answer=answer,
         says=says,
-        wrong=wrong,
+        wrong=wrong | {f"{answer}e9": "That is in bytes. Give it in units of 10^9 bytes."},
         otherwise="An all-reduce sends 2 * 7/8 of the array, a gather or a reduce-scatter 7/8 of it.",
         hints=("List the arrays that go round: how many numbers they have, of how many bytes, and how often they go.",),
         tolerance=0.001,
@@ -139,7 +138,7 @@ BYTES_ON_THE_WIRE = {
         "24.5",
         says="Half as many bytes per number, so half as many in all.",
         wrong={
-            "49": "That is for float32 gradients.",
+            "49": "How many bytes does a bfloat16 number have?",
             "28": "Close, but in each half a rank keeps one of the eight chunks to itself.",
             "12.25": "That is the reduce-scatter alone. The sums have to come back.",
             "14": "That is the array itself.",
@@ -168,7 +167,7 @@ BYTES_ON_THE_WIRE = {
         says="Three times 7/8 * 14.",
         wrong={
             "24.5": "That is two of the messages: two gathers, or one gather and the scatter. There are three.",
-            "49": "That is for float32 gradients. Here they have 2 bytes.",
+            "49": "Did you count 4 bytes for a gradient? Here it has 2.",
             "42": "7/8 of each array is sent.",
             "12.25": "That is one of the three.",
             "34.23": "That is in GiB. Count in units of 10^9 bytes.",
@@ -211,7 +210,7 @@ RING_BY_HAND = {
         order="its 256, then the 2 of rank 2, then the 1 of rank 0",
         wrong={
             "259": EXACT,
-            "258": "258 is right after the first addition. Then 259 is a tie: is 129 even, or 130?",
+            "258": "258 is right after the first addition. What becomes of the 1 of rank 0, and how is a tie decided?",
             "256": "The 2 is a whole gap at 256, so it counts.",
             "257": "Bfloat16 has no 257.",
         },
@@ -223,7 +222,7 @@ RING_BY_HAND = {
         order="its 2, then the 1 of rank 0, then the 256 of rank 1",
         wrong={
             "259": EXACT,
-            "258": "259 is a tie between 258 and 260. Is 129 even, or 130?",
+            "258": "Close. 3 + 256 is not a bfloat16 number. How is a tie decided?",
             "256": "The small ones meet first, and 3 is more than half a gap.",
             "257": "Bfloat16 has no 257.",
         },

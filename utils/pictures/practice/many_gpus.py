@@ -57,13 +57,14 @@ def _draw_owner(ax: Axes, gradients: tuple[float, ...]) -> None:
         ax.text(place + 0.3, 2.3, f"{gradient:g}", ha="left", va="center", fontsize=11, color=NARROW)
     _gpu(ax, PLACES[-1], 4.4, own, plots.INK)
     ax.annotate("", (PLACES[-1], 1.2), (PLACES[-1], 3.3), arrowprops=_line(WIDE))
+    ax.text(PLACES[-1] - 0.3, 2.3, f"its own {own:g}", ha="right", va="center", fontsize=11, color=WIDE)
     box = FancyBboxPatch((0.25, -0.9), 15.5, 2.0, boxstyle="round,pad=0,rounding_size=0.3")
     box.set(facecolor=plots.PAPER, edgecolor=WIDE, linewidth=1.3)
     ax.add_patch(box)
     terms = " + ".join(f"{gradient:g}" for gradient in gradients)
     total = sum(gradients)
     rounded = float(quantize(total, formats.BFLOAT16))
-    ax.text(0.7, 0.1, f"one GPU, in float32: {terms} = {total:g}", ha="left", va="center", fontsize=10, color=WIDE)
+    ax.text(0.7, 0.1, f"the last GPU, in float32: {terms} = {total:g}", ha="left", va="center", fontsize=10, color=WIDE)
     ax.text(15.3, 0.1, f"{rounded:g}", ha="right", va="center", fontsize=13, color=NARROW, weight="bold")
 
 

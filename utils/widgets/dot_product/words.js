@@ -24,7 +24,7 @@ export function laneText({ adder, block, promote }) {
 
 /** Why an adder does not add every number of products at once; nothing where it does. */
 export const blockReason = ({ kind }) => ({
-  pairwise: "In pairs: products come one at a time; sums of equally many products are added.",
+  pairwise: "In pairs: products come one at a time; sums of equally many products are added, and what is left over at the end, from the smallest up.",
   kahan: "Kahan’s sum takes one product at a time.",
 })[kind] ?? "";
 
