@@ -66,6 +66,8 @@ def test_the_rate_of_a_launch(value):
         (13889, "not 2**40"),
         (312, "the data sheet's rate"),
         (49, "how many times"),
+        (15000, "at least three digits"),
+        (15100, "more than 1 % off"),
         (100, "Divide 2n³"),
     ],
 )
@@ -197,7 +199,11 @@ def by_compare(one, other):
     return verdict if verdict in ("faster", "slower") else "no difference"
 
 
-@pytest.mark.parametrize("verdict", [by_signs_beyond, by_signs_and_size])
+def by_signs_below_nine_tenths(one, other):
+    return by_signs(one, other, factor=1 / 0.9)
+
+
+@pytest.mark.parametrize("verdict", [by_signs_beyond, by_signs_below_nine_tenths])
 def test_a_right_verdict(verdict):
     assert checks.check_verdict(verdict).status == CORRECT
 
@@ -230,6 +236,7 @@ def by_one_loss(one, other):
         (by_quartiles, "A real difference of 20 %, 12 turns"),
         (by_the_median_ratio, "Two equal calls, 12 turns"),
         (by_signs, "A difference of 7 %"),  # copied from the page
+        (by_signs_and_size, "A difference of 7 %, which does not interest you, 50 turns, noise of 10%"),
         (by_compare, "A difference of 7 %"),
         (by_eleven_wins, "Two equal calls, 20 turns"),
         (by_one_loss, "A real difference of 20 %, 20 turns"),

@@ -50,7 +50,7 @@ STEP_GAIN = Choice(
         ),
         Option(
             "About 7 minutes",
-            f"{MIXED_RUN} minutes: most of what TF32 left is not products.",
+            f"The run took {MIXED_RUN} minutes, because most of what TF32 left is not products.",
             right=True,
         ),
     ),
@@ -69,7 +69,10 @@ EXP = Choice(
             "Each number is widened when it is read and rounded when it is written. Only the bytes are halved.",
             right=True,
         ),
-        Option("Not at all: it raises an error", "It works on every device. Only FP8 tensors are refused."),
+        Option(
+            "With a table of all 65,536 results",
+            "Such a table would be small enough, but torch computes every exponential again.",
+        ),
     ),
     predict=True,
 )
@@ -108,7 +111,7 @@ ALL_16 = Number(
         "32": "That is enough, but far above the minimum.",
     },
     otherwise="Choose the T4, generate and LLaMA 7B, then raise the memory from 16, one GB at a time.",
-    hints=("The 8-bit weights disappear from the answer as soon as 16 bits fit.",),
+    hints=("Weights and cache must fit into nine tenths of the memory. With enough of it, read their total.",),
 )
 EMULATED_PICK = Number(
     "your_machine/play-emulated",
@@ -218,6 +221,9 @@ LAUNCH = Number(
         str(
             2 * 4096**3 / 9e-6 / 1e12 / PEAK
         ): "That is how many times the data sheet's rate it would be. What is the rate?",
+    },
+    within={
+        "14500 to 16000": "Close, but more than 1 % off: give at least three digits, without rounding in between.",
     },
     otherwise="Divide 2n³ operations by the time in seconds, then by 10**12.",
     hints=("2 × 4096³ is about 1.37e11 operations.", "0.009 ms is 9e-6 s."),

@@ -70,7 +70,7 @@ def test_each_choice_shows_its_rows(show):
         assert page.locator("[data-only][aria-pressed=true]").inner_text() == title
     choose(page, "all")
     assert len(table(page)[1]) == len(ROWS)
-    choose(page, "where they disagree")
+    choose(page, "where any two differ")
     assert all(
         len(set(texts) - {"not offered", "leaves it open", "recommends the nearest float32"}) > 1
         for texts in table(page)[1].values()

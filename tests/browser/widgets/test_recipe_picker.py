@@ -9,6 +9,7 @@ from tests.browser.widget_page import module_page, source_of
 from utils.cost.architectures import NAMED
 from utils.cost.cards import CARDS, GIGABYTE, TYPES
 from utils.cost.decide import TASKS
+from utils.widgets.recipe_picker import RecipePicker
 from utils.widgets.recipe_picker.advice import advise, facts
 
 PAGE = "book/your_machine.html"
@@ -165,6 +166,16 @@ def test_everything_stands_in_its_order(picker):
     assert picker.locator("[data-task]").all_inner_texts() == list(TASKS.values())
     assert picker.locator(".mp-rp-types strong").all_inner_texts() == list(TYPES.values())
     assert picker.locator("tbody th").first.inner_text() == "weights"
+
+
+def test_a_row_that_is_nothing_beside_the_total_is_left_out(show):
+    page = show(RecipePicker(card="A100", task="fine_tune", parameters=NAMED["DistilBERT"].parameters))
+    assert 0 < advise("A100", "fine_tune", parameters=NAMED["DistilBERT"].parameters).items["logits"] < 100
+    kinds = page.locator("tbody th").all_inner_texts()
+    assert "autocast's 16-bit copies" in kinds
+    assert "gradients of the logits" not in kinds
+    page = show(RecipePicker(card="A100", task="fine_tune", parameters=NAMED["LLaMA 7B"].parameters))
+    assert "gradients of the logits" in page.locator("tbody th").all_inner_texts()
 
 
 def test_it_can_be_used_with_the_keyboard_alone(picker):

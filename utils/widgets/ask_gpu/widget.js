@@ -12,7 +12,7 @@ const KEY = "≠ marks an answer that is not that of IEEE 754. Another kernel on
 const [ASK, AGAIN, ASKING] = ["Ask this GPU", "Ask again", "Asking …"];
 
 function filterButtons(h, topics, choose) {
-  const options = [...topics, ["differ", "where they disagree"], ["", "all"]];
+  const options = [...topics, ["differ", "where any two differ"], ["", "all"]];
   const buttons = options.map(([only, text]) =>
     h("button", { class: "mp-button", type: "button", "data-only": only, on: { click: () => choose(only) } }, text));
   return {

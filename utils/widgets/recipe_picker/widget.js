@@ -15,6 +15,7 @@ const KINDS_OF_BYTES = {
   weights: "weights", gradients: "gradients", optimizer: "Adam's two moments", casts: "autocast's 16-bit copies",
   activations: "activations", logits: "gradients of the logits", cache: "keys and values",
 };
+const LEAST_SHARE = 1e-6; // of the total; a smaller row says nothing
 const OF_TEXTS = ["activations", "logits", "cache"]; // they grow with the text, not with the parameters
 
 const inOrder = (facts, table) => facts.order[table].map((name) => [name, facts[table][name]]);
@@ -165,7 +166,7 @@ function ledger(h, facts) {
   return {
     node: h("div", {}, h("h3", {}, "What it needs"), h("table", {}, h("thead", {}, h("tr", {}, heads)), body), bar, fit),
     draw(state, advice) {
-      const kinds = Object.entries(KINDS_OF_BYTES).filter(([kind]) => advice.items[kind]);
+      const kinds = Object.entries(KINDS_OF_BYTES).filter(([kind]) => advice.items[kind] > LEAST_SHARE * advice.total);
       const row = (label, bytes, each) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, each), h("td", {}, bytesText(bytes)));
       const rows = kinds.map(([kind, label]) => row(label, advice.items[kind], OF_TEXTS.includes(kind) ? "" : fewDigits(advice.items[kind] / state.parameters)));
       body.replaceChildren(...rows, row(`together, for ${countText(state.parameters)} parameters`, advice.total, ""));
