@@ -170,6 +170,14 @@ def wide_cells(cells):
                 yield f"cell {n} has a line of {len(line)} characters: {line.strip()[:60]}"
 
 
+def complaints(cells):
+    """What a library wrote to stderr, a warning say, in an output that the page shows."""
+    for n, cell in enumerate(cells, start=1):
+        for output in cell.outputs if "remove-cell" not in cell.tags else ():
+            if output.get("name") == "stderr":
+                yield f"cell {n} printed to stderr: {output['text'].splitlines()[0][:60]}"
+
+
 def forbidden_code(cells):
     """Code that installs, changes where Python looks, or imports with a star."""
     for n, cell in enumerate(cells, start=1):

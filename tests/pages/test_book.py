@@ -18,6 +18,7 @@ RULES = (
     rules.bare_links,
     rules.long_cells,
     rules.wide_cells,
+    rules.complaints,
     rules.forbidden_code,
     rules.first_cell,
     rules.figures,
