@@ -181,7 +181,7 @@ def make_roof(record: records.Record) -> Roof:
     """Return the roof of a record: the largest rate that each dtype reached, and the bandwidth of the copy."""
     sweep = of_record(record)
     commit = record.commit[:7] if record.commit else "unknown"
-    source = f"measured {record.date[:10]} at commit {commit}: {record.command}"
+    source = f"measured {record.date[:10]} at commit {commit}, where the command was {record.command}"
     return Roof(record.device["name"], sweep.reached, sweep.bandwidth, source, measured=True)
 
 

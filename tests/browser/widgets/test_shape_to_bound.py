@@ -193,6 +193,11 @@ def test_a_story_is_one_press_away(show, story):
     assert page.get_by_role("group", name="Start from").locator("[aria-pressed=true]").all_inner_texts() == [story]
 
 
+def test_the_lead_says_which_side_counts_the_tokens_of_a_weight_gradient(show):
+    assert words.STORIES["their weight gradient"].k == words.STORIES["32 × 512 tokens"].m
+    assert "in the gradient of its weights K counts the tokens" in text_of(show(ShapeToBound()), "lead")
+
+
 OPTION = """
 (select, [group, label]) => [...select.options]
   .find((option) => option.text === label && option.parentNode.label === group).value

@@ -8,6 +8,7 @@ import torch
 from utils import fake_quantize, formats
 from utils.checks.hardware import tensor_cores, tensor_cores_questions
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.checks.questions import judge, number
 from utils.cost.cards import ROOFS
 from utils.cost.roofline import Gemm
 from utils.emulation import float32_matmul as precision
@@ -38,6 +39,23 @@ def test_other_bytes_are_no_answer(input_bytes, output_bytes):
     assert not tensor_cores.check_intensity(table(tensor_cores_questions.INTENSITY, wrong))
 
 
+@pytest.mark.parametrize(
+    ("question", "close", "far"),
+    [
+        ("few", (15.85, 15.96), (15.5, 15.8, 16.2)),
+        ("cube", (2040, 2045, 2052), (1990, 2000, 2100)),
+        ("scores", (56.7, 57), (55.5, 56, 58, 58.5)),
+    ],
+)
+def test_an_intensity_is_called_close_only_within_half_a_percent(question, close, far):
+    name = f"hardware/tensor_cores/intensity-{question}"
+    (asked,) = (each for each in tensor_cores_questions.INTENSITY.values() if each.id == name)
+    for value in close:
+        assert judge(asked, value) == (NOT_YET, "Close, but not to three digits.")
+    for value in far:
+        assert judge(asked, value) == (NOT_YET, asked.otherwise)
+
+
 def test_the_critical_batches_are_the_smallest_that_are_bound_by_compute():
     cases = ((A100, 4096, 4096), (L4, 4096, 4096), (L4, 512, 256))
     rows = [least_rows(n, k, "bfloat16", roof) for roof, n, k in cases]
@@ -48,6 +66,21 @@ def test_the_critical_batches_are_the_smallest_that_are_bound_by_compute():
     assert tensor_cores.check_critical_batch(table(tensor_cores_questions.CRITICAL, [m or 0 for m in rows]))
     assert tensor_cores.check_critical_batch(table(tensor_cores_questions.CRITICAL, [m or "Never" for m in rows]))
     assert not tensor_cores.check_critical_batch(table(tensor_cores_questions.CRITICAL, ["never"] * 3))
+
+
+@pytest.mark.parametrize("rows", ["-295", "-295.85", "-296"])
+def test_where_the_equation_gives_negative_rows_the_reply_says_what_that_means(rows):
+    ridge, n, k = L4.ridge("bfloat16"), 512, 256
+    assert 1 / (1 / ridge - 1 / n - 1 / k) == pytest.approx(-295.85, abs=0.01)
+    assert judge(tensor_cores_questions.CRITICAL[tensor_cores_questions.L4_NARROW], number(rows)).message.startswith(
+        "A negative M"
+    )
+
+
+def test_the_limit_of_the_narrow_layer_is_known_with_and_without_its_fraction():
+    question = tensor_cores_questions.CRITICAL[tensor_cores_questions.L4_NARROW]
+    replies = {judge(question, rows).message for rows in (512 * 256 / (512 + 256), 170.67, 170, 171)}
+    assert replies == {question.wrong["171"]}
 
 
 def test_the_values_of_tf32_are_those_of_the_format():
@@ -69,13 +102,51 @@ def test_the_ratios_of_float64_are_those_of_the_roofline():
     assert tensor_cores.check_float64(table(tensor_cores_questions.FLOAT64, ratios))
 
 
-def test_the_row_takes_three_times_as_long_on_an_l4_and_the_square_product_does_not():
+def test_the_row_takes_three_times_as_long_on_an_l4_and_the_square_product_meets_its_memory():
     row, square = Gemm(1, 16384, 8192), Gemm(512, 512, 512)
     v100 = ROOFS["V100 SXM2"]
     assert L4.predicted_ms(row, "float32") / v100.predicted_ms(row, "float32") == pytest.approx(3)
-    assert L4.predicted_ms(square, "float32") < 0.7 * v100.predicted_ms(square, "float32")
-    (right,) = (option for option in tensor_cores_questions.NEW_CARD.options if option.right)
-    assert right.text.startswith("3 times as long")
+    assert [roof.bound(square, "float32") for roof in (v100, L4)] == ["compute", "memory"]
+    moved = square.moved(4, 4)
+    times = [L4.computing_ms(square.operations, "float32"), v100.moving_ms(moved)]
+    times += [v100.computing_ms(square.operations, "float32"), L4.moving_ms(moved)]
+    computing_l4, moving_v100, computing_v100, moving_l4 = (f"{1e3 * ms:.1f} µs" for ms in times)
+    half, _, three, right = sorted(tensor_cores_questions.SQUARE_ON_L4.options, key=lambda option: option.right)
+    assert right.right
+    assert right.text.startswith("About 0.6 times")
+    assert L4.predicted_ms(square, "float32") / v100.predicted_ms(square, "float32") == pytest.approx(0.6, abs=0.02)
+    assert f"{moved / 1e6:.1f} MB take {moving_l4}" in right.says
+    assert computing_l4 in right.says
+    assert computing_l4 in half.says
+    assert moving_v100 in three.says
+    assert computing_v100 in three.says
+
+
+def test_the_ridge_in_tokens_does_not_reach_the_ridge_in_operations_per_byte():
+    h100 = ROOFS["H100 SXM"]
+    assert h100.ridge("bfloat16") == pytest.approx(295, abs=0.5)
+    (option,) = (each for each in tensor_cores_questions.HOW_MANY_TOKENS.options if each.text.startswith("About 295"))
+    assert not option.right
+    assert f"{h100.intensity(Gemm(295, 4096, 4096), 'bfloat16'):.0f} operations per byte" in option.says
+
+
+def test_fp8_speeds_up_attention_by_half_of_what_bfloat16_gained_over_tf32():
+    h100, heads = ROOFS["H100 SXM"], 64
+    result, factor = Gemm(512, 512, heads), Gemm(512, heads, 512)  # the 512 x 512 matrix is written, or read
+    products = 2 * [result] + 4 * [factor]  # a step: forward one of each, backward two products for each
+
+    def gain(gemms, dtype, wide="float32"):
+        return sum(h100.predicted_ms(g, wide) for g in gemms) / sum(h100.predicted_ms(g, dtype) for g in gemms)
+
+    right, *others = sorted(tensor_cores_questions.ATTENTION_FP8.options, key=lambda option: not option.right)
+    texts = [option.text for option in others]
+    assert right.text.startswith(f"{gain(products, 'float8'):.1f} times")
+    assert f"{gain([result], 'float8', 'bfloat16'):.1f} times" in right.says
+    assert f"{gain([factor], 'float8', 'bfloat16'):.1f} times" in right.says
+    assert texts[0].startswith(f"{gain(products, 'bfloat16'):.1f} times")
+    assert texts[1].startswith(f"{gain([result], 'float8'):.1f} times")
+    assert texts[2].startswith(f"{2 * gain(products, 'bfloat16'):.1f} times")
+    assert texts[3].startswith(f"{h100.peak('float8') / h100.peak('float32'):.1f} times")
 
 
 def test_play_asks_for_the_least_tokens_and_its_replies_are_true():
@@ -90,6 +161,14 @@ def test_play_asks_for_the_least_tokens_and_its_replies_are_true():
     assert least_rows(4096, 4096, "float32", h100) == 41
     assert str(least_rows(4096, 4096, "float32", h200)) in question.wrong
     assert str(least_rows(4096, 4096, "tf32", h100)) in question.wrong
+    for m in set(range(1, 40)) - {20, 29}:  # these two have replies of their own
+        bounds = {h100.bound(Gemm(m, 4096, 4096), "tf32"), h200.bound(Gemm(m, 4096, 4096), "float32")}
+        says = judge(question, m).message
+        assert ("moving decides on both" in says) == (bounds == {"memory"})
+        assert ("already bound by compute" in says) == ("compute" in bounds)
+    assert "takes less than the 20.4 µs" in judge(question, 39).message
+    assert 1e3 * h100.predicted_ms(Gemm(39, 4096, 4096), "tf32") == pytest.approx(20.4, abs=0.05)
+    assert judge(question, 347) == judge(question, 345)
 
 
 def test_play_names_the_times_of_the_cube():
@@ -269,13 +348,13 @@ def off(function):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (as_printed, "raises RuntimeError"),
+        (as_printed, 'Where "highest" was set before, torch.get_float32_matmul_precision() raises RuntimeError'),
         (by_new_switch, "raises RuntimeError"),
         (always_highest, 'It was "high" before'),
         (never_restored, 'It was "highest" before'),
         (not_when_it_raises, "When the function raises, the switch"),
         (swallows, "swallowed"),
-        (by_older_flag, "raises RuntimeError"),
+        (by_older_flag, 'Where "medium" was set before, torch.get_float32_matmul_precision() raises RuntimeError'),
         (by_newer_word, 'It was "medium" before'),
         (convolutions_off, "Afterwards torch.backends.cudnn."),
         (convolutions_new, "Afterwards torch.backends.cudnn."),

@@ -93,7 +93,8 @@ def _fault(answer: Callable, before: str, told: list[str]) -> Outcome | None:
         return not_yet(f"It returns {result!r} and not what the function returned.")
     if asked.startswith("RuntimeError"):
         return not_yet(
-            "While the function runs, torch.get_float32_matmul_precision() raises RuntimeError.",
+            f'Where "{before}" was set before, torch.get_float32_matmul_precision() raises RuntimeError while the '
+            "function runs.",
             hint='The given function may call it. Allow TF32 with torch.set_float32_matmul_precision("high"), which '
             "sets the newer switch too.",
         )

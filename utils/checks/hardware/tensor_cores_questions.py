@@ -1,29 +1,30 @@
 """What `hardware/tensor_cores` asks: what a product waits for, what TF32 does, and the reply to each answer."""
 
-from utils.checks.questions import Choice, Number, Option, Task
+from utils.checks.questions import Choice, Number, Option, Task, number
 
 # --- Predictions ------------------------------------------------------------------------------------------------------
 
-NEW_CARD = Choice(
-    "hardware/tensor_cores/predict-new-card",
-    "The row in float32, each card at the limit of its data sheet: how long does it take on the L4?",
+SQUARE_ON_L4 = Choice(
+    "hardware/tensor_cores/predict-square-on-l4",
+    "The square product in float32, each card at the limit of its data sheet: how long does it take on the L4?",
     (
         Option(
-            "About half as long as on the V100: the L4 multiplies twice as fast",
-            "The square product gains from that. The row moves 537 MB: how long does each memory need for that?",
+            "About half as long as on the V100: the L4 multiplies almost twice as fast",
+            "Its arithmetic alone would take 8.9 µs. How long do its three matrices take at 300 GB/s?",
         ),
         Option(
-            "As long as on the V100: it has the same number of multiplications and of bytes",
-            "It has, but the two cards do neither at the same rate.",
-        ),
-        Option(
-            "1.5 times as long: bytes a third as fast, multiplications twice as fast",
-            "The two gains do not multiply: the longer of the two times counts, and the other one hides behind it.",
-        ),
-        Option(
-            "3 times as long: its memory moves a third of the bytes per second",
-            "On both cards, moving the weights takes far longer than multiplying by them.",
+            "About 0.6 times as long: now it has to wait for its memory, too",
+            "Its 3.1 MB take 10.5 µs to move on the L4, which is longer than the 8.9 µs of its arithmetic.",
             True,
+        ),
+        Option(
+            "About 1.5 times as long: bytes a third as fast, multiplications almost twice as fast",
+            "The two rates do not combine: the longer of the two times counts, and the other one hides behind it.",
+        ),
+        Option(
+            "3 times as long, like the row: its memory moves a third of the bytes per second",
+            "The V100's memory is not what it waits for there: its bytes move in 3.5 µs, and its arithmetic takes "
+            "17.1 µs.",
         ),
     ),
     predict=True,
@@ -45,8 +46,12 @@ HOW_MANY_TOKENS = Choice(
             "150 tokens are about 150 operations per byte: two operations for a weight of two bytes, not of one.",
         ),
         Option(
+            "About 295: that is the ridge",
+            "At 295 tokens it is 258 operations per byte: the tokens themselves and their results move too.",
+        ),
+        Option(
             "About 350",
-            "Each token adds one operation per byte of the weights. It takes a few more than 295, because the tokens "
+            "Each token adds one operation per byte of the weights. It takes more than 295, because the tokens "
             "themselves move too.",
             True,
         ),
@@ -75,31 +80,34 @@ NINE_PRODUCTS = Choice(
     ),
     predict=True,
 )
-ATTENTION_GAIN = Choice(
-    "hardware/tensor_cores/predict-attention-gain",
-    "By the roofline of an H100, TF32 makes the products of DistilBERT's attention 1.3 times as fast as float32. The "
-    "quotient of the peaks would be 7.4. How many times as fast as float32 does bfloat16 make them?",
+ATTENTION_FP8 = Choice(
+    "hardware/tensor_cores/predict-attention-fp8",
+    "By the roofline of an H100, TF32 makes the products of DistilBERT's attention 1.3 times as fast as float32, and "
+    "bfloat16 makes them 2.6 times as fast. How many times as fast as float32 does FP8 make them?",
     (
         Option(
-            "1.3 times, as in TF32: it is bound by memory, and a higher peak does not help",
-            "A higher peak does not help any more. But bfloat16 has something that TF32 does not have.",
+            "2.6 times, as in bfloat16: they are bound by memory, and a higher peak does not help",
+            "A higher peak does not help. But fewer bytes do, and FP8 moves fewer.",
         ),
         Option(
-            "2 times: half the bytes",
-            "Half the bytes, compared with TF32. TF32 had already gained on float32, which is bound by arithmetic.",
+            "2.8 times: the 512 × 512 matrix of a head is nearly all that moves, and it keeps 16 bits",
+            "It keeps 16 bits where it is the result. In most of these products it is a factor, with one byte per "
+            "number.",
         ),
         Option(
-            "2.6 times: TF32's gain, and half the bytes",
-            "In TF32 it is bound by memory, so half the bytes take half the time.",
+            "3.8 times: factors have half of bfloat16's bytes, and results have as many",
+            "Where the 512 × 512 matrix is the result, FP8 is 1.1 times as fast as bfloat16; where it is a factor, "
+            "1.8 times.",
             True,
         ),
         Option(
-            "About 10 times, like the whole step",
-            "Most of the step is large products of the layers. Those of attention are bound by memory in bfloat16.",
+            "5.1 times: half of bfloat16's bytes",
+            "The factors have half the bytes. The results keep 16 bits, and some are the largest matrix of their "
+            "product.",
         ),
         Option(
-            "14.8 times: the quotient of the peaks",
-            "It would have to be bound by arithmetic in bfloat16 too. It gained only 1.3 times from TF32's 7.4.",
+            "29.6 times: the quotient of the peaks",
+            "They would have to be bound by arithmetic in FP8. They are bound by memory in TF32 already.",
         ),
     ),
     predict=True,
@@ -112,8 +120,9 @@ PLAY_TF32 = Number(
     "N = K = 4096. What is the smallest number of tokens M for which TF32 on the H100 is faster than float32 "
     "on the H200?",
     answer="41",
-    says="At 40 the H200 is still ahead. With fewer tokens TF32 gains nothing, because memory decides, and the H200's "
-    "is faster. From 41 on even the H100 is bound by its arithmetic in float32.",
+    says="At 40 the H200 is still ahead. With fewer tokens TF32 on the H100 takes the 20 µs that moving takes, as "
+    "float32 there does, and the H200's memory is faster. From 41 on even the H100 is bound by its arithmetic in "
+    "float32.",
     wrong={
         "40": "Close: at 40 the H200 is still faster, by a little.",
         "42": "TF32 is ahead there, but one token fewer is already enough.",
@@ -122,8 +131,10 @@ PLAY_TF32 = Number(
         "29": "That is where float32 on the H200 becomes bound by compute. TF32 on the H100 needs a few more rows.",
     },
     within={
-        "1 to 39": "There float32 on the H200 is faster: moving decides on both, and the H200 moves 4800 GB/s.",
-        "43 to 345": "It is faster there, but it was already with fewer tokens.",
+        "1 to 28": "There float32 on the H200 is faster: moving decides on both, and the H200 moves 4800 GB/s.",
+        "30 to 39": "There float32 on the H200 is still faster: it is already bound by compute, but takes less than "
+        "the 20.4 µs that the H100 needs for moving.",
+        "43 to 131072": "It is faster there, but it was already with fewer tokens.",
     },
     otherwise="Note the predicted time of TF32 on the H100 and of float32 on the H200 for the same M. Halve the step "
     "between an M where one wins and an M where the other wins.",
@@ -147,6 +158,7 @@ PLAY_CUBE = Choice(
 
 
 def _intensity(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]) -> Number:
+    near = (factor * number(answer) for factor in (0.995, 1.005))
     return Number(
         f"hardware/tensor_cores/intensity{name}",
         f"`{text}` in FP8, with a result of 16 bits: how many operations per byte?",
@@ -156,8 +168,9 @@ def _intensity(name: str, text: str, answer: str, *, says: str, wrong: dict[str,
         otherwise="2 M N K operations. One byte for each of the M K + K N numbers of the factors, and two for each of "
         "the M N results. Divide.",
         hints=("A multiplication and its addition are two operations.", "The result is moved too, in two bytes each."),
+        within={" to ".join(f"{end:.6g}" for end in near): "Close, but not to three digits."},
         tolerance=0.001,
-        near=0.03,
+        near=0.0,
         unit="operations per byte",
     )
 
@@ -209,7 +222,9 @@ INTENSITY = {
 }
 
 
-def _rows(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
+def _rows(
+    name: str, text: str, answer: int, *, says: str, wrong: dict[str, str], within: dict[str, str] | None = None
+) -> Number:
     return Number(
         f"hardware/tensor_cores/critical-batch{name}",
         f"{text}: what is the smallest M that is bound by compute?",
@@ -221,6 +236,7 @@ def _rows(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]
             "The ridge is the peak over the bandwidth.",
             "However large M is, the intensity stays below N K / (N + K).",
         ),
+        within=within or {},
         tolerance=0.0,
         near=0.0,
         unit="rows",
@@ -230,6 +246,7 @@ def _rows(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]
 A100_LAYER = "A100, K = N = 4096"
 L4_LAYER = "L4, K = N = 4096"
 L4_NARROW = "L4, K = 256, N = 512"
+NEVER_REACHED = "That is the intensity that it never reaches, however large M is. What follows?"
 CRITICAL = {
     A100_LAYER: _rows(
         "",
@@ -241,6 +258,7 @@ CRITICAL = {
             "154": "That is the ridge, rounded up. Tokens in and out are bytes too, so it takes a few more.",
             "165.4": "That is where it meets the ridge. Rows are whole numbers: round up.",
             "165": "Close: at 165 it is still below the ridge. Round up.",
+            "167": "Close, but one row fewer is enough.",
             "77": "The intensity of bfloat16 is about M, not 2 M: two operations for a weight of two bytes.",
             "306": "The intensity of bfloat16 is about M, not M / 2: a multiplication and its addition are two.",
         },
@@ -254,6 +272,7 @@ CRITICAL = {
             "403": "That is the ridge. Tokens in and out are bytes too, so it takes more.",
             "404": "That is the ridge, rounded up. Tokens in and out are bytes too, so it takes more.",
             "502": "Close: at 502 it is still below the ridge. Round up.",
+            "504": "Close, but one row fewer is enough.",
             "166": "That is the A100. The L4 has another ridge.",
         },
     ),
@@ -268,7 +287,11 @@ CRITICAL = {
             "404": "That is the ridge, rounded up. Is there an M with which this product gets there?",
             "503": "That is the wider layer. How large can the intensity get with K = 256 and N = 512?",
             "1480": "That is the A100. The L4 has another ridge.",
-            "171": "That is the intensity that it never reaches, however large M is. What follows?",
+            "171": NEVER_REACHED,
+        },
+        within={
+            "170 to 171": NEVER_REACHED,
+            "-296 to -295": "A negative M: no number of rows brings it to the ridge. What follows?",
         },
     ),
 }
@@ -284,7 +307,7 @@ def _tf32(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str]
         otherwise="Which steps do ten fraction bits make where 0.31 lies? How many such steps is it?",
         hints=(
             "Between which powers of two does 0.31 lie?",
-            "Between 1 and 2, the steps are 1/1024. They halve with it.",
+            "Between 1 and 2, the steps are 1/1024. Between 1/2 and 1 they are half as large, and so on.",
         ),
         near=0.001,
     )
@@ -329,7 +352,7 @@ def _float64(name: str, text: str, answer: int, *, says: str, wrong: dict[str, s
         wrong=wrong,
         otherwise="First find on which side of the ridge it lies, in either dtype. Then compare what decides: the two "
         "peaks, or the two numbers of bytes.",
-        hints=("8 bytes instead of 4, and 19.5 instead of 19.5 TFLOP/s, or a 64th.",),
+        hints=("Bytes: 8 instead of 4. Peak: the same on the A100, a 64th on the RTX 4090.",),
         tolerance=0.01,
         near=0.02,
         unit="times",
