@@ -37,12 +37,12 @@ E3M4 = {
         answer="0.25",
         says="0 001 0000: exponent field 1 is the first with a hidden 1, and 2**(1 - 3) = 1/4.",
         wrong={
-            "1/64": "1/64 is the smallest subnormal. `tiny` means the smallest number that has a hidden 1.",
+            "1/64": "1/64 has no hidden 1. `tiny` means the smallest number that has one.",
             "0.125": "0.125 = 2**(0 - 3) reads exponent field 0 as a normal one. Field 0 has no hidden 1: begin at 1.",
             "17/128": "That reads exponent field 0 with a hidden 1. Normal numbers begin at field 1, fraction empty.",
             "17/64": "17/64 = 2**-2 * (1 + 1/16) is the second normal number. The fraction can be empty.",
             "15/64": "15/64 is the largest subnormal, one step below. The next one has the hidden 1.",
-            "0.0625": "0.0625 is `eps`, the gap above 1. The question is about a number, the smallest normal one.",
+            "0.0625": "0.0625 = 2**-4 is smaller: its exponent field would be 0, and normal numbers begin at 1.",
             "0.5": "The bias is 3, so exponent field 1 means 2**(1 - 3).",
             "2": "That forgets the bias: exponent field 1 means 2**(1 - 3).",
             "0": "0 is not normal: its exponent field is 0.",
@@ -82,7 +82,7 @@ E3M4 = {
         answer="2^-4",
         says="After 1 comes 1 + 1/16: four fraction bits, so `eps` = 2**-4.",
         wrong={
-            "1/32": "That is half of it, the unit roundoff. `eps` is the whole gap from 1 to the next number.",
+            "1/32": "That is half of it. `eps` is the whole gap from 1 to the next number.",
             "17/16": "17/16 is the number after 1. `eps` is how far it is from 1.",
             "0.125": "One bit too few: from 1 to 2 there are 2**4 = 16 steps. 0.125 is the gap above 2.",
             "1/64": "1/64 is the gap above 0. `eps` is the gap above 1.",

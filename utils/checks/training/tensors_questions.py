@@ -103,6 +103,7 @@ PLAY_FLOAT16 = Number(
         "5": "5 is enough for all layers together at step 143. Go back to layer 1 at step 1.",
         "26": "That is the largest scale without overflow. The question asks for the smallest that loses under 1 %.",
     },
+    within={"10 to 25": "That is enough, but a smaller scale is, too."},
     otherwise="Press × 2 until the sentence below the picture says less than 1 %, and read k at the window.",
     hints=(
         "Each press of × 2 moves the window one binade to the left, and roughly halves the share lost.",
@@ -223,7 +224,7 @@ print(f"without a loss scale, float16 would lose {lost:.1%}")""",
     line=2,
     says="This gradient is still multiplied by the loss scale, which lifts it into the window. Divide by "
     "`scaler.get_scale()` in float32 first. What the float16 backward pass has already lost shows only in a "
-    "float32 run.",
+    "run in float32 or bfloat16.",
     replies={
         1: "Float16 training does differentiate the scaled loss. The next line has to take the scale into account.",
         3: "Zeros have nothing to lose, and infinities and NaN belong to no binade. That is right.",
