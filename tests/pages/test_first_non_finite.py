@@ -38,6 +38,7 @@ def test_its_example_names_the_layer_and_the_line(page):
     assert first.splitlines()[:2] == ["inf from aten.addmm.default", "    in Sequential.0"]
     assert first.splitlines()[2].startswith("    at pasted.py:")
     assert second.startswith("NaN from aten.native_layer_norm.default\n    in Sequential.1")
+    assert page["before"] == {}
 
 
 def test_a_mask_of_minus_infinity_does_not_hide_an_overflow(page):
@@ -63,6 +64,45 @@ def test_the_backward_pass_and_the_update_are_seen(page):
     weight.grad = torch.full_like(weight, 1e-3)
     (update,) = found(page, torch.optim.Adam([weight], foreach=False).step)
     assert update.startswith("-inf from aten.addcdiv_.default")
+
+
+def test_sparse_gradients_are_looked_at(page):
+    table = nn.Embedding(4, 2, sparse=True)
+    optimizer = torch.optim.SparseAdam(table.parameters())
+
+    def step(factor):
+        (table(torch.tensor([1, 1])).sum() * factor).backward()
+        optimizer.step()
+
+    assert found(page, lambda: step(1.0)) == []
+    assert found(page, lambda: step(torch.zeros(()).log()))[0].startswith("-inf from aten.log.default")
+    assert page["kinds"](table.weight.grad) == {"-inf"}
+
+
+def test_a_nan_that_is_older_than_the_step_is_not_listed_but_found_in_its_holder(page):
+    model, batch = nn.Linear(2, 2), {"x": torch.ones(1, 2)}
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def step():
+        model(batch["x"]).sum().backward()
+        optimizer.step()
+
+    step()
+    batch["x"][0, 0] = torch.nan
+    assert found(page, step) == []
+    assert page["kinds"](batch) == page["kinds"](model.weight) == page["kinds"](optimizer.state_dict()) == {"NaN"}
+
+
+def test_an_overflow_to_an_infinity_that_a_mask_holds_already_is_not_listed(page):
+    scores, mask = torch.tensor([-60000.0, 0.0]).half(), torch.tensor([-60000.0, -torch.inf]).half()
+    assert found(page, lambda: scores + mask) == []
+    assert found(page, lambda: torch.tensor([1 + 1j]) / 0) == []  # complex numbers are skipped
+
+
+def test_a_nan_that_numpy_wrote_is_not_listed(page):
+    x = torch.empty(2)
+    x.numpy()[:] = torch.nan
+    assert found(page, lambda: x + 1) == []
 
 
 def test_a_thread_without_a_line_of_the_reader_is_no_error(page, monkeypatch):

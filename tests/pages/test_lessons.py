@@ -1,9 +1,11 @@
 """Edited chapters keep their form and budgets, and what they say at once is true and runs alone (lesson_rules.py)."""
 
+import math
 import subprocess
 import sys
 
 import pytest
+import torch
 
 import book_rules as rules
 import lesson_rules as lessons
@@ -88,6 +90,51 @@ def test_the_table_of_flips_in_bits_is_that_of_the_formats():
         value, last = 2.0**power, factor.split()[-1]
         assert factor.startswith(f"2^{power}")
         assert float(last) == (float(f"{value:.0e}") if "about" in factor else value)
+
+
+def is_written(text, value):
+    """Whether a table writes this number so, in as many digits as it shows."""
+    if text in {"∞", "NaN", "0"}:
+        return str(float(text.replace("∞", "inf"))) == str(value)
+    digits = len(text.partition("e")[0].replace(".", "").strip("0"))
+    return float(text) == (value if value == int(value) < 1e6 else float(f"{value:.{digits - 1}e}"))
+
+
+def test_a_number_is_compared_in_the_digits_that_are_shown():
+    assert is_written("3.39e38", 3.3895e38)
+    assert is_written("∞", math.inf)
+    assert is_written("NaN", math.nan)
+    assert is_written("65504", 65504.0)
+    wrong = [("3.4e38", 3.3e38), ("∞", 448.0), ("448", math.nan), ("0", 1e-9), ("65500", 65504.0)]
+    assert not any(is_written(text, value) for text, value in wrong if not math.isnan(value))
+    assert not is_written("0", math.nan)
+
+
+def test_the_table_of_casts_in_limits_is_what_torch_stores():
+    table = rows(section("numbers/limits", "Too large"))
+    assert len(table) == 6
+    for label, name, largest, past, infinity in table:
+        dtype = getattr(torch, name.strip("`"))
+        top = torch.finfo(dtype).max
+        assert is_written(largest, top), label
+        for text, value in ((past, 2 * top), (infinity, math.inf)):
+            for count in (1, 100):  # one by one, and in the vectors of the processor
+                for sign in (1, -1):
+                    (stored,) = set(
+                        map(str, torch.full((count,), sign * value, dtype=torch.float64).to(dtype).tolist())
+                    )
+                    assert is_written(text, sign * float(stored)), (label, stored)
+
+
+def test_the_table_of_small_numbers_in_limits_is_that_of_the_formats():
+    table = rows(section("numbers/limits", "Too small"))
+    assert [row[0] for row in table] == ["float16", "bfloat16", "float32"]
+    for label, normal, smallest, *stored in table:
+        fmt, dtype = formats.FORMATS[label], getattr(torch, label)
+        assert is_written(normal, fmt.smallest_normal)
+        assert is_written(smallest, fmt.smallest_subnormal)
+        for text, x in zip(stored, (1e-8, 1e-40), strict=True):
+            assert is_written(text, torch.tensor(x, dtype=torch.float64).to(dtype).item()), (label, x)
 
 
 TRAINED_IN = {"bf16-mixed": "bfloat16 autocast", "16-mixed": "float16 autocast, loss scaling"}

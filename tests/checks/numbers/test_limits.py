@@ -114,7 +114,7 @@ CASTS = {
     "2e-8 to float16": 0,
     "4e-8 to float16": "2**-24",
     "3.4e38 to bfloat16": INF,
-    "1e-40 to bfloat16": "2**-133",
+    "3e-40 to bfloat16": "3 * 2**-133",
     "61000 to E5M2": 57344,
     "61440 to E5M2": "inf",
 }
@@ -127,15 +127,15 @@ def test_casts_are_what_the_formats_say():
         assert float(quantize(float(value), formats[name])) == number(question.answer), cast
         assert question.text == cast.replace(" to ", " cast to ")
     assert torch.tensor([2e-8, 4e-8]).to(float16).tolist() == [0, 2**-24]
-    assert torch.tensor([3.4e38, 1e-40]).to(torch.bfloat16).tolist() == [INF, 2**-133]
+    assert torch.tensor([3.4e38, 3e-40]).to(torch.bfloat16).tolist() == [INF, 3 * 2**-133]
     assert torch.tensor(3.4e38).isfinite()
     assert torch.tensor([61000.0, 61440.0]).to(torch.float8_e5m2).tolist() == [57344, INF]
 
 
 def test_casts_takes_words_numbers_and_powers():
     assert limits.check_casts(CASTS)
-    assert limits.check_casts(CASTS | {"4e-8 to float16": 5.96e-8, "1e-40 to bfloat16": 9.18e-41})
-    assert limits.check_casts(CASTS | {"4e-8 to float16": 6e-8, "1e-40 to bfloat16": 9.2e-41})
+    assert limits.check_casts(CASTS | {"4e-8 to float16": 5.96e-8, "3e-40 to bfloat16": 2.755e-40})
+    assert limits.check_casts(CASTS | {"4e-8 to float16": 6e-8, "3e-40 to bfloat16": 2.76e-40})
 
 
 @pytest.mark.parametrize(
@@ -154,14 +154,16 @@ def test_casts_takes_words_numbers_and_powers():
         ("3.4e38 to bfloat16", "2**128", "does not exist"),
         ("3.4e38 to bfloat16", 3.4e38, "seven fraction bits"),
         ("3.4e38 to bfloat16", 65504, "float16's"),
-        ("1e-40 to bfloat16", 0, "has subnormals"),
-        ("1e-40 to bfloat16", 1e-40, "whole multiples"),
-        ("1e-40 to bfloat16", "2**-126", "Subnormals go on"),
-        ("1e-40 to bfloat16", "2**-149", "float32's"),
-        ("1e-40 to bfloat16", "2**-134", "border"),
-        ("1e-40 to bfloat16", "2**-132", "twice"),
-        ("1e-40 to bfloat16", "2**-24", "float16's"),
-        ("1e-40 to bfloat16", 1e-39, "How far apart"),
+        ("3e-40 to bfloat16", 0, "has subnormals"),
+        ("3e-40 to bfloat16", 3e-40, "whole multiples"),
+        ("3e-40 to bfloat16", 3, "Multiply"),
+        ("3e-40 to bfloat16", "2**-126", "Subnormals go on"),
+        ("3e-40 to bfloat16", "2**-133", "Which of its multiples"),
+        ("3e-40 to bfloat16", "2**-132", "twice"),
+        ("3e-40 to bfloat16", "2**-131", "whole multiple"),
+        ("3e-40 to bfloat16", "2**-149", "float32's"),
+        ("3e-40 to bfloat16", "2**-24", "float16's"),
+        ("3e-40 to bfloat16", 1e-39, "How far apart"),
         ("61440 to E5M2", 57344, "even"),
         ("61440 to E5M2", "2**16", "What is stored"),
         ("61440 to E5M2", 61440, "8192 apart"),

@@ -146,7 +146,8 @@ LARGEST_ROW = Number(
         "1148": "1148 is the limit if every partial sum is rounded to float16. Here the sum is rounded once.",
         "65504": "That is the largest float16 number. How many times does 54.59375 fit below the limit?",
         "16376": "That adds up the logits. A softmax adds up their exponentials, and each of these is 54.59375.",
-        "16379": "That adds up the logits. A softmax adds up their exponentials, and each of these is 54.59375.",
+        "16379": "That adds up the logits, up to the midpoint 65520. A softmax adds up their exponentials, and each "
+        "of these is 54.59375.",
         "11": "exp overflows above 11.09. Here every exponential is finite, but their sum overflows.",
         "2048": "2048 is where a sum of ones stalls. Here each term is 54.59375, so the sum overflows first.",
         "inf": "Each term is finite, but the sum of a row is stored in float16, and float16 ends at 65504.",
@@ -208,24 +209,28 @@ CASTS = {
         otherwise="The largest bfloat16 number is (2 - 2**-7) * 2**127. Is 3.4e38 beyond the midpoint above it?",
         tolerance=0.0001,
     ),
-    "1e-40 to bfloat16": Number(
-        "numbers/limits/cast-1e-40",
-        "1e-40 cast to bfloat16",
-        answer="2^-133",
-        says="The smallest positive bfloat16 is 2**-126 * 2**-7 = 2**-133 = 9.18e-41, and 1e-40 is nearest to it.",
+    "3e-40 to bfloat16": Number(
+        "numbers/limits/cast-3e-40",
+        "3e-40 cast to bfloat16",
+        answer="3*2^-133",
+        says="Below 2**-126, the numbers of bfloat16 are whole multiples of 2**-133 = 9.18e-41. 3e-40 is 3.27 of them, "
+        "so it is rounded to 3 of them, 2.755e-40.",
         wrong={
             "0": "Bfloat16 has subnormals too. Its smallest normal number is 2**-126; divide it by 2**7.",
-            "1e-40": "Subnormals are whole multiples of the smallest. What is that, and which multiple is nearest?",
+            "3e-40": "Subnormals are whole multiples of the smallest. What is that, and which multiple is nearest?",
+            "3": "That is how many of the smallest numbers fit. Multiply it by the smallest number.",
             "2^-126": "That is the smallest normal number. Subnormals go on below it, seven powers of two further.",
+            "2^-133": "That is the smallest positive number, 9.18e-41. Which of its multiples is nearest to 3e-40?",
+            "2^-132": "That is twice the smallest number, 1.84e-40. There is a nearer multiple.",
+            "2^-131": "That is 3.67e-40. A subnormal can be any whole multiple of the smallest number, not only a "
+            "power of two.",
             "2^-149": "That is float32's smallest number. Bfloat16 has 16 fewer fraction bits.",
-            "2^-134": "That is half of the smallest positive number. It is a border, not a bfloat16 number.",
-            "2^-132": "That is twice the smallest number, 1.84e-40. One of the two neighbours is nearer.",
             "2^-24": "That is float16's smallest number. Bfloat16 has float32's exponents, so it reaches much lower.",
-            "inf": "1e-40 is small: it can underflow, but not overflow.",
+            "inf": "3e-40 is small: it can underflow, but not overflow.",
             "nan": "Underflow never gives NaN.",
         },
         otherwise="The smallest normal bfloat16 is 2**-126. How far apart are the subnormals below it?",
-        tolerance=0.002,  # 9.2e-41
+        tolerance=0.002,  # 2.76e-40
     ),
     "61000 to E5M2": Number(
         "numbers/limits/cast-61000",
