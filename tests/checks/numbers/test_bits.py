@@ -165,7 +165,7 @@ def test_smallest_subnormals_takes_numbers_and_expressions():
         (lambda f: f.eps, lambda f: "smallest normal" if f.eps == f.smallest_normal else "eps"),
         (lambda f: 0.0, "above 0"),
         (lambda f: 3 * f.smallest_subnormal, "0...01"),
-        (lambda f: 1.0004 * f.smallest_subnormal, "rounded"),
+        (lambda f: 1.0004 * f.smallest_subnormal, "not exact"),
     ],
 )
 def test_smallest_subnormals_names_the_format_and_the_misconception(fmt, wrong, hint):
@@ -199,7 +199,7 @@ FLIPS = {15: -6, 14: "6 * 2**-16", 10: 3, 9: 4}
 def test_flips_of_6_takes_the_four_values_and_tells_of_a_rounded_one():
     assert bits.check_flips_of_6(FLIPS)
     assert bits.check_flips_of_6(FLIPS | {14: "9.155e-5"})  # as print shows it
-    assert "rounded" in bits.check_flips_of_6(FLIPS | {14: 9.2e-5}).message
+    assert "not exact" in bits.check_flips_of_6(FLIPS | {14: 9.2e-5}).message
     assert bits.check_flips_of_6(FLIPS | {14: 9.1e-5}).status == NOT_YET
 
 
