@@ -199,7 +199,7 @@ FLIPS = {15: -6, 14: "6 * 2**-16", 10: 3, 9: 4}
 def test_flips_of_6_takes_the_four_values_and_tells_of_a_rounded_one():
     assert bits.check_flips_of_6(FLIPS)
     assert bits.check_flips_of_6(FLIPS | {14: "9.155e-5"})  # as print shows it
-    assert "not exact" in bits.check_flips_of_6(FLIPS | {14: 9.2e-5}).message
+    assert "more digits" in bits.check_flips_of_6(FLIPS | {14: 9.2e-5}).message
     assert bits.check_flips_of_6(FLIPS | {14: 9.1e-5}).status == NOT_YET
 
 
