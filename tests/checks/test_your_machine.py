@@ -27,7 +27,7 @@ def test_the_four_recipes():
         ({"A": "bf16-mixed"}, "from capability 8.0 on"),
         ({"A": "16-mixed"}, "Tensor cores begin at 7.0"),
         ({"A": "16-true"}, "small updates are rounded away"),
-        ({"B": "16-mixed"}, "needs a loss scaler"),
+        ({"B": "16-mixed"}, "ends at 65504"),
         ({"B": "bf16-true"}, "Keep float32 weights"),
         ({"B": "fp8"}, "'fp8' is none of"),
         ({"C": "16-mixed"}, "It multiplies nothing"),

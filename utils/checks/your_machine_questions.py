@@ -160,9 +160,12 @@ PICKS = {
         "your_machine/recipe-of-8-9",
         "B, a GPU of compute capability (8, 9):",
         (
-            Option("16-mixed", "It works, but needs a loss scaler. This GPU also multiplies a format that needs none."),
             Option(
-                "bf16-mixed", "It multiplies in 16 bits, keeps float32 weights, and needs no loss scaler.", right=True
+                "16-mixed",
+                "It works, but float16 ends at 65504. This GPU also multiplies a format with float32's range.",
+            ),
+            Option(
+                "bf16-mixed", "It multiplies in 16 bits, keeps float32 weights, and has float32's range.", right=True
             ),
             Option("32-true", "It works, but leaves the tensor cores idle, at least without TF32."),
             Option("bf16-true", TRUE_WEIGHTS),

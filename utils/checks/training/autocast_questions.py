@@ -57,7 +57,7 @@ SHARED = Choice(
         ),
         Option(
             "`big_first` 1, `big_last` 256",
-            "Then each use would overwrite the gradients of the others, but autograd adds them.",
+            "Autograd adds the gradients of all uses. None is lost by being overwritten; some are lost by rounding.",
         ),
     ),
     predict=True,
