@@ -120,7 +120,7 @@ PLAY_TF32 = Number(
     "N = K = 4096. What is the smallest number of tokens M for which TF32 on the H100 is faster than float32 "
     "on the H200?",
     answer="41",
-    says="At 40 the H200 is still ahead. With fewer tokens TF32 on the H100 takes the 20 µs that moving takes, as "
+    says="At 40 the H200 is still ahead. With fewer tokens TF32 on the H100 takes 20 µs, bound by memory, as "
     "float32 there does, and the H200's memory is faster. From 41 on even the H100 is bound by its arithmetic in "
     "float32.",
     wrong={
@@ -186,7 +186,7 @@ INTENSITY = {
         says="Two operations per row for each weight of one byte: nearly 16. The rows themselves and the result, which "
         "keeps 16 bits, are a little more to move.",
         wrong={
-            "16": "That is of the weights alone. The eight rows and their results are moved too.",
+            "16": "That counts only the weights. The eight rows and their results are moved too.",
             "15.94": "That is with a result of 8 bits. It is written in 16.",
             "7.97": "That is bfloat16, or a multiplication and its addition counted as one operation.",
             "8": "In FP8 a weight has one byte, and a multiplication and its addition are two operations.",
