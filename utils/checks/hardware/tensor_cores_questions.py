@@ -43,7 +43,7 @@ HOW_MANY_TOKENS = Choice(
         ),
         Option(
             "About 150",
-            "150 tokens are about 150 operations per byte: two operations for a weight of two bytes, not of one.",
+            "150 tokens are about 140 operations per byte: two operations for a weight of two bytes, not of one.",
         ),
         Option(
             "About 295: that is the ridge",
@@ -337,6 +337,8 @@ TF32 = {
         wrong={
             "317/1024": OF_ONE,
             "1269/4096": "That is cut off. 1269.76 is nearer to 1270.",
+            "1271/4096": "That is one step too far: 1269.76 is nearer to 1270.",
+            "2539/8192": "That is with eleven fraction bits: TF32 has ten, and the hidden bit.",
             "159/512": "That is bfloat16. TF32 has three fraction bits more: ten, and the hidden one.",
         },
     ),

@@ -71,7 +71,7 @@ PLAY_TREE = Number(
     wrong={
         "259": "That is the exact sum. Does bfloat16 have this number?",
         "256": "That is the ring, lane A.",
-        "258": "Close. The tree adds 256 and 3, and bfloat16 does not have 259. How is a tie decided?",
+        "258": "Close. What are the last two numbers that the tree adds, and how is a tie decided?",
         "257": "Bfloat16 has only even integers there.",
         "512": "That is the sum for 512 ranks. Change the number of products.",
     },
@@ -151,7 +151,7 @@ BYTES_ON_THE_WIRE = {
         "49",
         says="Two gathers of 12.25 and one reduce-scatter of 24.5: as much as DDP in float32.",
         wrong={
-            "36.75": "That is with only one gather, or with a scatter of 16 bits. Here gradients have 4 bytes.",
+            "36.75": "That is with only one gather, or with gradients of fewer bytes. Here they have 4.",
             "61.25": "Did you swap the dtypes? The weights, gathered twice, have 2 bytes, and the gradients have 4.",
             "73.5": "Gradients are only reduce-scattered: no rank needs the sums of others. And weights have 2 bytes.",
             "45.63": "That is in GiB. Count in units of 10^9 bytes.",

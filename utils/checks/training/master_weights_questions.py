@@ -339,7 +339,7 @@ SEVEN_BILLION = {
             "15.68": "The adapters are float32: 4 + 4 + 8 bytes for each of their parameters.",
             "18": "Only 3 % of the parameters take 16 bytes. Add the two amounts in GB, not the bytes per parameter.",
         },
-        within={"17.2 to 17.5": "Close. Work out the adapters' share to two decimals of a GB, then add it."},
+        within={"17 to 17.5": "Close. Work out the adapters' share to two decimals of a GB, then add it."},
         hints=(
             "Frozen weights have no gradient and no moments: two bytes each.",
             "The adapters have 210 million parameters, each with a weight, a gradient and two moments in float32.",
