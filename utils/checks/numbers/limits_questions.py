@@ -20,7 +20,7 @@ P_SILENT = Choice(
         ),
         Option(
             "The ones that are hard to classify because of irony, negations or rare words",
-            "The opposite is true. Most reviews without an answer say plainly what their author thinks.",
+            "They are not the hard ones. Most reviews without an answer say plainly what their author thinks.",
         ),
         Option(
             "Long ones that end with a verdict, such as \u201cworth every minute\u201d",
