@@ -364,8 +364,8 @@ def scheduled(test, *, zero=True, step=True, update=True, early=False, times=1):
     return one_step
 
 
-def each(stepped):
-    """A step in which `stepped` tells, of each optimizer, whether it has stepped."""
+def each(stepped, *new_scale):
+    """A step in which `stepped` tells, of each optimizer, whether it has stepped; `new_scale` is given to `update`."""
 
     def one_step(losses, optimizers, scaler, schedules):
         answers = []
@@ -373,7 +373,7 @@ def each(stepped):
             optimizer.zero_grad()
             scaler.scale(loss).backward()
             answers.append(stepped(optimizer, scaler))
-        scaler.update()
+        scaler.update(*new_scale)
         for schedule, answer in zip(schedules, answers, strict=True):
             if answer:
                 schedule.step()
@@ -430,18 +430,6 @@ def by_a_hook_with_two_updates(losses, optimizers, scaler, schedules):
         taken = by_a_hook(optimizer, scaler)
         scaler.update()
         if taken:
-            schedule.step()
-
-
-def with_a_fixed_scale(losses, optimizers, scaler, schedules):
-    answers = []
-    for loss, optimizer in zip(losses, optimizers, strict=True):
-        optimizer.zero_grad()
-        scaler.scale(loss).backward()
-        answers.append(by_a_hook(optimizer, scaler))
-    scaler.update(65536.0)
-    for schedule, answer in zip(schedules, answers, strict=True):
-        if answer:
             schedule.step()
 
 
@@ -515,7 +503,7 @@ def test_scheduled_step_takes_every_way_to_know_that_the_step_was_taken(how):
         (scheduled(float.__ge__, update=False), "scaler.update() at the end"),
         (by_the_scale_after_each_update, "the scale would grow twice as often"),
         (by_a_hook_with_two_updates, "the scale would grow twice as often"),
-        (with_a_fixed_scale, "without an argument"),
+        (each(by_a_hook, 65536.0), "without an argument"),
         (scheduled(float.__ge__, zero=False), "zero_grad, scale, backward"),
         (scheduled(float.__ge__, step=False), "Leave the skipping to scaler.step"),
         (lambda losses, optimizers, scaler, schedules: schedules[0].step(), "zero_grad, scale, backward"),

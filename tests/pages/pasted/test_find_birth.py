@@ -8,7 +8,7 @@ from torch import nn
 
 import notebooks
 
-PAGE = Path(__file__).parents[2] / "book" / "practice" / "debugging.ipynb"
+PAGE = Path(__file__).parents[3] / "book" / "practice" / "debugging.ipynb"
 X = torch.tensor([[3.0, 4.0]])
 
 

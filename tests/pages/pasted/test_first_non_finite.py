@@ -11,7 +11,7 @@ from torch import nn
 
 import notebooks
 
-PAGE = Path(__file__).parents[2] / "book" / "numbers" / "limits.ipynb"
+PAGE = Path(__file__).parents[3] / "book" / "numbers" / "limits.ipynb"
 
 
 @pytest.fixture(scope="module")
