@@ -121,7 +121,7 @@ def test_a_table_names_the_first_key_that_is_missing_or_wrong(answer, message):
         ({"weights": "fp8 e4m3", "gradients": "  e5m2 "}, "Both."),
         ({"weights": "E5M2", "gradients": "E5M2"}, "weights: Wide."),
         ({"weights": "E4M3", "gradients": "E4M3"}, "gradients: Narrow."),
-        ({"weights": "E4M3", "gradients": 5}, "gradients: 5 is none of E4M3, E5M2."),
+        ({"weights": "E4M3", "gradients": 5}, "gradients: 5 is not one of these: E4M3, E5M2."),
         ({"weights": "E4M3"}, "No answer yet for gradients."),
         ("E4M3", "Give a dict with E4M3 or E5M2 for each of: weights; gradients."),
     ],

@@ -29,7 +29,7 @@ def test_the_four_recipes():
         ({"A": "16-true"}, "small updates are rounded away"),
         ({"B": "16-mixed"}, "ends at 65504"),
         ({"B": "bf16-true"}, "Keep float32 weights"),
-        ({"B": "fp8"}, "'fp8' is none of"),
+        ({"B": "fp8"}, "'fp8' is not one of these"),
         ({"C": "16-mixed"}, "It multiplies nothing"),
         ({"C": "bf16-mixed"}, "integers"),
         ({"D": "16-mixed"}, "`avx512_fp16`"),
@@ -43,6 +43,12 @@ def test_a_wrong_recipe_gets_a_hint(change, hint):
     outcome = checks.check_recipes(RIGHT | change)
     assert outcome.status == NOT_YET
     assert hint in outcome.message
+
+
+def test_every_recipe_of_the_comment_has_a_reply_of_its_own_on_each_machine():
+    for machine in "ABCD":
+        texts = {option.text for option in questions.PICKS[machine].options}
+        assert texts == {"32-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true"}
 
 
 OPERATIONS = 2 * 4096**3

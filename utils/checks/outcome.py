@@ -160,7 +160,7 @@ def choice_table(
             folded = [text.casefold() for text in options[key]]
             words = " ".join(read(answer[key]).casefold().split())
             if words not in folded:
-                return not_yet(f"{key}: {answer[key]!r} is none of {', '.join(options[key])}.")
+                return not_yet(f"{key}: {answer[key]!r} is not one of these: {', '.join(options[key])}.")
             if not (outcome := judged(question, folded.index(words))):
                 return not_yet(f"{key}: {outcome.message}")
         return correct(says)

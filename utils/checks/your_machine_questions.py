@@ -154,6 +154,7 @@ PICKS = {
             Option("bf16-mixed", "It may run, but emulated: NVIDIA's GPUs multiply bfloat16 from capability 8.0 on."),
             Option("32-true", "It has no tensor cores, so no 16-bit format promises a faster step.", right=True),
             Option("16-true", f"Tensor cores begin at 7.0. {TRUE_WEIGHTS}"),
+            Option("bf16-true", f"NVIDIA's GPUs multiply bfloat16 from capability 8.0 on. {TRUE_WEIGHTS}"),
         ),
     ),
     "B": Choice(
@@ -168,6 +169,7 @@ PICKS = {
                 "bf16-mixed", "It multiplies in 16 bits, keeps float32 weights, and has float32's range.", right=True
             ),
             Option("32-true", "It works, but leaves the tensor cores idle, at least without TF32."),
+            Option("16-true", f"This GPU also multiplies a format with float32's range. {TRUE_WEIGHTS}"),
             Option("bf16-true", TRUE_WEIGHTS),
         ),
     ),
@@ -178,6 +180,8 @@ PICKS = {
             Option("16-mixed", "`f16c` converts float16 to float32 and back. It multiplies nothing."),
             Option("bf16-mixed", "`avx512_vnni` multiplies 8-bit and 16-bit integers. No flag here names bfloat16."),
             Option("32-true", "Of the formats you can train in, it multiplies only float32 and float64.", right=True),
+            Option("16-true", f"`f16c` converts float16 to float32 and back. It multiplies nothing. {TRUE_WEIGHTS}"),
+            Option("bf16-true", f"No flag here names bfloat16. {TRUE_WEIGHTS}"),
         ),
     ),
     "D": Choice(
@@ -191,6 +195,7 @@ PICKS = {
                 right=True,
             ),
             Option("32-true", "One of the flags names a format that may be faster. That is what you time first."),
+            Option("16-true", f"No flag here multiplies float16. {TRUE_WEIGHTS}"),
             Option("bf16-true", f"One of the flags does name bfloat16. {TRUE_WEIGHTS}"),
         ),
     ),

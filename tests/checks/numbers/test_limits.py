@@ -272,9 +272,9 @@ def compares_with_nan(x, fmt):
         (gaps_that_shrink, "does not get narrower"),
         (compares_with_nan, "math.isnan"),
         (lambda x, fmt: "zero" if x == 0 else fate(x, fmt), "nothing is lost"),
-        (lambda x, fmt: fate(x, fmt) if x >= 0 or math.isnan(x) else fate(-x, FLOAT16) + "!", "none of"),
+        (lambda x, fmt: fate(x, fmt) if x >= 0 or math.isnan(x) else fate(-x, FLOAT16) + "!", "not one of these"),
         (lambda x, fmt: "exact" if x < 0 else fate(x, fmt), "abs(x)"),
-        (lambda x, fmt: "infinity" if x == INF else fate(x, fmt), "none of"),
+        (lambda x, fmt: "infinity" if x == INF else fate(x, fmt), "not one of these"),
         (lambda x, fmt: fate(x, FLOAT16), "bfloat16"),
     ],
 )

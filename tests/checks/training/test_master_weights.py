@@ -106,7 +106,7 @@ def test_a_wrong_fate_gets_its_hint(key, hint):
 
 def test_which_are_lost_says_what_it_cannot_read():
     outcome = master_weights.check_which_are_lost(LOST | {"bfloat16, w = 258, dw = 1": "perhaps"})
-    assert "none of lost, stored" in outcome.message
+    assert "not one of these: lost, stored" in outcome.message
 
 
 # --- 2: predict the share
@@ -271,6 +271,8 @@ def adamw_with(*faults):
             weight.data = state["w"]
         elif "not written" not in faults:
             weight.copy_(state["w"])
+        if "cleared" in faults:
+            weight.grad = None
 
     return master_adamw
 
@@ -324,6 +326,7 @@ def test_master_adamw_takes_what_is_adamw(right):
         ("float32", "has become float32"),
         ("bfloat16 master", "`clone()`"),
         ("not written", "has not moved"),
+        ("cleared", "weight.grad to None"),
     ],
 )
 def test_master_adamw_names_the_mistake(fault, hint):
@@ -385,10 +388,10 @@ def test_master_adamw_has_a_word_for_what_it_does_not_know():
 # --- 5: stochastic addition
 
 
-def with_bits(n=16, *, cut=True, dw_rounded=False, one=False, sign=1):
+def with_bits(n=16, *, cut=True, dw_rounded=False, one=False, sign=1, low=0):
     def add(w, dw, draw):
         bits = (w.float() + (dw.bfloat16().float() if dw_rounded else dw)).view(torch.int32)
-        noise = torch.randint(2**n, (1,) if one else bits.shape, generator=draw, dtype=torch.int32)
+        noise = torch.randint(low, low + 2**n, (1,) if one else bits.shape, generator=draw, dtype=torch.int32)
         if sign < 0:
             noise = 2**16 - 1 - noise
         bits = bits + noise
@@ -469,6 +472,7 @@ def in_place(w, dw, draw):
         (with_bits(17), "more bits than are cut off"),
         (three_neighbours, "Only these two"),
         (with_bits(15), "not 15"),
+        (with_bits(low=1), "0 to 65,535"),
         (global_noise, "do not come from `draw`"),
         (python_noise, "same state"),
         (seeded_inside, "no seed inside"),

@@ -31,7 +31,7 @@ def check_fate(answer) -> Outcome:
             got, want = _said(answer, x, fmt), _fate(x, fmt)
             if got not in FATES:
                 words = ", ".join(f'"{word}"' for word in FATES)
-                return not_yet(f"fate({x!r}, {fmt.name}) is {got!r}, which is none of {words}.")
+                return not_yet(f"fate({x!r}, {fmt.name}) is {got!r}, which is not one of these: {words}.")
             if got != want:
                 return not_yet(f'fate({x!r}, {fmt.name}) is "{got}", but should be "{want}". {hint}')
     return correct(

@@ -138,6 +138,8 @@ def _take(answer: Callable, size: float, settings: dict) -> torch.Tensor:
     for gradient in gradients:
         weight.grad = gradient.clone()
         answer(weight, state, **settings)
+        if weight.grad is None:
+            raise Unreadable("The function sets weight.grad to None. Leave it as it is: the caller clears it.")
         if not torch.equal(weight.grad, gradient):
             raise Unreadable("The function changes weight.grad. Make a new tensor: `g = weight.grad.float()`.")
         if fault := _dtype_fault(weight):
@@ -334,19 +336,27 @@ def _draw_fault(answer: Callable) -> str:
     return ""  # no chance at all: the shares tell
 
 
+RARE = (
+    "Of the 65,536 random numbers, none may carry where the lower half is 0: `<`, not `<=`, if you compare; "
+    "0 to 65,535, if you add."
+)
+
+
 def _exact_fault(answer: Callable) -> str:
     for w, dw in EXACT:
         got, want = _drawn(answer, w, dw), float(torch.tensor(w, dtype=HALF).float() + dw)
         if (got == want).all():
             continue
-        moved = float(got[got != want][0])
-        start = f"{w:g} + {dw:g} = {want:g} is a bfloat16 number and should stay; yours gives {moved:g}"
+        one = float(got[got != want][0])
+        start = f"{w:g} + {dw:g} = {want:g} is a bfloat16 number and should stay; yours gives {one:g}"
         if w == -1.0:
             return start + ". Add in float32: neither dw nor the sum may be rounded before the draw."
         if (got != want).all():
             return f"{start} every time. What are its two neighbours? Mind the sign of w and of dw."
+        if (moved := int((got != want).sum())) * 1000 < DRAWS:
+            return f"{start} in {moved} of {DRAWS:,} draws. {RARE}"
         return start + (
-            f" in {(got != want).float().mean():.0%} of the draws. Either the noise has more bits than are cut off, "
+            f" in {moved / DRAWS:.0%} of the draws. Either the noise has more bits than are cut off, "
             "16, or the noisy sum is rounded to nearest, which rounds twice: below a power of two the gap is half as "
             "wide, and the noise reaches past its middle. Add the noise below the last bit, then cut off."
         )
@@ -401,9 +411,7 @@ def _rare_fault(answer: Callable) -> str:
     if not moved:
         return ""
     return (
-        f"1 + 2^-7 is a bfloat16 number and should stay, but in {moved} of {RARE_DRAWS:,} draws yours moves on. Of the "
-        "65,536 random numbers, none may carry where the lower half is 0: `<`, not `<=`, if you compare; 0 to 65,535, "
-        "if you add."
+        f"1 + 2^-7 is a bfloat16 number and should stay, but in {moved} of {RARE_DRAWS:,} draws yours moves on. {RARE}"
     )
 
 
