@@ -32,7 +32,7 @@ def short(monkeypatch):
     for name in ("DATA", "WEIGHTS", "SIZE", "DEVICE"):
         monkeypatch.delenv(f"MIXED_PRECISION_{name}", raising=False)
     monkeypatch.setattr(generation_points, "find_limit", lambda device, size: (10.0, "a sheet", 8.0))
-    monkeypatch.setattr(Recipe, "emulated", lambda recipe, device: recipe.name == "16-true")
+    monkeypatch.setattr(Recipe, "_narrow_emulated", lambda recipe, device: recipe.name == "16-true")
 
 
 @pytest.fixture(scope="module")

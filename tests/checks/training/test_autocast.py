@@ -299,7 +299,9 @@ def test_the_formula_of_a_loss_is_float32_on_cuda_and_the_replies_say_so():
 
 
 def test_what_comes_out_says_what_it_cannot_read():
-    assert "is not one of these: bfloat16, float32" in autocast.check_what_comes_out(DTYPES | {"h @ w": "float16"}).message
+    assert (
+        "is not one of these: bfloat16, float32" in autocast.check_what_comes_out(DTYPES | {"h @ w": "float16"}).message
+    )
 
 
 # --- 2: a rule of your own

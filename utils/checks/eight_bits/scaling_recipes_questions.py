@@ -61,15 +61,15 @@ P_RECIPES = Choice(
     "eight_bits/scaling_recipes/predict-recipes",
     "This model has no outliers to speak of. Its weight gradient is computed with one scale per tensor and gradients "
     "in E5M2 (A), with one scale per tensor and E4M3 throughout (B), and with blocks of 128 and E4M3 throughout (C). "
-    "How do the errors compare?",
+    "How do the errors compare, on average over eight batches?",
     (
         Option(
             "A and B about the same, C much smaller",
-            "That would be so if the scales decided. In a model without outliers the fraction bits do.",
+            "That would be so if the scales decided. In a model without outliers the fraction bits do more.",
         ),
         Option(
-            "A largest, B and C about the same",
-            "E4M3 has three fraction bits instead of two, and without outliers local scales add hardly anything.",
+            "A largest, then B, and C only a little smaller than B",
+            "E4M3 has three fraction bits instead of two, which brings most of the gain. Blocks bring the rest.",
             True,
         ),
         Option(
