@@ -348,13 +348,13 @@ def off(function):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (as_printed, 'Where "highest" was set before, torch.get_float32_matmul_precision() raises RuntimeError'),
+        (as_printed, 'If "highest" was set before, torch.get_float32_matmul_precision() raises RuntimeError'),
         (by_new_switch, "raises RuntimeError"),
         (always_highest, 'It was "high" before'),
         (never_restored, 'It was "highest" before'),
         (not_when_it_raises, "When the function raises, the switch"),
         (swallows, "swallowed"),
-        (by_older_flag, 'Where "medium" was set before, torch.get_float32_matmul_precision() raises RuntimeError'),
+        (by_older_flag, 'If "medium" was set before, torch.get_float32_matmul_precision() raises RuntimeError'),
         (by_newer_word, 'It was "medium" before'),
         (convolutions_off, "Afterwards torch.backends.cudnn."),
         (convolutions_new, "Afterwards torch.backends.cudnn."),

@@ -93,10 +93,10 @@ def _fault(answer: Callable, before: str, told: list[str]) -> Outcome | None:
         return not_yet(f"It returns {result!r} and not what the function returned.")
     if asked.startswith("RuntimeError"):
         return not_yet(
-            f'Where "{before}" was set before, torch.get_float32_matmul_precision() raises RuntimeError while the '
+            f'If "{before}" was set before, torch.get_float32_matmul_precision() raises RuntimeError while the '
             "function runs.",
-            hint='The given function may call it. Allow TF32 with torch.set_float32_matmul_precision("high"), which '
-            "sets the newer switch too.",
+            hint="The given function may call torch.get_float32_matmul_precision(). Allow TF32 with "
+            'torch.set_float32_matmul_precision("high"), which sets the newer switch too.',
         )
     if left := _left(before):
         return not_yet(

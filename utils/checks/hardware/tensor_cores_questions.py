@@ -6,23 +6,23 @@ from utils.checks.questions import Choice, Number, Option, Task, number
 
 SQUARE_ON_L4 = Choice(
     "hardware/tensor_cores/predict-square-on-l4",
-    "The square product in float32, each card at the limit of its data sheet: how long does it take on the L4?",
+    "If each card reaches the limits of its data sheet, how long does the square product take in float32 on the L4?",
     (
         Option(
             "About half as long as on the V100: the L4 multiplies almost twice as fast",
             "Its arithmetic alone would take 8.9 µs. How long do its three matrices take at 300 GB/s?",
         ),
         Option(
-            "About 0.6 times as long: now it has to wait for its memory, too",
+            "About 0.6 times as long: on the L4, this product has to wait for memory, too",
             "Its 3.1 MB take 10.5 µs to move on the L4, which is longer than the 8.9 µs of its arithmetic.",
             True,
         ),
         Option(
-            "About 1.5 times as long: bytes a third as fast, multiplications almost twice as fast",
+            "About 1.5 times as long: the L4 moves bytes a third as fast, but multiplies almost twice as fast",
             "The two rates do not combine: the longer of the two times counts, and the other one hides behind it.",
         ),
         Option(
-            "3 times as long, like the row: its memory moves a third of the bytes per second",
+            "3 times as long, like the row: the L4's memory moves a third of the bytes per second",
             "The V100's memory is not what it waits for there: its bytes move in 3.5 µs, and its arithmetic takes "
             "17.1 µs.",
         ),
@@ -34,7 +34,7 @@ HOW_MANY_TOKENS = Choice(
     "How many tokens at once does it take for arithmetic, and not memory, to decide how long this layer takes?",
     (
         Option(
-            "One: 16.8 million weights are work enough",
+            "One: 16.8 million weights are enough work",
             "One token does two operations for each weight of two bytes: one operation per byte, far below the ridge.",
         ),
         Option(
@@ -95,7 +95,7 @@ ATTENTION_FP8 = Choice(
             "number.",
         ),
         Option(
-            "3.8 times: factors have half of bfloat16's bytes, and results have as many",
+            "3.8 times: the factors take half of bfloat16's bytes, and the results as many as before",
             "Where the 512 × 512 matrix is the result, FP8 is 1.1 times as fast as bfloat16; where it is a factor, "
             "1.8 times.",
             True,
@@ -106,7 +106,7 @@ ATTENTION_FP8 = Choice(
             "product.",
         ),
         Option(
-            "29.6 times: the quotient of the peaks",
+            "29.6 times: the ratio of the peaks",
             "They would have to be bound by arithmetic in FP8. They are bound by memory in TF32 already.",
         ),
     ),
@@ -348,7 +348,7 @@ TF32 = {
 def _float64(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
     return Number(
         f"hardware/tensor_cores/float64{name}",
-        f"{text}: how many times as long as in float32?",
+        f"{text}: how many times as long as in float32 does float64 take?",
         answer=str(answer),
         says=says,
         wrong=wrong,
