@@ -18,17 +18,82 @@ ROOT = Path(__file__).resolve().parents[1]
 LOADS = re.compile(r"\brecords\.load|\bprint_gpu_runs\(")
 
 
+class Names(ast.NodeVisitor):
+    """The names that code defines, and those that it reads before it has given them a value itself."""
+
+    def __init__(self, bound=()):
+        self.defined, self.read, self._bound = set(), set(), set(bound)
+
+    def visit_Name(self, node):
+        if isinstance(node.ctx, ast.Load):
+            self.read |= {node.id} - self._bound
+        else:
+            self._define(node.id)
+
+    def visit_Assign(self, node):
+        self._visit_all(node.value, *node.targets)
+
+    def visit_AugAssign(self, node):
+        if isinstance(node.target, ast.Name):
+            self.read |= {node.target.id} - self._bound
+        self._visit_all(node.value, node.target)
+
+    def visit_NamedExpr(self, node):
+        self._visit_all(node.value, node.target)
+
+    def visit_For(self, node):
+        self._visit_all(node.iter, node.target, *node.body, *node.orelse)
+
+    def visit_comprehension(self, node):
+        self._visit_all(node.iter, node.target, *node.ifs)
+
+    def visit_ListComp(self, node):
+        self._visit_inside(
+            *node.generators, *[getattr(node, part) for part in ("key", "value", "elt") if hasattr(node, part)]
+        )
+
+    visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp
+
+    def visit_FunctionDef(self, node):
+        self._define(node.name)
+        self._visit_all(*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults))
+        self._visit_inside(*node.body, bound={arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)})
+
+    def visit_Lambda(self, node):
+        self._visit_all(*node.args.defaults, *filter(None, node.args.kw_defaults))
+        self._visit_inside(node.body, bound={arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)})
+
+    def visit_ClassDef(self, node):
+        self._define(node.name)
+        self._visit_all(*node.decorator_list, *node.bases, *node.keywords)
+        self._visit_inside(*node.body)
+
+    def visit_Import(self, node):
+        for alias in node.names:
+            self._define((alias.asname or alias.name).partition(".")[0])
+
+    visit_ImportFrom = visit_Import
+
+    def _define(self, name):
+        self.defined.add(name)
+        self._bound.add(name)
+
+    def _visit_all(self, *nodes):
+        for node in nodes:
+            self.visit(node)
+
+    def _visit_inside(self, *nodes, bound=()):
+        """Visit what has names of its own: what it defines is unknown outside."""
+        inside = Names(self._bound | set(bound))
+        inside._visit_all(*nodes)
+        self.read |= inside.read
+
+
 def names_of(source):
-    """The names that a cell defines, and those that it reads."""
-    defined, read = set(), set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Name):
-            (read if isinstance(node.ctx, ast.Load) else defined).add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            defined.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            defined |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-    return defined, read
+    """The names that a cell defines, and those that it reads from earlier cells."""
+    names = Names()
+    names.visit(ast.parse(source))
+    return names.defined, names.read
 
 
 def loaded_names(source):
