@@ -228,3 +228,23 @@ def test_what_is_left_out_is_what_the_ledger_leaves_out():
     for left_out in ("buffers", "temporaries", "workspace", "allocator", "CUDA context"):
         assert left_out in " ".join(memory.__doc__.split())
         assert left_out in words.LEFT_OUT
+
+
+def test_a_tenth_of_the_card_does_not_hold_what_adamw_adds_if_it_is_not_fused():
+    plan = ModelSize(replace(NAMED["LLaMA 7B"], layers=20), batch=1, length=2_048, checkpointing=True).plan
+    ledger = plan.ledger
+    assert plan.fits(ledger.total)
+    step = ledger.at_rest + ledger.gradients + ledger.weights  # in the optimizer's step, with its temporaries
+    assert step > plan.room
+    assert "fused=True" in words.LEFT_OUT
+
+
+def test_stage_3_says_that_the_copies_go_only_without_autocast():
+    assert "MixedPrecisionPolicy" in words.LEFT_OUT
+
+
+def test_kahan_s_compensation_has_a_row_with_its_name():
+    widget = ModelSize("GPT-2", recipe="bf16-true-kahan")
+    assert widget.plan.ledger.master == 2 * widget.plan.ledger.parameters
+    assert "compensation" in words.ITEMS["master"][0]
+    assert "<th scope='row'>master weights or compensation</th>" in widget.static_html()

@@ -80,7 +80,8 @@ class Ledger:
         """Return the ledger of one of `shards` processes under a stage of ZeRO.
 
         1 divides optimizer and master, 2 the gradients too, 3 the weights too: then a layer's copy in 16 bits goes with
-        its gathered weights, so `casts` is 0. Activations and logits are those of the process's own batch. With one
+        its gathered weights, so `casts` is 0. FSDP2's `MixedPrecisionPolicy` does that; autocast instead of it would
+        keep the copies for the backward pass. Activations and logits are those of the process's own batch. With one
         process there is nothing to divide, and the ledger is the same in every stage.
         Raises: ValueError for a stage that ZeRO does not have, and for less than one process.
         Source: Rajbhandari et al. 2020, arXiv 1910.02054, section 5.

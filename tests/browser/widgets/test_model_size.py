@@ -210,7 +210,7 @@ def test_the_page_starts_with_the_state_of_python(show, widget):
     ledger = widget.plan.ledger
     assert ledger_of(page)["weights"] == (words.bytes_text(ledger.weights), "4")
     assert ledger_of(page)["optimizer"] == (words.bytes_text(ledger.optimizer), "8")
-    assert ledger_of(page)["master weights"] == ("none", "0")
+    assert ledger_of(page)["master weights or compensation"] == ("none", "0")
     assert ledger_of(page)["together"][0] == words.bytes_text(ledger.total)
     assert field(page, "Layers").input_value() == "32"
     assert field(page, "Length, tokens").input_value() == "2,048"

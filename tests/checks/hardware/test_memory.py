@@ -1,10 +1,13 @@
 """The checks of hardware/memory: the right answer, and for each foreseen wrong one the hint that names it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from utils.checks.hardware import memory, memory_questions
 from utils.checks.outcome import NOT_YET
+from utils.checks.questions import CORRECT, judge, number
 from utils.cost import fitting
 from utils.cost.memory import predict
 from utils.training import eight_bit_moments
@@ -28,11 +31,28 @@ def test_the_gigabytes_are_those_of_recipes_and_blocks():
     assert [size < 80 for size in table.values()] == [True, False, True, True]
 
 
+@pytest.mark.parametrize("row", [memory_questions.EIGHT_BIT_TRUE, memory_questions.EIGHT_BIT_MIXED])
+def test_gigabytes_without_the_scales_are_told_so(row):
+    question = memory_questions.SEVEN_BILLION[row]
+    bare = 7 * round(number(question.answer) / 7)  # whole bytes for each parameter
+    assert "scales" in judge(question, bare).message
+    for rounded in (number(question.answer), bare + 7 * (EIGHT - 2), bare + 7 * 0.03):
+        assert judge(question, rounded).status == CORRECT
+
+
 def test_the_counts_are_sums():
     answers = (1 + 2 + 12, 2 + 4 + 4 + 1 + 1, 8 + 2 + 1 + 1, 8 + 2 + 4, 3 * 2 + 1 + 1)
     assert memory.check_sixteen_eighteen_twenty(
         dict(zip(memory_questions.SIXTEEN_EIGHTEEN_TWENTY, answers, strict=True))
     )
+
+
+def test_a_count_with_the_scales_is_told_so_and_only_rows_with_a_master_speak_of_one():
+    for row, question in memory_questions.SIXTEEN_EIGHTEEN_TWENTY.items():
+        assert any("master" in hint for hint in question.hints) is ("master" in row)
+        if "8-bit" in row:
+            for scales in (0.03, EIGHT - 2):
+                assert "scales" in judge(question, number(question.answer) + scales).message
 
 
 def test_the_best_k_is_the_best_of_all():
@@ -41,6 +61,9 @@ def test_the_best_k_is_the_best_of_all():
     assert (peak[1], peak[2], peak[3], peak[4], peak[9]) == (160, 104, 96, 100, 160)
     assert fitting.largest_batch(lambda k: peak[k] <= 96, most=3) == 0  # not monotone: no search finds it
     assert memory.check_every_k(96)
+    assert "costs 16 and saves 72 inputs" in memory.check_every_k(160).message
+    assert 144 / 1 - 144 / 2 == 72
+    assert 144 / 3 - 144 / 4 < 16  # it does not pay for ever
     assert [memory.check_every_k(k).status for k in (3, 100)] == [NOT_YET, NOT_YET]
 
 
@@ -65,6 +88,10 @@ def quantizer(fault=""):
             y = y.half().float()
         if fault == "reciprocal of the largest":
             y = x * (1 / scale.clamp(min=1e-6))
+        if fault == "clamped maximum":
+            absmax = absmax.clamp(min=1e-8)
+        if fault == "power of two":
+            absmax = 2 ** absmax.log2().ceil()
         if fault == "below":
             codes = (torch.searchsorted(table, y, right=True) - 1).clamp(0, 255)
         elif fault == "linear":
@@ -110,6 +137,8 @@ def test_the_quantizer_may_be_written_in_any_way(right):
         ("signed", "magnitudes"),
         ("whole", "each block's own"),
         ("strided", "neighbours"),
+        ("clamped maximum", "The maximum of block 0 is 1e-08; the largest magnitude of its values is 0."),
+        ("power of two", "The maximum of block 0 is 4; the largest magnitude of its values is 3.4"),
         ("undivided", "before they are divided"),
         ("below", "nearer of the two"),
         ("linear", "the nearest is"),
@@ -151,12 +180,17 @@ def test_what_is_asked_about_the_widget_is_what_it_shows():
     assert str(card.plan.largest_batch) == memory_questions.BATCH_OF_QLORA.answer
     card.method = "lora"
     assert card.plan.largest_batch == 5
+    card.method = "qlora"
+    one, two = card.plan.ledger, replace(card.plan, batch=2).ledger
+    more = [two.total - one.total, two.activations - one.activations, two.logits - one.logits]
+    said = [text for size in more if (text := f"{size / 1e9:.3f}") in memory_questions.BATCH_OF_QLORA.says]
+    assert said == ["1.357", "0.833", "0.524"]
     card.method = "full"
     assert card.plan.largest_batch == 0
     whole = ModelSize("LLaMA 7B", recipe="bf16-mixed", batch=1, length=2_048).plan
     held = whole.ledger.weights + whole.ledger.gradients + whole.ledger.optimizer
     assert [round(size / 1e9, 1) for size in (held, held * 7 / 8, held / 8)] == [107.8, 94.3, 13.5]
-    assert round(whole.savings["sharding over 8"] / 1e9) == 108
+    assert round(whole.savings["sharding over 8"] / 1e9, 1) == 107.6
     assert round(whole.ledger.casts / 1e9, 1) == 13.2
 
 
@@ -168,6 +202,12 @@ def test_the_levers_have_the_numbers_of_their_replies():
     counts = most(), most(optimizer="adamw-8bit"), most("bf16-true"), most(checkpointing=True), most(attention="eager")
     assert counts[:3] + counts[4:] == (200, 204, 253, 88)
     assert counts[3] > 8 * counts[0]
+    plain, again = (
+        predict("DistilBERT", "bf16-mixed", batch=2, attention="sdpa", checkpointing=on).activations
+        - predict("DistilBERT", "bf16-mixed", batch=1, attention="sdpa", checkpointing=on).activations
+        for on in (False, True)
+    )
+    assert round(plain / again) == 9
     right = next(option for option in memory_questions.LARGEST_LEVER.options if option.right)
     assert right.text == "Checkpointing"
 

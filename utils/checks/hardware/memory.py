@@ -99,7 +99,13 @@ def _fault(codes: torch.Tensor, absmax: torch.Tensor, x: torch.Tensor, table: to
             return "A maximum is that of the values; take that of their magnitudes."
         if torch.equal(absmax, x.abs().amax().expand_as(absmax)):
             return "All blocks have the maximum of the whole tensor: take each block's own."
-        return "A maximum is not the largest magnitude of its block: blocks are neighbours, 256 at a time."
+        at = int((absmax != right.absmax).nonzero()[0])
+        fault = (
+            f"The maximum of block {at} is {float(absmax[at]):.6g}; "
+            f"the largest magnitude of its values is {float(right.absmax[at]):.6g}."
+        )
+        others = torch.isin(absmax, x.abs()).all()  # magnitudes of x, but of the wrong blocks
+        return f"{fault} Blocks are neighbours, 256 at a time." if others else fault
     scale = absmax.repeat_interleave(BLOCK)[: len(x)]
     error = (table[codes.int()] * scale - x).abs()
     best = (table[right.codes.int()] * scale - x).abs()

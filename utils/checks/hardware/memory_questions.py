@@ -84,7 +84,7 @@ BATCH_OF_QLORA = Number(
     "hardware/memory/play-qlora",
     "Press Reset, then choose QLoRA, checkpointing and the RTX 4090. How many texts of 2,048 tokens fit at most?",
     answer="12",
-    says="Each text takes 1.3 GB: 0.8 for what autograd keeps and 0.5 for the gradients of the logits.",
+    says="Each text takes 1.357 GB: 0.833 for what autograd keeps and 0.524 for the gradients of the logits.",
     wrong={
         "5": "That is LoRA, whose frozen weights have 16 bits. Choose QLoRA.",
         "7": "That is a card with 16 GB. Choose the RTX 4090.",
@@ -96,13 +96,15 @@ BATCH_OF_QLORA = Number(
 )
 REST_OF_SHARDING = Choice(
     "hardware/memory/play-sharding",
-    "Press Reset, then look at the last rows of the list of changes. Sharding over 8 cards saves 108 GB. Weights, "
-    "gradients and moments take 107.8 GB, and seven eighths of them are 94.3 GB. What else goes away?",
+    "Press Reset, then look at the last rows of the list of changes. Sharding over 8 cards, in stage 3, saves 107.6 GB "
+    "(shown as 108). Weights, gradients and moments take 107.8 GB, and seven eighths of them are 94.3 GB. What else "
+    "goes away?",
     (
         Option(
             "Autocast's 16-bit copies of the weights",
-            "They are 13.2 GB. In stage 3 a layer's weights are gathered in 16 bits when it runs, and are dropped "
-            "afterwards.",
+            "They are 13.2 GB. In stage 3, FSDP2's `MixedPrecisionPolicy` gathers a layer's weights in 16 bits when "
+            "it runs, and drops them afterwards. Under autocast in place of the policy, the copies would stay until "
+            "the backward pass.",
             True,
         ),
         Option(
@@ -137,7 +139,7 @@ LARGEST_LEVER = Choice(
         ),
         Option(
             "Checkpointing",
-            "It cuts what each review keeps to nearly a tenth.",
+            "It cuts what each review keeps to about a ninth.",
             True,
         ),
         Option(
@@ -151,7 +153,9 @@ LARGEST_LEVER = Choice(
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
 
 
-def _gigabytes(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], hint: str):
+def _gigabytes(
+    name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], hint: str, tolerance: float = 0.005
+):
     return Number(
         f"hardware/memory/seven-billion{name}",
         f"{text}: how many GB?",
@@ -161,11 +165,13 @@ def _gigabytes(name: str, text: str, answer: str, *, says: str, wrong: dict[str,
         otherwise="Write down the bytes of one parameter: weight, gradient, m, v, and a copy if there is one. Multiply "
         "by seven, because a billion bytes are a GB.",
         hints=(hint,),
-        tolerance=0.005,
+        tolerance=tolerance,
         unit="GB",
     )
 
 
+_SCALES_COUNT = 0.001  # a tolerance: the scales of both moments are 0.2 GB
+_NO_SCALES = "That leaves out the scales of the blocks. Give one decimal."
 _BLOCKS = "An 8-bit moment takes one byte, plus 4 bytes for each block of 256: 1 + 1/64."
 _STAGES = "ZeRO stage 1 divides the moments by the number of cards, stage 3 everything."
 EIGHT_BIT_TRUE = "bf16-true, 8-bit moments"
@@ -179,7 +185,9 @@ SEVEN_BILLION = {
         "42.2",
         says="2 + 2 for weight and gradient, 2.03 for both moments: 6.03 bytes.",
         hint=_BLOCKS,
+        tolerance=_SCALES_COUNT,
         wrong={
+            "42": _NO_SCALES,
             "56": "That is with bfloat16 moments. Here each takes one byte and a little.",
             "28": "That is weights and gradients. Add two moments of one byte each.",
             "35": "That is with one moment. Adam has two.",
@@ -193,7 +201,9 @@ SEVEN_BILLION = {
         "84.2",
         says="4 + 4 + 2.03, and 2 for autocast's copy: 12.03 bytes. Without the copy it would fit.",
         hint=_BLOCKS,
+        tolerance=_SCALES_COUNT,
         wrong={
+            "84": _NO_SCALES,
             "70.2": "That is without autocast's 16-bit copies, which a step adds.",
             "42.2": "That is bf16-true. With autocast weights and gradients are float32.",
             "126": "That is with float32 moments. Here each takes one byte and a little.",
@@ -234,7 +244,13 @@ SEVEN_BILLION = {
 }
 
 
-def _bytes(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str]) -> Number:
+_MOMENTS = "Adam's moments m and v are two tensors."
+_MASTER = "A master is kept in addition to the weight that computes."
+_COPY = "The copy is kept in addition to the float32 weight."
+
+
+def _bytes(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str], hint: str) -> Number:
+    scales = {f"{answer}.01 to {answer}.05": "Leave out the scales of the blocks here."} if "8-bit" in text else {}
     return Number(
         f"hardware/memory/sixteen-eighteen-twenty{name}",
         f"{text}: how many bytes per parameter?",
@@ -243,7 +259,8 @@ def _bytes(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str
         wrong=wrong,
         otherwise="Write one line for each tensor, with its bytes: 4 for float32, 2 for 16 bits, 1 for 8 bits. Then "
         "add them up.",
-        hints=("Adam's moments m and v are two tensors. A master is kept in addition to the 16-bit weight.",),
+        within=scales,
+        hints=(hint,),
         unit="bytes",
     )
 
@@ -259,6 +276,7 @@ SIXTEEN_EIGHTEEN_TWENTY = {
         COUNT_MASTERS,
         15,
         says="1 + 2 + 4 + 4 + 4.",
+        hint=f"{_MOMENTS} {_MASTER}",
         wrong={
             "12": "That is master, m and v. Add the FP8 weight and the gradient.",
             "13": "That is without the gradients, which take two bytes.",
@@ -272,6 +290,7 @@ SIXTEEN_EIGHTEEN_TWENTY = {
         COUNT_WIDE_GRADIENTS,
         12,
         says="2 + 4 + 4 + 1 + 1.",
+        hint=f"{_MOMENTS} {_MASTER}",
         wrong={
             "10": "That is with bfloat16 gradients. They are kept in float32 here.",
             "11": "There are two moments, of one byte each.",
@@ -285,6 +304,7 @@ SIXTEEN_EIGHTEEN_TWENTY = {
         COUNT_AUTOCAST,
         12,
         says="4 + 4 + 1 + 1, and 2 for the copy: 12 again, but of different tensors.",
+        hint=f"{_MOMENTS} {_COPY}",
         wrong={
             "10": "That is without autocast's copies, which have two bytes.",
             "11": "There are two moments, of one byte each.",
@@ -297,6 +317,7 @@ SIXTEEN_EIGHTEEN_TWENTY = {
         COUNT_MOMENTUM,
         14,
         says="4 + 4 + 4 + 2. SGD keeps one tensor per weight, in the dtype of the weight.",
+        hint=f"SGD's momentum is one tensor. {_COPY}",
         wrong={
             "18": "That is Adam, with two moments. SGD keeps one momentum.",
             "12": "That has a momentum of 16 bits, or no copy. The momentum has the dtype of the weight, float32.",
@@ -309,12 +330,13 @@ SIXTEEN_EIGHTEEN_TWENTY = {
         COUNT_KAHAN,
         8,
         says="2 + 2 + 2 + 1 + 1: the compensation is one more bfloat16 number for each weight.",
+        hint=f"{_MOMENTS} The compensation is kept in addition to the weight.",
         wrong={
             "6": "That is without the compensation.",
             "7": "There are two moments, of one byte each.",
             "10": "That is with bfloat16 moments, or with a float32 compensation. The compensation is bfloat16 here, "
             "and each moment takes one byte.",
-            "12": "All but the moments are bfloat16 here, and there is no master.",
+            "12": "All but the moments are bfloat16 here, and the compensation takes the place of a master.",
         },
     ),
 }
@@ -332,8 +354,8 @@ EVERY_K = Number(
         "100": "That is k = 4. A smaller k is better.",
         "104": "That is k = 2. Try the next one.",
         "144": "That is what the inputs of all blocks take. Fewer can be kept.",
-        "160": "That is k = 1: 144 inputs and one block of 16. Each further recomputed block costs 16 and saves many "
-        "inputs.",
+        "160": "That is k = 1: 144 inputs and one block of 16. A second recomputed block costs 16 and saves 72 "
+        "inputs. Go on as long as the next one pays.",
         "204": "That is k = 12, the square root of 144, which is right if a block needs only as much as its input. "
         "Here it needs 16 times that.",
     },

@@ -15,7 +15,7 @@ from utils.widgets.shared.words.amounts import bytes_text
 MOST = 1_000_000  # of a batch, a length and the like
 ITEMS = {  # the name of each item of a ledger, and in the sentence "the biggest item is ..."
     "weights": ("weights", "the weights"),
-    "master": ("master weights", "what the optimizer keeps of the weights"),
+    "master": ("master weights or compensation", "what the optimizer keeps of the weights"),
     "gradients": ("gradients", "the gradients"),
     "optimizer": ("optimizer", "the state of the optimizer"),
     "activations": ("activations", "the activations"),
@@ -34,10 +34,11 @@ METHODS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 MOST_RANK = 1_024
 STAGES = {0: "0", 1: "1: optimizer", 2: "2: gradients too", 3: "3: weights too"}
 LEFT_OUT = (
-    "Not counted: buffers, other temporaries (of AdamW: as large as the weights, unless fused), the workspace of"
-    " kernels, what the allocator cannot use of its blocks (fragmentation), and the CUDA context. A tenth of the card"
-    " is left for them: above nine tenths it is too close to"
-    " tell. 1 GB is 10⁹ bytes."
+    "Not counted: buffers, other temporaries, the workspace of kernels, what the allocator cannot use of its blocks"
+    " (fragmentation), and the CUDA context. A tenth of the card is left for them: above nine tenths it is too close"
+    " to tell. Two assumptions: AdamW has fused=True (otherwise its step on a GPU adds temporaries as large as the"
+    " weights), and stage 3 casts weights by FSDP2 with a MixedPrecisionPolicy (under autocast, 16-bit copies stay)."
+    " 1 GB is 10⁹ bytes."
 )
 
 
