@@ -185,6 +185,8 @@ def test_a_larger_value_takes_the_scale_with_it(show):
     page.get_by_label("The scale's exponent").select_option("mx-rceil")
     assert text_of(page, "value") == "inv_scale = 2¹ = 2"
     assert text_of(page, "fate") == "Rounded: error 0.1 (+1.27 %)."
+    type_value(page, "-7.9")
+    assert text_of(page, "fate") == "Rounded: error −0.1 (+1.27 %)."  # a larger magnitude
 
 
 def test_a_bit_of_the_scale_moves_all_values_and_encoding_again_mends_it(show):
@@ -222,7 +224,7 @@ def test_a_flipped_bit_of_a_code_changes_one_value(show):
     cell(page, 2).click()
     page.locator(".mp-be-part").first.locator('.mp-bit[aria-label="bit 3, sign"]').click()
     assert text_of(page, "message") == "Bit 3 of the code is now 0: −2 became 2."
-    assert text_of(page, "fate") == "Not the code of x: error 4 (+200 %)."
+    assert text_of(page, "fate") == "Not the code of x: error 4 (−200 %)."
     assert page.locator('[data-fate="by hand"].mp-be-cell').count() == 1
 
 
@@ -278,8 +280,8 @@ def test_junk_gets_a_sentence_and_changes_nothing(show):
 def test_the_table_takes_a_format_and_a_rule(show):
     page = show(BlockEditor())
     for label, rule, element, scaling in (
-        ("MXFP8 E4M3", "rceil", "float8_e4m3fn", "mx-rceil"),
-        ("MXFP6 E3M2", "round", "float6_e3m2fn", "mx-round"),
+        ("MXFP8 E4M3", "RCEIL", "float8_e4m3fn", "mx-rceil"),
+        ("MXFP6 E3M2", "EVEN", "float6_e3m2fn", "mx-round"),
         ("NVFP4 E2M1", "exact", "float4_e2m1fn", "nvfp4"),
     ):
         button = page.locator(f'.mp-be-table button[aria-label^="{label}, {rule}:"]')

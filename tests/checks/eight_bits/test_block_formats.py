@@ -5,6 +5,7 @@ import pytest
 
 from utils.checks.eight_bits import block_formats, block_formats_questions
 from utils.checks.outcome import NOT_YET
+from utils.checks.questions import ROUNDED, judge
 from utils.formats import (
     FLOAT4_E2M1FN,
     FLOAT6_E2M3FN,
@@ -15,7 +16,7 @@ from utils.formats import (
     FLOAT16,
     encode,
 )
-from utils.quantization.rotation import hadamard
+from utils.quantization.rotation import hadamard, rotate
 from utils.rounding import quantize
 from utils.scaling import SCALINGS, Scaling, quantize_tiles, shared_exponent
 
@@ -42,7 +43,52 @@ def test_the_bits_are_those_of_the_scalings():
     assert block_formats.check_bits_for_a_value(table)
 
 
+@pytest.mark.parametrize("name", block_formats_questions.BITS_FOR_A_VALUE)
+def test_only_a_rounded_number_of_bits_is_called_close(name):
+    question = block_formats_questions.BITS_FOR_A_VALUE[name]
+    whole = int(float(question.answer))
+    others = {whole + bits / shared for bits in (1, 2, 4, 8, 16, 32) for shared in (16, 32, 64, 128, 256, 512)}
+    for value in others - {float(question.answer)}:
+        assert judge(question, value).message != ROUNDED, value
+    rounded = round(float(question.answer), 2)
+    if rounded != float(question.answer):
+        assert judge(question, rounded).message == ROUNDED
+
+
+def test_a_slip_is_not_taken_for_another_one_with_the_same_byte():
+    up = int(np.ceil(np.log2(100))) - E4M3.emax + 127
+    assert up == 7 - 8 + 127 == 6 - E4M3.bias + 127  # the exponent of 100 up, or the bias for the largest exponent
+    for said in ("7 for 100", "bias 7"):
+        assert said in judge(block_formats_questions.SCALE_BYTE[block_formats_questions.BYTE_E4M3], up).message
+    up = int(np.ceil(np.log2(0.3))) - E3M2.emax + 127
+    assert up == -2 - E3M2.bias + 127
+    for said in ("-1 for 0.3", "bias 3"):
+        assert said in judge(block_formats_questions.SCALE_BYTE[block_formats_questions.BYTE_E3M2], up).message
+
+
 # --- NVFP4 in squares
+
+TABLE = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+SIGNED = np.concatenate([-TABLE[:0:-1], TABLE])
+
+
+def to_even(x):
+    return quantize(x, E2M1, saturate=True)
+
+
+def nearest_in_a_table(x):
+    return SIGNED[np.abs(x[..., None] - SIGNED).argmin(-1)]
+
+
+def away_from_zero(x):
+    return np.copysign(TABLE[np.digitize(np.abs(x), (TABLE[1:] + TABLE[:-1]) / 2)], x)
+
+
+def towards_zero(x):
+    return np.copysign(TABLE[np.digitize(np.abs(x), (TABLE[1:] + TABLE[:-1]) / 2, right=True)], x)
+
+
+TIES = {"table": nearest_in_a_table, "away": away_from_zero, "towards 0": towards_zero}
 
 
 def squares(fault=""):
@@ -61,7 +107,7 @@ def squares(fault=""):
             stored = np.maximum(stored, np.float32(2.0**-9))
         inv_scale = stored * (1 / tensor_scale)
         with np.errstate(all="ignore"):
-            values = quantize(tiles / inv_scale, E2M1, saturate=True)
+            values = TIES.get(fault, to_even)(tiles / inv_scale)
         if fault == "values":
             return values.reshape(w.shape)
         if fault == "in place":
@@ -76,7 +122,16 @@ def with_scaling(scaling):
     return lambda w: quantize_tiles(w, E2M1, scaling).dequantize()
 
 
-@pytest.mark.parametrize("right", [squares(), with_scaling(block_formats.SQUARES)])
+def in_another_order(w):
+    tiles = w.reshape(w.shape[0] // 16, 16, -1, 16)
+    amax = np.abs(tiles).max(axis=(1, 3), keepdims=True)
+    decode = amax.max() / np.float32(6 * 448)
+    stored = np.float32(quantize(np.maximum(amax, np.float32(1e-30)) / decode / np.float32(6), E4M3, saturate=True))
+    inv_scale = np.maximum(stored, np.float32(2.0**-6)) * decode
+    return np.float32(to_even(tiles / inv_scale) * inv_scale).reshape(w.shape)
+
+
+@pytest.mark.parametrize("right", [squares(), with_scaling(block_formats.SQUARES), in_another_order])
 def test_squares_may_be_written_in_any_way(right):
     outcome = block_formats.check_nvfp4_squares(right)
     assert outcome, outcome.message
@@ -101,6 +156,7 @@ def test_squares_of_the_transpose_are_the_transpose():
         (with_scaling(Scaling("square", "", (16, 16))), "float32 here"),
         (with_scaling(Scaling("one level", "", (16, 16), E4M3)), "one level"),
         (with_scaling(SCALINGS["mx"]), "not NVFP4"),
+        *((squares(ties), "whose code is even") for ties in TIES),
         (squares("448 alone"), "not NVFP4"),
         (squares("power of two"), "not NVFP4"),
         (with_scaling(Scaling("16x1", "", (16, 1), E4M3, tensor_scale=True)), "not NVFP4"),
@@ -136,6 +192,14 @@ def product(fault=""):
             return change(turn(x)) @ turn(w).T
         if fault == "not rotated":
             return change(x[:, ::-1]) @ change(w[:, ::-1]).T
+        if fault == "signs alone":
+            return change(x * np.tile([1.0, -1.0], 32)) @ change(w * np.tile([1.0, -1.0], 32)).T
+        if fault == "any rotation":
+            h = np.linalg.qr(np.random.default_rng(2).standard_normal((16, 16)))[0]
+        if fault == "blocks of 4":
+            h = hadamard(4)
+        if fault == "strided":
+            x, w = (part.reshape(len(part), 16, -1).swapaxes(1, 2).reshape(part.shape) for part in (x, w))
         y = change(turn(x)) @ change(turn(w)).T
         return y.T if fault == "transposed" else y
 
@@ -151,7 +215,24 @@ def with_signs(x, w, change):
     return change(turn(x)) @ change(turn(w)).T
 
 
-@pytest.mark.parametrize("right", [product(), with_signs])
+def with_signs_first(x, w, change):
+    signs = np.where(np.arange(16) % 3, 1.0, -1.0)
+    return change(rotate(x, signs=signs)) @ change(rotate(w, signs=signs)).T
+
+
+def with_signs_for_each_block(x, w, change):
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], x.shape[1])
+    return change(rotate(x * signs)) @ change(rotate(w * signs)).T
+
+
+def transposed_first(x, w, change):
+    turned, other = (rotate(factor, signs=[-1] * 5 + [1] * 11) for factor in (x, w))
+    return change(turned.T).T @ change(other.T)
+
+
+@pytest.mark.parametrize(
+    "right", [product(), with_signs, with_signs_first, with_signs_for_each_block, transposed_first]
+)
 def test_the_rotated_product_may_be_written_in_any_way(right):
     outcome = block_formats.check_rotated_product(right)
     assert outcome, outcome.message
@@ -167,7 +248,11 @@ def test_the_rotated_product_may_be_written_in_any_way(right):
         ("no change", "called 0 times"),
         ("only x", "not what is multiplied"),
         ("not rotated", "not rotated in blocks"),
-        ("transposed", "the product is [5, 7]"),
+        ("signs alone", "not rotated in blocks"),
+        ("any rotation", "not rotated in blocks"),
+        ("blocks of 4", "not rotated in blocks"),
+        ("strided", "not rotated in blocks"),
+        ("transposed", "the product is [20, 24]"),
     ],
 )
 def test_the_rotated_product_names_the_mistake(fault, hint):

@@ -72,11 +72,15 @@ def _matrices() -> list[tuple[np.ndarray, str]]:
     spread[:16] *= np.float32(3e-3)
     zeros = w.copy()
     zeros[16:32, 16:32] = 0
+    halves = (draw.integers(-12, 13, (48, 64)) / 2).astype(np.float32)
+    halves[::16, ::16] = 6  # in each square
+    halves[0, 0] = 21  # 6 * 448 / 21 = 128: the other squares have the scale 1, in whichever order it is worked out
     return [
         (w, ""),
         (small, "All of the matrix is small here."),
         (spread, "The first rows are much smaller here."),
         (zeros, "One square holds zeros alone here: 0 / 0 is NaN."),
+        (halves, "Many values lie halfway between two of E2M1 here: each goes to the one whose code is even."),
     ]
 
 
@@ -122,7 +126,7 @@ def _runs(w: np.ndarray) -> np.ndarray:
 def check_rotated_product(answer) -> Outcome:
     """A function (x, w, change) -> the product of x and w, both rotated in blocks of 16 and given to `change`."""
     draw = np.random.default_rng(0)
-    x, w = draw.standard_normal((5, 64)), draw.standard_normal((7, 64))
+    x, w = draw.standard_normal((20, 64)), draw.standard_normal((24, 64))
     seen: list[np.ndarray] = []
 
     def watch(factor):
@@ -162,13 +166,33 @@ def _change_fault(seen: list[np.ndarray], x: np.ndarray, w: np.ndarray) -> str |
         return f"`change` is called {len(seen)} times: each factor has to be rounded, after it was rotated."
     if any(np.allclose(factor, x) for factor in seen if factor.shape == x.shape):
         return "`change` sees x before the rotation: rotate first, then round."
-    if not any(_same_magnitudes(factor, rotate(x)) for factor in seen):
+    if not any(_is_rotated(factor, x) for factor in seen):
         if any(_same_magnitudes(factor, x @ hadamard(x.shape[1])) for factor in seen):
             return "The whole axis is rotated at once. Rotate blocks of 16."
         return "`change` sees an x that is not rotated in blocks of 16 by a Hadamard matrix."
-    if not any(_same_magnitudes(factor, rotate(w)) for factor in seen):
+    if not any(_is_rotated(factor, w) for factor in seen):
         return "`change` sees x rotated, and not w."
     return None
+
+
+def _is_rotated(factor: np.ndarray, x: np.ndarray) -> bool:
+    """Whether each block of 16 of a factor, or of its transpose, is that of x times a Hadamard matrix, any of them."""
+    if _same_magnitudes(factor, rotate(x)):
+        return True
+    if factor.size != x.size or not np.isfinite(factor).all():
+        return False
+    return any(_is_turned(part.reshape(len(x), -1, 16), x.reshape(len(x), -1, 16)) for part in (factor, factor.T))
+
+
+def _is_turned(after: np.ndarray, before: np.ndarray) -> bool:
+    """Whether every block [:, b, :] was multiplied by an orthogonal matrix with entries of ±1/4."""
+    for block in range(before.shape[1]):
+        turn = np.linalg.lstsq(before[:, block], after[:, block])[0]  # [16, 16], from 20 rows or more
+        if not np.allclose(before[:, block] @ turn, after[:, block]):
+            return False
+        if not (np.allclose(np.abs(turn), 1 / 4) and np.allclose(turn @ turn.T, np.eye(16))):
+            return False
+    return True
 
 
 def _same_magnitudes(first: np.ndarray, other: np.ndarray) -> bool:

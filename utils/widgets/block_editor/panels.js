@@ -149,9 +149,12 @@ export function scalePanelOf(h, actions) {
   };
 }
 
+/** What torchao calls the rule of a scaling: the last word of its label; "exact" for NVFP4. */
+const ruleName = (facts, scaling) => new Map(facts.rules).get(scaling)?.split(": ").at(-1) ?? facts.scalings[scaling].rule;
+
 /** The same values in every format, and with every rule of the scale: a button for each. */
 export function formatTable(h, facts, actions) {
-  const heads = ["", "bits per value", ...facts.rules.map(([name]) => facts.scalings[name].rule)].map((text) => (text ? h("th", { scope: "col" }, text) : h("td")));
+  const heads = ["", "bits per value", ...facts.rules.map(([name]) => ruleName(facts, name))].map((text) => (text ? h("th", { scope: "col" }, text) : h("td")));
   const choices = [];
   const choice = (label, element, scaling) => {
     const [error, lost] = [h("span", {}), h("span", { class: "mp-be-lost" })];
@@ -169,7 +172,7 @@ export function formatTable(h, facts, actions) {
         setText(error, errorText(totals.error));
         setText(lost, `${totals.saturated}\u00a0max, ${totals.zeros}\u00a0→\u00a00`);
         button.setAttribute("aria-pressed", String(element === state.element && scaling === state.scaling));
-        button.setAttribute("aria-label", `${label}, ${facts.scalings[scaling].rule}: error ${errorText(totals.error)}, ${totals.saturated} saturated, ${totals.zeros} became 0`);
+        button.setAttribute("aria-label", `${label}, ${ruleName(facts, scaling)}: error ${errorText(totals.error)}, ${totals.saturated} saturated, ${totals.zeros} became 0`);
       }
     },
   };

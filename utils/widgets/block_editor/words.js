@@ -77,7 +77,7 @@ export function cellSteps({ fmt }, { x, scaled, worth, stored, fate }, { scale, 
 /** What became of a value, with its error. */
 export function cellFate({ x, stored, fate }) {
   const difference = stored - x;
-  const share = x === 0 ? "" : ` (${signedPercent(difference / Math.abs(x))})`;
+  const share = x === 0 ? "" : ` (${signedPercent(difference / x)})`;
   const off = difference === 0 ? "no error" : `error ${beText(difference)}${share}`;
   const words = { nan: "NaN", "by hand": `Not the code of x: ${off}`, saturated: `Saturated: ${off}`, exact: "Exact", zero: `Became 0: ${off}`, rounded: `Rounded: ${off}` };
   return `${words[fate]}.`;
