@@ -347,8 +347,8 @@ def _exact_fault(answer: Callable) -> str:
         got, want = _drawn(answer, w, dw), float(torch.tensor(w, dtype=HALF).float() + dw)
         if (got == want).all():
             continue
-        one = float(got[got != want][0])
-        start = f"{w:g} + {dw:g} = {want:g} is a bfloat16 number and should stay; yours gives {one:g}"
+        wrong = float(got[got != want][0])
+        start = f"{w:g} + {dw:g} = {want:g} is a bfloat16 number and should stay; yours gives {wrong:g}"
         if w == -1.0:
             return start + ". Add in float32: neither dw nor the sum may be rounded before the draw."
         if (got != want).all():
