@@ -46,27 +46,36 @@ def test_bits_are_those_of_the_formats():
 # --- Play
 
 
-def fewer_zeros(symmetric):
-    """The largest group for which fewer than 30 % of the weights beside an outlier of 0.25 become 0, and its bits."""
-    losses = {group: facts.loss((), 0.25, 84, 4, group, symmetric) for group in facts.GROUPS}
-    group = max(group for group, loss in losses.items() if loss.zeros < 0.3)
-    return group, losses[group].bits
+PLACES = range(1, facts.COUNT + 1)  # of the outlier, which a drag moves too
 
 
-def test_the_answers_to_play_are_those_of_the_widget():
-    (group, bits), (other, less) = fewer_zeros(True), fewer_zeros(False)
+def zeros(place, group, symmetric):
+    """The share of the weights beside an outlier of 0.4 that become 0, in percent."""
+    return 100 * facts.loss((), 0.4, place, 4, group, symmetric).zeros
+
+
+def fewer_zeros(place, symmetric):
+    """The largest group for which fewer than 30 % of the other weights become 0, and its bits."""
+    group = max(group for group in facts.GROUPS if zeros(place, group, symmetric) < 30)
+    return group, facts.loss((), 0.4, place, 4, group, symmetric).bits
+
+
+def test_the_answers_to_play_are_those_of_the_widget_at_any_place():
+    found = {fewer_zeros(place, True) + fewer_zeros(place, False) for place in PLACES}
+    ((group, bits, other, less),) = found
     assert judge(questions.PLAY_GROUP, group).status == CORRECT
     assert judge(questions.PLAY_ZERO, other).status == CORRECT
     assert judge(questions.PLAY_BITS, bits - less).status == CORRECT
-    assert judge(questions.PLAY_BITS, round(bits - less, 2)).status == CORRECT  # from the table of the widget
+    in_table = float(f"{less:.3g}")
+    assert judge(questions.PLAY_BITS, round(bits - in_table, 3)).status == CORRECT
 
 
 @pytest.mark.parametrize(("asked", "symmetric"), [(questions.PLAY_GROUP, True), (questions.PLAY_ZERO, False)])
-def test_the_shares_in_the_replies_are_those_of_the_widget(asked, symmetric):
+def test_the_shares_in_the_replies_are_those_of_the_widget_at_any_place(asked, symmetric):
     for group in facts.GROUPS:
-        share = 100 * facts.loss((), 0.25, 84, 4, group, symmetric).zeros
-        says = judge(asked, group).message
-        assert f"{share:.0f} %" in says
+        shares = sorted(round(zeros(place, group, symmetric)) for place in PLACES)
+        told = " to ".join(str(share) for share in dict.fromkeys((shares[0], shares[-1])))
+        assert f"{told} %" in judge(asked, group).message
 
 
 # --- The puzzle
@@ -84,6 +93,25 @@ def test_the_replies_of_the_puzzle_are_bounds():
     assert 1.05 < off(0.01, cheapest=False) < 1.065  # "only about 6 % further off"
     assert off(0.5, cheapest=True) > 1.5  # "more than half again as far off"
     assert off(1, cheapest=True) > 2.5  # "more than two and a half times"
+
+
+def test_a_step_that_carries_a_large_column_is_twice_the_others_and_loses_about_half_of_them():
+    x = torch.randn(2**12, 64, generator=torch.Generator().manual_seed(0))
+    for large in (256 * x[:, 0], torch.full((len(x),), 256.0)):
+        step = large.abs()[:, None] / 127
+        lost = ((x[:, 1:] / step).round() == 0).float().mean()
+        assert 0.48 < lost < 0.75  # "about half of them or more"
+    assert step[0] == pytest.approx(2, rel=0.02)  # "about twice as large as the other values"
+
+
+# --- Replies
+
+
+def test_replies_give_away_no_answer_that_is_still_to_come():
+    replies = {name: asked.wrong for name, asked in questions.SCALE_AND_ZERO.items()}
+    assert "asymmetric" not in " ".join(replies["symmetric: the scale"].values())
+    assert "asymmetric" not in " ".join(replies["symmetric: the code of 1.0"].values())
+    assert "three" not in " ".join(replies["asymmetric: the zero point"].values())
 
 
 # --- Smaller groups
@@ -220,7 +248,7 @@ def test_a_smoothed_product_is_accepted(right):
     ("fault", "seen", "hint"),
     [
         ("sign", "With large negative columns", "magnitudes"),
-        ("turned", "columns", ""),
+        ("turned", "With a large column of x", "divided by its factor"),
         ("all of w", "columns", ""),
         ("before", "close, but not", "after smoothing"),
         ("one token", "With tokens of different sizes", "Each token has a scale"),
@@ -263,8 +291,8 @@ def with_another_largest_code(x, w, alpha=0.5):
 @pytest.mark.parametrize(
     ("wrong", "seen"),
     [
-        (int8_product, "With large negative columns: a row is off"),
-        (split_product, "With large negative columns: the result is close"),
+        (int8_product, "With a large column of x: a row is off"),
+        (split_product, "With a large column of x: the result is close"),
         (smoothed_only, "the result is close"),
         (without_guard, "With a column of zeros in x: the result contains NaN"),
         (with_another_largest_code, "the result is close"),
@@ -274,6 +302,10 @@ def test_products_that_look_right_are_not_accepted(wrong, seen):
     outcome = checks.check_smooth(wrong)
     assert outcome.status == NOT_YET
     assert seen in outcome.message
+
+
+def test_a_product_without_smoothing_is_told_to_smooth():
+    assert "divided by its factor" in checks.check_smooth(int8_product).hint
 
 
 def test_a_turned_product_and_one_that_changes_x_are_answered():

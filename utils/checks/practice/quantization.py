@@ -92,7 +92,8 @@ def _unpacked_fault(back: torch.Tensor, codes: torch.Tensor) -> str | None:
 # --- The smoothed product ---------------------------------------------------------------------------------------------
 
 _EXACT = (
-    "Round both to integers, with scales that are taken after smoothing; a factor comes from maxima of two columns."
+    "Round both to integers, with scales that are taken after smoothing; a factor comes from the largest magnitudes of "
+    "two columns, one of x and one of w."
 )
 _CLOSE = 0.2  # of the error that the right product has: some codes at a tie may go the other way
 
@@ -168,8 +169,8 @@ def _smooth_cases() -> list[_SmoothCase]:
     ways = "A column that is large in x is divided by its factor, and the same column of w is multiplied by it."
     zeros = "0 / 0 is NaN. A largest magnitude of 0 needs a lower bound."
     return [
-        _SmoothCase(down, w, "With large negative columns", "A factor comes from magnitudes: max |x|."),
         _SmoothCase(up, w, "With a large column of x", ways),
+        _SmoothCase(down, w, "With large negative columns", "A factor comes from magnitudes: max |x|."),
         _SmoothCase(up, uneven, "With columns of w of different sizes", "max |w| is taken for each column of w."),
         _SmoothCase(quiet, w, "With tokens of different sizes", "Each token has a scale: `amax(1, keepdim=True)`."),
         _SmoothCase(
