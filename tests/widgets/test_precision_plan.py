@@ -122,6 +122,13 @@ def test_nothing_in_fp8_is_the_time_of_bfloat16():
     assert plan.verdict.endswith("in FP8. convert() refuses a plan without any.")
 
 
+@pytest.mark.parametrize(
+    ("length", "times"), [(512, "1.03 times as long."), (552, "about as long."), (560, "about as long.")]
+)
+def test_hardly_any_change_is_not_called_one_times(length, times):
+    assert PrecisionPlan(texts=1, length=length).plan.verdict.endswith(f"\u00a0ms, {times}")
+
+
 @pytest.mark.parametrize("exclude", [(), ("lm_head",), ("lm_head", "model.layers.0")])
 def test_the_code_is_what_python_reads(exclude):
     call = ast.parse(PrecisionPlan(exclude=exclude).plan.code, mode="eval").body

@@ -20,6 +20,7 @@ from utils.checks.eight_bits.fp8_training_questions import (
     WHOLE,
 )
 from utils.checks.outcome import NOT_ATTEMPTED, NOT_YET
+from utils.checks.questions import judge
 from utils.cost.cards import ROOFS
 from utils.cost.fp8_casts import MEASURED_BLOCK, break_even, predicted_ms
 from utils.runs.experiment import compare_by_seed
@@ -49,7 +50,18 @@ def test_break_even_is_that_of_the_model_up_to_a_multiple_of_16():
     assert checks.check_break_even(break_even("fp8-current", ROOFS["RTX 4090"]))
 
 
-@pytest.mark.parametrize(("answer", "hint"), [(437, "amax"), (1202, "22 - 6"), (2622, "three"), (164, "ridge")])
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        (437, "maxima"),
+        (437, "FP8 saves half"),
+        (1748, "one operation"),
+        (1748, "peak"),
+        (1202, "22 - 6"),
+        (2622, "three"),
+        (164, "ridge"),
+    ],
+)
 def test_break_even_names_the_misconception(answer, hint):
     outcome = checks.check_break_even(answer)
     assert outcome.status == NOT_YET
@@ -61,16 +73,32 @@ def test_fp8_lm_takes_both_counts_and_the_equal_batch():
     assert checks.check_fp8_lm(right)
     assert "batch of 4" in checks.check_fp8_lm(right | {EQUAL: 100 * (121.5 / 79.3 - 1)}).message
     assert "fraction" in checks.check_fp8_lm(right | {EQUAL: 0.381}).message
-    assert "all that is stored" in checks.check_fp8_lm(right | {PAPER: 9}).message
+    assert "four of the six" in checks.check_fp8_lm(right | {PAPER: 9}).message
+    assert "in place of" in checks.check_fp8_lm(right | {WHOLE: 2 + 2 + 1 + 2 + 1}).message
 
 
-def interval(by_seed, *, share=0.05, t=None, rooted=True, spread=statistics.stdev):
+def test_a_count_of_fp8_lm_does_not_give_the_other_away():
+    """The page asks for both at once, so what is said of one must not hold the answer to the other."""
+    paper, whole = checks.FP8_LM[PAPER], checks.FP8_LM[WHOLE]
+    assert not any("all that is stored" in said or "nine" in said for said in (*paper.wrong.values(), paper.otherwise))
+    assert not any(
+        "is the paper's count" in said or "six," in said for said in (*whole.wrong.values(), whole.otherwise)
+    )
+
+
+def test_the_rest_of_the_claim_is_less_than_half_of_it():
+    equal, claim = 109.5 / 79.3 - 1, 121.5 / 79.3 - 1
+    assert equal > 0.7 * claim
+    assert "half" not in checks.FP8_LM[EQUAL].says
+
+
+def interval(by_seed, *, share=0.05, t=None, rooted=True, spread=statistics.stdev, middle=statistics.fmean):
     n = len(by_seed)
     if n < 2:
         return -math.inf, math.inf
     error = spread(by_seed) / (n**0.5 if rooted else 1)
     reach = (t or critical_t(n - 1, share)) * error
-    return statistics.fmean(by_seed) - reach, statistics.fmean(by_seed) + reach
+    return middle(by_seed) - reach, middle(by_seed) + reach
 
 
 def within(**how):
@@ -99,6 +127,14 @@ def test_rules_out_takes_two_one_sided_tests():
         (within(spread=statistics.pstdev), "statistics.stdev"),
         (within(t=2.1), "Two pairs"),
         (lambda by_seed, lower, upper: 3, "True or False"),
+        (lambda by_seed, lower, upper: len(by_seed) > 1 and all(lower < x < upper for x in by_seed), "each difference"),
+        (lambda by_seed, lower, upper: lower < statistics.fmean(by_seed) and interval(by_seed)[1] < upper, "its lower"),
+        (lambda by_seed, lower, upper: lower < interval(by_seed)[0] and statistics.fmean(by_seed) < upper, "its upper"),
+        (lambda by_seed, lower, upper: within()(by_seed, -abs(lower), abs(upper)), "as they are"),
+        (lambda by_seed, lower, upper: within()(by_seed, lower, abs(upper)), "as they are"),
+        (within(middle=statistics.median), "median"),
+        (lambda by_seed, lower, upper: len(by_seed) > 2 and within()(by_seed, lower, upper), "are enough"),
+        (lambda by_seed, lower, upper: True if within()(by_seed, lower, upper) else None, "returns None"),
         (lambda by_seed, lower, upper: False, "another question"),
     ],
     ids=[
@@ -113,6 +149,14 @@ def test_rules_out_takes_two_one_sided_tests():
         "ddof",
         "normal",
         "number",
+        "each",
+        "mean below",
+        "mean above",
+        "absolute",
+        "absolute upper",
+        "median",
+        "three",
+        "no else",
         "never",
     ],
 )
@@ -133,6 +177,10 @@ def in_fp8(layer, name, ends=("0", "1", "22", "23")):
     fits = layer.in_features % 16 == layer.out_features % 16 == 0
     parts = name.split(".")
     return fits and parts[-1] != "lm_head" and parts[2] not in ends
+
+
+def in_the_middle(name):
+    return name != "lm_head" and name.split(".")[2] not in ("0", "1", "22", "23")
 
 
 def by_beginning(layer, name):
@@ -157,8 +205,43 @@ def test_the_filter_leaves_head_and_both_ends():
         ),
         (lambda layer, name: "mlp" in name and in_fp8(layer, name), "in the middle"),
         (lambda layer, name: 1, "True or False"),
+        (lambda layer, name: in_the_middle(name) and layer.out_features % 16 == 0, "24 inputs"),
+        (lambda layer, name: in_the_middle(name) and layer.in_features % 16 == 0, "40 outputs"),
+        (
+            lambda layer, name: in_the_middle(name) and (layer.in_features + layer.out_features) % 16 == 0,
+            "a multiple of 16",
+        ),
+        (lambda layer, name: in_the_middle(name) and layer.weight.numel() % 16 == 0, "a multiple of 16"),
+        (
+            lambda layer, name: in_the_middle(name) and "k_proj" not in name and "v_proj" not in name,
+            "k_proj (256 → 64) stays wide",
+        ),
+        (
+            lambda layer, name: in_fp8(layer, name) and "k_proj" not in name and "v_proj" not in name,
+            "k_proj (256 → 64) stays wide",
+        ),
+        (lambda layer, name: True if in_fp8(layer, name) else None, "returns None"),
+        (lambda layer, name: int(name.split(".")[2]) in range(2, 22), "For lm_head it stops with IndexError"),
+        (lambda layer, name: int(name[13:15].rstrip(".")) in range(2, 22), "For lm_head it stops with ValueError"),
     ],
-    ids=["head", "prefix", "one each", "from 1", "sizes", "MLP alone", "number"],
+    ids=[
+        "head",
+        "prefix",
+        "one each",
+        "from 1",
+        "sizes",
+        "MLP alone",
+        "number",
+        "outputs alone",
+        "inputs alone",
+        "sum",
+        "weights",
+        "names",
+        "sizes and names",
+        "no else",
+        "no third part",
+        "no number",
+    ],
 )
 def test_the_filter_names_the_misconception(function, hint):
     outcome = checks.check_in_fp8(function)
@@ -221,6 +304,10 @@ def shortest_text(**changes):
 
 def test_play_is_what_the_widget_says():
     assert str(shortest_text()) == PLAY_LENGTH.answer
+    for length in range(512, 640):
+        plan = PrecisionPlan(texts=1, length=length).plan
+        said = judge(PLAY_LENGTH, length).message
+        assert ("longer" in said) == (plan.after > plan.before), length
     assert "H200" in PLAY_LENGTH.wrong[str(shortest_text(device="H200 SXM"))]
     assert "fp8-delayed" in PLAY_LENGTH.wrong[str(shortest_text(recipe="fp8-delayed"))]
     plan = PrecisionPlan("DistilBERT", texts=32, length=512).plan

@@ -15,8 +15,8 @@ LOSS_TIMES = Choice(
         ),
         Option(
             "It becomes worse: large gradients now pass the end of E5M2",
-            "They would have to pass it. But gradients here are small: in the first step that is counted below, the"
-            " largest is 0.004, and 2¹⁴ times that is about 70.",
+            "They would have to pass it. But gradients here are small: on the text of the count below, the largest of"
+            " the first step is 0.004, and 2¹⁴ times that is about 70.",
         ),
         Option(
             "It closes about half of the gap to bfloat16",
@@ -32,7 +32,8 @@ LOSS_TIMES = Choice(
 )
 OTHER_NETWORK = Choice(
     "eight_bits/fp8_training/predict-other-network",
-    "The same recipes train this DistilBERT. What becomes of the two with neither scales nor a factor on the loss?",
+    "The same recipes train this DistilBERT. What becomes of `fp8-unscaled`, with its gradients in E5M2, and of"
+    " `fp8-unscaled-e4m3`, with its gradients in E4M3? Neither has scales, or a factor on the loss.",
     (
         Option("Both fail again", "One of them is as good as the others. A failure belongs to a recipe and a task."),
         Option(
@@ -42,7 +43,8 @@ OTHER_NETWORK = Choice(
         ),
         Option(
             "It learns with E5M2 gradients and fails with E4M3 gradients",
-            "E5M2 reaches 128 times lower. For this network that is enough; for the LLaMA it was not.",
+            "E5M2 reaches 128 times lower. For this network and its texts that is enough; for the LLaMA on Shakespeare"
+            " it was not.",
             right=True,
         ),
         Option(
@@ -87,14 +89,16 @@ PLAY_LENGTH = Number(
     answer="576",
     says="With 512 tokens the casts still cost more. All weights are cast in every step, however few tokens there are.",
     wrong={
-        "512": "Close. With 512 tokens the plan still takes a little longer than bfloat16.",
+        "512": "Close. With 512 tokens the plan still takes a little longer than bfloat16. `gain` says that both take"
+        " the same time, but it leaves out what the products read and write.",
         "640": "That is faster, but one multiple of 64 less is enough.",
         "1584": "That is the width of a square layer. These layers are 4,096 wide or more; only the tokens are few.",
         "384": "That is the answer for the H200, which has more bandwidth.",
         "64": "That is the answer for `fp8-delayed`, which reads each tensor once.",
     },
     within={
-        "1 to 575": "There the widget says that the plan takes longer. Try a longer text.",
+        "1 to 553": "There the plan takes longer than bfloat16. Try a longer text.",
+        "554 to 575": "There the plan is a little faster already, but this is not a multiple of 64.",
         "577 to 131072": "That is faster, but a shorter text is enough.",
     },
     otherwise="Set Texts in a batch to 1 and change Tokens of a text until the line says times as fast.",
@@ -148,10 +152,12 @@ BREAK_EVEN = Number(
     answer="874",
     says="16/3 of the ridge, 163.9 operations per byte. A layer of 768 stays in 16 bits on this card, by the model.",
     wrong={
-        "437": "That is for scales that are known beforehand: the amax readings are missing from the 22 bytes.",
+        "437": "That is half of it. Either the readings for the maxima are missing from the 22 bytes, or all of the"
+        " products' time is taken as saved. FP8 saves half.",
         "1202": "bfloat16 casts its weight too, 6 bytes for each. The difference counts: 22 - 6.",
         "2622": "That counts only the forward product. A step has three products of 2 n**3 operations.",
-        "1748": "A multiply-add counts as two operations: 2 n**3 for a product, 6 n**3 for a step.",
+        "1748": "That is twice as much. Either a multiply-add is counted as one operation (a step has 6 n**3), or"
+        " 3 n**3 is divided by the peak of FP8 instead of bfloat16's.",
         "164": "That is the ridge, operations per byte. Multiply by the bytes that the casts cost.",
     },
     otherwise="Saved: 6 n**3 operations at the two peaks. Spent: (22 - 6) n**2 bytes at the bandwidth. Set them equal.",
@@ -175,7 +181,7 @@ FP8_LM = {
         answer="6",
         says="2 + 1 + 1 + 2: master, gradient and the two moments.",
         wrong={
-            "9": "That is all that is stored. The paper leaves out FP8 weights and accumulated gradients.",
+            "9": "The paper counts four of the six tensors.",
             "7": "The weights in the products are not in the paper's count.",
             "8": "The accumulated gradients are not in the paper's count.",
             "4": "A 16-bit number has two bytes: the master and the second moment have 16 bits.",
@@ -190,20 +196,21 @@ FP8_LM = {
         answer="9",
         says="One byte of FP8 weights and two of accumulated gradients on top.",
         wrong={
-            "6": "That is the paper's count. What multiplies, and where do gradients add up?",
+            "6": "Two of the six tensors are missing. What multiplies, and where do gradients add up?",
             "7": "The weights are in. Accumulated gradients take two bytes more.",
-            "8": "The accumulated gradients are in. The FP8 weights take one byte more.",
+            "8": "Either the FP8 weights are missing, or the accumulated gradients stand in place of the 8-bit ones."
+            " All six tensors are stored.",
             "10": "The weights in the products have 8 bits: one byte.",
             "18": "That is the usual mixed precision with 16-bit copies.",
         },
-        otherwise="The paper's six, the FP8 weights, and gradients added up in 16 bits.",
+        otherwise="The paper's four tensors, the FP8 weights, and gradients added up in 16 bits.",
         unit="bytes",
     ),
     EQUAL: Number(
         "eight_bits/fp8_training/fp8-lm-equal",
         f"{EQUAL}:",
         answer="38.1",
-        says="109.5 / 79.3. The other half of the +53 % is the larger batch, for which FP8-LM made room.",
+        says="109.5 / 79.3. The rest of the +53 % comes from the larger batch, for which FP8-LM made room.",
         wrong={
             "53.2": "That is the claim: a batch of 4 against one of 2. Take the row with batch 2.",
             "40.9": "That is Transformer Engine's row. It multiplies in FP8 as well.",

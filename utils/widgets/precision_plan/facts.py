@@ -238,7 +238,8 @@ class Float8Plan:
         done = f"{converted} of {count} linear layers, {share}, in FP8."
         if converted == 0:
             return f"{done} convert() refuses a plan without any."
-        times = gain_text(self.before / self.after)
+        gain = self.before / self.after
+        times = "about as long" if few_digits(max(gain, 1 / gain)) == "1" else gain_text(gain)
         predicted = f"{done} By the roofline: {time_text(self.after)} instead of {time_text(self.before)}, {times}."
         missing = "" if self.device in MULTIPLY_MX else NO_KERNEL.get(self.recipe, "")
         return f"{predicted} {missing}".strip()

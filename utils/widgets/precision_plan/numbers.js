@@ -58,7 +58,8 @@ export function planVerdict({ converted, count, share, before, after, noKernel }
   const done = `${converted} of ${count} linear layers, ${ppPercent(share)} of the operations of all products, in FP8.`;
   if (converted === 0) return `${done} convert() refuses a plan without any.`;
   const gain = before / after;
-  const times = gain >= 1 ? `${fewDigits(gain)} times as fast` : `${fewDigits(1 / gain)} times as long`;
+  const most = fewDigits(Math.max(gain, 1 / gain));
+  const times = most === "1" ? "about as long" : `${most} times as ${gain >= 1 ? "fast" : "long"}`;
   return `${done} By the roofline: ${timeText(after)} instead of ${timeText(before)}, ${times}. ${noKernel}`.trim();
 }
 
