@@ -10,7 +10,7 @@ import { changePanel, placePicker, productPicker, sizeControls, typeTable } from
 import { matrixPanel, roofPicture, timeBars } from "./picture.js";
 
 const SB_TRAITS = ["m", "n", "k", "dtype", "device"];
-const SB_LEAD = "A [M, K] · B [K, N] = C [M, N]. In a layer M counts tokens, K inputs and N outputs; in the gradient of its weights K counts the tokens. Which takes longer: moving the three matrices, or computing?";
+const SB_LEAD = "A [M, K] · B [K, N] = C [M, N]. In a layer, M counts tokens, K inputs and N outputs; in the gradient of its weights, K counts the tokens. Which takes longer: moving the three matrices, or computing?";
 
 function render({ model, el }) {
   const stop = new AbortController();
