@@ -157,6 +157,14 @@ def test_junk_is_not_yet_and_never_raises(check, junk):
     assert outcome.message
 
 
+@pytest.mark.parametrize(("error", "end"), [(ValueError(), "with ValueError."), (KeyError("k"), "with KeyError: 'k'")])
+def test_an_error_without_a_text_ends_in_a_full_stop(error, end):
+    def raises(x):
+        raise error
+
+    assert check_function(raises).message.endswith(end)
+
+
 def test_once_a_number_is_attempted_the_outcome_stands_alone():
     for outcome in (check_paper(448), check_paper(480), check_table({15: 6, 14: 1}), check_function(lambda x: 2 * x)):
         assert "data-mp-widget" not in outcome._repr_html_()

@@ -219,7 +219,8 @@ def _guarded(check: Callable[[object], Outcome], answer, *, takes: str, seconds:
     except Unreadable as error:
         return not_yet(str(error))
     except Exception as error:  # a learner's mistake ends here, whatever it is
-        return not_yet(f"Your answer made the check stop with {type(error).__name__}: {error}")
+        text = f": {error}" if str(error) else "."
+        return not_yet(f"Your answer made the check stop with {type(error).__name__}{text}")
 
 
 def as_number(answer) -> float:

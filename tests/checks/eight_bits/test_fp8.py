@@ -23,10 +23,18 @@ from utils.workloads import data, language_task
 def test_the_way_there_and_back_is_that_of_the_reference():
     scale = 448 / 0.0875
     assert float(scaling.scale_from_amax(0.0875, FLOAT8_E4M3FN)) == pytest.approx(scale)
-    stored = float(quantize(0.001 * scale, FLOAT8_E4M3FN))
+    stored = float(quantize(0.005 * scale, FLOAT8_E4M3FN))
     smallest = FLOAT8_E4M3FN.smallest_subnormal / scale
     answers = (scale, stored, stored / scale, smallest)
     assert checks.check_there_and_back(dict(zip(questions.THERE_AND_BACK, answers, strict=True)))
+
+
+@pytest.mark.parametrize("code", ["0x5D", "01011101"])
+def test_the_code_of_what_is_stored_is_called_a_code(code):
+    stored = float(torch.tensor(0x5D, dtype=torch.uint8).view(torch.float8_e4m3fn))
+    assert questions.THERE_AND_BACK[questions.STORED].is_right(stored)
+    answers = dict(zip(questions.THERE_AND_BACK, (5120, code, 26 / 5120, 2**-9 / 5120), strict=True))
+    assert "That is its code" in checks.check_there_and_back(answers).message
 
 
 @pytest.mark.parametrize("name", [questions.BACK, questions.SMALLEST])
@@ -101,6 +109,11 @@ def by_values(codes, inv_scale):
 
 def wrong_fnuz(fault):
     def to_fnuz(codes, inv_scale):
+        if fault == "number in place":
+            inv_scale *= 2
+            return by_bytes(codes, inv_scale)[0], inv_scale
+        if fault == "nan to 0":
+            return by_values(codes.float().nan_to_num(0), inv_scale)
         turned = bytes_of(codes) if fault == "in place" else bytes_of(codes).clone()
         if fault != "minus zero":
             turned[turned == 0x80] = 0
@@ -134,9 +147,11 @@ def test_a_tensor_may_go_to_fnuz_by_bytes_or_by_values(right):
         ("halved", "a quarter"),
         ("four", "twice what it was"),
         ("minus zero", "minus zero in E4M3"),
-        ("nan", "A NaN came out as a number"),
+        ("nan", "A NaN came out as 240: the two NaN codes"),
+        ("nan to 0", "A NaN came out as 0"),
         ("cast", "ends at 240"),
-        ("in place", "changed the tensor"),
+        ("in place", "changed `codes`"),
+        ("number in place", "changed `inv_scale`"),
         ("random", "The numbers have changed"),
         ("dtype", "view(torch.float8_e4m3fnuz)"),
         ("flat", "of shape"),
@@ -209,12 +224,108 @@ def test_the_three_products_are_those_of_float8_linear():
     assert checks.check_linear_step(step())
 
 
+def test_the_products_take_their_formats_by_the_names_on_the_page():
+    def by_name(x, w, dy, product):
+        y = product(x, w, a_format="E4M3", b_format="E4M3")
+        dx = product(dy, w.t(), a_format="E5M2", b_format="E4M3")
+        return y, dx, product(filled(dy).t(), filled(x).t(), b_format="E4M3", a_format="E5M2")
+
+    outcome = checks.check_linear_step(by_name)
+    assert outcome, outcome.message
+
+
+def y_and_dx(x, w, dy, product):
+    return product(x, w, "E4M3", "E4M3"), product(dy, w.t(), "E5M2", "E4M3")
+
+
+def halves(x, w, dy, product):
+    y, dx = y_and_dx(x, w, dy, product)
+    dw = product(dy[:48].t(), x[:48].t(), "E5M2", "E4M3")
+    return y, dx, dw + product(filled(dy[48:]).t(), filled(x[48:]).t(), "E5M2", "E4M3")
+
+
+def ones_and_zeros(x, w, dy, product):
+    y, dx = y_and_dx(x, w, dy, product)
+    return y, dx, product(filled(dy, 1e-4).t(), filled(x).t(), "E5M2", "E4M3")
+
+
+def in_bfloat16(x, w, dy, product):
+    return tuple(one.bfloat16() for one in step()(x, w, dy, product))
+
+
+def x_cut_to_e5m2(x, w, dy, product):
+    y, dx = y_and_dx(x, w, dy, product)
+    return y, dx, product(filled(x).t(), filled(dy).t(), "E5M2", "E4M3").t()
+
+
+def y_in_e5m2(x, w, dy, product):
+    _, dx, dw = step()(x, w, dy, product)
+    return product(x, w, "E5M2", "E4M3"), dx, dw
+
+
+def scaled_twice(x, w, dy, product):
+    y, dx = y_and_dx(x, w, dy, product)
+    return y, dx, product(filled(3 * dy).t(), filled(x).t(), "E5M2", "E4M3") / 3.01
+
+
+def rounded_after(x, w, dy, product):
+    y, dx, dw = step()(x, w, dy, product)
+    return y, dx, dw.bfloat16().float()
+
+
+def by_hand(x, w, dy, product):
+    return tuple(step()(x, w, dy, checks._product))
+
+
+def dw_by_hand(x, w, dy, product):
+    y, dx = y_and_dx(x, w, dy, product)
+    return y, dx, checks._product(dy.t(), x.t(), "E5M2", "E4M3")
+
+
+def turned_operands(x, w, dy, product):
+    y, _, dw = step()(x, w, dy, product)
+    return y, product(w.t(), dy, "E4M3", "E5M2").t(), dw
+
+
+def both_turned(x, w, dy, product):
+    return product(w[:30], x, "E4M3", "E4M3").t(), x, w
+
+
+def clears_x(x, w, dy, product):
+    results = step()(x, w, dy, product)
+    x.zero_()
+    return results
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (halves, "dw is close, but product was called 2 times for it"),
+        (ones_and_zeros, "dw is close, but what you added to dy is larger than its amax"),
+        (in_bfloat16, "y is close, but its dtype is torch.bfloat16"),
+        (x_cut_to_e5m2, "dw is close, but x was rounded to E5M2"),
+        (y_in_e5m2, "y is close, but x was rounded to E5M2"),
+        (scaled_twice, "dw is close, but product was not called with dy and x as they were given"),
+        (rounded_after, "dw is close, but not what one product of all of dy and x gives"),
+        (by_hand, "product was never called"),
+        (dw_by_hand, "product was called only twice"),
+        (turned_operands, "the rows of the second operand, 50, are no multiple of 16. Those of the first may be any"),
+        (both_turned, "the rows of the second operand, 50, are no multiple of 16. Rows of zeros can be added"),
+        (clears_x, "The result is right, but your function also changed `x`"),
+    ],
+)
+def test_what_is_said_of_a_product_that_is_close_is_true(wrong, hint):
+    outcome = checks.check_linear_step(wrong)
+    assert outcome.status == NOT_YET
+    assert hint in outcome.message
+
+
 @pytest.mark.parametrize(
     ("fault", "hint"),
     [
         ("dy in E4M3", "gradients are to be in E5M2"),
         ("x in E5M2", "two operands in E5M2"),
-        ("not filled", "50 is no multiple of 16"),
+        ("not filled", "the axis that it sums over, 50, is no multiple of 16"),
         ("left out", "leaves out the last 2 tokens"),
         ("ones", "another product"),
         ("rows stay", "have to go again"),
@@ -278,7 +389,27 @@ def test_the_cast_may_be_written_in_any_way(right):
         ),
         (
             lambda x, scale: torch.where((x * scale).abs() <= 448, x * scale, torch.nan).to(torch.float8_e4m3fn),
-            "a finite value came out as NaN",
+            "a finite value past 448 came out as NaN",
+        ),
+        (
+            lambda x, scale: (
+                torch.where(x.isfinite().all(), x * scale, torch.nan).clamp(-448, 448).to(torch.float8_e4m3fn)
+            ),
+            "all finite values came out as NaN: only the entries",
+        ),
+        (
+            lambda x, scale: by_choice(x.masked_fill(x == torch.inf, torch.nan).clamp(min=-1e36), scale),
+            "an infinity came out as -448",
+        ),
+        (
+            lambda x, scale: (
+                torch.where(x.isfinite(), (x * scale).clamp(-448, 448), torch.nan).bfloat16().to(torch.float8_e4m3fn)
+            ),
+            "Is anything rounded before the cast",
+        ),
+        (
+            lambda x, scale: (by_choice(x, scale), x.zero_())[0],
+            "also changed `x`",
         ),
         (lambda x, scale: (x.clamp(-448, 448) * scale).clamp(max=448).to(torch.float8_e4m3fn), ""),
         (
@@ -363,3 +494,14 @@ def test_every_foreseen_wrong_answer_has_a_reply_of_its_own(asked):
     replies = [judge(asked, number(text)).message for text in asked.wrong]
     assert len(set(replies)) == len(replies)
     assert asked.otherwise not in replies
+
+
+# --- What the chapter says of minus zeros
+
+
+def test_a_large_weight_holds_a_few_dozen_minus_zeros_in_as_many_rows():
+    w = torch.randn(4096, 4096, generator=torch.Generator().manual_seed(0))
+    codes = (w * (448 / w.abs().amax())).to(torch.float8_e4m3fn).view(torch.uint8)
+    rows = (codes == 0x80).any(1).sum()
+    assert 40 < rows <= (codes == 0x80).sum() < 100
+    assert 0.01 < rows / len(w) < 0.02

@@ -1,7 +1,8 @@
 """Checks of `eight_bits/fp8`."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -62,6 +63,25 @@ def _kind(returned) -> str:
     return f"a tensor {list(returned.shape)} of {returned.dtype}" if torch.is_tensor(returned) else repr(returned)
 
 
+def _changed(given: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> str:
+    """Name the tensors, each beside what it was, that a function has changed; "" if there are none."""
+    return " and ".join(f"`{name}`" for name, (now, before) in given.items() if not _same_bytes(now, before))
+
+
+def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors agree in shape and bytes, so that a NaN equals itself."""
+    return a.shape == b.shape and torch.equal(*(one.contiguous().view(-1).view(torch.uint8) for one in (a, b)))
+
+
+def _verdict(fault: str | None, changed: str) -> Outcome | None:
+    """Say what is wrong with a result, and which tensors were changed; None if nothing is."""
+    if fault:
+        return not_yet(fault + f" Your function also changed {changed}." * bool(changed))
+    if changed:
+        return not_yet(f"The result is right, but your function also changed {changed}, which it was given.")
+    return None
+
+
 # --- From E4M3 to E4M3FNUZ -------------------------------------------------------------------------------------------
 
 
@@ -69,8 +89,9 @@ def _kind(returned) -> str:
 def check_to_fnuz(answer) -> Outcome:
     """A function (codes, inv_scale) -> (codes, inv_scale) in E4M3FNUZ."""
     for codes in _stored_tensors():
-        own, inv_scale = codes.clone(), torch.tensor(1 / 1600)
-        returned = answer(own, inv_scale)
+        inv_scale = torch.tensor(1 / 1600)
+        own = codes.clone(), inv_scale.clone()
+        returned = answer(*own)
         if _is_nothing(returned):
             return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the codes, and the number that takes them back.")
         if not isinstance(returned, tuple | list) or len(returned) != 2:
@@ -81,10 +102,10 @@ def check_to_fnuz(answer) -> Outcome:
         if turned.dtype != torch.float8_e4m3fnuz:
             raise Unreadable(f"The codes are {turned.dtype}: bytes become codes with `.view(torch.float8_e4m3fnuz)`.")
         back = _scalar(back, "The number that takes them back")
-        if fault := _wrong_conversion(turned.float(), back / float(inv_scale), codes.float()):
-            return not_yet(fault)
-        if not torch.equal(_bytes(own), _bytes(codes)):
-            return not_yet("The result is right, but your function also changed the tensor that it was given.")
+        fault = _wrong_conversion(turned.float(), back / float(inv_scale), codes.float())
+        changed = _changed({"codes": (own[0], codes), "inv_scale": (own[1], inv_scale)})
+        if (wrong := _verdict(fault, changed)) is not None:
+            return wrong
     return correct("Every number means what it meant, minus zero became zero, and what was NaN still is.")
 
 
@@ -98,21 +119,16 @@ def _stored_tensors() -> list[torch.Tensor]:
     return [ordinary, zeros.to(torch.float8_e4m3fn), every, every.view(16, 16).t(), every[:0]]
 
 
-def _bytes(codes: torch.Tensor) -> torch.Tensor:
-    return codes.view(torch.uint8)
-
-
 def _wrong_conversion(read: torch.Tensor, factor: float, wanted: torch.Tensor) -> str | None:
     """Say what is wrong with the values `read`, taken back by `factor` times the old number; None if nothing is."""
     if not read.numel():
         return None
     if (read.isnan() & (wanted == 0)).any():
         return "Some zeros came out as NaN. Which code is minus zero in E4M3, and what is it in E4M3FNUZ?"
-    if (wanted.isnan() & ~read.isnan()).any():
-        return (
-            "A NaN came out as a number: the two NaN codes of E4M3 are ±240 in E4M3FNUZ, whose only NaN is 0x80. A "
-            "broken weight would no longer show."
-        )
+    if (lost := read[wanted.isnan() & ~read.isnan()]).numel():
+        cause = ": the two NaN codes of E4M3 are ±240 in E4M3FNUZ, whose only NaN is 0x80"
+        cause *= bool((lost.abs() == 240).all())
+        return f"A NaN came out as {lost[0]:g}{cause}. A broken weight would no longer show."
     sound = ~wanted.isnan()
     if read[sound].isnan().any():
         return "Some numbers came out as NaN: E4M3FNUZ ends at 240, and a value past it has no code there."
@@ -146,63 +162,114 @@ def check_linear_step(answer) -> Outcome:
     """A function (x, w, dy, product) -> (y, dx, dw)."""
     draw = torch.Generator().manual_seed(0)
     x, w, dy = (torch.randn(*shape, generator=draw) for shape in ((TOKENS, 64), (32, 64), (TOKENS, 32)))
-    dy = 1e-5 * dy
-    calls: list[tuple[str, str]] = []
-    returned = answer(x, w, dy, _recorded(calls))
+    given = {"x": x, "w": w, "dy": 1e-5 * dy}
+    own = {name: tensor.clone() for name, tensor in given.items()}
+    calls: list[_Call] = []
+    returned = answer(*own.values(), _recorded(calls, given))
     if _is_nothing(returned):
         return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return y, dx and dw.")
     if not isinstance(returned, tuple | list) or len(returned) != 3 or not all(map(torch.is_tensor, returned)):
         raise Unreadable("Return three tensors: y, dx and dw.")
+    fault = _wrong_step(dict(zip(("y", "dx", "dw"), returned, strict=True)), **given, calls=calls)
+    changed = _changed({name: (own[name], given[name]) for name in given})
+    if not fault and len(calls) < 3:
+        times = ("never called", "called only once", "called only twice")[len(calls)]
+        fault = f"The numbers are right, but product was {times}. Let it make all three."
+    if (wrong := _verdict(fault, changed)) is not None:
+        return wrong
+    return correct("Three products sum over three axes, and zeros fill up the tokens without changing a sum.")
+
+
+def _product(a: torch.Tensor, b: torch.Tensor, a_format: str, b_format: str) -> torch.Tensor:
+    """Return a @ b.t(), both scaled by their amax and rounded."""
+    return quantize(a, FORMATS[a_format]).dequantize() @ quantize(b, FORMATS[b_format]).dequantize().t()
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of product: of which tensors its operands hold values ("" for neither), their formats and amaxes."""
+
+    of: tuple[str, str]
+    formats: tuple[str, str]
+    amaxes: tuple[float, float]
+
+
+def _recorded(calls: list[_Call], given: Mapping[str, torch.Tensor]) -> Callable:
+    """Return the `product` that the answer is given: it says what is wrong with its arguments, and notes its calls."""
+
+    def product(a, b, a_format, b_format):
+        for operand in (a, b):
+            if not torch.is_tensor(operand) or operand.dim() != 2:
+                raise Unreadable(f"product takes two matrices; one of yours is {_kind(operand)}.")
+        for name in (a_format, b_format):
+            if name not in FORMATS:
+                raise Unreadable(f'{name!r} is no format here: write "E4M3" or "E5M2".')
+        sizes = f"{list(a.shape)} and {list(b.shape)}"
+        if a.shape[1] != b.shape[1]:
+            raise Unreadable(
+                f"product(a, b, ...) sums over the last axis of both; yours are {sizes}. "
+                "One of them has to be transposed first."
+            )
+        if a_format == b_format == "E5M2":
+            raise Unreadable("product refuses two operands in E5M2, as cuBLAS does.")
+        if a.shape[1] % 16:
+            raise Unreadable(
+                f"product refuses {sizes}, as an H100 does: the axis that it sums over, {a.shape[1]}, is no multiple "
+                "of 16. What can you add to both operands that changes no sum?"
+            )
+        if b.shape[0] % 16:
+            remedy = "Rows of zeros can be added, and cut from the result." if a.shape[0] % 16 else SWAP
+            raise Unreadable(
+                f"product refuses {sizes}, as an H100 does: the rows of the second operand, {b.shape[0]}, are no "
+                f"multiple of 16. {remedy}"
+            )
+        calls.append(
+            _Call(
+                of=(_whose(a, given), _whose(b, given)),
+                formats=(a_format, b_format),
+                amaxes=(float(a.abs().amax()), float(b.abs().amax())),
+            )
+        )
+        return _product(a, b, a_format, b_format)
+
+    return product
+
+
+SWAP = "Those of the first may be any number, so the two can change places."
+
+
+def _whose(operand: torch.Tensor, given: Mapping[str, torch.Tensor]) -> str:
+    """Return the name of the tensor most of whose values `operand` holds, "" if it holds none."""
+    values = operand[operand != 0]
+    shared = {name: int(torch.isin(values, tensor).sum()) for name, tensor in given.items()}
+    best = max(shared, key=shared.get)
+    return best if shared[best] else ""
+
+
+FACTORS = {"y": ("x", "w"), "dx": ("dy", "w"), "dw": ("dy", "x")}
+WANTED_FORMAT = {"x": "E4M3", "w": "E4M3", "dy": "E5M2"}
+
+
+def _wrong_step(returned: Mapping[str, torch.Tensor], *, x, w, dy, calls: list[_Call]) -> str | None:
+    """Say what is wrong with y, dx and dw; None if nothing is."""
     right = {"y": _product(x, w, "E4M3", "E4M3")}
     right["dx"] = _product(dy, w.t(), "E5M2", "E4M3")
     right["dw"] = _product(dy.t(), x.t(), "E5M2", "E4M3")
     exact = {"y": x @ w.t(), "dx": dy @ w, "dw": dy.t() @ x}
     fewer = TOKENS // 16 * 16
-    if torch.is_tensor(returned[2]) and returned[2].shape == exact["dw"].shape:
+    if returned["dw"].shape == exact["dw"].shape:
         cut = dy[:fewer].t() @ x[:fewer]
-        if float((returned[2] - cut).norm() / cut.norm()) < 0.1 < float((exact["dw"] - cut).norm() / cut.norm()):
-            return not_yet(f"dw leaves out the last {TOKENS - fewer} tokens. Every token has a say in a weight.")
-    for product, (name, wanted) in zip(returned, right.items(), strict=True):
-        if fault := _wrong_product(name, product, wanted, exact[name], calls):
-            return not_yet(fault)
-    return correct("Three products sum over three axes, and zeros fill up the tokens without changing a sum.")
+        if float((returned["dw"] - cut).norm() / cut.norm()) < 0.1 < float((exact["dw"] - cut).norm() / cut.norm()):
+            return f"dw leaves out the last {TOKENS - fewer} tokens. Every token has a say in a weight."
+    amaxes = {name: float(tensor.abs().amax()) for name, tensor in (("x", x), ("w", w), ("dy", dy))}
+    for name, product in returned.items():
+        own = [call for call in calls if set(call.of) == set(FACTORS[name])]
+        if fault := _wrong_product(name, product, right[name], exact[name], own, amaxes):
+            return fault
+    return None
 
 
-def _product(a: torch.Tensor, b: torch.Tensor, a_fmt: str, b_fmt: str) -> torch.Tensor:
-    """Return a @ b.t(), both scaled by their amax and rounded."""
-    return quantize(a, FORMATS[a_fmt]).dequantize() @ quantize(b, FORMATS[b_fmt]).dequantize().t()
-
-
-def _recorded(calls: list) -> Callable:
-    """Return the `product` that the answer is given: it says what is wrong with its arguments, and notes formats."""
-
-    def product(a, b, a_fmt, b_fmt):
-        for operand in (a, b):
-            if not torch.is_tensor(operand) or operand.dim() != 2:
-                raise Unreadable(f"product takes two matrices; one of yours is {_kind(operand)}.")
-        for name in (a_fmt, b_fmt):
-            if name not in FORMATS:
-                raise Unreadable(f'{name!r} is no format here: write "E4M3" or "E5M2".')
-        if a.shape[1] != b.shape[1]:
-            raise Unreadable(
-                f"product(a, b, ...) sums over the last axis of both; yours are {list(a.shape)} and {list(b.shape)}. "
-                "One of them has to be transposed first."
-            )
-        if a_fmt == b_fmt == "E5M2":
-            raise Unreadable("product refuses two operands in E5M2, as cuBLAS does.")
-        if a.shape[1] % 16 or b.shape[0] % 16:
-            size = a.shape[1] if a.shape[1] % 16 else b.shape[0]
-            raise Unreadable(
-                f"product refuses {list(a.shape)} and {list(b.shape)}, as an H100 does: {size} is no multiple of 16. "
-                "What can you add to both operands that changes no sum?"
-            )
-        calls.append((a_fmt, b_fmt))
-        return _product(a, b, a_fmt, b_fmt)
-
-    return product
-
-
-def _wrong_product(name, product, wanted, exact, calls) -> str | None:
+def _wrong_product(name, product, wanted, exact, calls, amaxes) -> str | None:
     if product.shape != wanted.shape:
         turned = list(product.shape) == list(wanted.shape)[::-1]
         padded = name != "dw" and product.shape[0] > TOKENS and product.shape[1] == wanted.shape[1]
@@ -220,11 +287,32 @@ def _wrong_product(name, product, wanted, exact, calls) -> str | None:
     if off(exact) < 1e-4:
         return f"{name} is exact: it was not multiplied in FP8. Use product for it."
     if off(exact) < 0.2:
-        both = calls and all(call == ("E4M3", "E4M3") for call in calls)
-        if name != "y" and both:
-            return f"{name} is close, but dy was rounded to E4M3. Here gradients are to be in E5M2, for its range."
-        return f"{name} is close, but not what E4M3 for x and w and E5M2 for dy give: look at the formats."
+        return f"{name} is close, but {_what_differs(name, product, calls, amaxes)}"
     return f"{name} is another product: {off(exact):.0%} off the one in float32."
+
+
+def _what_differs(name: str, product: torch.Tensor, calls: list[_Call], amaxes: Mapping[str, float]) -> str:
+    """Say how a product that is close was made differently; `calls` are those of its own two factors."""
+    if product.dtype in (torch.bfloat16, torch.float16):
+        return f"its dtype is {product.dtype}. Leave everything in float32, as it was given."
+    first, second = FACTORS[name]
+    if not calls:
+        return f"product was not called with {first} and {second} as they were given."
+    for call in calls:
+        for factor, fmt in zip(call.of, call.formats, strict=True):
+            if fmt != WANTED_FORMAT[factor]:
+                why = (
+                    "Here gradients are to be in E5M2, for its range."
+                    if factor == "dy"
+                    else "Here activations and weights are to be in E4M3, for its precision."
+                )
+                return f"{factor} was rounded to {fmt}. {why}"
+    if len(calls) > 1:
+        return f"product was called {len(calls)} times for it, each time with scales of its own. Once is enough."
+    for factor, amax in zip(calls[0].of, calls[0].amaxes, strict=True):
+        if amax > amaxes[factor]:
+            return f"what you added to {factor} is larger than its amax, so its scale is another one. Add zeros."
+    return f"not what one product of all of {first} and {second} gives. Did you leave out rows, or change its result?"
 
 
 # --- A cast that saturates --------------------------------------------------------------------------------------------
@@ -236,8 +324,9 @@ LAST_THAT_ROUNDS_TO_448 = 464.0
 def check_saturating_cast(answer) -> Outcome:
     """A function (x, scale) -> codes of E4M3."""
     for what, (x, scale) in _casts().items():
+        own, factor = x.clone(), torch.tensor(scale)
         with _CastsWatched() as casts:
-            returned = answer(x.clone(), torch.tensor(scale))
+            returned = answer(own, factor)
         if _is_nothing(returned):
             return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return the codes.")
         if not torch.is_tensor(returned) or returned.shape != x.shape:
@@ -246,8 +335,10 @@ def check_saturating_cast(answer) -> Outcome:
             raise Unreadable(f"The codes are {returned.dtype}: `.to(torch.float8_e4m3fn)` makes codes of E4M3.")
         scaled = (x.double() * scale).clamp(-448, 448).float()
         wanted = torch.where(x.isfinite(), scaled, torch.nan).to(torch.float8_e4m3fn).float()
-        if fault := _wrong_cast(returned.float(), wanted, x, scale, what):
-            return not_yet(fault)
+        fault = _wrong_cast(returned.float(), wanted, x, scale, what)
+        changed = _changed({"x": (own, x), "scale": (factor, torch.tensor(scale))})
+        if (wrong := _verdict(fault, changed)) is not None:
+            return wrong
         if casts.past_the_end:
             return not_yet(
                 f"With {what}: the codes are right here, but values past 448 reach the cast, and what it makes of them "
@@ -289,17 +380,40 @@ def _wrong_cast(stored, wanted, x, scale, what) -> str | None:
     if torch.equal(stored.nan_to_num(nan=1000.0), wanted.nan_to_num(nan=1000.0)):
         return None
     where = f"With {what}:"
-    if (x.isinf() & (stored.abs() == 448)).any():
-        return f"{where} an infinity came out as 448, so nobody will see that this run broke."
+    if (limited := stored[x.isinf() & (stored.abs() == 448)]).numel():
+        return f"{where} an infinity came out as {limited[0]:g}, so nobody will see that this run broke."
     if (x.isnan() & ~stored.isnan()).any():
         return f"{where} a NaN came out as a number."
     if (x.isinf() & ~stored.isnan()).any():
         return f"{where} an infinity came out as a number."
-    if (x.isfinite() & stored.isnan()).any():
-        return f"{where} a finite value came out as NaN. Ask x whether it is finite, not the product."
+    if (broken := x.isfinite() & stored.isnan()).any():
+        return f"{where} {_why_nan(broken, x, scale)}"
     finite = x.isfinite()
     for factor, says in ((1.0, "Nothing was scaled."), (1 / scale, "You divided by the scale: multiply by it.")):
         other = (x.double() * factor).clamp(-448, 448).float().to(torch.float8_e4m3fn).float()
         if scale != 1 and torch.equal(stored[finite], other[finite]):
             return f"{where} the codes are those of x times {factor:g}. {says}"
+    if bool(((_place(stored) - _place(wanted)).abs()[finite] <= 1).all()):
+        count = int((stored != wanted)[finite].sum())
+        return (
+            f"{where} {count} of {int(finite.sum())} codes are neighbours of the right ones. Is anything rounded "
+            "before the cast, or is the scale not quite the one given?"
+        )
     return f"{where} the codes are not those of x times scale. Multiply first, then limit, then cast."
+
+
+def _why_nan(broken: torch.Tensor, x: torch.Tensor, scale: float) -> str:
+    """Say why finite values, where `broken` is true, may have come out as NaN."""
+    if bool((x * scale)[broken].isinf().all()):
+        return "a finite value came out as NaN. Ask x whether it is finite, not the product."
+    if bool(((x.double() * scale)[broken].abs() > 448).all()):
+        return "a finite value past 448 came out as NaN. It should become 448, with its sign."
+    if bool(broken[x.isfinite()].all()) and not bool(x.isfinite().all()):
+        return "all finite values came out as NaN: only the entries that are not finite should."
+    return "a finite value came out as NaN."
+
+
+def _place(values: torch.Tensor) -> torch.Tensor:
+    """Return the place of values of E4M3 among all of them, by size; both zeros have the place 0."""
+    codes = values.to(torch.float8_e4m3fn).view(torch.uint8).int()
+    return torch.where(codes < 128, codes, 128 - codes)
