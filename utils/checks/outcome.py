@@ -154,13 +154,14 @@ def choice_table(
     def check(answer) -> Outcome:
         options = {key: [option.text for option in question.options] for key, question in questions.items()}
         form = " or ".join(next(iter(options.values())))
+        between = "; " if any(", " in text for texts in options.values() for text in texts) else ", "
         if (lacking := _lacking(answer, {key: key for key in questions}, form=form)) is not None:
             return lacking
         for key, question in questions.items():
             folded = [text.casefold() for text in options[key]]
             words = " ".join(read(answer[key]).casefold().split())
             if words not in folded:
-                return not_yet(f"{key}: {answer[key]!r} is not one of these: {', '.join(options[key])}.")
+                return not_yet(f"{key}: {answer[key]!r} is not one of these: {between.join(options[key])}.")
             if not (outcome := judged(question, folded.index(words))):
                 return not_yet(f"{key}: {outcome.message}")
         return correct(says)

@@ -99,7 +99,12 @@ def test_the_recipes_are_those_of_the_tree():
                 assert option.says in debugging.check_recipes(right | {name: option.text}).message
 
 
-@pytest.mark.parametrize("wrong", [1.3 * each for each in (16, 8, 12, 2, 10)])
+def test_an_option_with_a_comma_is_not_taken_for_two():
+    message = debugging.check_births(RIGHT | {"a constant row": "sqrt"}).message
+    assert "'sqrt' is not one of these: exp; log; sqrt, backward; softmax; the update." in message
+
+
+@pytest.mark.parametrize("wrong", [1.3 * each for each in (16, 14, 8, 12, 4, 2, 10)])
 def test_each_forgotten_part_of_the_memory_is_named(wrong):
     assert debugging.check_expected(23.4)
     outcome = debugging.check_expected(wrong)
@@ -126,7 +131,13 @@ def hunter(fault=""):
 
         def look(name, module, args, kwargs, output):
             given = args if fault == "no keywords" else (args, kwargs)
-            if fault == "nan alone":
+            if fault == "leaves" and list(module.children()):
+                return
+            if fault == "no Sequential" and isinstance(module, torch.nn.Sequential):
+                return
+            if fault == "no -inf":
+                bad = kinds(given) <= {"-Inf"} and bool(kinds(output) - kinds(given) - {"-Inf"})
+            elif fault == "nan alone":
                 bad = bool(output.isnan().any()) and finite(given)
             elif fault == "any output":
                 bad = not finite(output)
@@ -144,11 +155,21 @@ def hunter(fault=""):
             module.register_forward_hook(partial(look, names[-1] if fault == "late" else name), with_kwargs=True)
             for name, module in model.named_modules()
         ]
+        if fault == "eval":
+            model.eval()
         model(x)
-        for hook in () if fault == "hooks stay" else hooks:
+        for hook in () if fault in ("hooks stay", "clear") else hooks:
             hook.remove()
-        if fault == "last":
-            return guilty[-1] if guilty else None
+        for module in model.modules() if fault == "clear" else ():
+            module._forward_hooks.clear()
+        if guilty and fault == "last":
+            return guilty[-1]
+        if guilty and fault == "longest":
+            return max(guilty, key=len)
+        if guilty and fault in ("registered first", "registered last"):
+            inner = [name for name in names if name in guilty and not any(g.startswith(f"{name}.") for g in guilty)]
+            inner = [name for name in inner if name] or inner
+            return inner[0 if fault == "registered first" else -1]
         if fault == "not a path":
             return "Linear"
         return guilty[0] if guilty else None
@@ -172,6 +193,14 @@ def test_a_right_hunter_is_right():
         ("hooks stay", "Your hooks are still on the model"),
         ("last", "You named the model itself"),
         ("not a path", "'Linear' is not the path"),
+        ("no -inf", "This −∞ comes from finite numbers"),
+        ("registered first", "in the order of time"),
+        ("registered last", "in the order of time"),
+        ("longest", "in the order of time"),
+        ("leaves", "You returned None; the birth is in '1', which has children: its own forward makes it."),
+        ("no Sequential", "its own forward makes it"),
+        ("clear", "a hook that was there before is gone"),
+        ("eval", "is in eval mode now"),
     ],
 )
 def test_a_hunter_with_a_fault_is_told_which(fault, said):
@@ -202,11 +231,34 @@ def test_nothing_yet_is_not_attempted():
 
 def errors(fault=""):
     def layer_errors(model, x, dtype):
+        if fault == "eval":
+            model.eval()
+        elif fault == "frozen":
+            model.requires_grad_(False)
+        elif fault == "gradients":
+            model(x.clone().requires_grad_().clone()).sum().backward()
+        elif fault == "zero_grad":
+            model.zero_grad()
+        elif fault == "x":
+            x.add_(1)
+        elif fault == "forward":
+            first = next(model.children())
+            first.forward = lambda given, right=first.forward: right(given)
+        elif fault == "clear":
+            for module in model.modules():
+                module._forward_hooks.clear()
+
         def outputs(which, given):
             kept = {} if fault != "registered" else {n: None for n, m in which.named_modules() if not [*m.children()]}
 
             def keep(name, module, args, output):
-                kept[name] = output.detach() if fault == "no clone" else output.detach().clone()
+                copied = output.detach() if fault == "no clone" else output.detach().clone()
+                kept[name] = output.detach().float() if fault == "float, no clone" else copied
+                if fault == "fed wide" and which is not wide_model:
+                    given = wide_inputs[name].to(dtype)
+                    kept[name] = module.forward(given).detach().clone()
+                elif fault == "fed wide":
+                    wide_inputs[name] = args[0].detach().clone()
 
             every = which.named_modules()
             hooks = [
@@ -219,15 +271,25 @@ def errors(fault=""):
                 hook.remove()
             return kept
 
-        wide = outputs(model, x)
+        wide_inputs = {}
+        wide_model = model if fault in ("model itself", "hooks stay") else deepcopy(model)
+        wide = outputs(wide_model, x if fault == "x itself" else x.clone())
         narrow = outputs((model if fault == "in place" else deepcopy(model)).to(dtype), x.to(dtype))
         found = {}
         for name, exact in wide.items():
             low = narrow[name] if fault == "narrow" else narrow[name].double()
-            off = ((low - exact.to(low.dtype)).norm() / exact.to(low.dtype).norm()).item()
+            order = torch.inf if fault == "largest" else 2
+            below = low if fault == "over narrow" else exact.to(low.dtype)
+            off = ((low - exact.to(low.dtype)).norm(order) / below.norm(order)).item()
+            if fault == "no division":
+                off = (low - exact.to(low.dtype)).norm().item()
+            if fault == "zero wide" and not exact.any():
+                off = 0.0
             if fault != "nan" and not narrow[name].isfinite().all():
                 off = float("inf")
             found[name] = 0.0 if fault != "zeros" and not exact.any() and not narrow[name].any() else off
+        if fault == "sorted":
+            return dict(sorted(found.items()))
         return list(found.values()) if fault == "list" else found
 
     return layer_errors
@@ -241,7 +303,8 @@ def test_right_errors_are_right():
     ("fault", "message"),
     [
         ("in place", "convert a copy"),
-        ("no clone", "in place changes the output"),
+        ("no clone", "in place overwrites the output of the layer before it: clone"),
+        ("float, no clone", "in place overwrites the output of the layer before it: clone"),
         ("hooks stay", "Your hooks are still on the model"),
         ("containers", "contains other modules"),
         ("narrow", "in float32 or wider"),
@@ -249,12 +312,32 @@ def test_right_errors_are_right():
         ("nan", "infinite, not NaN"),
         ("zeros", "the error is 0"),
         ("list", "Return a dict"),
+        ("sorted", "the modules run as"),
+        ("over narrow", "Divide by the norm of the float32 output"),
+        ("zero wide", "only the float32 output is zero"),
+        ("largest", "the 2-norm of the difference over the 2-norm"),
+        ("no division", "the 2-norm of the difference over the 2-norm"),
+        ("fed wide", "from one run of each whole model"),
+        ("x itself", "`x` has changed"),
+        ("x", "`x` has changed"),
+        ("model itself", "run a copy"),
+        ("eval", "is in eval mode now"),
+        ("frozen", "requires_grad of"),
+        ("gradients", "The gradient of"),
+        ("zero_grad", "The gradient of"),
+        ("forward", "forward of '0' is still replaced"),
+        ("clear", "a hook that was there before is gone"),
     ],
 )
 def test_wrong_errors_are_told_why(fault, message):
     outcome = debugging.check_layer_errors(errors(fault))
     assert outcome.status == NOT_YET
     assert message in outcome.message
+
+
+@pytest.mark.parametrize("fault", ["no clone", "float, no clone", "largest", "no division", "fed wide", "over narrow"])
+def test_what_is_computed_in_float32_is_not_told_to_be(fault):
+    assert "Compute the difference in float32" not in debugging.check_layer_errors(errors(fault)).message
 
 
 @pytest.mark.parametrize("check", [debugging.check_first_bad, debugging.check_layer_errors])

@@ -91,6 +91,7 @@ PLAY_TOTAL = Number(
         "71.4": "That is both together.",
         "69.8": "That is one GPU with 80 GB. Set the memory to 40 and the number of cards to 2.",
         "55.9": "Those are two GPUs with 80 GB. Set the memory to 40.",
+        "36": "Of 40 GB, 36 may be used, because a tenth is left to spare. How much is used, to one decimal?",
         "40": "That is what the card has. How much of it is used?",
     },
     otherwise="Choose fine-tune, the A100, 40 GB, 2 cards, LLaMA 7B and 8 texts of 2,048 tokens. Read the verdict.",
@@ -174,7 +175,7 @@ T4 = "fine-tune DistilBERT on a T4"
 A100 = "train GPT-2 on an A100 of 80 GB"
 H100 = "generate text with LLaMA 7B on an H100"
 CPU = "fine-tune DistilBERT on a CPU without 16-bit products"
-NARROW = "fine-tune all of LLaMA 7B on a 48 GB GPU with bfloat16"
+NARROW = "fine-tune all of LLaMA 7B with 8-bit Adam on a 48 GB bfloat16 GPU"
 RECIPES = {
     T4: _recipe(
         "t4",
@@ -227,8 +228,8 @@ RECIPES = {
         {
             MIXED_16: "Mixed keeps float32 weights and gradients, and those take 54 GB already.",
             MIXED_BF16: "Float32 weights and gradients alone take 54 GB, whatever the moments take.",
-            TRUE_BF16: "Two bytes per weight and two per gradient, with moments in 8 bits, make 42 GB, activations "
-            "included. Compare a short run with one that keeps small updates.",
+            TRUE_BF16: "Two bytes per weight and two per gradient, with moments in 8 bits, make 42 GB, checkpointed "
+            "activations included. Compare a short run with one that keeps small updates.",
             TRUE_32: "Float32 weights and gradients alone take 54 GB.",
         },
     ),
@@ -242,9 +243,12 @@ EXPECTED = Number(
     wrong={
         "1.3e9 * 18": "Those are bytes; the question asks for GB.",
         "1.3e9 * 18 / 2^30": "Those are GiB. One GB is a billion bytes.",
-        "1.3 * 16": "That leaves out autocast's bfloat16 copy of each weight.",
-        "1.3 * 8": "That is bf16-true. In bf16-mixed weights, gradients and moments are float32.",
-        "1.3 * 12": "Adam keeps two moments for each weight, not one.",
+        "1.3 * 16": "That is 16 bytes per parameter. Either autocast's copy of the weight is missing, or the gradient "
+        "is counted in 2 bytes; in bf16-mixed it has 4.",
+        "1.3 * 14": "That is 14 bytes per parameter. Either the gradient is missing, or one of Adam's two moments.",
+        "1.3 * 8": "That would be bf16-true. In bf16-mixed, weights, gradients and moments are float32.",
+        "1.3 * 12": "That is 12 bytes per parameter. Compare your list: weight, gradient, two moments, copy.",
+        "1.3 * 4": "That is one float32 number per parameter. What else is kept besides the weight?",
         "1.3 * 2": "That is the copy alone.",
         "1.3 * 10": "Two moments of 4 bytes are 8, and the gradient takes as many bytes as the weight.",
     },
@@ -281,7 +285,8 @@ WRONG_LINE = wrong_line(
         1: "A model and an input are what it needs.",
         2: "All hooks share this list, so that the first entry is the first in time.",
         3: "This yields every module with its path, the model itself included.",
-        4: "Torch passes a hook these three: the module, its positional inputs and its output.",
+        4: "Torch passes a hook the module, its positional inputs and its output. A fix may go here, but which line "
+        "reads the wrong name?",
         5: "These are the inputs that the module itself got.",
         6: "This is the rule: the output has a kind that the inputs lack, and they have at most a mask's −∞.",
         8: "Each module gets its own function. What that function reads is another question.",
@@ -289,6 +294,4 @@ WRONG_LINE = wrong_line(
         10: "The first entry is the first in time, and None means that all is well.",
     },
 )
-FIRST_BAD = Task(
-    "practice/debugging/first-bad", "Fix the hunter so that it names the birth and leaves no hook on the model."
-)
+FIRST_BAD = Task("practice/debugging/first-bad", "Fix the hunter so that it names the birth and removes its own hooks.")

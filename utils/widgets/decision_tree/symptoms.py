@@ -28,7 +28,10 @@ SYMPTOMS = {
             ("Replay the failing step from a checkpoint, and name the module.", "cookbook/nan_at_step_n"),
             ("Outside the modules: a logarithm, a root or a quotient in the loss.", "numbers/stability"),
             ("Inside a module: does the largest activation grow? Bfloat16 has more range.", "training/tensors"),
-            ("Did the gradient norm rise first? Lower the learning rate, in any dtype.", "training/training_loop"),
+            (
+                "Did the gradient norm before clipping rise first? Lower the learning rate, in any dtype.",
+                "training/training_loop",
+            ),
         ),
     ),
     "scale falls": Symptom(
