@@ -63,14 +63,14 @@ def _kind(returned) -> str:
     return f"a tensor {list(returned.shape)} of {returned.dtype}" if torch.is_tensor(returned) else repr(returned)
 
 
-def _changed(given: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> str:
+def _changed(pairs: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> str:
     """Name the tensors, each beside what it was, that a function has changed; "" if there are none."""
-    return " and ".join(f"`{name}`" for name, (now, before) in given.items() if not _same_bytes(now, before))
+    return " and ".join(f"`{name}`" for name, (now, before) in pairs.items() if not _same_bytes(now, before))
 
 
 def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tensors agree in shape and bytes, so that a NaN equals itself."""
-    return a.shape == b.shape and torch.equal(*(one.contiguous().view(-1).view(torch.uint8) for one in (a, b)))
+    return a.shape == b.shape and torch.equal(*(tensor.contiguous().view(-1).view(torch.uint8) for tensor in (a, b)))
 
 
 def _verdict(fault: str | None, changed: str) -> Outcome | None:
@@ -162,16 +162,16 @@ def check_linear_step(answer) -> Outcome:
     """A function (x, w, dy, product) -> (y, dx, dw)."""
     draw = torch.Generator().manual_seed(0)
     x, w, dy = (torch.randn(*shape, generator=draw) for shape in ((TOKENS, 64), (32, 64), (TOKENS, 32)))
-    given = {"x": x, "w": w, "dy": 1e-5 * dy}
-    own = {name: tensor.clone() for name, tensor in given.items()}
+    inputs = {"x": x, "w": w, "dy": 1e-5 * dy}
+    own = {name: tensor.clone() for name, tensor in inputs.items()}
     calls: list[_Call] = []
-    returned = answer(*own.values(), _recorded(calls, given))
+    returned = answer(*own.values(), _recorded(calls, inputs))
     if _is_nothing(returned):
         return Outcome(NOT_ATTEMPTED, f"{NOTHING_YET} Return y, dx and dw.")
     if not isinstance(returned, tuple | list) or len(returned) != 3 or not all(map(torch.is_tensor, returned)):
         raise Unreadable("Return three tensors: y, dx and dw.")
-    fault = _wrong_step(dict(zip(("y", "dx", "dw"), returned, strict=True)), **given, calls=calls)
-    changed = _changed({name: (own[name], given[name]) for name in given})
+    fault = _wrong_step(dict(zip(("y", "dx", "dw"), returned, strict=True)), **inputs, calls=calls)
+    changed = _changed({name: (own[name], inputs[name]) for name in inputs})
     if not fault and len(calls) < 3:
         times = ("never called", "called only once", "called only twice")[len(calls)]
         fault = f"The numbers are right, but product was {times}. Let it make all three."
@@ -194,7 +194,7 @@ class _Call:
     amaxes: tuple[float, float]
 
 
-def _recorded(calls: list[_Call], given: Mapping[str, torch.Tensor]) -> Callable:
+def _recorded(calls: list[_Call], inputs: Mapping[str, torch.Tensor]) -> Callable:
     """Return the `product` that the answer is given: it says what is wrong with its arguments, and notes its calls."""
 
     def product(a, b, a_format, b_format):
@@ -225,7 +225,7 @@ def _recorded(calls: list[_Call], given: Mapping[str, torch.Tensor]) -> Callable
             )
         calls.append(
             _Call(
-                of=(_whose(a, given), _whose(b, given)),
+                of=(_whose(a, inputs), _whose(b, inputs)),
                 formats=(a_format, b_format),
                 amaxes=(float(a.abs().amax()), float(b.abs().amax())),
             )
@@ -238,10 +238,10 @@ def _recorded(calls: list[_Call], given: Mapping[str, torch.Tensor]) -> Callable
 SWAP = "Those of the first may be any number, so the two can change places."
 
 
-def _whose(operand: torch.Tensor, given: Mapping[str, torch.Tensor]) -> str:
+def _whose(operand: torch.Tensor, inputs: Mapping[str, torch.Tensor]) -> str:
     """Return the name of the tensor most of whose values `operand` holds, "" if it holds none."""
     values = operand[operand != 0]
-    shared = {name: int(torch.isin(values, tensor).sum()) for name, tensor in given.items()}
+    shared = {name: int(torch.isin(values, tensor).sum()) for name, tensor in inputs.items()}
     best = max(shared, key=shared.get)
     return best if shared[best] else ""
 

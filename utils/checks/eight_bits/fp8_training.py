@@ -196,7 +196,7 @@ MODELS = ((256, 40, 688), (256, 64, 688), (24, 40, 64))
 @exercise(asks=FILTER, takes="in_fp8")
 def check_in_fp8(answer) -> Outcome:
     """A function (layer, name) -> bool, as torchao's `module_filter_fn`: the layers between the ends of a LLaMA."""
-    layers = [found for sizes in MODELS for found in _layers(*sizes).items()]
+    layers = [layer for sizes in MODELS for layer in _layers(*sizes).items()]
     fault, nothing = "", []
     for name, layer in layers:
         try:
