@@ -1,5 +1,6 @@
 """The checks of hardware/accumulation: the right answer, and for each foreseen wrong one the hint that names it."""
 
+import itertools
 import math
 
 import numpy as np
@@ -80,6 +81,20 @@ def test_a_promoted_sum_keeps_the_share_and_the_next_power_does_not(bits, share,
     assert lost(n) < share < lost(2 * n)
 
 
+def test_a_count_of_blocks_and_one_by_one_times_32_get_replies_of_their_own():
+    question = accumulation_questions.STALLS[accumulation_questions.STALL_BLOCKS]
+    assert ((4096 - 32) // 8, 32 * 16256) == (508, 520192)
+    assert "lead to 4096" in judge(question, 508).message
+    assert "32 times 16,256" in judge(question, 520192).message
+    assert "the exact sum of 32 products" in judge(question, 7).message
+
+
+@pytest.mark.parametrize("rounded", [0.0002, 0.00024, 0.00025])
+def test_a_power_of_two_in_few_digits_is_told_to_be_rounded(rounded):
+    question = accumulation_questions.TWO_UNITS[accumulation_questions.UNIT_B_CUTS]
+    assert judge(question, rounded).message == accumulation_questions.NOT_ALL_DIGITS
+
+
 def test_two_units_are_those_of_the_table():
     a, b = (lambda x: cut(cut(1 + x, 11, round) - 1, 11, round)), (lambda x: cut(cut(1 + x, 13) - 1, 13))
     rows = [
@@ -115,6 +130,13 @@ def test_the_errors_in_the_replies_of_that_task_are_those_of_the_widget():
     shown = [f"{error_of(Lane('fp8-aligned', promote=n)):.1%}" for n in (256, 512, 1024, 2048)]
     assert shown == ["0.2%", "0.5%", "1.4%", "3.1%"]
     assert 0.02 < 1024 / (3 * 2**14) < 0.021
+
+
+def test_from_one_distance_to_the_next_the_error_grows_two_to_fourfold():
+    errors = [error_of(Lane("fp8-aligned", promote=n)) for n in PROMOTES if n]
+    growth = [after / before for before, after in itertools.pairwise(errors)]
+    assert 2 < min(growth) < max(growth) < 4
+    assert "two- to fourfold" in accumulation_questions.PLAY_PROMOTE.hints[0]
 
 
 def test_what_the_text_says_of_the_widget_holds():
@@ -199,6 +221,31 @@ def product_cut_first(products, bits):
     return total
 
 
+def first_total_as_it_is(products, bits):
+    total = products[0] if products else 0.0
+    for product in products[1:]:
+        total = cut(total + product, bits)
+    return total
+
+
+def large_totals_cut(products, bits):
+    total = 0.0
+    for product in products:
+        total += product
+        if abs(total) >= 1:
+            total = cut(total, bits)
+    return total
+
+
+def with_the_rest_carried_on(products, bits):
+    """Kahan's sum: what an addition cuts off is added to the next product."""
+    total = rest = 0.0
+    for product in products:
+        exact = total + (product + rest)
+        total, rest = cut(exact, bits), exact - cut(exact, bits)
+    return total
+
+
 @pytest.mark.parametrize("right", [ours, by_string, running])
 def test_the_limited_sum_may_be_written_in_any_way(right):
     outcome = accumulation.check_limited_sum(right)
@@ -226,7 +273,10 @@ def flushed(products, bits):
         (lambda p, bits: running(p, bits + 1), "too many"),
         (lambda p, bits: running(p, bits - 1), "too few"),
         (lambda p, bits: math.fsum(p), "Nothing is cut"),
-        (lambda p, bits: cut(math.fsum(p), bits), "once, in the end"),
+        (lambda p, bits: cut(math.fsum(p), bits), "the exact sum, cut once"),
+        (with_the_rest_carried_on, "must be lost for the next one"),
+        (first_total_as_it_is, "The first total is not cut"),
+        (large_totals_cut, "it should be"),
         (lambda p, bits: sum(cut(x, bits) for x in p), "the total is not"),
         (fixed_point, "from the leading one on"),
         (flushed, "from the leading one on"),
@@ -286,6 +336,18 @@ def first_product_as_it_is(products, add, n):
     return sum(parts)
 
 
+def with_the_product_first(products, add, n):
+    return promoted(products, lambda total, product: add(product, total), n)
+
+
+def in_a_float32(products, add, n):
+    """As `in_slices`, with a wide total of 24 bits."""
+    wide = np.float32(0)
+    for start in range(0, len(products), n):
+        wide += np.float32(in_slices(products[start : start + n], add, n))
+    return float(wide)
+
+
 @pytest.mark.parametrize("right", [promoted, in_slices])
 def test_the_promoted_sum_may_be_written_in_any_way(right):
     outcome = accumulation.check_promoted_sum(right)
@@ -312,7 +374,9 @@ def test_the_promoted_sum_names_the_mistake(fault, hint):
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (lambda p, add, n: running(p, accumulation.NARROW), "Nothing was promoted"),
+        (lambda p, add, n: promoted(p, add, len(p) + 1), "Nothing was promoted"),
+        (with_the_product_first, "takes the total first"),
+        (in_a_float32, "Keep a Python float"),
         (lambda p, add, n: math.fsum(p), "go through `add`"),
         (first_product_as_it_is, "add(0.0, x)"),
         (lambda p, add, n: promoted(p, add, n) if n > 1 else 0.0, "5 products, n = 1: your total is 0.0"),

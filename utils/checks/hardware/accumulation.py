@@ -1,6 +1,7 @@
 """Checks of `hardware/accumulation`."""
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -61,7 +62,7 @@ def check_limited_sum(answer) -> Outcome:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the total.")
         total, right = as_number(returned), running(products, bits)
         if total != right:
-            return not_yet(_limited_fault(total, products, bits, right))
+            return not_yet(_limited_fault(answer, total, products, bits, right))
     return correct("Every total is cut where its own register ends, negative ones toward zero too.")
 
 
@@ -72,6 +73,7 @@ def _limited_cases() -> list[tuple[list[float], int]]:
     small = np.ldexp(rng.random(50), -30)
     return [
         (mixed.tolist(), 8),
+        ([1 / 3], 8),  # the first total is cut as well
         ([1.0, 2.0**-4 + 2.0**-6], 5),
         ([1.0, 1.75 * 2.0**-4], 5),
         ([-1.0, -1.25 * 2.0**-4], 5),
@@ -95,17 +97,34 @@ def _no_exponent(products: Sequence[float], error: Exception) -> str:
     )
 
 
-def _limited_fault(total: float, products: Sequence[float], bits: int, right: float) -> str:
+def _ended(products: Sequence[float], bits: int) -> float:
+    return cut(math.fsum(products), bits)
+
+
+def _uncut(products: Sequence[float], bits: int) -> float:
+    return math.fsum(products)
+
+
+def _always(answer: Callable, way: Callable) -> bool:
+    """Whether an answer returns what `way` does, in every case: a total that is cut at times may agree in one."""
+    for products, bits in _limited_cases():
+        try:
+            total = as_number(answer(list(products), bits))
+        except Exception:  # whatever it is, that is not what `way` does
+            return False
+        if not math.isclose(total, way(products, bits), rel_tol=1e-12):
+            return False
+    return True
+
+
+def _limited_fault(answer: Callable, total: float, products: Sequence[float], bits: int, right: float) -> str:
     """Say what is wrong with a total."""
-    ended = cut(math.fsum(products), bits)
     foreseen = [
         (_in_float32(products, bits), "The total is rounded to float32 before it is cut. Keep Python's floats."),
         (running(products, bits, round), "That total is rounded to nearest. Cut off what does not fit: toward zero."),
         (running(products, bits, math.floor), "A negative total is cut downward, away from zero. Cut toward zero."),
         (running(products, bits + 1), "Each total keeps one bit too many: the leading bit counts as one."),
         (running(products, bits - 1), "Each total keeps one bit too few."),
-        (math.fsum(products), "Nothing is cut at all."),
-        (ended, "The total is cut once, in the end. Cut it after each addition."),
         (sum(cut(x, bits) for x in products), "The products are cut, and the total is not. It is the register."),
         (_absolute(products, bits), "All totals are cut at one place. A register keeps bits from the leading one on."),
         (_before(products, bits), "The product is cut where the total ends. Add first, then cut the new total."),
@@ -113,6 +132,12 @@ def _limited_fault(total: float, products: Sequence[float], bits: int, right: fl
     for value, hint in foreseen:
         if math.isclose(total, value, rel_tol=1e-12):  # an exact sum may be off by its own rounding
             return hint
+    if _always(answer, _first_uncut):
+        return "The first total is not cut: it is the first product, added to 0."
+    if _always(answer, _uncut):
+        return "Nothing is cut at all."
+    if _always(answer, _ended):
+        return "This is the exact sum, cut once. What an addition cuts off must be lost for the next one."
     if not products:
         return f"A sum of no products is {right!r}, yours is {total!r}."
     few = ", ".join(f"{x:.6g}" for x in products[:3])
@@ -124,6 +149,13 @@ def _absolute(products: Sequence[float], bits: int) -> float:
     total = 0.0
     for product in products:
         total = math.trunc((total + product) * 2.0 ** (bits - 1)) / 2.0 ** (bits - 1)
+    return total
+
+
+def _first_uncut(products: Sequence[float], bits: int) -> float:
+    total = products[0] if products else 0.0
+    for product in products[1:]:
+        total = cut(total + product, bits)
     return total
 
 
@@ -150,8 +182,9 @@ def _before(products: Sequence[float], bits: int) -> float:
 def check_promoted_sum(answer) -> Outcome:
     """A function (products, add, n) -> total; `add` is the narrow adder, the wide one is an ordinary +."""
     rng = np.random.default_rng(0)
-    for count, n in ((300, 7), (64, 32), (20, 64), (5, 1), (0, 4)):
-        products = [float(np.float16(x)) for x in rng.random(count)]
+    for count, n, smallest in ((300, 7, 0), (64, 32, 0), (20, 64, 0), (5, 1, 0), (0, 4, 0), (12, 4, -30)):
+        sizes = np.linspace(0, smallest, count).round()  # of the last case: its parts need more than 24 bits
+        products = [float(np.float16(x)) * 2.0**size for x, size in zip(rng.random(count), sizes, strict=True)]
         returned = answer(list(products), _add, n)
         if returned is None or returned is ...:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet; return the total.")
@@ -162,19 +195,36 @@ def check_promoted_sum(answer) -> Outcome:
 
 
 def _add(total: float, product: float) -> float:
-    return cut(total + product, NARROW)
+    """Round the product to fewer bits than the total has: the two cannot change places."""
+    return cut(total + cut(product, NARROW - 3), NARROW)
 
 
-def _promoted(products: Sequence[float], n: int, *, rest: bool = True, reset: bool = True, wide=None) -> float:
+def _swapped(total: float, product: float) -> float:
+    return _add(product, total)
+
+
+def _in_float32_too(a: float, b: float) -> float:
+    return float(np.float32(a + b))
+
+
+def _narrow_alone(products: Sequence[float]) -> float:
+    total = 0.0
+    for product in products:
+        total = _add(total, product)
+    return total
+
+
+def _promoted(
+    products: Sequence[float], n: int, *, rest: bool = True, reset: bool = True, wide=operator.add, add=_add
+) -> float:
     """Add in parts of n; with a fault of choice."""
     total = narrow = 0.0
-    join = wide or (lambda a, b: a + b)
     for place, product in enumerate(products, 1):
-        narrow = _add(narrow, product)
+        narrow = add(narrow, product)
         if place % n == 0:
-            total = join(total, narrow)
+            total = wide(total, narrow)
             narrow = 0.0 if reset else narrow
-    return join(total, narrow) if rest and len(products) % n else total
+    return wide(total, narrow) if rest and len(products) % n else total
 
 
 def _unrounded_first(products: Sequence[float], n: int) -> float:
@@ -196,11 +246,13 @@ def _from_zero(products: Sequence[float], n: int) -> float:
 def _promoted_fault(total: float, products: Sequence[float], n: int, right: float) -> str:
     """Say what is wrong with a promoted sum."""
     foreseen = [
-        (running(products, NARROW), "Nothing was promoted: this is the sum of the narrow adder alone."),
+        (_narrow_alone(products), "Nothing was promoted: this is the sum of the narrow adder alone."),
         (math.fsum(products), "This is the exact sum: the products have to go through `add`."),
         (_promoted(products, n, rest=False), f"{len(products)} products are no multiple of {n}: the rest is missing."),
         (_promoted(products, n, reset=False), "The narrow total goes on after it was moved: start it again from 0."),
         (_promoted(products, n, wide=_add), "The parts are joined with `add`, so the wide total is narrow too: use +."),
+        (_promoted(products, n, wide=_in_float32_too), "The wide total is a float32. Keep a Python float."),
+        (_promoted(products, n, add=_swapped), "`add` takes the total first, then the product."),
         (_unrounded_first(products, n), "The first product of a part has to go through `add` as well: add(0.0, x)."),
         (_from_zero(products, n), "The first part has one product only: count from 1 (enumerate begins at 0)."),
         (_promoted(products, n + 1), "A part has one product too many: promote after n of them."),

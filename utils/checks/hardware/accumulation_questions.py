@@ -34,8 +34,8 @@ P_AT_ONCE = Choice(
 )
 P_SERVE = Choice(
     "hardware/accumulation/predict-serve",
-    "A layer has been trained with the sums of its forward pass in the adder of 14 bits, and its results are right. "
-    "Now it runs with exact sums, and nothing else changes. What happens to its results?",
+    "A layer has been trained with the sums of its forward pass in the adder of 14 bits, and its results are right to "
+    "within 1 %. Now it runs with exact sums, and nothing else changes. What happens to its results?",
     (
         Option(
             "They become a little more accurate, because the adder does",
@@ -79,7 +79,7 @@ PLAY_PROMOTE = Number(
         "10": "1,024 is 2^10. The number itself?",
     },
     otherwise="Set the promotion of A to one value after the other, run each, and read its error.",
-    hints=("The error doubles or triples from one distance to the next. Look for the step across 2 %.",),
+    hints=("From one distance to the next, the error grows two- to fourfold. Look for the step across 2 %.",),
     unit="products",
 )
 PLAY_SWALLOWED = Number(
@@ -106,7 +106,16 @@ PLAY_SWALLOWED = Number(
 # --- Exercises on paper -----------------------------------------------------------------------------------------------
 
 
-def _stall(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str], hint: str) -> Number:
+def _stall(
+    name: str,
+    text: str,
+    answer: int,
+    *,
+    says: str,
+    wrong: dict[str, str],
+    hint: str,
+    addend: str = "less than the whole last bit where it is cut. How many quarters lead there from 32?",
+) -> Number:
     return Number(
         f"hardware/accumulation/stalls{name}",
         f"{text}: from a total of 32, after how many products of 1/4 does it stop growing?",
@@ -114,7 +123,7 @@ def _stall(name: str, text: str, answer: int, *, says: str, wrong: dict[str, str
         says=says,
         wrong=wrong,
         otherwise="Find the power of two from which on the addend is lost: a half of the last bit where ties go to "
-        "even, less than the whole last bit where it is cut. How many quarters lead there from 32?",
+        f"even, {addend}",
         hints=("With p bits, the last bit of a total in [2^e, 2^(e + 1)) is worth 2^(e - p + 1).", hint),
         unit="products",
     )
@@ -181,10 +190,14 @@ STALLS = {
         says="32 products are 8. It is lost when the last bit is worth 16, at 2^17: (2^17 - 32) / (1/4) = 524,160.",
         hint="The addend is the exact sum of 32 products, 8. Until the last bit is worth more than 8, every total is a "
         "multiple of 8, and nothing is lost.",
+        addend="less than the whole last bit where it is cut. Here the addend is 8, the exact sum of 32 products. How "
+        "many quarters lead there from 32?",
         wrong={
             "524288": "From 0 it would take 2^19 products. Here the total begins at 32.",
             "131072": "That is the total where it stops, 2^17. How many products lead there from 32?",
             "131040": "That is 2^17 - 32, by which the total grows. Each product is 1/4.",
+            "508": "These blocks lead to 4096, where a single 1/4 is lost. An addend of 8 still fits there.",
+            "520192": "That is 32 times 16,256. The total does go 32 times as far, but it begins at 32 both times.",
             "16380": "That is the number of blocks that arrive. Each of them has 32 products.",
             "524161": "Products come 32 at a time, and the block that begins with this one is lost.",
             "524192": "With these 32 products the total no longer grows: count those that arrived.",
@@ -261,6 +274,8 @@ PROMOTE_EVERY = {
     ),
 }
 
+NOT_ALL_DIGITS = "That may be the right number, rounded. Write it exactly, as a power of two."
+
 UNIT_A = "bits of unit A"
 UNIT_B = "bits of unit B"
 UNIT_B_CUTS = "unit B, x = 1.9 * 2**-12"
@@ -303,6 +318,7 @@ TWO_UNITS = {
             "1.9*2^-12": "The bits of 0.9 * 2^-12 lie beyond the last one.",
             "1.5*2^-12": "Half of the last bit does not fit either.",
         },
+        within={"0.0002 to 0.00025": NOT_ALL_DIGITS},
         otherwise="The last bit is worth 2^-12. Does this unit round or cut? Look at 1.5 * 2^-13.",
         hints=("What came back for 1.5 * 2^-13? A unit that rounds to nearest would have returned 2^-12.",),
     ),

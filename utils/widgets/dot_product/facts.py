@@ -86,7 +86,7 @@ class Lane:
     def label(self) -> str:
         """The lane in words."""
         at_once = f", {self.block} products at once" if self.block > 1 else ""
-        return f"{ADDERS[self.adder].label}{at_once}{f', promoted every {self.promote}' if self.promote else ''}"
+        return f"{ADDERS[self.adder].label}{at_once}{f', promoted every {self.promote:,}' if self.promote else ''}"
 
     def state(self) -> dict:
         """Return the lane as JSON for the page."""

@@ -19,7 +19,7 @@ export const dotText = (x, most = 9) => aboutText(exactNumber(x), most, most - 2
 /** A lane in words. */
 export function laneText({ adder, block, promote }) {
   const atOnce = block > 1 ? `, ${block} products at once` : "";
-  return `${ADDERS[adder].label}${atOnce}${promote ? `, promoted every ${promote}` : ""}`;
+  return `${ADDERS[adder].label}${atOnce}${promote ? `, promoted every ${wholeText(promote)}` : ""}`;
 }
 
 /** Why an adder does not add every number of products at once; nothing where it does. */
@@ -65,7 +65,7 @@ export const ADDEND_NAMES = {
 /** What the boxes of the picture are. */
 export function legendText(runs) {
   if (runs.every(({ adder }) => adder.kind !== "aligned")) return "The box is the register. Bits to the right of it fall off.";
-  return "The box is the register. The largest exponent of what comes in sets its place, and addends are cut at its right edge. Their sum may reach further left: “after” has the box in its new place.";
+  return "The box is the register. The largest exponent of what comes in (of a product: the sum of its factors’ exponents) sets its place, and addends are cut at its right edge. Their sum may reach further left: “after” has the box in its new place.";
 }
 
 /** What becomes of an addition, in a sentence or two. */
