@@ -195,7 +195,7 @@ def test_a_story_is_one_press_away(show, story):
 
 def test_the_lead_says_which_side_counts_the_tokens_of_a_weight_gradient(show):
     assert words.STORIES["their weight gradient"].k == words.STORIES["32 × 512 tokens"].m
-    assert "in the gradient of its weights K counts the tokens" in text_of(show(ShapeToBound()), "lead")
+    assert "in the gradient of its weights, K counts the tokens" in text_of(show(ShapeToBound()), "lead")
 
 
 OPTION = """
