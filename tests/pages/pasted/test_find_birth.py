@@ -1,21 +1,18 @@
 """`find_birth`, which opens `practice/debugging`, taken from its page as a reader copies it."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import nn
 
-import notebooks
+import book_rules as rules
 
-PAGE = Path(__file__).parents[3] / "book" / "practice" / "debugging.ipynb"
+PAGE = rules.BOOK / "practice" / "debugging.ipynb"
 X = torch.tensor([[3.0, 4.0]])
 
 
 @pytest.fixture(scope="module")
 def find_birth():
-    cells = notebooks.loads(PAGE.read_text("utf8")).cells
-    source = next(cell.source for cell in cells if cell.cell_type == "code")
+    source = next(cell.source for cell in rules.read_page(PAGE) if cell.kind == "code")
     names = {"__name__": "pasted"}
     exec(compile(source, "pasted.py", "exec"), names)
     return names["find_birth"]

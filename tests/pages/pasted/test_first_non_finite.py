@@ -3,22 +3,20 @@
 import linecache
 import os
 import traceback
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-import notebooks
+import book_rules as rules
 
-PAGE = Path(__file__).parents[3] / "book" / "numbers" / "limits.ipynb"
+PAGE = rules.BOOK / "numbers" / "limits.ipynb"
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """The names that the first cell of the page defines."""
-    cells = notebooks.loads(PAGE.read_text("utf8")).cells
-    source = next(cell.source for cell in cells if cell.cell_type == "code")
+    source = next(cell.source for cell in rules.read_page(PAGE) if cell.kind == "code")
     file = tmp_path_factory.mktemp("copied") / "pasted.py"
     file.write_text(source, "utf8")
     names = {"__name__": "pasted"}

@@ -1,13 +1,11 @@
 """The script that opens `hardware/memory`, as a reader changes it for a mixture of experts."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
-import notebooks
+import book_rules as rules
 
-PAGE = Path(__file__).parents[3] / "book" / "hardware" / "memory.ipynb"
+PAGE = rules.BOOK / "hardware" / "memory.ipynb"
 SIZES = "hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2"
 WIDE = {
     "LlamaConfig()": f"MixtralConfig({SIZES}, vocab_size=100)",
@@ -27,8 +25,7 @@ def usual_dtype():
 
 
 def run(changes):
-    cells = notebooks.loads(PAGE.read_text("utf8")).cells
-    source = next(cell.source for cell in cells if cell.cell_type == "code")
+    source = next(cell.source for cell in rules.read_page(PAGE) if cell.kind == "code")
     for old, new in changes.items():
         assert old in source
         source = source.replace(old, new)
