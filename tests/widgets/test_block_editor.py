@@ -72,7 +72,7 @@ def test_the_numbers_of_the_verdict():
     assert block.error == pytest.approx(math.sqrt(squares))
     assert block.saturated == 2
     assert block.zeros == int(((array.values == 0) & (block.x != 0)).sum())
-    assert block.verdict.startswith("4.25 bits per value: 4, and 8 for a scale of 32. Error ")
+    assert block.verdict.startswith("4.25 bits per value: 4, and 8 for the scale of 32 values. Error ")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ RULE = Choice(
 ROTATE = Choice(
     "eight_bits/block_formats/predict-rotate",
     "Numbers with heavy tails, in E2M1. They are rotated in blocks of 16 before they are rounded, and turned back "
-    "afterwards. Where does the error fall?",
+    "afterwards. Where does the error become smaller?",
     (
         Option(
             "Everywhere: a rotation spreads outliers, and narrow formats suffer from outliers",
@@ -113,8 +113,8 @@ SIX = Choice(
 
 PLAY_SATURATED = Number(
     "eight_bits/block_formats/play-saturated",
-    "Start from the values called “normal”, and choose MXFP8 E4M3 with the exponent rounded down. The largest "
-    "magnitude is that of −1.911. What number is it read back as?",
+    "Start from the values called “normal”, and choose MXFP8 E4M3 with the exponent rounded down. The value "
+    "of the largest magnitude is −1.911. What number is −1.911 read back as?",
     answer="-1.75",
     says="The exponent is 0 − 8, so inv_scale is 2^-8. The largest number of E4M3, 448, is read as 448/256 = 1.75.",
     wrong={

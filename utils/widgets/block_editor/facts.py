@@ -129,7 +129,7 @@ class Block:
         if lost:
             return f"{bits} bits per value. {lost} of {COUNT} values are NaN."
         sentence = "All values are 0." if self.error is None else f"Error {_share_text(self.error)} (RMS)."
-        bits_text = f"{self.fmt.bits}, and {self.way.scale_format.bits} for a scale of {self.way.tile[1]}"
+        bits_text = f"{self.fmt.bits}, and {self.way.scale_format.bits} for the scale of {self.way.tile[1]} values"
         return f"{bits} bits per value: {bits_text}. {sentence} {self.saturated} saturated, {self.zeros} became 0."
 
     @property

@@ -36,7 +36,7 @@ export function beVerdict({ fmt, way, cells, totals }, bits) {
   const lost = cells.length - cells.filter(({ fate }) => fate !== "nan").length;
   if (lost) return `${bits} bits per value. ${lost} of ${cells.length} values are NaN.`;
   const said = error === null ? "All values are 0." : `Error ${errorText(error)} (RMS).`;
-  return `${bits} bits per value: ${fmt.bits}, and ${FORMATS[way.scale_format].bits} for a scale of ${way.block}. ${said} ${saturated} saturated, ${zeros} became 0.`;
+  return `${bits} bits per value: ${fmt.bits}, and ${FORMATS[way.scale_format].bits} for the scale of ${way.block} values. ${said} ${saturated} saturated, ${zeros} became 0.`;
 }
 
 /** How a tile comes by its scale. */

@@ -95,13 +95,13 @@ LEFT_OUT = (
     " gradients in 16 bits. A layer in bfloat16 casts its weight, too. Left out: launches, tiles, odd sizes, caches,"
     " norms, softmax, the optimizer, communication. Attention's products stay in 16 bits, at the peak of a fused"
     " kernel. An RTX 50 multiplies MX up to twice as fast as predicted here. The bytes of the casts do not rank"
-    " recipes: products with scales for blocks are slower too. torchao"
-    " measured Llama 3 8B on eight H100s, compiled: 1.25 times with a scale per tensor and weights sent in FP8, which"
-    " saves communication too; 1.10 times with a scale per row and weights sent in bfloat16."
+    " recipes: products with scales for blocks are slower too. torchao measured Llama 3 8B on eight H100s, compiled:"
+    " 1.25 times as fast with a scale per tensor and weights sent in FP8, which saves communication too; 1.10 times"
+    " with a scale per row and weights sent in bfloat16."
 )
 OTHERS = (
-    "No linear layers, so convert() leaves them: embeddings (a look-up, no product), norms, softmax, the loss, and the"
-    " two products of attention, between activations."
+    "Not linear layers, so convert() leaves them alone: embeddings (a look-up, not a product), norms, softmax, the"
+    " loss, and the two products of attention, between activations."
 )
 
 
