@@ -19,7 +19,7 @@ function answerCell(h, row, device, ieee) {
   const differs = device !== ieee && device.answers[row.name] && ieee.answers[row.name] && text !== readAnswer(row, ieee.answers);
   return h("td", { role: "cell", "data-differs": Boolean(differs), "data-none": !device.answers[row.name], "data-own": device.name === OWN },
     h("span", { class: "mp-ag-device", "aria-hidden": "true" }, device.name),
-    h("span", {}, differs ? [h("span", { "aria-hidden": "true" }, "≠ "), h("span", { class: "mp-unseen" }, "differs: ")] : null, text));
+    h("span", {}, differs ? h("span", { class: "mp-unseen" }, "differs: ") : null, text, differs ? h("span", { "aria-hidden": "true" }, " †") : null));
 }
 
 function questionCell(h, { what, why, allows, section }) {

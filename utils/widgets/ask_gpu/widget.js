@@ -8,7 +8,7 @@ import { answerTable, isShown, ownDevice } from "./table.js";
 import { briefTexts, deviceText, INSTEAD, missingText, verdictText } from "./words.js";
 
 const PROMISE = "Small kernels run on your GPU for a second or two, and then it is released. Nothing is stored or sent: a reload of the page forgets the answers.";
-const KEY = "≠ marks an answer that is not that of IEEE 754. Another kernel on the same device may be compiled differently. Fused: rounded once where two operations round twice. Subnormal: below the smallest normal number. Ulp: the gap between neighbouring floats. Sections of WGSL, draft of August 2026:";
+const KEY = "† marks an answer that is not that of IEEE 754. Another kernel on the same device may be compiled differently. Fused: rounded once where two operations round twice. Subnormal: below the smallest normal number. Ulp: the gap between neighbouring floats. Sections of WGSL, draft of August 2026:";
 const [ASK, AGAIN, ASKING] = ["Ask this GPU", "Ask again", "Asking …"];
 
 function filterButtons(h, topics, choose) {
