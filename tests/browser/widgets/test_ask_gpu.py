@@ -24,8 +24,11 @@ def table(page):
     """The texts of the table's cells by the question of their row, and the names of the devices."""
     heads = page.locator(".mp-ag-table thead th").evaluate_all("(nodes) => nodes.map((n) => n.firstChild.textContent)")
     rows = page.locator(".mp-ag-table tr:has(td)").evaluate_all(
-        """(rows) => rows.map((row) => [row.querySelector("th").firstChild.textContent,
-             [...row.querySelectorAll("td > :last-child")].map((cell) => cell.lastChild.textContent)])"""
+        """(rows) => {
+           const answerOf = (cell) => [...cell.childNodes].findLast((node) => node.nodeType === 3).textContent;
+           return rows.map((row) => [row.querySelector("th").firstChild.textContent,
+             [...row.querySelectorAll("td > :last-child")].map(answerOf)]);
+         }"""
     )
     return heads[1:], dict(rows)
 
