@@ -130,11 +130,15 @@ def stated_time(cells):
 
 
 def replies(cells):
-    """Broken code of an exercise whose reply can be read before anything was tried: it gives a part away."""
+    """Broken code of an exercise whose reply can be read before anything was tried, which gives a part away; or whose
+    fold does not say that the box to tick is in it."""
     for cell in cells:
         said = "".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
+        first = cell.source.strip().partition("\n")[0]
         if said.startswith("→ Not yet") and "hide-output" not in cell.tags:
-            yield f"the reply to `{cell.source.strip().splitlines()[0]}` stands open (tag it hide-output)"
+            yield f"the reply to `{first}` stands open (tag it hide-output)"
+        if "hide-output" in cell.tags and "checks.check_" in cell.source and "box to tick" not in str(cell.rendering):
+            yield f"the fold below `{first}` does not name the box to tick (mystnb: code_prompt_show)"
 
 
 RULES = (in_short, order, budgets, stated_time, replies)

@@ -171,8 +171,8 @@ SCALINGS: dict[str, Scaling] = {
     scaling.name: scaling
     for scaling in (
         Scaling("none", "no scaling", (None, None), rule="one"),
-        Scaling("tensor", "one scale a tensor", (None, None), source=f"{_TE}, FP8 Current Scaling"),
-        Scaling("row", "one scale a row", (1, None), source="torchao, float8 rowwise"),
+        Scaling("tensor", "one scale per tensor", (None, None), source=f"{_TE}, FP8 Current Scaling"),
+        Scaling("row", "one scale per row", (1, None), source="torchao, float8 rowwise"),
         Scaling("1x128", "blocks of 1×128", (1, 128), source="arXiv 2412.19437, 3.3.2"),
         Scaling("128x128", "blocks of 128×128", (128, 128), source="arXiv 2412.19437, 3.3.2"),
         Scaling("mx", "MX, exponent down", (1, 32), FLOAT8_E8M0FNU, "floor", source=_OCP),

@@ -68,11 +68,12 @@ def test_the_run_is_told_in_words():
     unused = (math.log2(448) + 3 + 3 + 0) / 4  # steps 1, 5, 6 and 8; step 7 has nothing
     assert widget().summary == (
         "Delayed scaling: 3 of 8 steps saturate, and in step 4 the largest value is cut to 12.5\u00a0% of itself. "
-        f"Where it fits, {unused:.1f} binades stay unused on average. Current scaling would leave none unused and "
-        "saturate none, but has to find each amax before it rounds."
+        f"Where nothing saturates, {unused:.1f} binades stay unused on average. Current scaling would leave none "
+        "unused and saturate none, but has to find each amax before it rounds."
     )
     assert widget(tensor="b").summary.startswith(
-        "Delayed scaling: no step saturates. In step 1 everything becomes 0. Where it fits, 0.0 binades stay unused"
+        "Delayed scaling: no step saturates. In step 1 everything becomes 0. "
+        "Where nothing saturates, 0.0 binades stay unused"
     )
     twice = AmaxHistory({"a": [1e-5, 2e-20, 1e-5]}, MADE_UP)
     assert twice.lost.tolist() == [True, True, False]

@@ -26,7 +26,7 @@ def test_it_answers_as_the_module_does():
 
 def test_the_way_names_every_lever_and_ends_with_the_answer():
     steps = path(decide("H100", "fine_tune", batch=8))
-    assert steps[0] == ["What does the H100 multiply?", "bfloat16: bf16-mixed."]
+    assert steps[0] == ["Which type should the H100 multiply in?", "bfloat16: bf16-mixed."]
     assert steps[-1][1].endswith("it fits.")
     assert len(steps) == 5
     assert path(decide("T4", "train", "DistilBERT", length=128))[0][1].endswith("16-mixed, with a loss scaler.")

@@ -78,7 +78,7 @@ def test_what_the_page_could_not_show_is_refused(arguments, says):
 
 def test_a_page_without_javascript_gets_a_table():
     text = DragOutlier().static_html()
-    assert "E4M3, one scale a tensor" in text
+    assert "E4M3, one scale per tensor" in text
     rows = re.findall(r"<tr><th scope='row'>(.*?)</th>(.*?)</tr>", text)
     assert [name for name, _ in rows] == ["none", "30", "300", "3,000", "30,000", "300,000"]
     cells = re.findall(r"<td>(.*?)</td>", rows[4][1])

@@ -150,7 +150,7 @@ def tiling(group: int | str | None, scale_format: FloatFormat = BFLOAT16) -> Sca
     if group == MATRIX:
         return Scaling(MATRIX, "one scale a matrix", (None, None), scale_format)
     if group is None:
-        return Scaling("row", "one scale a row", (1, None), scale_format)
+        return Scaling("row", "one scale per row", (1, None), scale_format)
     if not isinstance(group, int) or group < 1:
         raise ValueError(f"group {group!r} is no number of weights; take 1 or more, None for a row, or {MATRIX!r}")
     return Scaling(f"1x{group}", f"groups of {group}", (1, group), scale_format)

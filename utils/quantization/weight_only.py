@@ -30,7 +30,7 @@ class Float8Weight:
 
     @classmethod
     def of(cls, weight: torch.Tensor) -> "Float8Weight":
-        """Return a float matrix [N, K] in E4M3, one scale a row."""
+        """Return a float matrix [N, K] in E4M3, one scale per row."""
         small = quantize(weight.detach().float(), FLOAT8_E4M3FN, "row")  # inv_scale = amax of the row / 448
         return cls(small.codes(), small.inv_scale)
 

@@ -112,18 +112,18 @@ FLOAT8_RECIPES: dict[str, Float8Recipe] = {
         ),
         Float8Recipe(
             "fp8-current",
-            "one scale a tensor, from its own amax; gradients in E5M2",
+            "one scale per tensor, from its own amax; gradients in E5M2",
             source=f"{_TE}, FP8 Current Scaling; torchao, tensorwise",
         ),
         Float8Recipe(
             "fp8-delayed",
-            "one scale a tensor, from the amaxes of the 16 steps before; gradients in E5M2",
+            "one scale per tensor, from the amaxes of the 16 steps before; gradients in E5M2",
             history=16,
             source=f"{_TE}, FP8 Delayed Scaling",
         ),
         Float8Recipe(
             "fp8-row",
-            "one scale a row, E4M3 everywhere; each tensor is quantised along both axes",
+            "one scale per row, E4M3 everywhere; each tensor is quantised along both axes",
             backward=FLOAT8_E4M3FN,
             activations="row",
             weights="row",

@@ -150,18 +150,22 @@ def test_the_table_has_every_case_as_python_has_it(show):
 def test_a_case_is_chosen_in_the_table_and_told(show):
     page = show(DragOutlier(), **CALM)
     assert cell(page, "int8", "tensor").get_attribute("aria-pressed") == "true"
-    assert verdict(page).startswith("INT8, one scale a tensor. The outlier of 30 sets the scale of all values: 4.23. ")
+    assert verdict(page).startswith(
+        "INT8, one scale per tensor. The outlier of 30 sets the scale of all values: 4.23. "
+    )
     cell(page, "float8_e4m3fn", "1x128").click()
     assert cell(page, "int8", "tensor").get_attribute("aria-pressed") == "false"
     assert verdict(page) == page.locator("[role=status]").inner_text()
     assert "the 128 values of its block" in verdict(page)
-    assert "its error is 2.58\u00a0%, without the outlier 2.58\u00a0%." in verdict(page)
+    assert "The error of the rest is 2.58\u00a0%; without the outlier it would be 2.58\u00a0%." in verdict(page)
 
 
 def test_what_the_scale_does_is_told(call):
     said = call("said", {"format": "int8", "scaling": "tensor", "outlier": 30})
     step = 30 / 127
-    assert f"Its steps are {step:.3g} wide: what is below {step / 2:.3g} becomes 0. 9.2\u00a0% of the rest" in said
+    assert (
+        f"INT8’s steps are then {step:.3g} wide: what is below {step / 2:.3g} becomes 0. 9.2\u00a0% of the rest" in said
+    )
     said = call("said", {"format": "float8_e4m3fn", "scaling": "tensor", "outlier": 30_000})
     full, least = 2.0**-6 * 30_000 / 448, 2.0**-10 * 30_000 / 448
     assert f"From {full:.3g} on values keep all 4 bits; below {least:.3g} they become 0." in said
@@ -181,7 +185,7 @@ def test_the_slider_moves_the_outlier_with_the_keyboard(show):
     assert "100\u00a0% of the rest become 0" in verdict(page)
     page.keyboard.press("Home")
     assert slider.get_attribute("aria-valuetext") == "none"
-    assert verdict(page).startswith("INT8, one scale a tensor. The largest value sets the scale of all values")
+    assert verdict(page).startswith("INT8, one scale per tensor. The largest value sets the scale of all values")
 
 
 def test_the_outlier_is_dragged_in_the_picture_and_in_the_curves(show):
@@ -274,6 +278,6 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     assert (fresh.format, fresh.scaling) == ("float8_e4m3fn", "mx")
     page.evaluate("() => void Object.assign(model.state, { outlier: 1234.5, format: 'int8', scaling: 'row' })")
     page.evaluate("() => model.fire('change:outlier')")
-    assert verdict(page).startswith("INT8, one scale a row. The outlier of 1,234.5 sets the scale")
+    assert verdict(page).startswith("INT8, one scale per row. The outlier of 1,234.5 sets the scale")
     error = 100 * loss("int8", "row", 1234.5).error
-    assert f"its error is {error:.3g}\u00a0%" in verdict(page)
+    assert f"The error of the rest is {error:.3g}\u00a0%" in verdict(page)

@@ -97,7 +97,7 @@ CASES = {
         lambda w: ["bfloat16 256 −50 %"],
         **{"room": None, "starts": "run again", "ends_ms": 500},
     ),
-    "drag_outlier": Case(DragOutlier, lambda w: ["E4M3, one scale a tensor"], ends_ms=300),
+    "drag_outlier": Case(DragOutlier, lambda w: ["E4M3, one scale per tensor"], ends_ms=300),
     "every_format": Case(lambda: EveryFormat("65520"), lambda w: ["float16 ∞ ∞ overflow: to ∞"]),
     "format_window": Case(lambda: FormatWindow(record()), lambda w: [w.sentence]),
     "group_outlier": Case(GroupOutlier, lambda w: ["int8, asymmetric"]),

@@ -172,8 +172,9 @@ def test_what_the_scale_does_is_told(call):
     step = float(quantized((), 0.5, 84, 4, 64, True).inv_scale[0, 1])
     assert "The largest magnitude of the outlier’s group is 0.5. That becomes code 7, so one step here" in said
     assert f"is {step:.3g} in bfloat16: what lies within half a step of 0 becomes 0." in said
-    assert f"Of the other weights {100 * lost.zeros:.3g}\u00a0% become 0; their error is {100 * lost.error:.3g}" in said
-    assert said.endswith(f"without the outlier {100 * loss((), 0, 84, 4, 64, True).error:.3g}\u00a0%.")
+    assert f"Of the other weights, {100 * lost.zeros:.3g}\u00a0% become 0." in said
+    assert f"The error of all the others is {100 * lost.error:.3g}" in said
+    assert said.endswith(f"without the outlier it would be {100 * loss((), 0, 84, 4, 64, True).error:.3g}\u00a0%.")
     said = call("said", state | {"symmetric": False, "outlier": -2})
     high, code = float(row((), 0, 84)[64:128].max()), int(quantized((), -2, 84, 4, 64, False).zero_point[0, 1])
     assert f"reaches from −2 to {high:.3g}. That is cut into 15 steps, 0 is code {code};" in said

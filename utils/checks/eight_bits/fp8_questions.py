@@ -151,7 +151,7 @@ SCALE, STORED, BACK, SMALLEST = (
 THERE_AND_BACK = {
     SCALE: Number(
         "eight_bits/fp8/there-and-back",
-        "An amax of 0.0875 goes into E4M3. What is the scale, which the tensor is multiplied by?",
+        "A tensor with an amax of 0.0875 is stored in E4M3. By what scale is it multiplied first?",
         answer="5120",
         says="448 / 0.0875.",
         wrong={
@@ -234,8 +234,8 @@ def _format(name: str, text: str, *, e4m3: str, e5m2: str, right: str) -> Choice
 
 
 WEIGHT = "a weight, normal numbers of standard deviation 0.02"
-GRADIENT = "a gradient whose magnitudes span 2**-48 to 2**-8 evenly"
-NARROWER = "a gradient whose magnitudes span 2**-32 to 2**-8 evenly"
+GRADIENT = "gradient magnitudes from 2**-48 to 2**-8, evenly on a log scale"
+NARROWER = "gradient magnitudes from 2**-32 to 2**-8, evenly on a log scale"
 ACTIVATION = "an activation between 0.5 and 900"
 WHICH_FORMAT = {
     WEIGHT: _format(

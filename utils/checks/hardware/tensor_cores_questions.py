@@ -227,7 +227,7 @@ def _rows(
 ) -> Number:
     return Number(
         f"hardware/tensor_cores/critical-batch{name}",
-        f"{text}: with which smallest M is it bound by compute?",
+        f"{text}: what is the smallest M that makes it compute bound?",
         answer=str(answer),
         says=says,
         wrong=wrong,

@@ -51,7 +51,8 @@ IN_BACKWARD = Choice(
 )
 BY_ANOMALY = Choice(
     "practice/debugging/predict-by-anomaly",
-    "Anomaly detection names a function. In how many of the six is that the birth, or the operation after it?",
+    "Anomaly detection names a function. In how many of the six runs "
+    "is it the function of the birth, or of the operation right after it?",
     (
         Option("In all six", "In four of them the NaN is older than the backward pass, which is all that it watches."),
         Option("In four", "In four of them it names the start of the backward pass, far from the birth."),

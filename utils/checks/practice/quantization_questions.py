@@ -335,5 +335,5 @@ PACK = Task(
 )
 SMOOTH = Task(
     "practice/quantization/smooth",
-    "Fix `smooth_product`: an int8 product after a factor of each column has moved from x to w.",
+    "Fix `smooth_product`: it moves a factor per column from x to w, then takes the int8 product.",
 )

@@ -33,8 +33,8 @@ NARROW_RESIDUAL = Choice(
 )
 ENOUGH = Choice(
     "practice/refinement/predict-enough",
-    "Layer 1 is solved with bfloat16 factors, so κu is about 3.5. After how many refinement steps does this model "
-    "have nine tenths of what the refit in float64 gains over no refit?",
+    "Layer 1 is solved with bfloat16 factors, so κu is about 3.5. After how many refinement steps has this model "
+    "made nine tenths of the gain that the float64 refit makes over no refit?",
     (
         Option(
             "None: the first x is good enough",

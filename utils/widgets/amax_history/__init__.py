@@ -121,7 +121,7 @@ class AmaxHistory(BookWidget):
         worst = f", and in step {int(np.argmax(products)) + 1} {kept_text(products.max(), top)}" if over.any() else ""
         fitting = [float(product) for product in products[~over & ~lost] if product > 0]
         unused = math.fsum(math.log2(top / product) for product in fitting) / len(fitting) if fitting else 0.0
-        free = f"Where it fits, {max(unused, 0.0):.1f} binades stay unused on average."
+        free = f"Where nothing saturates, {max(unused, 0.0):.1f} binades stay unused on average."
         return f"Delayed scaling: {count}{worst}. {_lost_text(lost)}{free} {CURRENT}"
 
     @property

@@ -35,7 +35,7 @@ export function historySummary({ products, over, lost, max }) {
   const worst = count ? `, and in step ${most + 1} ${keptText(products[most], max)}` : "";
   const fitting = products.filter((product, i) => !over[i] && !lost[i] && product > 0);
   const unused = fitting.reduce((sum, product) => sum + Math.log2(max / product), 0) / (fitting.length || 1);
-  return `Delayed scaling: ${how}${worst}. ${lostText(lost)}Where it fits, ${Math.max(unused, 0).toFixed(1)} binades stay unused on average. ${CURRENT_SAYS}`;
+  return `Delayed scaling: ${how}${worst}. ${lostText(lost)}Where nothing saturates, ${Math.max(unused, 0).toFixed(1)} binades stay unused on average. ${CURRENT_SAYS}`;
 }
 
 function originText({ amaxes, state }, at) {

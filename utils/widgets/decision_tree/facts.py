@@ -74,7 +74,10 @@ def path(decision: Decision) -> list[list[str]]:
     fit = decision.taken == () and decision.fits
     answer = f"{bytes_text(decision.bare)} of {bytes_text(decision.room)}: {'yes' if fit else 'no'}."
     steps = [
-        [f"What does the {CARDS[decision.card].label} multiply?", f"{multiplies(decision.card)}: {first}{scaler}."],
+        [
+            f"Which type should the {CARDS[decision.card].label} multiply in?",
+            f"{multiplies(decision.card)}: {first}{scaler}.",
+        ],
         ["Does it fit, with a tenth to spare?", answer],
     ]
     own = {**QUESTIONS, **(GENERATING if decision.task == "generate" else {})}

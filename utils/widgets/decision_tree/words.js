@@ -10,7 +10,7 @@ export function dtPath(facts, { card, task }, decision) {
   const fit = decision.taken.length === 0 && decision.fits;
   const question = (lever) => (task === "generate" && facts.generating[lever]) || facts.questions.find(([begin]) => lever.startsWith(begin))[1];
   const steps = [
-    [`What does the ${label} multiply?`, `${multiplies}: ${decision.first}${scaler}.`],
+    [`Which type should the ${label} multiply in?`, `${multiplies}: ${decision.first}${scaler}.`],
     ["Does it fit, with a tenth to spare?", `${bytesText(decision.bare)} of ${bytesText(decision.room)}: ${fit ? "yes" : "no"}.`],
     ...decision.taken.map(({ lever, total, fits }) => [question(lever), `${bytesText(total)}: ${fits ? "it fits" : "not yet"}.`]),
   ];

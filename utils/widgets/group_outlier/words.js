@@ -39,7 +39,8 @@ function stepText(state, view, row) {
 
 /** One case in words. */
 export function groupVerdict(state, view, row, quiet) {
-  const all = state.outlier ? "Of the other weights" : "Of all weights";
-  const beside = state.outlier ? `, without the outlier ${goShare(quiet.error)}` : "";
-  return `${priceText(state, view, row.length)} ${stepText(state, view, row)} ${all} ${goShare(view.zeros / view.count)} become 0; their error is ${goShare(view.error)}${beside}.`;
+  const all = state.outlier ? "Of the other weights," : "Of all weights,";
+  const whose = state.outlier ? "all the others" : "the row";
+  const beside = state.outlier ? `; without the outlier it would be ${goShare(quiet.error)}` : "";
+  return `${priceText(state, view, row.length)} ${stepText(state, view, row)} ${all} ${goShare(view.zeros / view.count)} become 0. The error of ${whose} is ${goShare(view.error)}${beside}.`;
 }

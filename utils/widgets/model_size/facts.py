@@ -35,10 +35,10 @@ MOST_RANK = 1_024
 STAGES = {0: "0", 1: "1: optimizer", 2: "2: gradients too", 3: "3: weights too"}
 LEFT_OUT = (
     "Not counted: buffers, other temporaries, the workspace of kernels, what the allocator cannot use of its blocks"
-    " (fragmentation), and the CUDA context. A tenth of the card is left for them: above nine tenths it is too close"
-    " to tell. Two assumptions: AdamW has fused=True (otherwise its step on a GPU adds temporaries as large as the"
-    " weights), and stage 3 casts weights by FSDP2 with a MixedPrecisionPolicy (under autocast, 16-bit copies stay)."
-    " 1 GB is 10⁹ bytes."
+    " (fragmentation), and the CUDA context. A tenth of the card is left for them: above nine tenths nobody can"
+    " tell whether a step fits. Two assumptions: AdamW has fused=True (otherwise its step on a GPU adds temporaries"
+    " as large as the weights), and stage 3 is FSDP2, which casts weights by its MixedPrecisionPolicy (under autocast,"
+    " 16-bit copies stay). 1 GB is 10⁹ bytes."
 )
 
 

@@ -3,6 +3,7 @@
 import { encode } from "../shared/numbers/codec.js";
 import { FORMATS } from "../shared/numbers/formats.js";
 import { NumberTextError, parseNumber } from "../shared/numbers/number_text.js";
+import { superscript } from "../shared/numbers/superscript.js";
 
 export const QUIZ_ROUNDED =
   "Close, but not exact: the exact value can be written down, for example as a power of two or as a fraction.";
@@ -73,15 +74,29 @@ function mayBeRounded(value, wanted, near) {
 
 const QUIZ_MARKUP = /\s*^```\n([\s\S]*?)\n```$\s*|`([^`\n]+)`/gm;
 
-/** The nodes of a text: its code in <code>, lines of code in <code class="mp-quiz-lines">, everything else as text. */
+const QUIZ_POWER = /(?<=[\w)])\^(-?\d+|k\b)/g;
+const HANGING = 2; // a line of code that is broken goes on so many characters further in than it began
+
+const withPowers = (text) => text.replace(QUIZ_POWER, (_, exponent) => (exponent === "k" ? "ᵏ" : superscript(exponent)));
+
+// A line of code; where it is broken, the rest does not look like a line of its own.
+function codeLine(h, line) {
+  const inset = line.length - line.trimStart().length + HANGING;
+  const node = h("span", { class: "mp-quiz-line" }, line);
+  node.style.setProperty("--mp-inset", `${inset}ch`);
+  return node;
+}
+
+/** The nodes of a text: its code in <code>, lines of code in <code class="mp-quiz-lines">, everything else as text, with
+ * 2^-3 as 2⁻³. */
 export function textNodes(h, text) {
   const nodes = [];
   let at = 0;
   for (const found of text.matchAll(QUIZ_MARKUP)) {
     const [all, lines, code] = found;
-    nodes.push(text.slice(at, found.index));
-    nodes.push(lines === undefined ? h("code", {}, code) : h("code", { class: "mp-quiz-lines" }, lines));
+    nodes.push(withPowers(text.slice(at, found.index)));
+    nodes.push(lines === undefined ? h("code", {}, code) : h("code", { class: "mp-quiz-lines" }, lines.split("\n").map((line) => codeLine(h, line))));
     at = found.index + all.length;
   }
-  return [...nodes, text.slice(at)].filter((node) => node !== "");
+  return [...nodes, withPowers(text.slice(at))].filter((node) => node !== "");
 }

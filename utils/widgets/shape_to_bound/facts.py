@@ -24,7 +24,7 @@ BESIDE = {  # what each type is compared with: the one that it takes the place o
 }
 WIDE = ("bfloat16", "float16", "tf32", "float32", "float64")  # where the device lacks that one: the first that it has
 LEFT_OUT = (
-    "The prediction is a limit: each matrix moves once; moving and computing overlap. Tiles, caches and launches are"
+    "The prediction is idealized: each matrix moves once; moving and computing overlap. Tiles, caches and launches are"
     " left out: a small product takes longer, and one whose matrices still lie in a cache can take less. TF32 reads"
     " float32; FP8 writes 16 bits; every other type writes what it reads."
 )
