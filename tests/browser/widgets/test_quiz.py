@@ -1,6 +1,7 @@
 """Quiz in a real browser: choices, predictions, numbers, tasks, the keyboard, a phone, progress, no barriers."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -513,18 +514,31 @@ def test_of_several_foreseen_answers_the_nearest_counts(module):
         assert module("quiz.judgeNumber", question.as_json(), value)["says"] == judge(question, value).message
 
 
+MARKED = """((texts) => texts.map((text) => {
+  const h = (tag, { class: name }, ...children) => {
+    const node = document.createElement(tag);
+    if (name) node.className = name;
+    node.append(...children);
+    return node;
+  };
+  return h("p", {}, ...quiz.textNodes(h, text)).innerHTML;
+}))"""
+
+
 def test_the_page_marks_code_as_python_does(module):
     texts = ["plain", "a `b` c", "`a`", "Which?\n```\nx = 1\n  y < 2\n```\nAnd `z`?", "two\nlines", "1 < 2 & 3"]
-    shown = module(
-        """((texts) => texts.map((text) => {
-          const h = (tag, { class: name }, ...children) => {
-            const node = document.createElement(tag);
-            if (name) node.className = name;
-            node.append(...children);
-            return node;
-          };
-          return h("p", {}, ...quiz.textNodes(h, text)).innerHTML;
-        }))""",
-        texts,
-    )
-    assert shown == [to_html(text) for text in texts]
+    shown = [text.replace("</span><span", "</span>\n<span") for text in module(MARKED, texts)]
+    assert [re.sub("</?span[^>]*>", "", text) for text in shown] == [to_html(text) for text in texts]
+
+
+def test_a_broken_line_of_code_goes_on_further_in(module):
+    [lines, alone] = module(MARKED, ["```\nif x:\n    y\n```", "```\n    y = 1\n```"])
+    assert re.findall("--mp-inset: (\\w+); --mp-outdent: ([-\\w]+)", lines) == [("2ch", "-2ch"), ("6ch", "-6ch")]
+    assert "--mp-inset: 6ch; --mp-outdent: -2ch" in alone
+    assert ">y = 1<" in alone
+
+
+def test_powers_are_set_as_powers_and_code_is_not(module):
+    texts = ["2^-24 to 2^16, 2^k", "`2^16`", "x ^ 2, e^-inf"]
+    expected = ["<p>2⁻²⁴ to 2¹⁶, 2ᵏ</p>", "<p><code>2^16</code></p>", "<p>x ^ 2, e^-inf</p>"]
+    assert [f"<p>{text}</p>" for text in module(MARKED, texts)] == expected

@@ -79,11 +79,14 @@ const HANGING = 2; // a line of code that is broken goes on so many characters f
 
 const withPowers = (text) => text.replace(QUIZ_POWER, (_, exponent) => (exponent === "k" ? "ᵏ" : superscript(exponent)));
 
-// A line of code; where it is broken, the rest does not look like a line of its own.
-function codeLine(h, line) {
-  const inset = line.length - line.trimStart().length + HANGING;
-  const node = h("span", { class: "mp-quiz-line" }, line);
-  node.style.setProperty("--mp-inset", `${inset}ch`);
+// A line of code; where it is broken, the rest does not look like a line of its own. A line that stands alone, as an
+// answer, is set in by the page and not by its blanks: else a long first word would leave an empty line behind.
+function codeLine(h, line, _, lines) {
+  const word = line.trimStart();
+  const [depth, text] = [line.length - word.length, lines.length > 1 ? line : word];
+  const node = h("span", { class: "mp-quiz-line" }, text);
+  node.style.setProperty("--mp-inset", `${depth + HANGING}ch`);
+  node.style.setProperty("--mp-outdent", `${text === line ? -depth - HANGING : -HANGING}ch`);
   return node;
 }
 
@@ -95,7 +98,7 @@ export function textNodes(h, text) {
   for (const found of text.matchAll(QUIZ_MARKUP)) {
     const [all, lines, code] = found;
     nodes.push(withPowers(text.slice(at, found.index)));
-    nodes.push(lines === undefined ? h("code", {}, code) : h("code", { class: "mp-quiz-lines" }, lines.split("\n").map((line) => codeLine(h, line))));
+    nodes.push(lines === undefined ? h("code", {}, code) : h("code", { class: "mp-quiz-lines" }, ...lines.split("\n").map((...line) => codeLine(h, ...line))));
     at = found.index + all.length;
   }
   return [...nodes, withPowers(text.slice(at))].filter((node) => node !== "");
