@@ -5,6 +5,7 @@ blindness; the three field colours are those of the pages (`utils/widgets/shared
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -134,11 +135,13 @@ def dtype_graph(stages: Sequence) -> Figure:
     fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 0.44 * len(stages) + 0.6))
     for name in names:
         lane = (middle[name] - width / 2, middle[name] + width / 2)
-        ax.axvspan(*lane, color=looks[name]["color"], alpha=0.05, linewidth=0)
+        ax.axvspan(*lane, color=looks[name]["color"], alpha=0.07, linewidth=0)
+        ax.vlines(lane, len(stages) - 0.4, -1.3, color=looks[name]["color"], alpha=0.5, linewidth=1, zorder=0.8)
         ax.text(
             middle[name], -0.85, name, ha="center", va="center", fontsize=14, weight="bold", color=looks[name]["color"]
         )
-    ax.plot([middle[stage.dtype] for stage in stages], range(len(stages)), color=LINE, linewidth=2, zorder=0)
+    for row, pair in enumerate(pairwise(middle[stage.dtype] for stage in stages)):  # level where casts are named
+        ax.plot(np.repeat(pair, 2), row + np.array([0, 0.5, 0.5, 1]), color=INK_SOFT, linewidth=1.4, zorder=0.9)
     for row, stage in enumerate(stages):
         _stage_box(ax, stage, row, middle[stage.dtype], width, looks[stage.dtype]["color"])
         for source in dict.fromkeys(source for source, _ in stage.casts if source != stage.dtype):
@@ -149,10 +152,7 @@ def dtype_graph(stages: Sequence) -> Figure:
             ax.annotate("", (end, row), (start, row), arrowprops={**arrow, "shrinkA": 0, "shrinkB": 0})
             count = sum(cast[0] == source for cast in stage.casts)
             text = f"{count} cast{'s' if count > 1 else ''}"
-            ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.6}
-            ax.text(
-                (start + end) / 2, row - 0.14, text, ha="center", va="bottom", fontsize=11.5, color=INK, bbox=ground
-            )
+            ax.text((start + end) / 2, row - 0.1, text, ha="center", va="baseline", fontsize=11.5, color=INK)
     ax.set(xlim=(0, WIDTH_INCHES), ylim=(len(stages) - 0.4, -1.3))
     ax.axis("off")
     return fig

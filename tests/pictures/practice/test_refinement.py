@@ -5,7 +5,8 @@ from fractions import Fraction
 import pytest
 from matplotlib.patches import Polygon, Rectangle
 
-from utils.pictures.practice.refinement import LEFT, NARROW, WIDE, same_solver_again
+from utils import plots
+from utils.pictures.practice.refinement import LEFT, WIDE, same_solver_again
 
 
 def numbers(ax, color):
@@ -22,7 +23,7 @@ def test_each_row_is_a_step_of_the_loop():
         x += corrections[-1]
         solutions.append(x)
         left.append(Fraction(1, 3) - x)
-    assert [float(text) for text in numbers(ax, NARROW)] == [float(c) for c in corrections]
+    assert [float(text) for text in numbers(ax, plots.INK)] == [float(c) for c in corrections]
     assert [Fraction(text) for text in numbers(ax, WIDE)] == solutions
     assert [float(text) for text in numbers(ax, LEFT)] == pytest.approx([float(part) for part in left], rel=0.02)
 

@@ -87,7 +87,8 @@ def _draw_course(ax: Axes, sums: int, count: int) -> None:
         share = 100 * (totals / right).mean(axis=0)[places - 1]
         ax.plot(places, share, color=color, linewidth=2, linestyle="--" if name == "rounded" else "-")
     ax.text(2200, 96.0, "cut off", color=plots.SIGN, fontsize=10, ha="right", va="top")
-    ax.text(count, 100.35, "rounded, or cut and promoted every 128", fontsize=10, ha="right", color=plots.INK)
+    ax.text(count, 100.35, "cut, and promoted every 128", fontsize=10, ha="right", color=plots.EXPONENT)
+    ax.text(count, 99.4, "rounded", fontsize=10, ha="right", va="top", color=plots.INK_SOFT)
     ax.set(xlim=(0, count), ylim=(92.5, 101.8), ylabel="% of the exact sum")
     ax.set_xticks([0, 1024, 2048, 3072, 4096], labels=["0", "1,024", "2,048", "3,072", "4,096"])
     ax.set_xlabel("products added")

@@ -18,7 +18,6 @@ WAYS = {
     "frozen bfloat16 weights and LoRA": ("bf16-mixed", {**AGAIN, "method": "lora"}),
     "frozen 4-bit weights and QLoRA": ("bf16-mixed", {**AGAIN, "method": "qlora"}),
 }
-BEHIND = {"facecolor": plots.PAPER, "edgecolor": "none", "pad": 0.5}  # of words that a dotted line crosses
 CARDS = {24: "RTX 4090", 80: "H100"}  # GB
 ITEMS = {  # its colour, hatch, and the word in the first bar
     "weights": (plots.EXPONENT, "", "weights"),
@@ -30,7 +29,7 @@ ITEMS = {  # its colour, hatch, and the word in the first bar
 
 
 def training_ledger() -> Figure:
-    """Draw a bar of gigabytes for each way, item by item, and a line where each card ends."""
+    """Draw a bar of gigabytes for each way, item by item, and a line where each card ends if the bar leaves it free."""
     fig, ax = plt.subplots(figsize=(WIDTH_INCHES, 4.3))
     for row, (way, (recipe, how)) in enumerate(WAYS.items()):
         left = 0.0
@@ -41,8 +40,12 @@ def training_ledger() -> Figure:
             if row == 0:
                 ax.text(left + size / 2, row, word, ha="center", va="center", fontsize=9, color="white")
             left += size
-        ax.text(left + 1, row, f"{left:.1f}", va="center", fontsize=10, color=plots.INK, bbox=BEHIND)
-        ax.text(0, row - 0.3, way, va="bottom", fontsize=10, color=plots.INK, bbox=BEHIND)
+        title = ax.text(0, row - 0.3, f"{way}:", va="bottom", fontsize=10, color=plots.INK)
+        after = {"xycoords": title, "textcoords": "offset points", "va": "bottom"}
+        ax.annotate(f"{left:.1f}", (1, 0), (4, 0), **after, fontsize=10, weight="bold", color=plots.INK)
+        for size in CARDS:
+            if left < size:
+                ax.plot([size, size], [row - 0.25, row + 0.33], color=plots.INK, linewidth=1.2, linestyle=":")
     ax.annotate(
         "16-bit copies",
         (114, -0.27),
@@ -53,9 +56,8 @@ def training_ledger() -> Figure:
         arrowprops={"arrowstyle": "-", "color": plots.EXPONENT, "linewidth": 0.8},
     )
     for size, card in CARDS.items():
-        ax.plot([size, size], [-0.7, len(WAYS) - 0.5], color=plots.INK, linewidth=1, linestyle=":", zorder=0)
         ax.text(size, len(WAYS) - 0.45, f"{card}:\n{size} GB", ha="center", va="top", fontsize=9, color=plots.INK)
-    ax.set(xlim=(0, 152), ylim=(len(WAYS) + 0.2, -1), yticks=[], xticks=[])
+    ax.set(xlim=(0, 139), ylim=(len(WAYS) + 0.2, -1), yticks=[], xticks=[])
     ax.grid(visible=False)
     for side in ax.spines.values():
         side.set_visible(False)

@@ -13,6 +13,7 @@ from utils.widgets.shared.numbers.formats import format_label
 
 SHOWN = ("float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn")
 MARKS = ((1e-12, "ε 1e-12"), (1e-8, "ε 1e-8"), (math.exp(12), "exp(12)"), (-1e9, "mask −1e9"))
+BEHIND = {"facecolor": plots.PAPER, "edgecolor": "none", "pad": 1}  # of words that a line would cross
 LOW, HIGH = -44, 44  # powers of two at the ends of the ruler
 
 
@@ -40,13 +41,14 @@ def two_ends() -> Figure:
                 ax.text(place, row, end, ha=side, va="center", fontsize=13, color="white")
         else:
             past = "∞" if fmt.has_inf else "NaN or largest"
-            ax.text(least - 1.5, row, "0 ←", ha="right", va="center", fontsize=10, color=plots.INK)
-            ax.text(max(high, 18) + 1, row, f"→ {past}", va="center", fontsize=10, color=plots.INK)
+            beside = {"va": "center", "fontsize": 10, "color": plots.INK, "bbox": BEHIND}
+            ax.text(least - 1.5, row, "0 ←", ha="right", **beside)
+            ax.text(max(high, 18) + 1, row, f"→ {past}", **beside)
     for value, label in MARKS:
         place = math.log2(abs(value))
         ax.vlines(place, -0.5, len(SHOWN) - 0.5, color=plots.INK_SOFT, linewidth=1, linestyle=":")
         start = {"ha": "left", "x": place - 3} if value < 0 else {"ha": "center", "x": place}  # beside exp(12)
-        ax.text(y=-0.6, s=label, va="bottom", fontsize=10, color=plots.INK, **start)
+        ax.text(y=-0.6, s=label, va="bottom", fontsize=10, color=plots.INK, bbox=BEHIND, **start)
     ticks = range(-40, 41, 20)
     ax.set(xlim=(LOW, HIGH), ylim=(len(SHOWN) - 0.4, -1.1), yticks=[], xticks=ticks)
     ax.set_xticklabels([f"$2^{{{tick}}}$" for tick in ticks])

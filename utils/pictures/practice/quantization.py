@@ -24,7 +24,7 @@ def errors_that_cancel() -> Figure:
     ax.set(xlim=(LEFT, RIGHT), ylim=(FOOT, TOP), aspect="equal")
     ax.axis("off")
     codes = [(x, y) for x in (1, 2, 3) for y in range(1, 3)]
-    ax.plot(*zip(*codes, strict=True), "o", color=plots.LINE, markersize=7, zorder=1)
+    ax.plot(*zip(*codes, strict=True), "o", color=plots.INK_SOFT, markersize=7, zorder=1)
     for x, y in codes:
         if (x, y) not in (NEAREST, COMPENSATED):
             ax.text(x + 0.07, y + 0.05, f"{x}, {y}", fontsize=9.5, color=plots.INK_SOFT)
@@ -33,7 +33,9 @@ def errors_that_cancel() -> Figure:
     _draw_code(ax, NEAREST, plots.SIGN, "nearest: 2, 1", (-0.07, -0.08))
     _draw_code(ax, COMPENSATED, plots.FRACTION, "GPTQ: 2, 2", (0.0, 0.15))
     ax.plot(*WEIGHTS, "*", color=plots.INK, markersize=13, zorder=4)
-    ax.text(WEIGHTS[0] + 0.07, WEIGHTS[1] + 0.03, "the weights", fontsize=10.5, color=plots.INK, va="bottom")
+    ax.text(
+        WEIGHTS[0] + 0.26, WEIGHTS[1] + 0.28, "the\nweights", fontsize=10, color=plots.INK, ha="center", va="center"
+    )
     return fig
 
 
@@ -59,7 +61,7 @@ def _draw_steps(ax: Axes) -> None:
                     arrowprops={"arrowstyle": "-|>", "color": plots.FRACTION, "linewidth": 1.6, "mutation_scale": 11,
                                 "shrinkA": 4 if number == 1 else 0, "shrinkB": 0})  # fmt: skip
         middle = np.add(start, end) / 2
-        shift = (0, -0.11) if number == 1 else (-0.09, 0)
+        shift = (0, 0.1) if number == 1 else (0.08, 0)  # inside the ellipse
         ax.text(*(middle + shift), str(number), fontsize=10, color=plots.FRACTION, ha="center", va="center")
 
 

@@ -33,7 +33,7 @@ def same_solver_again(number: int = 3, factor: float = 0.3, rows: int = 3) -> Fi
     top = 2.6 * (rows - 1) + HEIGHT + 0.35
     ax.text(START, top, f"what is missing of x = 1/{number}", ha="left", va="bottom", fontsize=10, color=plots.INK)
     ax.text(15.9, top, "x", ha="right", va="bottom", fontsize=12, color=WIDE, style="italic")
-    ax.text(START, -0.25, "the correction", ha="left", va="top", fontsize=10, color=NARROW)
+    ax.text(START, -0.25, "the correction", ha="left", va="top", fontsize=10, color=plots.INK)
     ax.text(START + LENGTH, -0.25, "what it leaves", ha="right", va="top", fontsize=10, color=LEFT)
     return fig
 
@@ -45,7 +45,9 @@ def _bar(ax: Axes, y: float, share: float, *, correction: float, left: float) ->
         box = Rectangle((x, y), width, HEIGHT, facecolor=plots.PAPER, edgecolor=color, linewidth=1.6)
         ax.add_patch(box)
         ax.add_patch(Rectangle((x, y), width, HEIGHT, facecolor=color, alpha=0.25, linewidth=0))
-    ax.text((START + cut) / 2, y + HEIGHT / 2, f"{correction:.3g}", ha="center", va="center", fontsize=12, color=NARROW)
+    ax.text(
+        (START + cut) / 2, y + HEIGHT / 2, f"{correction:.3g}", ha="center", va="center", fontsize=12, color=plots.INK
+    )
     ax.text(START + LENGTH + 0.25, y + HEIGHT / 2, f"{left:.2g}…", ha="left", va="center", fontsize=10, color=LEFT)
 
 

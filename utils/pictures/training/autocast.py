@@ -38,6 +38,7 @@ def two_lanes() -> Figure:
     for dtype, (low, high) in {"float32": (4.55, 8.9), "bfloat16": (0.1, 4.35)}.items():
         color = plots.LOOKS[dtype].color
         ax.add_patch(Rectangle((0, low), 16, high - low, color=color, alpha=0.08, linewidth=0))
+        ax.add_patch(Rectangle((0, low), 16, high - low, fill=False, edgecolor=color, alpha=0.5, linewidth=1))
         label = (high - 0.25, "top") if dtype == "float32" else (low + 0.25, "bottom")
         ax.text(0.25, label[0], dtype, va=label[1], fontsize=11, weight="bold", color=color)
     for name in PLACES:

@@ -23,7 +23,7 @@ def weight_and_master(update: float = 0.003, start: float = 1.0, steps: int = 7)
         ax.set(xlim=(-0.7, steps + 0.7), ylim=(start - 0.45 * gap, rungs[-1] + 0.25 * gap))
         ax.axis("off")
         ax.hlines(rungs, -0.5, steps + 0.5, color=plots.INK_SOFT, linewidth=1)
-        ax.hlines(rungs[:-1] + gap / 2, -0.5, steps + 0.5, color=plots.LINE, linewidth=1, linestyle=":")
+        ax.hlines(rungs[:-1] + gap / 2, -0.5, steps + 0.5, color=plots.INK_SOFT, linewidth=1.4, linestyle=":")
     for rung in rungs:
         alone.text(-0.7, rung, f"{rung:.5g}", ha="right", va="center", fontsize=9, color=plots.INK)
     weight, master = start, start
