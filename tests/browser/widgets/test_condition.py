@@ -118,6 +118,9 @@ def test_what_became_of_a_system_is_told(call):
     said = call("said", state | {"condition": 1e6, "correction": "gmres"})
     assert f"of GMRES, {solves} solves with the factors in all, the backward error is " in said
     assert "without any help" not in said
+    first = refined(1e6, "float16", "float64", "gmres").forward_errors[0]
+    assert first < 1e-3  # after all the solves of its first step: not what one solve with the factors gives
+    assert "GMRES' first x is wrong by " in said
     said = call("said", state | {"condition": 1e10, "correction": "gmres"})
     assert max(refined(1e10, "float16", "float64", "gmres").solves) == SIZE + 1
     assert "A step took 33 solves, which is enough without any help from the factors." in said

@@ -26,6 +26,7 @@ def test_steps_are_those_of_the_logarithm():
     assert checks.check_steps(answers)
     assert "Round up" in checks.check_steps(answers | {"first error 1e-2, factor 0.2": 14}).message
     assert "without the first x" in checks.check_steps(answers | {"first error 1e-2, factor 5e-3": 6}).message
+    assert "one fewer" in checks.check_steps(answers | {"first error 1e-2, factor 0.2": 16}).message
 
 
 @pytest.mark.parametrize(
@@ -87,8 +88,11 @@ def test_the_replies_of_the_play_tasks_are_those_of_the_widget():
 
     assert float(questions.PLAY_BORDER.answer) == last("bfloat16")
     assert last("float16") == 50_000
+    border = facts.refined(5000.0, "bfloat16")
+    assert "not there after 50 steps" in border.why  # "within 50 steps", asks the question
+    a, b = facts.system(5000.0)
+    assert f"take {refine(a, b, factors=BFLOAT16, most=100).steps} steps" in questions.PLAY_BORDER.says
     assert [f"{last(name) * facts.FACTORS[name].eps / 2:.2g}" for name in ("bfloat16", "float16")] == ["7.8", "24"]
-    assert last("float16") / last("bfloat16") == 25
     solves = facts.refined(1e6, "float16", "float64", "gmres").solves
     assert sum(solves) == 39
     assert float(questions.PLAY_COST.answer) == sum(solves) * 6 / facts.SIZE
@@ -135,6 +139,14 @@ def test_the_script_is_as_accurate_as_float64_factors(script, power):
     x, steps = script(a, b)
     assert 2 <= steps <= 12
     assert (x - exact).abs().max() <= 5 * (torch.linalg.solve(a, b) - exact).abs().max() + 1e-15
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**20, 2.0**40])
+def test_the_unit_of_a_row_does_not_matter_to_the_script(script, unit):
+    a, exact, b = system(6.5, 300)
+    a[5], b[5] = unit * a[5], unit * b[5]  # one large row would hide what is left in all others
+    x, _ = script(a, b)
+    assert (x - exact).abs().max() <= 3 * (torch.linalg.solve(a, b) - exact).abs().max()
 
 
 @pytest.mark.parametrize("unit", [12, 60, 200, -200])
@@ -194,7 +206,28 @@ def with_fault(fault):
     return refined
 
 
-@pytest.mark.parametrize("function", [right, from_zero])
+def scaled(size, *, zero=False):
+    """The loop with each right-hand side divided by its size, as in the script of In short."""
+
+    def refined(solve, a, b, steps):
+        x = np.zeros(len(b)) if zero else solve(b)
+        for _ in range(steps + zero):
+            r = b - a @ x
+            x = x + size(r) * solve(r / size(r))
+        return x
+
+    return refined
+
+
+SCALED = [
+    scaled(lambda r: abs(r).max()),
+    scaled(lambda r: abs(r).max(), zero=True),
+    scaled(np.linalg.norm),
+    scaled(lambda r: 1e-3),
+]
+
+
+@pytest.mark.parametrize("function", [right, from_zero, *SCALED])
 def test_the_loop_may_be_written_in_any_way(function):
     outcome = checks.check_refined(function)
     assert outcome, outcome.message
@@ -271,10 +304,30 @@ def residual_in_place(solve, a, b, steps):
     return x
 
 
+def the_first_residual(solve, a, b, steps):
+    x = solve(b)
+    r = b - a @ x
+    for _ in range(steps):
+        x = x + solve(r)
+    return x
+
+
+def until_it_is_fair(solve, a, b, steps):
+    x = solve(b)
+    for _ in range(steps):
+        r = b - a @ x
+        if abs(r).max() < 1e-5:
+            break
+        x = x + solve(r)
+    return x
+
+
 @pytest.mark.parametrize(
     ("function", "hint"),
     [
         (x_in_float32, "keep it in float64"),
+        (the_first_residual, "still that of the first x"),
+        (until_it_is_fair, "`solve` was called 2 times; 3 steps take 4"),
         (by_the_library, "`solve` was called 0 times"),
         (until_it_is_small, "8 steps take 9"),
         (in_the_unit_of_the_factors, "is off by"),
@@ -294,7 +347,7 @@ def test_the_loop_withstands_a_good_student(function, hint):
     [
         (lambda solve, a, b, steps: np.ones(3), "40 unknowns"),
         (lambda solve, a, b, steps: b * np.nan, "not finite"),
-        (lambda solve, a, b, steps: np.linalg.solve(a, b), "is off by"),
+        (lambda solve, a, b, steps: np.linalg.solve(a, b), "`solve` was never called"),
         (lambda solve, a, b, steps: b @ "x", "stop"),
         (3.0, "function itself"),
     ],

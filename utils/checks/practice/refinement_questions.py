@@ -6,8 +6,8 @@ from utils.checks.questions import Choice, Number, Option, Task
 
 NARROW_RESIDUAL = Choice(
     "practice/refinement/predict-narrow-residual",
-    "Same system, same float16 factors, x in float64. Only `b - A x` is computed in float32. How many digits of x are "
-    "correct in the end?",
+    "Same system, same float16 factors, x in float64. Only `b - A x` is computed in float32, from A, x and b rounded "
+    "to it. How many digits of x are correct in the end?",
     (
         Option(
             "Two",
@@ -63,20 +63,20 @@ ENOUGH = Choice(
 PLAY_BORDER = Number(
     "practice/refinement/play-border",
     "With the residual in float64 and corrections by the factors, what is the largest condition number at which "
-    "bfloat16 factors still reach the goal?",
+    "bfloat16 factors still reach the goal within 50 steps?",
     answer="2000",
-    says="There κu is 7.8. With float16 factors, the last one is 50,000, where κu is 24. Three more bits are a factor "
-    "of 8 in the rule, and of 25 in this system: above 1, the rule is only an order of magnitude.",
+    says="There κu is 7.8; at 5,000 they would take 55 steps. With float16 factors, the last one is 50,000, where κu "
+    "is 24. Three more bits are a factor of 8 in the rule: above 1, it is only an order of magnitude.",
     wrong={
         "50000": "That is the last one for float16 factors. Choose bfloat16.",
         "20000": "With bfloat16 factors, the curve is flat there. Move the slider down.",
-        "5000": "That is the first at which they fail. One position less.",
+        "5000": "That is the first at which 50 steps are not enough. One position less.",
         "1000": "They do converge there, but also one position further up.",
         "500": "They do converge there, but also further up.",
         "256": "That is 1/u, where κu is 1. This system still converges somewhat above it.",
         "200": "That is about 1/u, where κu is 1. This system still converges somewhat above it.",
     },
-    otherwise="Press bfloat16, and move the slider until the table says `stuck` for it.",
+    otherwise="Press bfloat16, and move the slider up until the table no longer says how many steps it took.",
     hints=("The positions of the slider are 1, 2 and 5 times each power of ten.",),
     near=0,
 )
@@ -151,6 +151,7 @@ STEPS = {
         wrong={
             "14": "Fourteen steps leave 1.6e-12. Round up.",
             "14.3": "The number of steps is an integer: round up.",
+            "16": "That is enough, but so is one fewer.",
             "18": "18 would be right without the first x, which has two digits already.",
             "10": "One digit per step would take a factor of 0.1.",
         },
@@ -175,17 +176,16 @@ CONVERGES = {
         "Factors in float32, condition number 3e6",
         SAFE,
         safe="3e6 · 2^-24 is 0.18.",
-        maybe="3e6 · 2^-24 is 0.18. It is uncertain only above 1.",
-        fails="3e6 · 2^-24 is 0.18, and steps fail only above 1.",
+        maybe="3e6 · 2^-24 is 0.18. By the rule, it is uncertain only above 1.",
+        fails="3e6 · 2^-24 is 0.18. By the rule, steps fail only above 30.",
     ),
     "float16, condition 3e4": _verdict(
         "-half",
         "Factors in float16, condition number 3e4",
         MAYBE,
         safe="3e4 · 2^-11 is 15. It may well: above 1 it depends on the matrix, so the rule does not promise it.",
-        maybe="3e4 · 2^-11 is 15. A matrix of 100 rows, made as on this page, converges there, in 36 steps.",
-        fails="3e4 · 2^-11 is 15. That is below 30, so it is worth a try: a matrix of 100 rows, made as on this page, "
-        "converges.",
+        maybe="3e4 · 2^-11 is 15. `matrix(100, 3e4)` converges, in 36 steps; with another seed, it may not.",
+        fails="3e4 · 2^-11 is 15. That is below 30, so it is worth a try: `matrix(100, 3e4)` converges.",
     ),
     "bfloat16, condition 3e4": _verdict(
         "-bfloat16",
@@ -237,7 +237,7 @@ BUGS = {
         rounded="Then the loop would solve another system, and the error would stay near that of the first x.",
         x="Float16 has gaps of 1e-3 above 1. This x is better than that.",
         r="It gains some digits and then stops, when the rounding of A x is as large as the residual.",
-        replaced="Then the error would not fall at all.",
+        replaced="Then x would be lost after one step, and the error above 1.",
     ),
     "loop B": _fault(
         "b",

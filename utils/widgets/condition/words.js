@@ -60,7 +60,7 @@ export function conditionVerdict(state, found, wide) {
   const u = roundoffOf(factors);
   const opening = `${CN_LABELS[factors]} factors, κ = ${cnSize(condition, 1)}: κu = ${cnSize(condition * u)}, with u = 2${superscript(Math.log2(u))}.`;
   if (found.backward.length === 0) return `${opening} There are no factors: ${found.end === "overflow" ? "a number overflows" : found.end}.`;
-  const first = `The first x is wrong by ${cnSize(found.forward[0])}.`;
+  const first = `${state.correction === "gmres" ? "GMRES'" : "The"} first x is wrong by ${cnSize(found.forward[0])}.`;
   const digits = found.converged && factors !== "float64" ? ` x is then wrong by ${cnSize(found.forward.at(-1))}; float64 factors give ${cnSize(wide.forward.at(-1))}.` : "";
   return `${opening} ${first} ${spoiltText(state, found) || endSentence(found, state)}${digits}`;
 }
