@@ -24,6 +24,7 @@ from utils.widgets.tokens_per_second.facts import (
     PUBLISHED,
     DecodeCase,
     published,
+    shared_points,
     weights_of,
 )
 
@@ -123,15 +124,54 @@ def test_what_was_measured_is_said_or_that_nothing_was():
     )
     other = TokensPerSecond(card="L4", weights="int8")
     assert other.measured.startswith(
-        "No rate is published for this card. On A100 SXM 80 GB: 155.58 tokens a second from 6.87 GB a step, "
+        "No rate in this format is published for this card. "
+        "On A100 SXM 80 GB: 155.58 tokens a second from 6.87 GB a step, "
         "52\u00a0% of its bandwidth"
     )
-    guess = other.case.tokens_per_second * 1069 / 2039
-    assert other.measured.endswith(f"would be {few_digits(guess)}: an estimate, not a measurement.")
+    guess = 155.58 * 300 / 2039
+    assert other.measured.endswith(
+        f"Scaled by the bandwidth, that would be {few_digits(guess)} here: an estimate, not a measurement."
+    )
     assert TokensPerSecond("Llama 2 70B", weights="float8").measured == (
-        "No source of this book has a rate of this model in E4M3: the limit stands alone."
+        "There is no rate of this model in E4M3 to compare with: the limit stands alone."
     )
     assert TokensPerSecond(batch=2).measured.startswith("Measured rates are of a single sequence")
+
+
+def estimates(model, card, **more):
+    """The rate that stands in each row: None where there is none."""
+    shown = TokensPerSecond(model, card=card, **more)
+    found = {}
+    for name in FORMATS:
+        shown.weights = name
+        points = shared_points(shown.facts["points"], shown.case, model)
+        found[name] = (round(points[0]["here"], 1), points[0]["card"]) if points else None
+    return found
+
+
+def test_an_estimate_is_a_rate_times_the_ratio_of_the_bandwidths():
+    fast, lit = "A100 SXM 80 GB", "A100 SXM 40 GB"
+    assert estimates("LLaMA 7B", lit) == {
+        **{"float32": (11.5, lit), "bfloat16": (16.7, lit), "float8": None},
+        **{"int8": (round(155.58 * 1555 / 2039, 1), fast), "int4": (150.1, fast), "int4-g128": None},
+    }
+    assert estimates("LLaMA 7B", lit, head=True) == estimates("LLaMA 7B", lit)
+
+
+def test_all_estimates_of_a_table_are_from_one_card_and_none_from_a_plain_loop():
+    found = estimates("Llama 3 8B", "H200 SXM")
+    assert {row[1] for row in found.values() if row} == {"H100 SXM"}  # the nearest bandwidth
+    rates = [found[name][0] for name in ("bfloat16", "float8", "int8", "int4")]
+    assert rates == sorted(rates)
+    assert {row[1] for row in estimates("Llama 3 8B", "L4").values() if row} == {"A100 SXM 80 GB"}
+    assert estimates("Llama 3 8B", "A100 SXM 80 GB")["float8"] is None  # its own rates are in the table
+    assert estimates("LLaMA 7B", "A100 SXM 80 GB")["float32"] is None
+    assert "16.7 † (S. Raschka" in TokensPerSecond(card="A100 SXM 40 GB").static_html()
+
+
+def test_a_card_without_data_sheet_gets_no_estimate():
+    roof = Roof("Some CPU", {}, 26.0, "a large copy", measured=True)
+    assert set(estimates("LLaMA 7B", "Some CPU", roofs=[roof]).values()) == {None}
 
 
 def test_the_verdict_says_the_rate_and_what_decides_it():

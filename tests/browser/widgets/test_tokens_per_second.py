@@ -135,9 +135,18 @@ def test_the_table_has_every_format_as_python_has_it(show):
         texts = cells(page, row)
         moved, held = (few_digits(size / 1e9) for size in (theirs.moved.total, theirs.held))
         assert texts[:3] == [moved, few_digits(theirs.tokens_per_second), held]
-        guess = few_digits(theirs.tokens_per_second * 11.47 * 26.4e9 / 1555e9)
-        others = {"float32": f"≈ {guess}", "float8": "–", "int4-g128": "–"}  # float32: the share of the smaller A100
-        assert texts[3].split(" (")[0] == (read[0] if read else others[name])
+        assert texts[3].split(" (")[0] == (read[0] if read else "–")  # float32: no estimate from a plain loop
+
+
+def test_an_estimate_is_scaled_and_a_plain_loop_is_marked(show):
+    page = show(TokensPerSecond(card="A100 SXM 40 GB"), **CALM)
+    assert [cells(page, row)[3].split(" (")[0] for row in range(len(FORMATS))] == [
+        *("11.47\u00a0†", "16.7\u00a0†", "–", "≈ 119", "≈ 150", "–")
+    ]
+    lanes = page.locator(".mp-tp-lanes")
+    assert "measured, a plain loop" in lanes.inner_text()
+    page.get_by_role("button", name="int8").click()
+    assert "8.43" in lanes.inner_text()  # 1000 / 118.65
 
 
 def test_what_the_card_cannot_hold_has_no_rate(show):
@@ -208,6 +217,7 @@ def test_the_points_lie_on_the_line_and_the_measured_ones_below_it(show):
 
 CASES_TO_LOOK_AT = {
     "start": lambda: TokensPerSecond(),
+    "plain loop": lambda: TokensPerSecond(card="A100 SXM 40 GB"),
     "large": lambda: TokensPerSecond("Llama 2 70B", weights="int4-g128", batch=1024, context=2**17, kv_bits=8),
     "measured": lambda: TokensPerSecond("LLaMA small", card=CPU.name, weights="float32", **MORE),
 }

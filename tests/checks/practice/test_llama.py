@@ -6,6 +6,7 @@ import torch
 from utils.checks.outcome import NOT_YET
 from utils.checks.practice import llama, llama_questions
 from utils.checks.practice.llama import Oracle
+from utils.checks.questions import judge
 from utils.cost import token_bytes
 from utils.cost.architectures import Architecture
 from utils.cost.cards import ROOFS
@@ -29,6 +30,27 @@ def test_the_line_goes_through_both_runs():
     assert 1 / (a + 10e9 / speed) == pytest.approx(40)
     assert 1 / (a + 5e9 / speed) == pytest.approx(50)
     assert llama.check_not_bytes(table(llama_questions.NOT_BYTES, (15, 1000, 1 / (a + 2.5e9 / speed))))
+
+
+@pytest.mark.parametrize(
+    ("bits", "hint"), [(4, "without the scales"), (4 + 32 / 32, "5 bits per weight"), (4.5 * 8 / 7, "That is 4.5 GB")]
+)
+def test_a_count_of_the_bits_of_int4_is_named_by_its_bits(bits, hint):
+    question = llama_questions.AT_MOST[llama_questions.INT4_TEXT]
+    assert hint in judge(question, 1400e9 / (7e9 * bits / 8)).message
+
+
+def test_without_sharing_the_hints_and_replies_are_about_forty_keys():
+    shared, unshared, _ = llama_questions.LONG_TEXT.values()
+    assert "8 keys per layer" in shared.hints[-1]
+    assert "40 keys per layer" in unshared.hints[-1]
+    assert "bits" in judge(unshared, 8 * 983_040).message
+    assert "KiB" in judge(unshared, 983_040 / 1024).message
+
+
+def test_a_scale_per_vector_is_another_count_of_the_cache():
+    numbers = token_bytes.predict("Llama 3 8B").weights / (64 * 2 * 32 * 8 * (128 + 2))
+    assert "a 16-bit scale" in judge(llama_questions.EQUAL_CACHES, round(numbers)).message
 
 
 def test_the_cache_is_that_of_the_formula():
@@ -89,6 +111,8 @@ def test_the_tasks_under_the_widget_have_the_answers_that_it_shows():
     powers = [2**n for n in range(11)]
     assert first("int4", powers) == llama_questions.FROM_WHICH_BATCH.answer
     assert first("int4", range(50, 70)) == "61" in llama_questions.FROM_WHICH_BATCH.wrong
+    for batch in (60, 62, 63):
+        assert "at about that batch" in judge(llama_questions.FROM_WHICH_BATCH, batch).message
     assert first("int8", powers) == "128" in llama_questions.FROM_WHICH_BATCH.wrong
     assert f"In bfloat16 it is {first('bfloat16', powers)}" in llama_questions.FROM_WHICH_BATCH.says
     weights = token_bytes.predict("Llama 3 8B").weights
@@ -163,11 +187,59 @@ def reads_the_prompt_by_token(model, prompt, tokens):
     return found[1:]
 
 
-def test_a_prompt_read_by_token_is_right_and_told_that_one_call_is_enough():
-    outcome = llama.check_write(reads_the_prompt_by_token)
-    assert outcome
-    assert "the prompt in one call" in outcome.message
-    assert "in one call" not in llama.check_write(right).message
+def copies_its_cache(model, prompt, tokens):
+    cache, ids, found = [], list(prompt), []
+    for _ in range(tokens):
+        cache = [*cache]
+        ids = [int(model(ids, cache)[-1].argmax())]
+        found += ids
+    return found
+
+
+def test_a_copy_of_a_cache_holds_only_what_the_model_put_there():
+    assert llama.check_write(copies_its_cache)
+
+
+def appends_to_the_cache_too(model, prompt, tokens):
+    cache, ids, found = [], list(prompt), []
+    for _ in range(tokens):
+        logits = model(ids, cache)
+        cache += ids
+        ids = [int(logits[-1].argmax())]
+        found += ids
+    return found
+
+
+def fills_the_cache_with_the_prompt(model, prompt, tokens):
+    cache, ids, found = list(prompt), [prompt[-1]], []
+    for _ in range(tokens):
+        ids = [int(model(ids, cache)[-1].argmax())]
+        found += ids
+    return found
+
+
+def fills_the_cache_and_reads_the_prompt(model, prompt, tokens):
+    cache, ids, found = list(prompt), list(prompt), []
+    for _ in range(tokens):
+        ids = [int(model(ids, cache)[-1].argmax())]
+        found += ids
+    return found
+
+
+def fills_the_cache_with_all_but_the_last_token(model, prompt, tokens):
+    cache, ids, found = list(prompt[:-1]), [prompt[-1]], []
+    for _ in range(tokens):
+        ids = [int(model(ids, cache)[-1].argmax())]
+        found += ids
+    return found
+
+
+def takes_the_largest_of_all_rows(model, prompt, tokens):
+    cache, ids, found = [], list(prompt), []
+    for _ in range(tokens):
+        ids = [int(model(ids, cache).argmax()) % llama.VOCABULARY]
+        found += ids
+    return found
 
 
 def reads_all_into_one_cache(model, prompt, tokens):
@@ -276,20 +348,26 @@ def leaves_out_the_last_token_of_the_prompt(model, prompt, tokens):
         (reads_all_into_one_cache, "in it twice"),
         (reads_all_again, "8 are enough"),
         (keeps_the_cache_as_a_default, "an earlier prompt"),
-        (reads_the_last_token_of_the_prompt_twice, "is read only once"),
+        (reads_the_last_token_of_the_prompt_twice, "has read the last token of the prompt twice"),
+        (reads_the_prompt_by_token, "read the prompt in one call"),
+        (appends_to_the_cache_too, "The model fills the cache itself"),
+        (fills_the_cache_with_the_prompt, "The model fills the cache itself"),
+        (fills_the_cache_and_reads_the_prompt, "The model fills the cache itself"),
+        (fills_the_cache_with_all_but_the_last_token, "The model fills the cache itself"),
+        (takes_the_largest_of_all_rows, "only the last row is about the next"),
         (returns_one_too_many, "For tokens=6 your list has 7"),
         (returns_one_for_none, "For tokens=0 your list has 1"),
         (chooses_before_it_reads, "What has the model read when you choose it?"),
         (forgets, "Make one before the loop"),
-        (takes_the_last_column, "the last row counts"),
+        (takes_the_last_column, "only the last row is about the next"),
         (takes_the_most_probable_tokens_at_one_place, "What has the model read when you choose it?"),
-        (leaves_out_the_last_token_of_the_prompt, "The first token is wrong"),
-        (takes_the_first_row, "the last row counts"),
+        (leaves_out_the_last_token_of_the_prompt, "has read the whole prompt"),
+        (takes_the_first_row, "only the last row is about the next"),
         (changes_the_prompt, "changes the prompt"),
         (lambda *asked: [*asked[1], *right(*asked)], "only the new tokens"),
         (lambda *asked: right(*asked)[:-1], "For tokens=6 your list has 5"),
         (lambda *asked: 7, "Return a list of tokens"),
-        (lambda *asked: [0] * asked[2], "the last row counts"),
+        (lambda *asked: [0] * asked[2], "has read the whole prompt"),
         (5, "the function itself"),
     ],
 )

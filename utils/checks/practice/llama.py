@@ -34,22 +34,25 @@ check_long_text = paper_table(
 class Oracle:
     """A model that is a rule: the next token depends on all tokens before it, and on their order.
 
-    `read` counts the tokens that it was given, in `calls` calls; `caches` holds each cache that it was given.
+    `read` counts the tokens that it was given, in `calls` calls; `caches` holds each cache that it was given, and
+    `texts` what it made of them. `filled` says that a cache came with tokens that it had not put there.
     """
 
     def __init__(self):
-        self.read, self.calls, self.caches = 0, 0, []
+        self.read, self.calls, self.caches, self.texts, self.filled = 0, 0, [], [], False
 
     def __call__(self, ids: list[int], cache: list[int]) -> torch.Tensor:
         """Read ids, append them to the cache, and return logits [len(ids), VOCABULARY]."""
         self.read += len(ids)
         self.calls += 1
+        self.filled = self.filled or (bool(cache) and list(cache) not in self.texts)
         if not any(cache is seen for seen in self.caches):
             self.caches.append(cache)
         logits = torch.zeros(len(ids), VOCABULARY)
         for row, token in enumerate(ids):
             cache.append(int(token))
             logits[row, following(cache)] = 1.0
+        self.texts.append(list(cache))
         return logits
 
 
@@ -69,7 +72,7 @@ def written(prompt: list[int], tokens: int) -> list[int]:
 @exercise(asks=WRITE, takes="write")
 def check_write(answer) -> Outcome:
     """A function (model, prompt, tokens) -> list of tokens that uses a cache."""
-    in_one_call = True
+    earlier = []
     for prompt, tokens in (([3, 1, 4], 6), ([7], 4), ([2, 9, 9, 5, 1], 1), ([8, 2], 0)):
         model, prompt_copy = Oracle(), list(prompt)
         returned = answer(model, prompt_copy, tokens)
@@ -77,17 +80,15 @@ def check_write(answer) -> Outcome:
             return Outcome(NOT_ATTEMPTED, "The function returns nothing yet. Return the list of new tokens.")
         if prompt_copy != prompt:
             return not_yet("The function changes the prompt. Make a new list.")
-        if fault := _fault(model, prompt, tokens, returned):
+        kept = any(cache is old for cache in model.caches for old in earlier)
+        if fault := _fault(model, prompt, tokens, returned, kept=kept):
             return not_yet(fault)
-        in_one_call = in_one_call and model.calls <= tokens + 1
-    return correct(
-        "The same tokens as by reading everything again, and each of them is read once."
-        + ("" if in_one_call else " But read the prompt in one call: then the weights are read once for all of it.")
-    )
+        earlier += model.caches
+    return correct("The same tokens as by reading everything again, and each of them is read once.")
 
 
-def _fault(model: Oracle, prompt: list[int], tokens: int, returned: object) -> str | None:
-    """Say what is wrong with what was written; None where nothing is."""
+def _fault(model: Oracle, prompt: list[int], tokens: int, returned: object, *, kept: bool) -> str | None:
+    """Say what is wrong with what was written; None where nothing is. `kept`: a cache is that of an earlier prompt."""
     try:
         tokens_back = [int(token) for token in returned]
     except (TypeError, ValueError):
@@ -97,20 +98,19 @@ def _fault(model: Oracle, prompt: list[int], tokens: int, returned: object) -> s
         return "The prompt is in the list. Return only the new tokens."
     if len(tokens_back) != tokens:
         return f"For tokens={tokens} your list has {len(tokens_back)} tokens."
+    if model.filled and kept:
+        return "The cache still holds an earlier prompt. Make it inside the function, not as a default argument."
+    if model.filled:
+        return "The model fills the cache itself. Start with an empty list, and do not change it."
     most = max(map(len, model.caches), default=0)
     if tokens_back != right:
-        if most > model.read:
-            return "The cache still holds an earlier prompt. Make it inside the function, not as a default argument."
         if most > once + 1:
             return (
                 f"After a prompt of {len(prompt)} and {tokens} new tokens the cache holds {most}: some tokens are in it"
                 " twice. Give the model only what is new."
             )
         if tokens_back[0] != right[0] and len(prompt) > 1:
-            return (
-                "The first token is wrong. The logits have a row for each token read: the last row counts. And the last"
-                " token of the prompt, too, is read only once."
-            )
+            return _first_fault(model, prompt, tokens_back[0])
         if len(model.caches) > 1:
             return "Each call has a cache of its own, so the model forgets what it has read. Make one before the loop."
         at = next(n for n, pair in enumerate(zip(tokens_back, right, strict=True)) if pair[0] != pair[1])
@@ -122,4 +122,18 @@ def _fault(model: Oracle, prompt: list[int], tokens: int, returned: object) -> s
             f"The tokens are right, but the model has read {model.read} of them; {once} are enough."
             " Keep one cache, and give the model only what is new."
         )
+    if model.calls > tokens + 1:
+        return "The tokens are right. But read the prompt in one call: then the weights are read once for all of it."
     return None
+
+
+def _first_fault(model: Oracle, prompt: list[int], first: int) -> str:
+    """Say why the first token is wrong."""
+    if first != prompt[-1] and [*prompt, prompt[-1]] in model.texts:
+        return "The first token is wrong. The model has read the last token of the prompt twice."
+    if prompt not in model.texts:
+        return "The first token is wrong. Choose it when the model has read the whole prompt."
+    return (
+        "The first token is wrong. The logits have a row for each token read, and only the last row is about the next"
+        " token: take the most probable one of that row."
+    )

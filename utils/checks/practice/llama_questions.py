@@ -117,15 +117,15 @@ FROM_WHICH_BATCH = Number(
         "32": "At 32 the bytes still decide.",
     },
     otherwise='Set the context to 1, raise the batch, and read the verdict: "The bytes decide" or "Computing decides".',
+    within={"60 to 63": "It happens at about that batch. The slider moves in powers of two; take the first beyond it."},
     unit="sequences",
 )
 EQUAL_CACHES = Number(
     "practice/llama/play-context",
-    "Llama 3 8B in bfloat16, with a batch of 64, keys and values in 8 bits. At which context do the caches hold "
-    "as many "
-    "bytes as the weights that are read? The slider gets you close; work out the exact number.",
+    "Llama 3 8B in bfloat16, with a batch of 64, keys and values in 8 bits without a scale. At which context do the "
+    "caches hold as many bytes as the weights that are read? The slider gets you close; work out the number.",
     answer="3579",
-    tolerance=0.02,
+    tolerance=0.005,
     says="In 8 bits, one token of one sequence takes 65,536 bytes, so 15.0 GB are 229,000 of them: 3,579 for "
     "each of 64 "
     "sequences.",
@@ -137,6 +137,7 @@ EQUAL_CACHES = Number(
         "4096": (
             "At 4,096 the caches hold 17.2 GB. The slider moves in powers of two: work out the number between them."
         ),
+        "3523": "That counts a 16-bit scale for each key and each value. Here they have no scale: 8 bits per number.",
         "1789": "That is with keys and values in 16 bits.",
         "895": "That is with a key and a value for each of the 32 query heads. Here four of them share one.",
         "7158": "Each token has a key and a value: 2 · 32 · 8 · 128 numbers of one byte.",
@@ -210,7 +211,8 @@ AT_MOST = {
         says="4 + 16/32 = 4.5 bits per weight, 3.94 GB.",
         wrong={
             "400": "That is without the scales: 16 bits for every 32 weights, half a bit for each.",
-            "311": "That is 5 bits per weight. 16 bits for 32 weights are half a bit.",
+            "320": "That is 5 bits per weight, as with a zero point beside each scale. Here there is only the scale.",
+            "311.1": "That is 4.5 GB. 4.5 is the number of bits per weight; how many GB are that for 7 billion?",
             "70": "16 bits are shared by 32 weights; a weight does not have its own.",
             "88.9": "That is 18 bits per weight. It has 4, and its share of 16.",
             "100": "That is bfloat16.",
@@ -238,6 +240,7 @@ AT_MOST = {
             "200": "That is the cache alone. The weights are read too.",
             "50": "That is 28 GB. The cache takes 7, the weights 14.",
         },
+        hints=("What does attention read in each step, besides the weights?",),
     ),
 }
 
@@ -298,7 +301,7 @@ NOT_BYTES = {
             "60": "That is ten more, as with the first halving. But times add up, rates do not.",
             "55": "That is five more, half the last gain. But times add up, rates do not.",
             "100": "That is twice 50, as if there were nothing but bytes.",
-            "66.7": "That is with no bytes at all: 15 ms.",
+            "66.7": "That is with no bytes at all.",
             "17.5": "That is the time, in ms. How many of them are in a second?",
         },
         unit="tokens/s",
@@ -306,7 +309,12 @@ NOT_BYTES = {
 }
 
 
-def _long_text(name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], unit: str) -> Number:
+SHARED_KEYS = "There are 8 keys per layer and token, not 40."
+
+
+def _long_text(
+    name: str, text: str, answer: str, *, says: str, wrong: dict[str, str], unit: str, keys: str = SHARED_KEYS
+) -> Number:
     return Number(
         f"practice/llama/long-text{name}",
         f"48 layers, 40 query heads of width 128, 8 key-value heads, 16 bits: {text}?",
@@ -314,7 +322,7 @@ def _long_text(name: str, text: str, answer: str, *, says: str, wrong: dict[str,
         says=says,
         wrong=wrong,
         otherwise="Multiply: keys and values, layers, key-value heads, width of a head, bytes per number.",
-        hints=("A key has 128 numbers, and so has a value.", "There are 8 keys per layer and token, not 40."),
+        hints=("A key has 128 numbers, and so has a value.", keys),
         tolerance=0.005,
         unit=unit,
     )
@@ -333,7 +341,7 @@ LONG_TEXT = {
         says="2 · 48 · 8 · 128 numbers of 2 bytes.",
         wrong={
             "98304": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
-            "983040": "That is with a key for each of the 40 query heads. Five of them share one.",
+            "983040": "Five query heads share one key and one value. Count the key-value heads.",
             "393216": "That is a factor of two too many: 16 bits are 2 bytes.",
             "4096": "That is one layer. There are 48.",
             "1024": "That is the width of all keys of one layer. There are values, and 48 layers.",
@@ -351,9 +359,13 @@ LONG_TEXT = {
         wrong={
             "196608": "That is with sharing. Without it each of the 40 heads has a key and a value.",
             "39322": "Now there are more keys, not fewer.",
+            "7864320": "That is in bits.",
+            "960": "That is in KiB. The question asks for bytes.",
+            "20480": "That is one layer. There are 48.",
             "491520": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
         },
         unit="bytes",
+        keys="Without sharing there are 40 keys per layer and token, one for each query head.",
     ),
     FOR_ALL: _long_text(
         "-all",
@@ -364,8 +376,8 @@ LONG_TEXT = {
             "128.8": "That is without sharing.",
             "1.61": "That is one sequence. Each of the 16 has a cache of its own.",
             "12.88": "A factor of two is missing: a number has 2 bytes, and there are values as well as keys.",
-            "24": "That is GiB. A GB is a billion bytes here; write it with two decimals.",
-            "26": "Nearly. Write it with two decimals.",
+            "24": "That is GiB. A GB is a billion bytes here.",
+            "26": "Nearly. Write it with one decimal.",
         },
         unit="GB",
     ),

@@ -145,7 +145,8 @@ class TokensPerSecond(BookWidget):
         for name in FORMATS:
             case = self._case(name)
             read = [
-                f"{point['rate']:,} ({point['source'] if point['card'] == self.card else 'on ' + point['card']})"
+                f"{point['rate']:,}{' †' if point.get('plain') else ''}"
+                f" ({point['source'] if point['card'] == self.card else 'on ' + point['card']})"
                 for point in shared_points(self.facts["points"], case, self.model)
             ]
             cells = (

@@ -50,20 +50,34 @@ export function tpCase(facts, state) {
 /** Whether measured rates, which are of one short sequence, say something about a state. */
 export const tpComparable = ({ batch, context }) => batch === 1 && context <= TP_READ_UP_TO;
 
-const tpShared = (facts, points) => points.map((point) => ({ ...point, share: (point.rate * point.bytes) / (1e9 * tpCard(facts, point.card).bandwidth) }));
+const tpShared = (facts, points, { bandwidth: own }) => points.map((point) => {
+  const { bandwidth } = tpCard(facts, point.card);
+  return { ...point, share: (point.rate * point.bytes) / (1e9 * bandwidth), here: (point.rate * own) / bandwidth };
+});
 
 /** The measured rates of a model on a card, each with its share of what the bandwidth allows; none where tpComparable
  * denies them. */
 export function tpPoints(facts, state) {
   if (!tpComparable(state)) return [];
-  return tpShared(facts, facts.points.filter(({ model, card }) => model === state.model && card === state.card));
+  return tpShared(facts, facts.points.filter(({ model, card }) => model === state.model && card === state.card), tpCard(facts, state.card));
 }
 
-/** The measured rates of the chosen weights; where this card has none, the first one on another card with a data sheet. */
+/** The card whose rates estimate those of another one, the same in every format: the nearest bandwidth. A plain loop
+ * says nothing of other cards, and a card without data sheet gets no estimate. */
+function tpSourceCard(facts, points, own) {
+  const times = (name) => [tpCard(facts, name).bandwidth / own.bandwidth].map((ratio) => Math.max(ratio, 1 / ratio))[0];
+  const names = own.measured ? [] : points.filter(({ card, plain }) => !plain && !tpCard(facts, card).measured).map(({ card }) => card);
+  return names.length ? names.reduce((best, name) => (times(name) < times(best) ? name : best)) : null;
+}
+
+/** The measured rates of the chosen weights; where this card has none, that of tpSourceCard, scaled in `here`. */
 export function tpOwnPoints(facts, state) {
   if (!tpComparable(state)) return [];
   const name = state.card.name ?? state.card; // of a state, or of a case
-  const same = facts.points.filter(({ model, weights }) => model === state.model && weights === state.weights);
+  const own = tpCard(facts, name);
+  const ofModel = facts.points.filter(({ model }) => model === state.model);
+  const same = ofModel.filter(({ weights }) => weights === state.weights);
   const onCard = same.filter(({ card }) => card === name);
-  return tpShared(facts, onCard.length ? onCard : same.filter(({ card }) => !tpCard(facts, card).measured).slice(0, 1));
+  const source = tpSourceCard(facts, ofModel, own);
+  return tpShared(facts, onCard.length ? onCard : same.filter(({ card, plain }) => card === source && !plain).slice(0, 1), own);
 }

@@ -64,13 +64,14 @@ MOVED = {  # GB/s that the sources print beside their rates, from their own coun
 }
 MEASURED_SHORT = "Measured rates are of a single sequence, and a short one:"
 LEFT_OUT = (
-    "A limit: weights, keys and values are read once per step, and moving and computing overlap; launches, the choice"
+    "† A plain loop, not compiled and without a cache: nothing is estimated from it. A limit: weights, keys and values"
+    " are read once per step, and moving and computing overlap; launches, the choice"
     " of the token and whatever else a step does are left out. Weights of 8 and 4 bits are those of the linear"
     " layers, widened on the way; the rest, and what is computed, is in 16 bits, or in 32 bits with float32"
     " weights. 1 GB is 10⁹ bytes. Measured rates are of one short sequence, shown up to a context of"
     f" {READ_UP_TO}; the share of the bandwidth beside each is for the bytes that its own program counts. "
     "gpt-fast and torchao store the head in few"
-    " bits too; their int4 has a zero point beside each scale, and torchao's has groups of 64. Lit-LLaMA kept no cache."
+    " bits too; their int4 has a zero point beside each scale, and torchao's has groups of 64."
 )
 
 
@@ -199,7 +200,7 @@ class DecodeCase:
 
 
 def published() -> list[dict]:
-    """Return the published rates as points: model, weights, card, bytes of a step, rate, source.
+    """Return the published rates as points: model, weights, card, bytes of a step, rate, source, whether a plain loop.
 
     The bytes are those that the source counts, where it prints GB/s; else those of `DecodeCase`.
     """
@@ -211,7 +212,8 @@ def published() -> list[dict]:
             moved = MOVED.get((model, weights, source)) or find_number(f"gpt-fast, {model}, {weights}, GB/s")
             size = round(1e9 * moved / rate)  # bytes a step = (bytes a second) / (steps a second)
         points.append(
-            {"model": model, "weights": weights, "card": card, "bytes": size} | {"rate": rate, "source": source}
+            {"model": model, "weights": weights, "card": card, "bytes": size}
+            | {"rate": rate, "source": source, "plain": source is _LIT}
         )
     return points
 
@@ -219,19 +221,40 @@ def published() -> list[dict]:
 def shared_points(points: Iterable[Mapping], case: DecodeCase, model: str) -> list[dict]:
     """Return the points of a model in the format of a case, each with its `share` of its card's bandwidth.
 
-    Those on the card of the case; where there are none, the first one on another card with a data sheet. None where the
-    case is not `comparable`.
+    Those on the card of the case; where there are none, the one on the card that `_source_card` names. `here` is the
+    rate scaled by the bandwidths, an estimate unless the card is that of the case. None where the case is not
+    `comparable`.
     """
     if not case.comparable:
         return []
-    same = [point for point in points if (point["model"], point["weights"]) == (model, case.weights.name)]
+    own = [point for point in points if point["model"] == model]
+    same = [point for point in own if point["weights"] == case.weights.name]
     on_card = [point for point in same if point["card"] == case.roof.name]
-    elsewhere = [point for point in same if point["card"] in ROOFS][:1]
+    source = _source_card(own, case.roof)
+    elsewhere = [point for point in same if point["card"] == source and not point.get("plain")][:1]
     bandwidth = {name: roof.bandwidth for name, roof in ROOFS.items()} | {case.roof.name: case.roof.bandwidth}
     return [
-        {**point, "share": point["rate"] * point["bytes"] / (1e9 * bandwidth[point["card"]])}
+        {
+            **point,
+            "share": point["rate"] * point["bytes"] / (1e9 * bandwidth[point["card"]]),
+            "here": point["rate"] * case.roof.bandwidth / bandwidth[point["card"]],
+        }
         for point in on_card or elsewhere
     ]
+
+
+def _source_card(points: Iterable[Mapping], roof: Roof) -> str | None:
+    """Return the card whose rates estimate those of another one, the same in every format: the nearest bandwidth.
+
+    A plain loop says nothing of other cards, and a card without data sheet gets no estimate.
+    """
+    cards = [point["card"] for point in points if point["card"] in ROOFS and not point.get("plain")]
+
+    def times(card: str) -> float:
+        ratio = ROOFS[card].bandwidth / roof.bandwidth
+        return max(ratio, 1 / ratio)
+
+    return min(cards, key=times, default=None) if roof.name in ROOFS else None
 
 
 def measured_text(points: list[dict], case: DecodeCase) -> str:
@@ -239,7 +262,7 @@ def measured_text(points: list[dict], case: DecodeCase) -> str:
     if not case.comparable:
         return f"{MEASURED_SHORT} see them with a batch of 1 and a context of at most {READ_UP_TO}."
     if not points:
-        return f"No source of this book has a rate of this model in {case.weights.label}: the limit stands alone."
+        return f"There is no rate of this model in {case.weights.label} to compare with: the limit stands alone."
     return " ".join(_measured_on_card(point, case) for point in points)
 
 
@@ -249,10 +272,10 @@ def _measured_on_card(point: Mapping, case: DecodeCase) -> str:
     share = f"{rate} tokens a second from {counted} a step, {math.floor(100 * point['share'] + 0.5)}\u00a0% of"
     if point["card"] == case.roof.name:
         return f"Measured with a batch of 1: {share} the bandwidth ({point['source']})."
-    guess = few_digits(case.tokens_per_second * point["share"])
     return (
-        f"No rate is published for this card. On {point['card']}: {share} its bandwidth ({point['source']}). The same"
-        f" share of this card's limit would be {guess}: an estimate, not a measurement."
+        f"No rate in this format is published for this card. On {point['card']}: {share} its bandwidth"
+        f" ({point['source']}). Scaled by the bandwidth, that would be {few_digits(point['here'])} here: an estimate,"
+        " not a measurement."
     )
 
 

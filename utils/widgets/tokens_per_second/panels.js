@@ -36,9 +36,9 @@ export function tpControls(h, facts, actions) {
   };
 }
 
-const tpLaneText = (best, isHere, shown) => (isHere ? "measured" : best ? `estimated from ${best.card}` : tpComparable(shown) ? "measured: no published rate" : "measured: a single short sequence only");
+const tpLaneText = (best, isHere, shown) => (isHere ? `measured${best.plain ? ", a plain loop" : ""}` : best ? `estimated from ${best.card}` : tpComparable(shown) ? "measured: no rate to compare with" : "measured: a single short sequence only");
 
-/** The time of a step: moving, with what is moved, computing, and the measured one, or what another card's share gives. */
+/** The time of a step: moving, with what is moved, computing, and the measured one, or that of another card, scaled. */
 export function tpLanes(h) {
   const lane = (...bars) => {
     const [words, time] = [h("span", {}), h("span", { class: "mp-tp-time" })];
@@ -53,7 +53,7 @@ export function tpLanes(h) {
     draw(shown, points) {
       const [best] = [...points].sort((one, other) => other.rate - one.rate);
       const isHere = best?.card === shown.card.name;
-      const took = best ? (isHere ? 1e3 / best.rate : shown.ms / best.share) : 0;
+      const took = best ? 1e3 / best.here : 0;
       const most = Math.max(shown.ms, took);
       const width = (ms) => `${((100 * ms) / most).toFixed(2)}%`;
       const share = shown.moved.weights / shown.moved.total;
@@ -74,10 +74,10 @@ export function tpLanes(h) {
 const TP_SHORT = { bfloat16: "bfloat16", int4: "int4, g32", "int4-g128": "int4, g128" }; // where room is scarce
 const shortOf = ({ name, label }) => TP_SHORT[name] ?? label;
 
-/** The measured rate with its share of the bandwidth; after ≈ the same share, of another card, of this card's limit. */
-const tpReadText = (facts, shown) => tpOwnPoints(facts, shown).map(({ rate, share, card }) => {
+/** The measured rate with its share of the bandwidth, † for a plain loop; after ≈ the rate of another card, scaled. */
+const tpReadText = (facts, shown) => tpOwnPoints(facts, shown).map(({ rate, share, here, card, plain }) => {
   const of = `(${Math.round(100 * share)}\u00a0%)`;
-  return card === shown.card.name ? `${tpRate(rate)} ${of}` : shown.fits ? `≈ ${fewDigits(shown.rate * share)} ${of}` : "–";
+  return card === shown.card.name ? `${tpRate(rate)}${plain ? "\u00a0†" : ""} ${of}` : shown.fits ? `≈ ${fewDigits(here)} ${of}` : "–";
 }).join(", ") || "–";
 
 /** Every format of the weights: a button for each, what it moves, the limit, and what was measured or estimated. */

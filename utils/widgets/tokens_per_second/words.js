@@ -30,14 +30,14 @@ export const tpRate = (rate) => rate.toLocaleString("en", { maximumFractionDigit
 /** Measured rates in a sentence or two each; `points` are those of tpOwnPoints. */
 export function tpMeasured(points, shown) {
   if (!tpComparable(shown)) return `Measured rates are of a single sequence, and a short one: see them with a batch of 1 and a context of at most ${TP_READ_UP_TO}.`;
-  if (points.length === 0) return `No source of this book has a rate of this model in ${shown.format.label}: the limit stands alone.`;
+  if (points.length === 0) return `There is no rate of this model in ${shown.format.label} to compare with: the limit stands alone.`;
   return points.map((point) => tpMeasuredOn(point, shown)).join(" ");
 }
 
-function tpMeasuredOn({ rate, bytes, share, source, card }, shown) {
+function tpMeasuredOn({ rate, bytes, share, here, source, card }, shown) {
   const read = `${tpRate(rate)} tokens a second from ${bytesText(bytes)} a step, ${Math.round(100 * share)}\u00a0% of`;
   if (card === shown.card.name) return `Measured with a batch of 1: ${read} the bandwidth (${source}).`;
-  return `No rate is published for this card. On ${card}: ${read} its bandwidth (${source}). The same share of this card's limit would be ${fewDigits(shown.rate * share)}: an estimate, not a measurement.`;
+  return `No rate in this format is published for this card. On ${card}: ${read} its bandwidth (${source}). Scaled by the bandwidth, that would be ${fewDigits(here)} here: an estimate, not a measurement.`;
 }
 
 /** A card with its bandwidth. */
