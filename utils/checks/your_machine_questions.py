@@ -16,7 +16,7 @@ THREE_STEPS = Choice(
             "One of the three steps is the float32 product itself, with 32 bits per number. Nothing halves its time.",
         ),
         Option(
-            "Hardly longer, at most three times as long",
+            "Longer, but at most three times as long",
             "The casts touch each number once, 3n² in all, but the product takes 2n³ operations.",
             right=True,
         ),
