@@ -69,7 +69,7 @@ def test_the_run_is_told_in_words():
     assert widget().summary == (
         "Delayed scaling: 3 of 8 steps saturate, and in step 4 the largest value is cut to 12.5\u00a0% of itself. "
         f"Where nothing saturates, {unused:.1f} binades stay unused on average. Current scaling would leave none "
-        "unused and saturate none, but has to find each amax before it rounds."
+        "unused and never saturate, but has to find each amax before it rounds."
     )
     assert widget(tensor="b").summary.startswith(
         "Delayed scaling: no step saturates. In step 1 everything becomes 0. "

@@ -233,7 +233,7 @@ def _format(name: str, text: str, *, e4m3: str, e5m2: str, right: str) -> Choice
     )
 
 
-WEIGHT = "a weight, normal numbers of standard deviation 0.02"
+WEIGHT = "a weight, normally distributed, standard deviation 0.02"
 GRADIENT = "gradient magnitudes from 2**-48 to 2**-8, evenly on a log scale"
 NARROWER = "gradient magnitudes from 2**-32 to 2**-8, evenly on a log scale"
 ACTIVATION = "an activation between 0.5 and 900"

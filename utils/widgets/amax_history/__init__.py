@@ -18,7 +18,7 @@ from utils.widgets.shared.static_table import static_table
 from utils.widgets.shared.words.sizes import scale_text, share_text, size_text, with_commas
 
 AMAX_FORMATS = ("float8_e4m3fn", "float8_e5m2")
-CURRENT = "Current scaling would leave none unused and saturate none, but has to find each amax before it rounds."
+CURRENT = "Current scaling would leave none unused and never saturate, but has to find each amax before it rounds."
 MOST_AMAX = 2.0**100  # times the largest spike it is still a float32
 LIMITS = {"history": (1, 1024), "margin": (0, 8), "spike": (-16, 16)}
 BLOCK_NAME = re.compile(r".*\blayers?\.(\d+)\.")  # "model.layers.0.mlp.down_proj"

@@ -5,7 +5,7 @@ import { FORMATS } from "../shared/numbers/formats.js";
 import { delayedScales, largestOf, scaleFromAmax } from "../shared/numbers/scaling.js";
 import { scaleText, shareText, sizeText, withCommas } from "../shared/words/sizes.js";
 
-const CURRENT_SAYS = "Current scaling would leave none unused and saturate none, but has to find each amax before it rounds.";
+const CURRENT_SAYS = "Current scaling would leave none unused and never saturate, but has to find each amax before it rounds.";
 
 /** All steps of a state: amaxes (float32), scales, what the largest value becomes, whether it saturates or is lost. */
 export function replayed(state) {

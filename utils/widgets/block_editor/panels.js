@@ -81,7 +81,7 @@ export function barGrid(h, actions) {
   return {
     node: h("div", { class: "mp-be-values" }, node, legend),
     draw({ view, state }) {
-      setText(legend, `Outline: x. Filled: what is stored. ${view.tiles.length > 1 ? "Each block is" : "All are"} drawn to ${view.tiles.length > 1 ? "its own" : "their"} largest value.`);
+      setText(legend, `Outline: x. Filled: what is stored. ${view.tiles.length > 1 ? "The largest value of each block has its full height" : "The largest value has the full height"}.`);
       if (cells.length !== view.cells.length) build(view.cells.length);
       const tops = view.tiles.map(({ from, to, amax }) => // a block is drawn to its own size, with room for what it stores
         Math.max(amax, ...view.cells.slice(from, to).map(({ stored }) => (Math.abs(stored) <= 2 * amax ? Math.abs(stored) : 0))));
