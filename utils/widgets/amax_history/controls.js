@@ -33,7 +33,7 @@ export function ruleControls(h, actions, { series, formats, history }) {
   const margin = ahSelect(h, "Margin, binades", Array.from({ length: 9 }, (_, i) => [i, i ? `${i}: scale ÷ ${2 ** i}` : "0"]), (n) => actions.set({ margin: Number(n) }));
   const choose = ahButtons(h, "The scale follows, of the history,", Object.entries(AH_CHOICES), (name) => actions.set({ choose: name }));
   return {
-    node: h("div", { class: "mp-ah-rule" }, h("div", { class: "mp-ah-row" }, tensor.node, format.node), h("div", { class: "mp-ah-row" }, length.node, margin.node, choose.node)),
+    node: h("div", { class: "mp-ah-rule" }, h("div", { class: "mp-ah-row mp-ah-tensor" }, tensor.node, format.node), h("div", { class: "mp-ah-row" }, length.node, margin.node, choose.node)),
     draw(state) {
       tensor.select.value = state.tensor;
       length.select.value = String(state.history);

@@ -42,7 +42,7 @@ export function codeRow(h, fmt, actions) {
   const plot = h("span", { class: "mp-cl-plot" }, svg, labels, dot);
   const strip = h("div", { class: "mp-cl-strip", role: "slider", tabindex: "0", "aria-label": `Codes of ${fmt.label}, in the order of their values`,
     "aria-valuemin": "0", "aria-valuemax": String(codes.length - 1), on: { keydown, pointermove, pointerleave, click } }, left, plot, right);
-  const stored = h("span", { class: "mp-cl-stored" });
+  const stored = h("span", {});
   const link = clSvg("mp-cl-link", ["mp-cl-way"]);
   let places = [];
   let index = 0;
@@ -95,7 +95,7 @@ export function codeRow(h, fmt, actions) {
 
   return {
     fmt,
-    node: h("div", { class: "mp-cl-row" }, h("p", { class: "mp-cl-head" }, h("strong", {}, fmt.label), " ", h("span", { class: "mp-cl-census" }, censusText(fmt)), " ", stored), strip, link.svg),
+    node: h("div", { class: "mp-cl-row" }, h("p", { class: "mp-cl-head" }, h("strong", {}, fmt.label), " ", h("span", { class: "mp-cl-census" }, h("span", {}, censusText(fmt))), " ", h("span", { class: "mp-cl-stored" }, stored)), strip, link.svg),
     placeOf: (code) => places[codes.indexOf(code)],
     draw({ axis, axisKey, read, code, isRead, words }) {
       if (svg.dataset.axis !== axisKey) {
@@ -138,9 +138,14 @@ function valueLabels(h, { values, places, marks }) {
   const seen = values.map((x, i) => ({ x, place: places[i], rank: marks[i] === "power" ? 0 : 1 })).filter(({ x, place }) => place >= 0.02 && place <= 0.98 && Number.isFinite(x) && !Object.is(x, -0));
   if (seen.length > MOST_VALUE_LABELS) return [];
   const texts = seen.map(({ x }) => valueInShort(x));
-  const longest = Math.max(0, ...texts.map((text) => text.length)); // 7 pixels a letter, of some 460 and of 240 on a phone
-  const apart = [Math.max(0.07, 0.0155 * longest), Math.max(0.16, 0.03 * longest)];
-  return spacedLabels(h, "mp-cl-value", seen.map((one, i) => ({ ...one, text: texts[i] })), apart);
+  const labels = seen.map((one, i) => ({ ...one, text: texts[i] }));
+  return spacedLabels(h, "mp-cl-value", labels, roomOf(labels, [0.07, 0.16]));
+}
+
+// The room for the longest of some labels, at least `least`: 7 pixels a letter, of some 460 and of 240 on a phone.
+function roomOf(labels, least) {
+  const longest = Math.max(0, ...labels.map(({ text }) => text.length));
+  return [Math.max(least[0], 0.0155 * longest), Math.max(least[1], 0.03 * longest)];
 }
 
 // Those labels that have room beside those of lower rank; "mp-cl-some" where a phone has no room.
@@ -167,7 +172,8 @@ export function codeAxisPanel(h) {
     draw({ axis, axisKey }) {
       if (node.dataset.axis === axisKey) return;
       node.dataset.axis = axisKey;
-      place.replaceChildren(...spacedLabels(h, "mp-cl-tick", axis.labels.filter(({ place: at }) => at >= 0 && at <= 1), [0.045, 0.13]));
+      const seen = axis.labels.filter(({ place: at }) => at >= 0 && at <= 1);
+      place.replaceChildren(...spacedLabels(h, "mp-cl-tick", seen, roomOf(seen, [0.045, 0.13])));
     },
   };
 }

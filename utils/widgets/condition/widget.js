@@ -111,7 +111,7 @@ function render({ model, el }) {
     h("p", { class: "mp-cn-title" }, "Errors after each solve with the factors"), errors.node,
     h("p", { class: "mp-plot-key" }, key("backward", "backward error: how well x fits A x = b"), key("forward", "error of x"), key("other", "backward error, other factors"), key("goal", "the goal, √n × 2⁻⁵²")),
     verdict, h("p", { class: "mp-cn-title" }, "Solves until the backward error is at the goal"), map.node,
-    h("p", { class: "mp-plot-key" }, key("wall", "the first condition number at which 50 steps do not get there"), many), status)));
+    h("p", { class: "mp-plot-key" }, key("cursor", "the condition number that is set"), key("wall", "the first condition number at which 50 steps do not get there"), many), status)));
   draw();
   return () => {
     clearTimeout(timer);

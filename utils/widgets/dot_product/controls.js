@@ -5,7 +5,7 @@ import { setText } from "../shared/page/elements.js";
 import { ADDERS, blocksOf } from "./sums.js";
 import { blockReason, DATA_NAMES, LANE_NAMES, OPERAND_NAMES, PROMOTE_CHOICES, wholeText } from "./words.js";
 
-const UNITS = { "fp8-14bit": " (FP8, a model)", "fp8-aligned": " (FP8, a model)", volta: " (V100)" };
+const UNITS = { "fp8-14bit": " (FP8 model)", "fp8-aligned": " (FP8 model)", volta: " (V100)" };
 
 function choice(h, label, options, take) {
   const select = h("select", { class: "mp-input", on: { change: () => take(select.value) } },

@@ -4,7 +4,7 @@ import { superscript } from "../shared/numbers/superscript.js";
 import { relativeError, valueAt } from "./sums.js";
 import { LANE_NAMES, wholeText } from "./words.js";
 
-const DOT_PLOT = { width: 440, height: 230, left: 88, right: 12, top: 14, bottom: 42 };
+const DOT_PLOT = { width: 440, height: 238, left: 88, right: 12, top: 14, bottom: 50 };
 const LEAST_ERROR = 1e-8; // what is smaller is drawn on the floor
 
 const inner = DOT_PLOT.width - DOT_PLOT.left - DOT_PLOT.right;
@@ -110,7 +110,7 @@ function frame({ ticks, place, across, all, log }) {
   return [
     ...ticks.flatMap(([value, words]) => [line(place(value)), text(words, DOT_PLOT.left - 7, place(value) + 5, "end")]),
     line(floorY),
-    ...marks.map((k) => text(wholeText(k), across.at(k), floorY + 18, k === all ? "end" : k <= 1 ? "start" : "middle")),
+    ...marks.map((k) => text(wholeText(k), across.at(k), floorY + 24, k === all ? "end" : k <= 1 ? "start" : "middle")),
     text("k", DOT_PLOT.left + inner / 2, DOT_PLOT.height - 4, "middle"),
   ];
 }

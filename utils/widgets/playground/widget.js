@@ -19,6 +19,7 @@ const LONGEST_LEG = 1000; // steps until a run pauses by itself
 const LONGEST_LINK = 20_000; // steps that a link may ask for
 const LEG_SECONDS = 8; // that they may take
 const OTHER_SEEDS = 5;
+const TWO_COLUMNS = 600; // pixels of width from which on widget.css has two columns
 const CHANGED = "You changed the setting. Choose one from the list to go back to it.";
 const FROM_ADDRESS = "This setting is from the address of the page. Choose one from the list to leave it.";
 
@@ -233,11 +234,17 @@ function render({ model, el }) {
   begin(named?.setup ?? model.get("setup"), { write: false, leg: named?.leg });
   el.classList.add("mp-widget", "mp-playground");
   const key = (name, text) => h("span", {}, h("span", { class: `mp-play-key ${name}` }), text);
-  el.replaceChildren(h("div", { class: "mp-panel", role: "region", "aria-label": "Playground" }, h("div", { class: "mp-play" }, presetPart.node,
-    h("div", { class: "mp-play-stage" }, h("div", { class: "mp-play-top" }, runPart.node, h("div", { class: "mp-play-pictures" }, own.node, ghost.node)), verdict,
-      h("div", {}, h("h3", { class: "mp-play-title" }, "Loss"), losses.node, h("p", { class: "mp-plot-key" }, key("mp-play-own-key", "your formats"), key("mp-play-ghost-key", "float32")), h("p", { class: "mp-play-note" }, lossNote(run)))),
-    h("div", { class: "mp-play-side" }, tour?.node, knobs.node, runPart.more, scales.node, histogram.node,
-      h("h3", { class: "mp-play-title" }, "All steps so far"), counts.node), status)));
+  const stage = h("div", { class: "mp-play-stage" }, h("div", { class: "mp-play-top" }, runPart.node, h("div", { class: "mp-play-pictures" }, own.node, ghost.node)), verdict,
+    h("div", {}, h("h3", { class: "mp-play-title" }, "Loss"), losses.node, h("p", { class: "mp-plot-key" }, key("mp-play-own-key", "your formats"), key("mp-play-ghost-key", "float32")), h("p", { class: "mp-play-note" }, lossNote(run))));
+  const side = h("div", { class: "mp-play-side" }, tour?.node, knobs.node, runPart.more, scales.node);
+  const low = h("div", { class: "mp-play-low" }, histogram.node, h("h3", { class: "mp-play-title" }, "All steps so far"), counts.node);
+  const play = h("div", { class: "mp-play" }, presetPart.node, stage, side, status);
+  const settle = () => { // where there are two columns, the histogram stands below the pictures, else below the knobs
+    const column = play.clientWidth >= TWO_COLUMNS ? stage : side;
+    if (low.parentNode !== column) column.append(low);
+  };
+  el.replaceChildren(h("div", { class: "mp-panel", role: "region", "aria-label": "Playground" }, play));
+  settle();
   draw();
   if (named?.isTour) enterTour();
 
@@ -247,11 +254,14 @@ function render({ model, el }) {
     if (isSeen && model.get("autorun") && run.net.steps === 0 && !isRunning && !isCalm.matches) start();
   });
   watcher.observe(el);
+  const room = new ResizeObserver(settle);
+  room.observe(play);
   const themes = new MutationObserver(() => draw());
   themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
   return () => {
     cancelAnimationFrame(frame);
     watcher.disconnect();
+    room.disconnect();
     themes.disconnect();
     stop.abort();
   };

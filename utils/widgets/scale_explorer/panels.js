@@ -12,6 +12,7 @@ import { dbText, numberInShort, pastWords, relativeText } from "./words.js";
 const SE_FATES = ["zero", "subnormal", "normal", "past"];
 const SE_SAMPLES = { zero: "zero", subnormal: "subnormal", normal: "normal", past: "overflow" }; // as shared/plot/binades_plot.js calls them
 const DB_STEP = 10;
+const SE_WORD = 0.25; // of the width, what a word beside a line takes on a phone
 const sePercent = (share) => `${(100 * share).toFixed(3)}%`;
 
 /** The scaled values in the window of the format; they can be dragged, and amax has a flag. */
@@ -97,8 +98,10 @@ export function curvePanel(h, actions) {
         label: `SQNR for scales from ${powerText(range.low)} to ${powerText(range.high)}: at most ${best} dB; at this scale ${dbText(carried.db)}.`,
       });
       const scales = [[0, "scale 1", "one"], [Math.log2(exact), `${numberInShort(largestOf(fmt))} / amax`, "amax"]].filter(([at]) => at >= range.low && at <= range.high);
+      // the word beside a line: below the curve, or above it where the curve is low
+      const isLow = (at) => curve.every(([k, db]) => Math.abs(across(k) - across(at)) > SE_WORD || !(upward(db) > 0.8));
       plot.mark([
-        ...scales.map(([at, text, name]) => [`mp-se-mark mp-se-mark-${name}${across(at) > 0.5 ? " mp-se-leftward" : ""}`, across(at), null, text]),
+        ...scales.map(([at, text, name]) => [`mp-se-mark mp-se-mark-${name}${across(at) > 0.5 ? " mp-se-leftward" : ""}${name === "one" && isLow(at) ? " mp-se-above" : ""}`, across(at), null, text]),
         ...(Number.isFinite(carried.db) && power >= range.low && power <= range.high ? [["mp-se-dot", across(power), upward(carried.db)]] : []),
       ]);
       input.min = String(range.low);
@@ -112,7 +115,7 @@ export function curvePanel(h, actions) {
 
 /** Three values on their way: in by the scale, out by its inverse. */
 export function wayTable(h) {
-  const heads = ["", "x", "x × scale", "stored", "× inv_scale", "error"];
+  const heads = ["", "x", "x × scale", "stored", "×\u00a0inv_scale", "error"];
   const rows = ["largest", "middle", "smallest"].map((name) => {
     const cells = heads.slice(1).map(() => h("td", {}));
     return { name, cells, node: h("tr", {}, h("th", { scope: "row" }, name), cells) };
@@ -127,7 +130,7 @@ export function wayTable(h) {
         const [x, back] = [carried.x[i], carried.back[i]];
         const off = Math.abs(back - x) / Math.abs(x);
         const texts = [x, carried.scaled[i], carried.stored[i], back].map((value) => numberInShort(value, 3));
-        [...texts, relativeText(off)].forEach((text, n) => setText(cells[n], text.replaceAll("\u00a0", " "))); // a phone breaks it
+        [...texts, relativeText(off)].forEach((text, n) => setText(cells[n], text.replace("\u00a0×", " ×"))); // a phone breaks it
       }
     },
   };

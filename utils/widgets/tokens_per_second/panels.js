@@ -82,7 +82,7 @@ const tpReadText = (facts, shown) => tpOwnPoints(facts, shown).map(({ rate, shar
 
 /** Every format of the weights: a button for each, what it moves, the limit, and what was measured or estimated. */
 export function tpTable(h, facts, actions) {
-  const heads = ["weights in", "GB a step", "tokens/s at most", "GB held", "measured, or ≈"];
+  const heads = ["weights in", "GB a step", "tokens/s at most", "GB held", "measured, or\u00a0≈"];
   const fine = (i) => (i === 3 ? "mp-tp-fine" : null);
   const rows = facts.formats.map((format) => {
     const button = h("button", { class: "mp-button mp-tp-name", type: "button", "aria-label": format.label, on: { click: () => actions.set({ weights: format.name }) } },

@@ -9,6 +9,10 @@ const PLOT_ENDS = { low: -64, high: 40 }; // what lies further out is added to t
 const PEAKS = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
 const DECADES = 6; // of the logarithmic scale, from 0.0001 % up
 const BINADE_FATES = ["zero", "subnormal", "normal", "overflow"];
+const TRAINED = {
+  "32-true": "in float32", "16-mixed": "in float16 mixed precision", "bf16-mixed": "in bfloat16 mixed precision",
+  "16-true": "purely in float16", "bf16-true": "purely in bfloat16",
+};
 const ZONE_WORDS = { zero: "become zero", subnormal: "subnormal", normal: "normal", overflow: "overflow" };
 
 /** The powers of two that an axis shows: all that the histograms hold, and float16's window at scale 1. */
@@ -95,7 +99,7 @@ export function binadeBars(h, { tall = false } = {}) {
 function gridLines(h, { log, peak }) {
   const marks = log ? [["100 %", 1], ["1 %", 2 / 3], ["0.01 %", 1 / 3]] : [[`${+(100 * peak).toFixed(1)} %`, 1], [`${+(50 * peak).toFixed(1)} %`, 0.5]];
   return marks.map(([text, height]) => {
-    const line = h("span", { class: "mp-bw-line" }, text);
+    const line = h("span", { class: "mp-bw-line" }, h("span", {}, text));
     line.style.bottom = inPercent(height);
     return line;
   });
@@ -156,5 +160,8 @@ export function layerPicker(h, actions, groups) {
 }
 
 /** Where a record comes from. */
-export const recordedSource = ({ model, recipe, data, device, date }) =>
-  `Recorded: ${[model, recipe, data, device, date].filter(Boolean).join(", ")}.`;
+export function recordedSource({ model, recipe, data, device, date }) {
+  const trained = recipe && `trained ${TRAINED[recipe] ?? `by the recipe ${recipe}`}`;
+  const parts = [[model, trained].filter(Boolean).join(", "), data && `data: ${data.replace(", local folder", "")}`, device && `device: ${device}`];
+  return `Recorded${date ? ` on ${date}` : ""}: ${parts.filter(Boolean).join("; ")}.`;
+}
