@@ -1,5 +1,6 @@
 """The checks of practice/capstone: the right answer, and for each foreseen wrong one the hint that names it."""
 
+import math
 import re
 from dataclasses import replace
 
@@ -24,17 +25,18 @@ from utils.checks.practice.capstone_questions import (
 from utils.checks.questions import judge, number
 from utils.experiments.capstone import comparison, saved_tensors
 from utils.experiments.capstone.forecasts import forecast, refuse
-from utils.experiments.capstone.plans import Plan, make_problem
+from utils.experiments.capstone.plans import Plan, make_problem, parse_plan
 from utils.widgets.model_size import ModelSize
 
 CPU = torch.device("cpu")
 D = Plan("bf16-mixed", width=192, batch=8, checkpointing=True)
 OTHER = Plan("bf16-true-kahan", width=208, batch=8, checkpointing=True)
+UNSCALED = ("16-true", "16-true-eps", "16-mixed-unscaled", "16-mixed")
 PREDICTED = (WHAT_A_TAKES, WHICH_LEARNS, WHAT_D_REACHES)
 NAMED = {
     "32-true, width 128, batch 8": (Plan("32-true", 128, 8), "does not fit"),
     "16-mixed, width 64, batch 4": (Plan("16-mixed", 64, 4), ""),
-    "16-true-eps, width 64, batch 4": (Plan("16-true-eps", 64, 4), "no loss scale"),
+    "16-true, width 64, batch 4": (Plan("16-true", 64, 4), "divide by 0"),
     "fp8-current, width 96, batch 8, on a CPU": (Plan("fp8-current", 96, 8), "nothing about FP8"),
     "bf16-mixed, width 192, batch 8, checkpointing": (D, ""),
 }
@@ -74,7 +76,13 @@ def trained(monkeypatch, given):
 def test_the_logits_are_two_float32_tensors():
     assert number(LOGITS.answer) == pytest.approx(2 * 4 * 8_192 * 128_256 / 1e9, rel=1e-4)
     assert checks.check_logits(2 * 4 * 8_192 * 128_256 / 1e9)
-    for wrong, says in ((4.2, "one of them"), (12.6, "log-probabilities"), (7.83, "GiB"), (16.8, "two tensors")):
+    for wrong, says in (
+        (4.2, "one of them"),
+        (12.6, "log-probabilities"),
+        (7.83, "GiB"),
+        (16.8, "two tensors"),
+        (2 * 4 * 8_192 * 128_256, "These are bytes"),
+    ):
         assert says in checks.check_logits(wrong).message
 
 
@@ -127,6 +135,7 @@ def test_the_tasks_under_the_widget_have_the_numbers_that_it_shows():
     assert PLAY_ROOM.is_right(total(**again) - 21.6)
     for answer, says in ((total(**again) - 24, "all of the card"), (total() - total(**again), "what checkpointing")):
         assert says in judge(PLAY_ROOM, round(answer, 2)).message
+    assert "less all 24 GB" in judge(PLAY_ROOM, 3).message  # from the 27.0 that the widget shows
     assert "without checkpointing" in judge(PLAY_ROOM, round(total() - 21.6, 2)).message
     largest = ModelSize("GPT-2 XL", **start | again | eight).plan.largest_batch
     assert number(PLAY_BATCH.answer) == largest == 6
@@ -148,6 +157,17 @@ def test_the_verdicts_are_those_of_refuse(name, given):
     assert (right == "trains") == (said == "")
 
 
+def test_what_breaks_breaks_and_what_the_page_calls_a_precaution_learns_as_well(given, monkeypatch):
+    """Without the scale, that is; a larger eps keeps the weights finite, so the question is about the usual one."""
+    right = {key: next(o.text for o in question.options if o.right) for key, question in VERDICTS.items()}
+    assert [key for key, text in right.items() if text == "becomes NaN"] == ["16-true, width 64, batch 4"]
+    monkeypatch.setattr(comparison, "refuse", lambda plan, problem: "")
+    loss = {name: comparison.measure_plan(Plan(name, 64, 4), given).loss for name in UNSCALED}
+    assert math.isnan(loss["16-true"])
+    assert loss["16-mixed-unscaled"] == pytest.approx(loss["16-mixed"], rel=0.05)
+    assert loss["16-true-eps"] < loss["16-mixed"]
+
+
 def test_the_reports_quote_numbers_that_were_measured(given):
     assert forecast(Plan("bf16-true", 128, 8), given).peak == pytest.approx(45.6e6, abs=5e4)
     assert forecast(Plan("bf16-mixed", 128, 8, checkpointing=True), given).peak == pytest.approx(29.9e6, abs=5e4)
@@ -162,6 +182,23 @@ def test_a_plan_that_keeps_its_promise_and_learns_is_right(trained, given):
         outcome = checks.check_plan({"plan": plan, "MB": promised})
         assert outcome
         assert "as promised" in outcome.message
+
+
+@pytest.mark.parametrize("name", ["bf16-mixed-160x12-8bit-checkpointing", "bf16-true-176x14-8bit-checkpointing"])
+def test_a_promise_as_good_as_the_forecast_is_enough_where_the_forecast_is_high(name, trained, given):
+    trained.append(BAR)
+    promised = round(forecast(parse_plan(name), given).peak / 1e6, 1)
+    assert promised > 1.05 * comparison.measure_peak(parse_plan(name), given) / 1e6
+    assert checks.check_plan({"plan": name, "MB": promised})
+
+
+def test_where_the_forecast_is_far_off_the_reader_is_not_told_to_count_again(trained, given):
+    plan = parse_plan("bf16-true-320x2-8bit-checkpointing")
+    outcome = checks.check_plan({"plan": plan, "MB": round(forecast(plan, given).peak / 1e6, 1)})
+    assert "as the forecast does" in outcome.message
+    assert "Count again" not in outcome.message
+    took = comparison.measure_peak(plan, given) / forecast(plan, given).peak - 1
+    assert took > 2 * checks.PROMISE
 
 
 @pytest.mark.parametrize("loss", [BAR + 0.01, float("nan")])

@@ -11,7 +11,7 @@ from utils.experiments.capstone.forecasts import forecast, refuse
 from utils.experiments.capstone.plans import Plan, make_problem, parse_plan
 
 SHOWN = tuple(map(parse_plan, comparison.PLANS))  # the plans of the table
-PROMISE = 0.05  # how far the promised bytes may lie from the measured ones
+PROMISE = 0.08  # how far the promised bytes may lie from the measured ones
 MEBI = 2**20 / 1e6  # MB in a MiB
 
 check_logits = paper(LOGITS)
@@ -38,10 +38,15 @@ def check_plan(answer) -> Outcome:
     promised, problem = as_number(answer["MB"]), make_problem("small", device=torch.device("cpu"))
     if why := refuse(plan, problem):
         return not_yet(why)
-    took = comparison.measure_peak(plan, problem) / 1e6
-    if abs(promised * MEBI * 1e6 / forecast(plan, problem).peak - 1) < 0.005:
+    took, promise = comparison.measure_peak(plan, problem) / 1e6, forecast(plan, problem).peak  # MB, bytes
+    if abs(promised * MEBI * 1e6 / promise - 1) < 0.005:
         return not_yet("This looks like MiB, which have 2^20 bytes each. Promise MB: 1 MB is 10^6 bytes.")
     if not abs(promised - took) <= PROMISE * took:
+        if abs(promised * 1e6 / promise - 1) < 0.01:
+            return not_yet(
+                f"You promised {promised:.1f} MB, as the forecast does, but a step takes {took:.1f}. Here the formula "
+                "is off, not your count. Promise what a step takes, or choose another plan."
+            )
         return not_yet(
             f"You promised {promised:.1f} MB, but a step takes {took:.1f}. Count again before you change the plan: "
             "which moment of the step is the highest, and what is alive then?"

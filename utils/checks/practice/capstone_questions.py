@@ -85,6 +85,7 @@ PLAY_ROOM = Number(
     "weights, gradients and moments are more than the card.",
     wrong={
         "2.97": "This is the distance to all of the card. Keep a tenth of it free.",
+        "3": "27.0 less all 24 GB is 3.0, but a tenth of the card is to stay free.",
         "27": "This is what the plan takes now. How much of the card may it use?",
         "16.69": "This is what checkpointing saves. What is left, and how much may it be?",
         "22.06": "This is without checkpointing. Switch it on.",
@@ -128,6 +129,7 @@ LOGITS = Number(
         "2.1": "This is one of them, in 16 bits. The loss is float32 in every recipe of this book.",
         "16.8": "This is 16 bytes per logit, but there are two tensors of 4 bytes.",
         "67.2": "These are gigabits.",
+        "8405385216": "These are bytes. 1 GB is 10^9 bytes.",
         "1.05": "This is the number of logits, in billions. How many bytes does each take, and how many tensors?",
     },
     otherwise="Tokens times vocabulary entries are the logits. Count two tensors of them, 4 bytes per value.",
@@ -153,7 +155,7 @@ VOCABULARY = Number(
     hints=("There are 8 × 152 × 5120 logits.", "Two tensors of 4 bytes per value. Is this less than the card?"),
 )
 
-FITS, TOO_LARGE, NO_SCALE, NO_PROMISE = "trains", "does not fit", "loses its gradients", "cannot be promised"
+FITS, TOO_LARGE, BREAKS, NO_PROMISE = "trains", "does not fit", "becomes NaN", "cannot be promised"
 
 
 def _make_choice(answers: dict[str, str], name: str, text: str, right: str, says: dict[str, str]) -> Choice:
@@ -163,7 +165,7 @@ def _make_choice(answers: dict[str, str], name: str, text: str, right: str, says
 
 
 def _verdict(name: str, text: str, right: str, **says: str) -> Choice:
-    options = {"fits": FITS, "large": TOO_LARGE, "scale": NO_SCALE, "promise": NO_PROMISE}
+    options = {"fits": FITS, "large": TOO_LARGE, "breaks": BREAKS, "promise": NO_PROMISE}
     return _make_choice(options, f"verdict-{name}", f"{text}: what happens to it on the small card?", right, says)
 
 
@@ -174,7 +176,7 @@ VERDICTS = {
         TOO_LARGE,
         fits="Plan A did not fit, and keeps less than this one.",
         large="It keeps more than A, which was already too large.",
-        scale="float32 has a wide range, so its gradients need no scale.",
+        breaks="float32 has a wide range, so its gradients need no scale.",
         promise="The forecast has formulas for float32.",
     ),
     "16-mixed, width 64, batch 4": _verdict(
@@ -182,17 +184,17 @@ VERDICTS = {
         "16-mixed, width 64, batch 4",
         FITS,
         fits="Half the batch, half the width, and a loss scaler.",
-        large="Which of the plans in the chapter is smaller than this one, in width and in batch?",
-        scale="16-mixed includes a loss scaler.",
+        large="Plan C is larger in both width and batch, and it fits.",
+        breaks="It has float32 weights and moments, so eps is not 0, and a loss scaler.",
         promise="Its bytes are those of bf16-mixed, and the forecast has formulas for them.",
     ),
-    "16-true-eps, width 64, batch 4": _verdict(
-        "16-true-eps",
-        "16-true-eps, width 64, batch 4",
-        NO_SCALE,
-        fits="A larger eps keeps Adam from dividing by 0. What keeps a gradient of 2^-26 from becoming 0?",
-        large="It is smaller than plan C in every respect.",
-        scale="A larger eps avoids 0/0. But without a loss scale, small gradients and their squares become 0.",
+    "16-true, width 64, batch 4": _verdict(
+        "16-true",
+        "16-true, width 64, batch 4",
+        BREAKS,
+        fits="Its optimizer state is float16, too. What is Adam's eps of 1e-8 there?",
+        large="Plan C is larger in both width and batch, and it fits.",
+        breaks="In float16, Adam's eps of 1e-8 is 0, and so are squares of small gradients: updates can divide by 0.",
         promise="Its bytes can be forecast. What fails is the training.",
     ),
     "fp8-current, width 96, batch 8, on a CPU": _verdict(
@@ -200,8 +202,8 @@ VERDICTS = {
         "fp8-current, width 96, batch 8, on a CPU",
         NO_PROMISE,
         fits="It would run, with float32 products of values rounded to FP8. Which bytes or times would you promise?",
-        large="The forecast has no formula for what its layers keep, so this cannot be known.",
-        scale="Its recipe scales each tensor by the tensor's own largest value.",
+        large="It is no wider than plan C. By which formula would you count what its FP8 layers keep?",
+        breaks="Its recipe scales each tensor by the tensor's own largest value.",
         promise="A CPU emulates the products, and the forecast has no formula for what FP8 layers keep.",
     ),
     "bf16-mixed, width 192, batch 8, checkpointing": _verdict(
@@ -210,7 +212,7 @@ VERDICTS = {
         FITS,
         fits="With checkpointing, only one block at a time holds its activations, so there is room for a wider model.",
         large="It would be without checkpointing. With it, how many blocks hold their activations at once?",
-        scale="bfloat16 has the range of float32.",
+        breaks="bfloat16 has the range of float32.",
         promise="The forecast has a formula for checkpointing.",
     ),
 }
