@@ -94,7 +94,7 @@ def sentence_of(widget):
 
 def title_of(widget):
     """The name of a widget as words: "BitFlip" is "Bit flip"."""
-    return widget.book_name.replace("_", " ").capitalize()
+    return widget.book_name.replace("_", " ").capitalize().replace("gpu", "GPU")
 
 
 def page_of(app, widget, docname, place):

@@ -306,4 +306,4 @@ def test_a_kernel_gets_each_change_and_the_page_follows_the_kernel(hosted):
     page.evaluate("() => model.fire('change:weights')")
     lost = loss(tuple(OWN), 1234.5, 84, 4, 16, True)
     assert "The largest magnitude of the outlier’s group is 1230." in verdict(page)
-    assert f"their error is {100 * lost.error:.3g}\u00a0%" in verdict(page)
+    assert f"The error of all the others is {100 * lost.error:.3g}\u00a0%" in verdict(page)

@@ -214,9 +214,9 @@ def test_the_table_goes_in_by_the_scale_and_out_by_its_inverse(show):
     page = show(ScaleExplorer({"x": [3, 0.5, -448, 0]}, rule="hand", log2_scale=-1))
     rows = [row.split("\t") for row in page.locator(".mp-se-ways tbody").inner_text().split("\n")]
     assert rows == [
-        ["largest", "−448", "−224", "−224", "−448", "0 %"],
-        ["middle", "3", "1.5", "1.5", "3", "0 %"],
-        ["smallest", "0.5", "0.25", "0.25", "0.5", "0 %"],
+        ["largest", "−448", "−224", "−224", "−448", "0\u00a0%"],
+        ["middle", "3", "1.5", "1.5", "3", "0\u00a0%"],
+        ["smallest", "0.5", "0.25", "0.25", "0.5", "0\u00a0%"],
     ]
 
 
