@@ -57,12 +57,12 @@ WHAT_D_REACHES = Choice(
     "the same 64 steps?",
     (
         Option(
-            "Higher than B's: activations that are made again are less exact",
+            "Higher than B's by more than 0.04: activations that are made again are less exact",
             "They are made again from the same inputs, by the same operations, in the same dtypes, so they are equal "
             "to the last bit.",
         ),
         Option(
-            "Within 0.03 of B's: B is wide enough for this text",
+            "Within 0.04 of B's: B is wide enough for this text",
             "From C to B, a third more width took off much more than that. This text has more to learn.",
         ),
         Option(
