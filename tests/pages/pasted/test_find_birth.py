@@ -71,7 +71,7 @@ def test_a_mask_over_a_whole_row_is_named_when_the_softmax_makes_it_nan(find_bir
 def test_an_infinity_that_only_the_gradient_shows_is_told_with_its_module(find_birth):
     model = nn.Sequential(linear(), Apply(lambda x: (x * 0 + 1000).exp()), nn.Hardtanh())
     said = find_birth(model, lambda m: m(X).sum())
-    assert said == "backward pass, between the loss and 0.bias; first infinity: module 1 (Apply)"
+    assert said == "backward pass, at or just after 0.bias in forward order; first infinity: module 1 (Apply)"
 
 
 def test_a_scale_that_is_too_large_is_seen_in_the_backward_pass_alone(find_birth):
@@ -79,7 +79,34 @@ def test_a_scale_that_is_too_large_is_seen_in_the_backward_pass_alone(find_birth
     for parameter in model.parameters():
         nn.init.zeros_(parameter)
     assert find_birth(model, lambda m: m(X).sum()) == "all is finite"
-    assert find_birth(model, lambda m: 3e38 * m(X).sum()) == "backward pass, between the loss and weight"
+    said = find_birth(model, lambda m: 3e38 * m(X).sum())
+    assert said == "backward pass, at or just after weight in forward order"
+
+
+def test_a_birth_in_the_backward_pass_does_not_accuse_the_layers_after_it(find_birth):
+    root = Apply(lambda x: x + 0 * (x - x.detach()).square().sum().sqrt())
+    model = nn.Sequential(linear(), linear(), root, linear(), linear())
+    said = find_birth(model, lambda m: m(X).sum())
+    assert said == "backward pass, at or just after 1.bias in forward order"
+
+
+def test_a_module_that_returns_a_mask_is_named_for_a_nan_that_is_born_later(find_birth):
+    """What the page says of the limits of hooks."""
+    mask = Apply(lambda x: x.masked_fill(torch.tensor([False, True]), -torch.inf))
+    model = nn.Sequential(linear(), mask, nn.Softmax(-1), Apply(lambda x: x * 0 / 0))
+    assert find_birth(model, lambda m: m(X).sum()) == "forward pass, module 1 (Apply)"
+
+
+def test_a_float32_repeat_needs_the_weights_from_before_an_update(find_birth):
+    """What the page says of further calls: the weights, and moments that are loaded after `model.float()`."""
+    model = linear().bfloat16()
+    optimizer = torch.optim.Adam(model.parameters())
+    model(X.bfloat16()).sum().backward()
+    optimizer.step()
+    weights, moments = {k: v.clone() for k, v in model.state_dict().items()}, optimizer.state_dict()
+    model.float().load_state_dict(weights)
+    optimizer.load_state_dict(moments)
+    assert find_birth(model, lambda m: m(X).sum(), optimizer) == "all is finite"
 
 
 def test_no_hook_stays_and_the_weights_move_only_with_an_optimizer(find_birth):

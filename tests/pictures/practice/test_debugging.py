@@ -20,6 +20,7 @@ def test_only_one_place_is_the_birth():
     good, birth, echo = shown()
     assert not any("NaN" in text for text in good)
     assert [STAGES[n] for n, text in enumerate(birth) if "birth" in text] == ["loss"]
+    assert birth[STAGES.index("loss")] == "birth: −∞"
     assert birth[STAGES.index("loss") + 1 :] == ["NaN", "NaN"]
     assert echo == ["NaN"] * len(STAGES)
 

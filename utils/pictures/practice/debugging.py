@@ -77,7 +77,7 @@ def _draw_box(ax: Axes, x: float, row: int, values: tuple[float, ...], *, birth:
     ax.add_patch(box)
     digits = ".1g" if min(map(abs, values)) < 0.1 else ".1f"
     text = " ".join(f"{value:{digits}}" for value in values).replace("-0.", "−.")
-    text = text if finite else "birth: NaN" if birth else "NaN"
+    text = text if finite else "birth: −∞" if birth else "NaN"
     size, weight = 10.5 if len(values) == 1 or not finite else 8, "bold" if birth else "normal"
     tone = plots.INK if finite else plots.SIGN
     ax.text(x, -row, text, ha="center", va="center", fontsize=size, color=tone, weight=weight)
