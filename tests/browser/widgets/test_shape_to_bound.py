@@ -392,7 +392,7 @@ def test_a_measured_roof_is_called_so(show):
         "data sheets",
         "measured",
     ]
-    assert text_of(page, "source").startswith("The roof: made up for the tests. The prediction is a limit")
+    assert text_of(page, "source").startswith("The roof: made up for the tests. The prediction is idealized")
 
 
 def test_points_stand_beside_the_data_sheet_that_is_named(show):
