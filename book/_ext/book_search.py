@@ -41,7 +41,7 @@ LABELS = {"solutions": "Solutions", "reference": "Reference"}  # of the folders 
 LIGHT = 0.5  # of lighter pages the index holds the beginning of each section
 # so it does of these, which repeat a chapter, ask about it or lead on
 ASIDES = {"Exercises", "More", "Further", "Sources", "What you can do now"}
-BRIEF = 166  # letters of such a beginning
+BRIEF = 155  # letters of such a beginning
 
 TEXT = (nodes.paragraph, nodes.caption)  # what people wrote, without code and outputs
 CELLS = (nodes.entry, nodes.citation)  # of these the single words

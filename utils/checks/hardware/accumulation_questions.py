@@ -263,7 +263,7 @@ PROMOTE_EVERY = {
         "-sixteen",
         EVERY_SIXTEEN,
         128,
-        says="3 * 2^16 / 1000 = 197: two bits more allow four times as many.",
+        says="3 * 2^16 / 1000 = 196.6: two bits more allow four times as many.",
         wrong={
             "256": "256 / (3 * 2^16) is 0.13 %.",
             "64": "Two bits more are four times as many, not twice.",
