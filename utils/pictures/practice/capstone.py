@@ -19,7 +19,6 @@ BACKWARD, UPDATE, END = 4.0, 8.0, 10.0  # where the phases begin, and the end of
 PHASES = {"forward": (0.0, BACKWARD), "backward": (BACKWARD, UPDATE), "update": (UPDATE, END)}
 WORD = {"ha": "center", "va": "center", "fontsize": 10}
 TEETH = 6  # blocks that are made again
-LAST_BLOCK = 52.2  # GB: the highest of the backward pass before the embedding's gradient is made
 
 
 def three_moments() -> Figure:
@@ -69,8 +68,7 @@ def _skyline(peaks: tuple[float, float, float], *, again: bool) -> tuple[np.ndar
         for tooth in range(TEETH):
             begin, share = BACKWARD + tooth * width, (tooth + 1) / TEETH
             floor = kept + (gathered - kept) * share
-            top = forward + share * (LAST_BLOCK - forward)
-            points += [(begin + 0.1, floor - 1), (begin + 0.6 * width, top), (begin + 0.7 * width, floor)]
+            points += [(begin + 0.1, floor - 1), (begin + 0.6 * width, forward), (begin + 0.7 * width, floor)]
         points += [(UPDATE - 0.15, backward)]  # the embedding's two gradients are added
     else:
         points += [(BACKWARD + 0.2, backward), (BACKWARD + 0.45, kept)]
