@@ -25,7 +25,7 @@ from utils.scaling import SCALINGS, Scaling, quantize_tiles, shared_exponent
 SQUARES = Scaling("nvfp4-2d", "NVFP4, 16×16", (16, 16), FLOAT8_E4M3FN, tensor_scale=True, source="arXiv 2509.25149")
 
 check_scale_byte = paper_table(
-    SCALE_BYTE, says="One byte for 32 values, and every code but the last is a power of two."
+    SCALE_BYTE, says="One byte for 32 values, and every code is a power of two but 255, which is NaN."
 )
 check_bits_for_a_value = paper_table(
     BITS_FOR_A_VALUE, says="A scale costs its bits divided by the values that share it."

@@ -54,7 +54,7 @@ def check_float32_reduce(answer) -> Outcome:
             return not_yet(f"The mean is to travel on in bfloat16, and yours is {returned.dtype}.")
         if not _is_mean(returned, gradients, examples).all():
             return not_yet(_reduce_fault(returned, gradients, examples))
-    return correct("Weighted and added in float32, and rounded once: the flat line of the figure.")
+    return correct("Weighted and added in float32, and rounded once: the flat line of the chapter's figure.")
 
 
 def _reduce_cases() -> list[tuple[list[torch.Tensor], list[int]]]:
