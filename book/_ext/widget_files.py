@@ -137,7 +137,7 @@ def entry(app, docname, name, target):
     """The entry of a widget in the list: its picture, a sentence, its place in the book and its file."""
     widget = app.mp_widgets[name]
     up = "../" * docname.count("/")
-    title = nodes.strong("", title_of(widget))
+    title = nodes.strong("", f"{title_of(widget)}.")
     sentence = nodes.inline("", f" {sentence_of(widget)} ")
     chapter = app.env.titles[target].astext()
     uri = app.builder.get_relative_uri(docname, target)

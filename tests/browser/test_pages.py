@@ -1,6 +1,7 @@
 """Every built page, from file:// and over http: nothing missing, nothing foreign, no error, accessible, steady."""
 
 import importlib.util
+import time
 from pathlib import Path
 
 import pytest
@@ -57,10 +58,12 @@ SCROLLING = """
 
 
 def trouble_in(watched, page, url, scheme):
-    """Open a page and list what goes wrong: requests, errors, theme, jumps, too wide parts, widgets that stay off."""
+    """Open a page with axe in it, and list what is wrong: requests, errors, theme, jumps, wide parts, widgets off."""
     watched.page.add_init_script(WATCH_SHIFTS)
     opened = watched.open(url)
-    opened.wait_for_timeout(300)  # what comes late may jump
+    drawn = time.monotonic()
+    axe_page.start(opened)  # takes about as long as what comes late, and may jump
+    opened.wait_for_timeout(max(0, 300 - 1000 * (time.monotonic() - drawn)))
     shifted, theme = opened.evaluate("[window.shifted, document.documentElement.dataset.theme]")
     jumps = [f"the page jumps by {shifted}"] if shifted > MAX_SHIFT else []
     # the page for an address that leads nowhere follows the system without a script
@@ -81,7 +84,6 @@ def test_page_opens_from_a_file_at_a_desk_in_the_light_and_axe_finds_nothing_ser
     watched = page_watch(viewport=DESK, color_scheme="light")
     assert trouble_in(watched, page, (site / page).as_uri(), "light") == []
     assert watched.page.evaluate(SCROLLING) == []
-    axe_page.start(watched.page)
     assert axe_page.serious(watched.page) == []
     assert watched.problems == []
 
@@ -93,7 +95,6 @@ def test_page_opens_over_http_on_a_phone_in_the_dark_and_axe_finds_nothing_serio
     opened = watched.page
     if page != "404.html" and not page.startswith("widgets/"):  # which bring their own style
         assert lost_rules(opened) == []
-    axe_page.start(opened)
     axe_page.unfold(opened)
     opened.wait_for_function(REACHED)
     assert axe_page.serious(opened) == []

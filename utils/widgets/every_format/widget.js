@@ -112,6 +112,7 @@ function keyPanel(h) {
   return h("p", { class: "mp-ef-key" },
     h("span", {}, sample("mp-ef-normals"), "positive range of the format"), h("span", {}, sample("mp-ef-subnormals"), "its subnormals"),
     h("span", {}, sample("mp-ef-line"), "your value"), h("span", {}, sample("mp-ef-dot"), "what is stored"),
+    h("span", {}, sample("mp-ef-dot mp-ef-off"), "0, ∞ or the largest number instead"),
     h("span", {}, sample("mp-ef-squeezed"), "axis compressed here"));
 }
 

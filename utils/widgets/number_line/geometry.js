@@ -187,7 +187,7 @@ function bracketTexts({ from, to, power, dense, kind }) {
   const gap = `gap ${powerName(power)}`;
   const first = kind === "subnormal" ? ["subnormal, ", ""] : ["", ""];
   const texts = dense ? [`${first[0]}${count}, ${gap}`, `${count}, ${gap}`, gap] : [`${first[0]}${gap}`, gap];
-  return [...texts, ...(kind === "subnormal" ? ["subnormal"] : []), powerName(power)];
+  return [...texts, ...(kind === "subnormal" ? ["subnormal"] : [])];
 }
 
 /** Two labels beside each other as near to their points as they can be: their middles. */
