@@ -1,19 +1,28 @@
 """Edited chapters keep their form and budgets, and what they say at once is true and runs alone (lesson_rules.py)."""
 
 import math
+import os
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
 
 import book_rules as rules
 import lesson_rules as lessons
+from script_server import ScriptServer
 from utils import formats
 from utils.cost import cards, decide
 
 CHAPTERS = [path for path in rules.pages() if rules.is_chapter(path) and lessons.is_edited(path)]
+
+
+_SERVER = ScriptServer()
+
+
+def run_alone(source, folder):
+    """Run a page's code as a script in an empty folder, in a copy of a process that has imported torch."""
+    (folder / "pasted.py").write_text(source, "utf8")
+    return _SERVER.run(["pasted.py"], folder, imports={"torch"}, environment=dict(os.environ), timeout=300)
 
 
 def name(path):
@@ -27,10 +36,9 @@ def test_an_edited_chapter_keeps_the_rule(path, rule):
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=name)
-def test_the_code_of_in_short_runs_alone_and_prints_what_the_page_shows(path):
+def test_the_code_of_in_short_runs_alone_and_prints_what_the_page_shows(path, tmp_path):
     cell = next(cell for cell in rules.read_page(path) if cell.kind == "code")
-    command = [sys.executable, "-c", cell.source]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=rules.ROOT / "tests")
+    done = run_alone(cell.source, tmp_path)
     assert done.returncode == 0, done.stderr
     if "nbval-ignore-output" not in cell.tags:
         assert done.stdout == "".join(output["text"] for output in cell.outputs if output.output_type == "stream")
@@ -48,9 +56,10 @@ def test_the_first_page_gives_the_answer_code_and_a_table_first():
     assert lessons.reading_minutes(cells) <= 10
 
 
-def test_the_code_of_the_first_page_runs_alone():
+def test_the_code_of_the_first_page_runs_alone(tmp_path):
     code = next(cell for cell in rules.read_page(rules.BOOK / "intro.ipynb") if lessons.is_shown(cell))
-    done = subprocess.run([sys.executable, "-c", code.source], capture_output=True, text=True, check=True)
+    done = run_alone(code.source, tmp_path)
+    assert done.returncode == 0, done.stderr
     assert done.stdout == "".join(output["text"] for output in code.outputs)
 
 
