@@ -1,7 +1,10 @@
-"""A pytest plugin: nbval's kernels are copies of a process that has imported what nearly every notebook imports.
+"""A pytest plugin: nbval's kernels are copies of a process that has imported the libraries of the notebooks.
 
-A kernel needs 3 s of a core to import torch, pandas and matplotlib, and a copy of a process 0.05 s. A copy knows no
-name that its notebook did not import by itself. `python -m pytest -p tests.forked_kernels --nbval ...`
+A new kernel takes 3 to 5 s of a core for torch, pandas, matplotlib and transformers, a copy of a process 0.05 s. A copy
+knows no name that its notebook has not imported itself; `utils` is not among what it has. `tools/notebooks.py`, which
+makes the outputs, starts a new kernel for each notebook.
+
+`python -m pytest -p tests.forked_kernels --nbval ...`
 """
 
 import atexit
@@ -14,7 +17,17 @@ import sys
 import threading
 import time
 
-IMPORTS = ("ipykernel.kernelapp", "torch", "pandas", "matplotlib.pyplot", "myst_nb", "anywidget")
+IMPORTS = (
+    "ipykernel.kernelapp",
+    "torch",
+    "pandas",
+    "matplotlib.pyplot",
+    "myst_nb",
+    "anywidget",
+    "datasets",
+    "transformers.models.distilbert.modeling_distilbert",
+    "transformers.models.llama.modeling_llama",
+)
 
 
 class Kernel:
@@ -82,6 +95,8 @@ def _serve():
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # as a kernel sets it
     for name in IMPORTS:
         importlib.import_module(name)
+    # outside a kernel pandas takes stdout for a terminal at its import, and fits its tables to a width
+    sys.modules["pandas"].set_option("display.max_columns", 20)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing is left of a kernel that has ended
     for line in sys.stdin:
         order = json.loads(line)

@@ -22,6 +22,8 @@ SANITIZE = ("--nbval-sanitize-with", "tests/nbval_sanitize.cfg")
 # the scripts of the recipes are run, and their outputs compared, by tests/cookbook
 CELLS = (
     *BY_FILE,
+    "-p",
+    "tests.forked_kernels",
     "--nbval",
     "--nbval-current-env",
     "--nbval-cell-timeout=300",

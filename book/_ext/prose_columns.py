@@ -6,7 +6,7 @@ a sentence would stand one word to a line. The class on the head of such a colum
 
 from docutils import nodes
 
-SENTENCE, SENTENCES = 60, 160  # characters of a column's longest cell
+SENTENCE, SENTENCES = 40, 160  # characters of a column's longest cell
 
 
 def rows_of(table):

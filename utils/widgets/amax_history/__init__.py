@@ -71,7 +71,7 @@ class AmaxHistory(BookWidget):
                 formats[name] = AMAX_FORMATS[run["kind"] == "gradients"]
         if series:
             kwargs = {"formats": formats, "format": formats[kwargs.get("tensor", next(iter(series)))]} | kwargs
-        words = "{model}, recipe {recipe}, on {data}; {device}, {date}".format(**recorded)
+        words = "{model}, recipe {recipe}, on {data}; {device}, {date}".format(**recorded).replace(", local folder", "")
         return cls(series, f"Recorded: {words}. The scales are replayed.", **kwargs)
 
     @property

@@ -74,7 +74,7 @@ function mayBeRounded(value, wanted, near) {
 
 const QUIZ_MARKUP = /\s*^```\n([\s\S]*?)\n```$\s*|`([^`\n]+)`/gm;
 
-const QUIZ_POWER = /(?<=[\w)])\^(-?\d+|k\b)/g;
+const QUIZ_POWER = /(?<=[\w)])(?:\^|\*\*)(-?\d+|k\b)/g;
 const HANGING = 2; // a line of code that is broken goes on so many characters further in than it began
 
 const withPowers = (text) => text.replace(QUIZ_POWER, (_, exponent) => (exponent === "k" ? "ᵏ" : superscript(exponent)));
