@@ -43,34 +43,48 @@ MARK = r"""
   };
   const holdsText = (element) => element.matches("input, select, textarea") ||
     [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
-  const seen = new Set();
+  const shortest = new Map(); // of each kind; a text of many lines takes axe longer
+  const keep = (kind, element, text) => {
+    if (!shortest.has(kind) || text.length < shortest.get(kind).text.length) shortest.set(kind, { element, text });
+  };
   for (const element of document.body.querySelectorAll("*")) {
     element.removeAttribute("data-one-of-its-kind");
     if (!holdsText(element) || element.closest(".katex-mathml")) continue; // what is only read aloud has no colour
     if (!element.checkVisibility({ visibilityProperty: true })) continue;
     const { color, fontSize, fontWeight, textShadow } = getComputedStyle(element);
     const kind = [color, fontSize, fontWeight, textShadow, ground(element)].join("|");
-    if (!seen.has(kind) || isLifted(element)) element.setAttribute("data-one-of-its-kind", "");
-    seen.add(kind);
+    if (isLifted(element)) element.setAttribute("data-one-of-its-kind", "");
+    else keep(kind, element, element.textContent);
   }
+  for (const { element } of shortest.values()) element.setAttribute("data-one-of-its-kind", "");
   const looks = (element) => {
     const { color, fontWeight, fontStyle, fontSize, textDecoration, borderBottom, backgroundColor, backgroundImage } =
       getComputedStyle(element);
     return [element.tagName, color, fontWeight, fontStyle, fontSize, textDecoration, borderBottom, backgroundColor,
       backgroundImage].join();
   };
-  const links = new Set();
+  shortest.clear();
   for (const link of document.querySelectorAll("a[href]")) {
     link.removeAttribute("data-one-link-of-its-kind");
     if (!link.checkVisibility({ visibilityProperty: true })) continue;
     const kind = [link, ...link.children, link.parentElement, link.parentElement.parentElement].map(looks).join("|");
-    if (!links.has(kind)) link.setAttribute("data-one-link-of-its-kind", "");
-    links.add(kind);
+    keep(kind, link, link.parentElement.textContent);
   }
+  for (const { element } of shortest.values()) element.setAttribute("data-one-link-of-its-kind", "");
   axe.configure({ rules: [
     { id: "color-contrast", selector: "[data-one-of-its-kind]" },
     { id: "link-in-text-block", selector: "a[href][data-one-link-of-its-kind]" },
   ] });
+}
+"""
+# A piece of code is a hundred elements of a few colours, and axe looks what lies over each: where none is to be judged,
+# its text stands there alone.
+FLATTEN = """
+() => {
+  const blocks = [...document.querySelectorAll("pre")].filter((pre) => !pre.querySelector("[data-one-of-its-kind]"));
+  const kept = blocks.map((pre) => [pre, [...pre.childNodes]]);
+  for (const pre of blocks) pre.replaceChildren(pre.textContent);
+  window.unflatten = () => kept.forEach(([pre, nodes]) => pre.replaceChildren(...nodes));
 }
 """
 UNFOLD = """
@@ -93,7 +107,11 @@ def start(page):
 def serious(page):
     """What axe finds serious or critical, colours judged on one text of each kind; one line for each element."""
     page.evaluate(MARK)
-    return page.evaluate(SERIOUS)
+    page.evaluate(FLATTEN)
+    try:
+        return page.evaluate(SERIOUS)
+    finally:
+        page.evaluate("unflatten()")
 
 
 def serious_of_all(page):

@@ -15,7 +15,7 @@ def table_of(*rows):
 
 
 @pytest.mark.parametrize(
-    ("length", "classes"), [(0, []), (60, []), (61, ["mp-prose"]), (160, ["mp-prose"]), (161, ["mp-prose-long"])]
+    ("length", "classes"), [(0, []), (40, []), (41, ["mp-prose"]), (160, ["mp-prose"]), (161, ["mp-prose-long"])]
 )
 def test_the_longest_cell_of_a_column_decides(length, classes):
     table = table_of(("name", "what to do"), ("a", "x" * length), ("b", "short"))

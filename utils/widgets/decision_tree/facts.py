@@ -14,7 +14,7 @@ from utils.widgets.shared.words.amounts import bytes_text, few_digits
 MEND = "mend"  # the fourth task: something is wrong
 QUESTIONS = {  # of a lever, by the beginning of its name
     "the batch": "One text at a time, and the gradients added up?",
-    "checkpointing": "Activations recomputed instead of kept, for a third more products?",
+    "checkpointing": "Activations recomputed instead of kept, for up to a third more products?",
     "sharding": "Everything divided over your cards?",
     "8-bit Adam": "Adam's moments in 8 bits?",
     "bf16-true": "Everything in bfloat16, which loses small updates?",

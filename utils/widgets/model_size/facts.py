@@ -145,7 +145,7 @@ CHANGES = {
     "half the batch": lambda plan: replace(plan, batch=plan.batch // 2) if plan.batch > 1 else None,
 }
 COSTS = {  # of each change
-    "checkpointing": "a third more products",
+    "checkpointing": "up to a third more products",
     "8-bit Adam": "coarser moments",
     "bf16-true": "small updates are rounded away",
     "LoRA": "only adapters are trained",

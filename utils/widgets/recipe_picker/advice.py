@@ -64,8 +64,8 @@ REASONS = {
 }
 LEVERS = {
     "checkpointing": (
-        "To fit, the activations inside a block are computed again in the backward pass instead of kept, for a third"
-        " more products."
+        "To fit, the activations inside a block are computed again in the backward pass instead of kept, for up to"
+        " a third more products."
     ),
     "8-bit Adam": "Adam's two moments are kept in 8 bits.",
     "LoRA": (
