@@ -43,7 +43,7 @@ def test_a_prediction_opens_it_and_it_stays_open_on_the_next_visit(opened):
     assert is_open(page)
     assert not box(page).get_by_role("button", name="Show what happens").is_visible()
     page.reload()
-    page.wait_for_selector(f"[data-mp-answer][data-mp-open] {BODY}")  # an own script opens it, before or after the widgets
+    page.wait_for_selector(f"[data-mp-answer][data-mp-open] {BODY}")  # by its own script
     assert is_open(page)
 
 
