@@ -16,6 +16,8 @@ import browsers
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTEST = ("-m", "pytest", "-q", "-n", "2", "--durations", "10")
+# a test and its browser wait for each other in turn: two of them leave a fifth of two cores idle
+IN_BROWSER = ("-m", "pytest", "-q", "-n", "3", "--durations", "10", "-m", "browser", "tests/browser")
 BY_FILE = ("--dist", "loadfile")  # the cells of one notebook need one kernel
 UNITS = (*BY_FILE, "-m", "not sweep", "--ignore=tests/browser", "tests")
 SANITIZE = ("--nbval-sanitize-with", "tests/nbval_sanitize.cfg")
@@ -46,7 +48,7 @@ STAGES = (
     ("units", "pytest without a browser", (*PYTEST, *UNITS)),
     ("cells", "nbval: every cell gives its output again", (*PYTEST, *CELLS)),
     ("pages", "the book builds without a warning", ("tools/build.py",)),
-    ("browser", "the built pages in a real browser", (*PYTEST, "-m", "browser", "tests/browser")),
+    ("browser", "the built pages in a real browser", IN_BROWSER),
 )
 COUNTS = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s")
 INTERRUPTED = 130  # 128 + SIGINT, what a shell expects
