@@ -172,6 +172,23 @@ def test_the_table_of_small_numbers_in_limits_is_that_of_the_formats():
 TRAINED_IN = {"bf16-mixed": "bfloat16 autocast", "16-mixed": "float16 autocast, loss scaling"}
 
 
+def test_the_two_times_of_float16_in_your_machine_differ_as_the_page_says():
+    printed = [text for cell in rules.read_page(rules.BOOK / "your_machine.ipynb") for text in texts_of(cell)]
+    script, turns = (
+        float(re.search(pattern, text)[1])
+        for pattern, text in (
+            (r"\nfloat16 +([\d.]+) ms", next(text for text in printed if "TFLOP/s" in text)),
+            (r"\nfloat16 .* ([\d.]+)\n", next(text for text in printed if text.startswith("milliseconds"))),
+        )
+    )
+    assert 1.5 < script / turns < 2.5  # "twice as slow"
+
+
+def texts_of(cell):
+    """What a cell of code printed."""
+    return [output["text"] for output in cell.outputs if output.output_type == "stream"] if cell.kind == "code" else []
+
+
 def test_the_table_of_hardware_in_your_machine_is_that_of_the_cards():
     table = [row for row in rows(section("your_machine", "")) if "CPU" not in row[0]]
     listed = [name for row in table for name in row[0].split(", ")]

@@ -539,6 +539,7 @@ def test_a_broken_line_of_code_goes_on_further_in(module):
 
 
 def test_powers_are_set_as_powers_and_code_is_not(module):
-    texts = ["2^-24 to 2^16, 2^k", "`2^16`", "x ^ 2, e^-inf"]
+    texts = ["2^-24 to 2^16, 2^k", "`2^16`", "x ^ 2, e^-inf", "2**-48 to 2**8", "`2**8`, f(**k)"]
     expected = ["<p>2⁻²⁴ to 2¹⁶, 2ᵏ</p>", "<p><code>2^16</code></p>", "<p>x ^ 2, e^-inf</p>"]
+    expected += ["<p>2⁻⁴⁸ to 2⁸</p>", "<p><code>2**8</code>, f(**k)</p>"]
     assert [f"<p>{text}</p>" for text in module(MARKED, texts)] == expected
