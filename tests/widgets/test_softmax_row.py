@@ -401,13 +401,20 @@ def test_each_task_begins_unsolved_and_its_ids_are_those_of_the_chapter():
     for task in TASKS:
         assert task.id.startswith("numbers/stability/mask-")
         assert len(task.hints) >= 2
-        assert task.as_json()["start"]["scores"] == list(START.scores)
     nan, leak, two, cast = (softmax_steps(task.start.padding) for task in TASKS)
     assert np.isfinite(nan.weights).all()
     assert two.weights == (0.25,) * 4
     assert np.isnan(cast.weights).all()
     assert softmax_steps(TASKS[1].start).masked_weight == 0
     assert np.isfinite(leak.weights).all()
+
+
+def test_the_mask_that_the_first_task_asks_for_is_the_whole_number_closest_to_zero():
+    start = TASKS[0].start.padding
+    values = range(-65_000, -66_000, -1)
+    assert -65425 == next(
+        value for value in values if np.isnan(softmax_steps(replace(start, value=str(value))).weights).all()
+    )
 
 
 # The widget

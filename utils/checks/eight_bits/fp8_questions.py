@@ -63,7 +63,7 @@ P_EASY = Choice(
             True,
         ),
         Option(
-            "On both: what is lost is small, and small values matter little",
+            "On both texts",
             "On the generated text that is what happens. In the recorded runs on Shakespeare, the perplexity stays "
             "high.",
         ),
@@ -233,23 +233,23 @@ def _format(name: str, text: str, *, e4m3: str, e5m2: str, right: str) -> Choice
     )
 
 
-WEIGHT = "a weight, normally distributed, standard deviation 0.02"
-GRADIENT = "gradient magnitudes from 2**-48 to 2**-8, evenly on a log scale"
-NARROWER = "gradient magnitudes from 2**-32 to 2**-8, evenly on a log scale"
-ACTIVATION = "an activation between 0.5 and 900"
+TINY = "normally distributed, standard deviation 2**-30"
+WIDE = "magnitudes from 2**-48 to 2**-8, evenly on a log scale"
+NARROWER = "magnitudes from 2**-32 to 2**-8, evenly on a log scale"
+OUTLIER = "normally distributed, and one value of 100,000 standard deviations"
 WHICH_FORMAT = {
-    WEIGHT: _format(
+    TINY: _format(
         "which-format",
-        WEIGHT,
-        e4m3="Its amax is four or five standard deviations: nearly all values lie in the ten binades below it, and "
-        "E4M3 holds them with one bit more.",
+        TINY,
+        e4m3="The scale takes them up to E4M3's range, however small they are. Nearly all lie in the ten binades "
+        "below amax, and E4M3 holds them with one bit more.",
         e5m2="Range is not what it lacks: with a scale, nearly all values lie in the ten binades below amax. E4M3 has "
         "fifteen, and one bit more.",
         right="E4M3",
     ),
-    GRADIENT: _format(
+    WIDE: _format(
         "which-format-gradient",
-        GRADIENT,
+        WIDE,
         e4m3="The middle value lies 20 binades below amax. E4M3 has 15 of normal numbers and three of subnormal ones, "
         "so that half of the tensor is lost.",
         e5m2="The middle value lies 20 binades below amax, and E5M2 has 30 of normal numbers.",
@@ -264,13 +264,14 @@ WHICH_FORMAT = {
         "E4M3's numbers are normal, with one bit more.",
         right="E4M3",
     ),
-    ACTIVATION: _format(
-        "which-format-activation",
-        ACTIVATION,
-        e4m3="900 is past 448, but that is what a scale is for: times about one half. Eleven binades are left, and all "
-        "are normal.",
-        e5m2="900 is past the end of E4M3, and a scale of about one half brings it inside. Then the extra bit counts.",
-        right="E4M3",
+    OUTLIER: _format(
+        "which-format-outlier",
+        OUTLIER,
+        e4m3="Without the one large value it would be. With it, the middle of the others lies 17 binades below amax, "
+        "where E4M3 has only steps of 2^-9: one or two of them.",
+        e5m2="The middle value lies 17 binades below amax. E4M3 stores it as one or two steps of 2^-9, and E5M2 still "
+        "as a normal number.",
+        right="E5M2",
     ),
 }
 

@@ -24,13 +24,18 @@ class MaskTask:
 TASKS = (
     MaskTask(
         "numbers/stability/mask-nan",
-        "Scores and softmax are float16, and the mask is added. Find a finite value that makes every weight of the row "
-        "of padding NaN.",
-        ScoreRow(START.scores, START.masked, value="-1e4"),
+        "Scores and softmax are float16, and the mask is added. Which whole number, as close to 0 as possible, makes "
+        "every weight of the row of padding NaN?",
+        ScoreRow(("-100", "-130", "-104", "-101"), START.masked, value="-1e4"),
         "nan",
-        "float16 stores such a value as −inf. In the row of padding the largest score is then −inf as well, and "
-        "−inf − (−inf) is NaN. The other row hides it, because its largest score is finite.",
-        ("float16’s lowest number is −65504.", "Which numbers does float16 store as −inf?", "Try −1e9."),
+        "Float16 numbers are 32 apart there. It stores −65424 as −65408, and the sum with −100 is still rounded to "
+        "−65504. It stores −65425 as −65440, and the sum is rounded to −inf. Now the largest score of the row of "
+        "padding is −inf, and −inf − (−inf) is NaN. The other row hides this, because its largest score is finite.",
+        (
+            "Every score of the row of padding must become −inf, even the largest.",
+            "Float16 rounds a sum of −65520 to −inf. Is the mask stored as you typed it?",
+            "Which whole numbers does float16 store as −65440?",
+        ),
     ),
     MaskTask(
         "numbers/stability/mask-leak",

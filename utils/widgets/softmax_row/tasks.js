@@ -1,5 +1,7 @@
 // The tasks of SoftmaxRow: what a row still lacks to solve one. Pure functions; the texts are in goals.py.
 
+import { doubleRounders } from "../shared/numbers/double_rounding.js";
+import { FORMATS } from "../shared/numbers/formats.js";
 import { maskValue } from "./steps.js";
 import { rowNumber } from "./words.js";
 
@@ -9,6 +11,11 @@ const DTYPES = ["format", "softmax_format"];
 const KEPT_BY_TWO = {
   scores: "the scores", value: "the value of the mask", softmax: "the softmax", format: "the dtype of the scores", softmax_format: "the dtype of the softmax",
 };
+// Whether adding `value` makes every one of these stored scores -inf.
+function hidesAll(scores, value, { format }) {
+  const { stored } = maskValue({ value: String(value), format });
+  return scores.every((score) => doubleRounders(FORMATS[format]).near(score + stored) === -Infinity);
+}
 const has = (row, hidden) => row.masked.includes(hidden);
 
 // For each rule what is wrong with a row, a sentence, or null: of { row, its steps, those of the row of padding, the start }.
@@ -17,8 +24,11 @@ const RULES = {
     if (!isSame(row, start, DTYPES)) return "Scores and softmax must stay float16.";
     if (row.softmax !== "stable") return "The softmax must subtract the largest score first.";
     if (row.mask !== "add") return "The mask must be added, and only once.";
-    if (!Number.isFinite(maskValue(row).exact)) return "That works, but −inf is not a finite value.";
-    return isNaNs(padding.weights) ? null : "In the row of padding, not every score is −inf after the mask.";
+    if (!isSame(row, start, ["scores"])) return "The scores must stay as the task began.";
+    const { exact } = maskValue(row);
+    if (!Number.isInteger(exact)) return "The value must be a whole number.";
+    if (!isNaNs(padding.weights)) return "In the row of padding, not every score is −inf after the mask.";
+    return hidesAll(padding.stored, exact + 1, row) ? "That works, but so does a number closer to 0." : null;
   },
   leak({ row, steps: { weightSum, maskedWeight }, start }) {
     if (!isSame(row, start, ["mask", "value", "softmax", ...DTYPES])) return "Only the scores may change.";
