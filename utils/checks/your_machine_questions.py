@@ -12,21 +12,21 @@ THREE_STEPS = Choice(
     "processor that cannot multiply float16, how long does this take, compared with the float32 product alone?",
     (
         Option(
-            "About half as long: 16 bits are half the bytes",
+            "About half as long",
             "One of the three steps is the float32 product itself, with 32 bits per number. Nothing halves its time.",
         ),
         Option(
-            "Longer, but at most three times as long",
+            "One to three times as long",
             "The casts touch each number once, 3n² in all, but the product takes 2n³ operations.",
             right=True,
         ),
         Option(
-            "About six times as long, as in the picture",
+            "About six times as long",
             "The picture counts the instructions of eight products. How often is a widened number used in a whole "
             "matrix product?",
         ),
         Option(
-            "Tens of times as long, as in the table",
+            "Tens of times as long",
             "The table times torch's own float16 product. Which of these three calls multiplies float16?",
         ),
     ),

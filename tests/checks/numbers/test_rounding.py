@@ -527,7 +527,7 @@ def test_kahans_sum_of_ones_in_e4m3_stops_at_256():
     sums = kahan_sum(ones, e4m3)
     assert sums.totals[-1] == 256
     assert abs(sums.compensations[-1]) == 16
-    assert right_option(questions.P_KAHAN).text.startswith("At 256,")
+    assert right_option(questions.P_KAHAN).text == "At 256"
     assert float(ulp(256.0, e4m3)) == 32
     assert float(ulp(16.0, e4m3)) == 2
     assert quantize(17.0, e4m3) == 16

@@ -31,14 +31,15 @@ from utils.widgets.model_size import ModelSize
 CPU = torch.device("cpu")
 D = Plan("bf16-mixed", width=192, batch=8, checkpointing=True)
 OTHER = Plan("bf16-true-kahan", width=208, batch=8, checkpointing=True)
+A_AGAIN = Plan("bf16-mixed", width=128, batch=8, checkpointing=True)
 UNSCALED = ("16-true", "16-true-eps", "16-mixed-unscaled", "16-mixed")
 PREDICTED = (WHAT_A_TAKES, WHICH_LEARNS, WHAT_D_REACHES)
 NAMED = {
-    "32-true, width 128, batch 8": (Plan("32-true", 128, 8), "does not fit"),
+    "32-true, width 112, batch 8": (Plan("32-true", 112, 8), "does not fit"),
     "16-mixed, width 64, batch 4": (Plan("16-mixed", 64, 4), ""),
     "16-true, width 64, batch 4": (Plan("16-true", 64, 4), "divide by 0"),
-    "fp8-current, width 96, batch 8, on a CPU": (Plan("fp8-current", 96, 8), "nothing about FP8"),
-    "bf16-mixed, width 192, batch 8, checkpointing": (D, ""),
+    "bf16-mixed, width 128, batch 12, checkpointing": (replace(A_AGAIN, batch=12), ""),
+    "bf16-mixed, width 128, batch 16, checkpointing": (replace(A_AGAIN, batch=16), "does not fit"),
 }
 
 
@@ -155,6 +156,15 @@ def test_the_verdicts_are_those_of_refuse(name, given):
     assert (says in said) if says else said == ""
     right = next(option.text for option in VERDICTS[name].options if option.right)
     assert (right == "trains") == (said == "")
+    assert (right == "does not fit") == (comparison.measure_peak(plan, given) > given.card.size)
+
+
+def test_the_verdicts_quote_what_plans_take():
+    widths = [f"{forecast_mb(Plan('32-true', width, 8)):.1f}" for width in (96, 128)]
+    again = [f"{forecast_mb(replace(A_AGAIN, batch=batch)):.0f}" for batch in (12, 16)]
+    rest = forecast(A_AGAIN, make_problem("small", device=CPU)).ledger.at_rest / 1e6
+    assert (widths, again) == (["45.3", "55.1"], ["42", "53"])
+    assert (f"{forecast_mb(A_AGAIN):.1f}", f"{rest:.1f}") == ("29.9", "5.8")
 
 
 def test_what_breaks_breaks_and_what_the_page_calls_a_precaution_learns_as_well(given, monkeypatch):

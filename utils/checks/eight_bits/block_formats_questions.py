@@ -10,7 +10,7 @@ ROW = Choice(
     "weights. What is the perplexity of this model then?",
     (
         Option(
-            "Within 2 % of float32: every row has a scale of its own",
+            "Within 2 % of float32",
             "Every row also has an outlier of its own, because the enlarged column crosses all rows.",
         ),
         Option(
@@ -20,13 +20,13 @@ ROW = Choice(
             True,
         ),
         Option(
-            "Between 10 and 640, nearly as bad as guessing among its 640 tokens",
+            "Between 10 and 640",
             "In most rows the enlarged weight is small enough for a part of the others to survive.",
         ),
         Option(
-            "Above 640, as with one scale: the enlarged column crosses every row",
-            "It does. But with one scale the largest weight of the whole tensor decided; now the row's own weight in "
-            "that column does, and in some rows it is small.",
+            "Above 640, as with one scale",
+            "The enlarged column does cross every row. But now a row's own weight in that column decides, and in some "
+            "rows it is small.",
         ),
     ),
     predict=True,
@@ -37,13 +37,14 @@ RULE = Choice(
     "down gives nearly the same error, about 11.5 %. What does EVEN give?",
     (
         Option(
-            "The same as down: after amax is rounded, EVEN rounds down as well",
-            "Only up to a point. In the table above, amax 7.5 rounds to 8, the next power of two, so the exponent is "
-            "one larger than FLOOR's.",
+            "The same as down",
+            "EVEN does round down, but only after it has rounded amax. In the table above, amax 7.5 rounds to 8, the "
+            "next power of two, so the exponent is one larger than FLOOR's.",
         ),
         Option(
-            "Something between the two, because each block is rounded either up or down",
-            "Each block is, but which one is no accident: EVEN rounds up exactly where clipping would cost most.",
+            "Something between the two",
+            "Each block is rounded either up or down, but which way is no accident: EVEN rounds up exactly where "
+            "clipping would cost most.",
         ),
         Option(
             "Less than either",
@@ -52,7 +53,7 @@ RULE = Choice(
             True,
         ),
         Option(
-            "More than either, because amax is rounded twice",
+            "More than either",
             "The rounded amax only chooses between two powers of two. The values themselves are rounded once.",
         ),
     ),
@@ -92,8 +93,9 @@ SIX = Choice(
     "exponent bits and three fraction bits, E3M2 the reverse. Which of the two keeps this model closer to float32?",
     (
         Option(
-            "E2M3: with three fraction bits its errors are half as large",
-            "So they are for values near the largest. The others lie five binades below it. Where does E2M3 end?",
+            "E2M3, by a wide margin",
+            "With three fraction bits its errors are half as large, for values near the largest. The others lie five "
+            "binades below it. Where does E2M3 end?",
         ),
         Option(
             "E3M2, by a wide margin",
@@ -102,7 +104,7 @@ SIX = Choice(
             True,
         ),
         Option(
-            "They are about equal: both have six bits",
+            "They are about equal",
             "Both have as many bits, but the outlier decides which kind is needed: range or precision.",
         ),
     ),

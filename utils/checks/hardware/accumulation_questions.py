@@ -10,14 +10,15 @@ P_AT_ONCE = Choice(
     "it added them one at a time, in 4,096 additions, and still kept 14 bits. How large would the error be?",
     (
         Option(
-            "About 32 times as large: each addition loses something, and there are 32 times as many",
+            "About 32 times as large",
             "That would be right if 32 products were added exactly and only the total was cut. But this unit cuts "
             "every product before it adds it, so the number of additions does not matter.",
         ),
         Option(
-            "About 6 times as large, the square root of 32",
-            "Square roots belong to errors that go up and down. Here every error has the same sign, and the number of "
-            "cuts is the number of products, whether they come singly or 32 at a time.",
+            "About 6 times as large",
+            "6 is about the square root of 32, and square roots belong to errors that go up and down. Here every "
+            "error has the same sign, and the number of cuts is the number of products, whether they come singly or "
+            "32 at a time.",
         ),
         Option(
             "About the same",
@@ -25,9 +26,9 @@ P_AT_ONCE = Choice(
             True,
         ),
         Option(
-            "Smaller: a single product meets a smaller total",
-            "It meets nearly the same total. During one addition of 32 products, a total of several hundred hardly "
-            "changes, and the total decides where the products are cut.",
+            "About half as large",
+            "A single product meets nearly the same total. During one addition of 32 products, a total of several "
+            "hundred hardly changes, and the total decides where the products are cut.",
         ),
     ),
     predict=True,

@@ -42,9 +42,9 @@ DTYPE_OF_THE_SECOND_TIME = Choice(
     "asks, and runs the function again. In which dtype does the layer compute then?",
     (
         Option(
-            "bfloat16: the function and its input are the same",
-            "They are, and both are float32. It was autocast that made the result bfloat16, and `autocast` is off "
-            "during the backward pass.",
+            "bfloat16",
+            "The function and its input are the same, and both are float32. It was autocast that made the result "
+            "bfloat16, and `autocast` is off during the backward pass.",
         ),
         Option(
             "float32",
@@ -52,7 +52,7 @@ DTYPE_OF_THE_SECOND_TIME = Choice(
             True,
         ),
         Option(
-            "Neither: torch raises an error, because the incoming gradient is bfloat16",
+            "Neither: torch raises an error",
             "Torch casts a gradient to the dtype of the tensor that it belongs to, so there is no error.",
         ),
     ),

@@ -369,21 +369,22 @@ P_KAHAN = Choice(
     text="In E4M3, ones are added to 0, one after another. The plain sum stops at 16. Where does Kahan's sum stop?",
     options=(
         Option(
-            "Also at 16, because 1 is no more than half a gap there",
-            "That stops the plain sum. Kahan's `excess` collects the ones that were lost until together they count.",
+            "Also at 16",
+            "At 16, 1 is no more than half a gap, which stops the plain sum. Kahan's `excess` collects the ones that "
+            "were lost until together they count.",
         ),
         Option(
-            "At 32, because the correction is worth one more bit",
+            "At 32",
             "`excess` has four significant bits of its own, so it is worth more than one.",
         ),
         Option(
-            "At 256, where the correction is too coarse as well",
+            "At 256",
             "At 256 the gap is 32, so more than 16 ones must be collected. But once `excess` is −16, its own"
             " gap is 2: one more would make 17, which is rounded back to 16.",
             right=True,
         ),
         Option(
-            "Not before 448, the largest number, because nothing is lost",
+            "Not before 448, the largest number",
             "`excess` is an E4M3 number too. When it gets large, it loses ones in its turn.",
         ),
     ),

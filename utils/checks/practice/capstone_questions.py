@@ -35,17 +35,18 @@ WHICH_LEARNS = Choice(
     "B and C fit, and both see the same 64 batches. Which of them predicts unseen text better?",
     (
         Option(
-            "B: it is wider",
+            "B: its width is larger",
             "In these 64 steps, and at this learning rate, most updates are large enough for bfloat16 weights. What B "
             "loses costs this model less than a quarter of its width would.",
             True,
         ),
         Option(
-            "C: its weights are float32, so small updates are kept",
-            "They are, but most of B's updates are kept too, and C pays for its format with a quarter of its width.",
+            "C: its weights are float32",
+            "Float32 weights keep small updates. But most of B's updates are kept too, and C pays for its format with "
+            "a quarter of its width.",
         ),
         Option(
-            "Neither: they take nearly the same bytes",
+            "Neither: their bytes are equal",
             "The bytes are nearly the same. But C spends them on wide numbers and B on a wide model.",
         ),
     ),
@@ -57,12 +58,12 @@ WHAT_D_REACHES = Choice(
     "the same 64 steps?",
     (
         Option(
-            "Higher than B's by more than 0.04: activations that are made again are less exact",
-            "They are made again from the same inputs, by the same operations, in the same dtypes, so they are equal "
-            "to the last bit.",
+            "Higher than B's by more than 0.04",
+            "Activations are made again from the same inputs, by the same operations, in the same dtypes, so they are "
+            "equal to the last bit.",
         ),
         Option(
-            "Within 0.04 of B's: B is wide enough for this text",
+            "Within 0.04 of B's",
             "From C to B, a third more width took off much more than that. This text has more to learn.",
         ),
         Option(
@@ -155,7 +156,7 @@ VOCABULARY = Number(
     hints=("There are 8 × 152 × 5120 logits.", "Two tensors of 4 bytes per value. Is this less than the card?"),
 )
 
-FITS, TOO_LARGE, BREAKS, NO_PROMISE = "trains", "does not fit", "becomes NaN", "cannot be promised"
+FITS, TOO_LARGE, BREAKS = "trains", "does not fit", "becomes NaN"
 
 
 def _make_choice(answers: dict[str, str], name: str, text: str, right: str, says: dict[str, str]) -> Choice:
@@ -165,19 +166,18 @@ def _make_choice(answers: dict[str, str], name: str, text: str, right: str, says
 
 
 def _verdict(name: str, text: str, right: str, **says: str) -> Choice:
-    options = {"fits": FITS, "large": TOO_LARGE, "breaks": BREAKS, "promise": NO_PROMISE}
+    options = {"fits": FITS, "large": TOO_LARGE, "breaks": BREAKS}
     return _make_choice(options, f"verdict-{name}", f"{text}: what happens to it on the small card?", right, says)
 
 
 VERDICTS = {
-    "32-true, width 128, batch 8": _verdict(
-        "32-true",
-        "32-true, width 128, batch 8",
+    "32-true, width 112, batch 8": _verdict(
+        "32-true-112",
+        "32-true, width 112, batch 8",
         TOO_LARGE,
-        fits="Plan A did not fit, and keeps less than this one.",
-        large="It keeps more than A, which was already too large.",
+        fits="In float32, a width of 96 takes 45.3 MB and one of 128 takes 55.1. What lies halfway?",
+        large="It lies about halfway between the two widths in float32 above, 45.3 and 55.1 MB, and the card has 48.",
         breaks="float32 has a wide range, so its gradients need no scale.",
-        promise="The forecast has formulas for float32.",
     ),
     "16-mixed, width 64, batch 4": _verdict(
         "16-mixed",
@@ -186,7 +186,6 @@ VERDICTS = {
         fits="Half the batch, half the width, and a loss scaler.",
         large="Plan C is larger in both width and batch, and it fits.",
         breaks="It has float32 weights and moments, so eps is not 0, and a loss scaler.",
-        promise="Its bytes are those of bf16-mixed, and the forecast has formulas for them.",
     ),
     "16-true, width 64, batch 4": _verdict(
         "16-true",
@@ -195,25 +194,24 @@ VERDICTS = {
         fits="Its optimizer state is float16, too. What is Adam's eps of 1e-8 there?",
         large="Plan C is larger in both width and batch, and it fits.",
         breaks="In float16, Adam's eps of 1e-8 is 0, and so are squares of small gradients: updates can divide by 0.",
-        promise="Its bytes can be forecast. What fails is the training.",
     ),
-    "fp8-current, width 96, batch 8, on a CPU": _verdict(
-        "fp8-current",
-        "fp8-current, width 96, batch 8, on a CPU",
-        NO_PROMISE,
-        fits="It would run, with float32 products of values rounded to FP8. Which bytes or times would you promise?",
-        large="It is no wider than plan C. By which formula would you count what its FP8 layers keep?",
-        breaks="Its recipe scales each tensor by the tensor's own largest value.",
-        promise="A CPU emulates the products, and the forecast has no formula for what FP8 layers keep.",
-    ),
-    "bf16-mixed, width 192, batch 8, checkpointing": _verdict(
-        "checkpointing",
-        "bf16-mixed, width 192, batch 8, checkpointing",
+    "bf16-mixed, width 128, batch 12, checkpointing": _verdict(
+        "batch-12",
+        "bf16-mixed, width 128, batch 12, checkpointing",
         FITS,
-        fits="With checkpointing, only one block at a time holds its activations, so there is room for a wider model.",
-        large="It would be without checkpointing. With it, how many blocks hold their activations at once?",
+        fits="A with checkpointing takes 29.9 MB. The weights and Adam's moments, 5.8 MB of it, stay, and the rest "
+        "grows by half: 42 MB.",
+        large="A with checkpointing takes 29.9 MB, weights and moments included. How much of it grows with the batch?",
         breaks="bfloat16 has the range of float32.",
-        promise="The forecast has a formula for checkpointing.",
+    ),
+    "bf16-mixed, width 128, batch 16, checkpointing": _verdict(
+        "batch-16",
+        "bf16-mixed, width 128, batch 16, checkpointing",
+        TOO_LARGE,
+        fits="A with checkpointing takes 29.9 MB. Only the weights and Adam's moments, 5.8 MB of it, do not double.",
+        large="A with checkpointing takes 29.9 MB. The weights and Adam's moments, 5.8 MB of it, stay, and nearly all "
+        "of the rest doubles.",
+        breaks="bfloat16 has the range of float32.",
     ),
 }
 

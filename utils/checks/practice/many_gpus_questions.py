@@ -46,7 +46,7 @@ BESIDE_OTHERS = Choice(
             "is cut into parts.",
         ),
         Option(
-            "Not always: the size of the batch can change the digits of one text",
+            "Not always: it depends on the size of the batch",
             "For another shape, the library may choose another kernel, which adds the same products of the same text "
             "in another order.",
             True,

@@ -104,8 +104,8 @@ UNRELATED = Choice(
             "Then H is small and its inverse large. A factor in front of H changes no choice.",
         ),
         Option(
-            "For inputs whose products cancel over the tokens, so that H is diagonal",
-            "Then U is diagonal too: no column can make up for another, and no weight is moved.",
+            "For inputs whose products cancel over the tokens",
+            "Then H is diagonal, and so is U: no column can make up for another, and no weight is moved.",
             True,
         ),
         Option(

@@ -80,8 +80,8 @@ MOST_MEMORY = Choice(
         Option("the gradients", "One per weight, 4 bytes each: as much as the weights, 0.27 GB, and no more."),
         Option("Adam's moments", "Two per weight, 8 bytes: 0.54 GB, the largest part set by the parameters alone."),
         Option(
-            "what the forward pass saves for the backward pass",
-            "It grows with batch and length, not with the parameters, and it is the only part that autocast makes "
+            "the saved activations",
+            "They grow with batch and length, not with the parameters, and they are the only part that autocast makes "
             "smaller.",
             right=True,
         ),
@@ -110,15 +110,15 @@ SEED_COUNT = Number(
 )
 PLACE = Number(
     "training/distilbert/play-place",
-    text="Make 32-true the baseline again and tick all recipes. With seed 3 alone, 16-mixed is the best. What is its "
-    "place with seed 4 alone? Recipes with the same accuracy share a place.",
-    answer="7",
-    says="From first to seventh, with the same recipe: only the seed has changed.",
+    text="Make 32-true the baseline again and tick all recipes. With seed 3 alone, no recipe is more accurate than "
+    "16-mixed. With seed 4 alone, how many are?",
+    answer="6",
+    says="With one seed it is the best, with another the seventh: the same recipe, only the seed has changed.",
     wrong={
-        "1": "That is its place with seed 3. Choose seed 4.",
-        "5": "Recipes that tie share a place, but each of them counts: after three thirds, the next is sixth.",
-        "8": "That is one place too low. Count the recipes that are more accurate, and add one.",
-        "6": "Some recipes are not ticked yet, or you counted one too few. Six recipes are more accurate.",
+        "0": "That is so with seed 3. Choose seed 4.",
+        "4": "Recipes that tie share a place in the table, but each of them counts.",
+        "5": "One is missing. Is every recipe ticked?",
+        "7": "That is its place with seed 4. How many recipes are before it?",
     },
     otherwise="Tick every recipe, choose seed 4, and look at the table of ranks.",
     hints=("Every recipe has to be ticked.", "The table of ranks has a column for seed 4."),

@@ -67,14 +67,14 @@ STILL = Choice(
     "exactly where it was?",
     (
         Option(
-            "Almost none, and that is why it learns",
+            "Almost none",
             "A weight can only move by whole gaps, and most steps are a small part of one. If nearly all steps moved "
             "the weight, it would move much too far.",
         ),
         Option(
-            "About half: it is like tossing a coin",
-            "The coin is fair only for a sum in the middle of the gap. Most steps are a small part of a gap, so "
-            "most draws leave the weight unchanged.",
+            "About half",
+            "It would be like tossing a coin only for a sum in the middle of the gap. Most steps are a small part of "
+            "a gap, so most draws leave the weight unchanged.",
         ),
         Option(
             "About eight in ten",
@@ -83,7 +83,7 @@ STILL = Choice(
             True,
         ),
         Option(
-            "The same share as with rounding to nearest",
+            "As many as with rounding to nearest",
             "It is lower: some of the steps that rounding to nearest loses every time now get through.",
         ),
     ),
