@@ -384,7 +384,7 @@ def test_a_link_does_not_tell_what_was_solved(show):
     page.get_by_label("Value of the mask").select_option("-1e9")
     page.locator(".mp-state-link").click()
     page.wait_for_function("() => 'copied' in window")
-    assert page.evaluate("copied").endswith("#softmax_row?value=-1e9")
+    assert page.evaluate("copied").endswith("&value=-1e9")
 
 
 def test_scores_are_typed_masked_added_and_removed(show):

@@ -193,7 +193,7 @@ def test_what_the_table_of_the_page_says_of_other_formats_is_not_the_answer():
             assert bits.check_smallest_subnormals(answer).status == NOT_YET
 
 
-FLIPS = {15: -6, 14: "6 * 2**-16", 10: 3, 9: 4}
+FLIPS = {15: -6, 14: "6 * 2**-16", 10: 3, 8: 7}
 
 
 def test_flips_of_6_takes_the_four_values_and_tells_of_a_rounded_one():
@@ -209,7 +209,7 @@ def test_flips_of_6_takes_the_four_values_and_tells_of_a_rounded_one():
         (15, 6, "the sign is not"),
         (14, "6 * 2**16", "takes the factor away"),
         (10, 12, "takes the factor away"),
-        (9, 2, "half of the binade"),
+        (8, 5, "a quarter of the binade"),
         (14, 1, "read the code again"),
     ],
 )

@@ -36,7 +36,7 @@ UNSCALED = ("16-true", "16-true-eps", "16-mixed-unscaled", "16-mixed")
 PREDICTED = (WHAT_A_TAKES, WHICH_LEARNS, WHAT_D_REACHES)
 NAMED = {
     "32-true, width 112, batch 8": (Plan("32-true", 112, 8), "does not fit"),
-    "16-mixed, width 64, batch 4": (Plan("16-mixed", 64, 4), ""),
+    "16-mixed, width 96, batch 8": (Plan("16-mixed", 96, 8), ""),
     "16-true, width 64, batch 4": (Plan("16-true", 64, 4), "divide by 0"),
     "bf16-mixed, width 128, batch 12, checkpointing": (replace(A_AGAIN, batch=12), ""),
     "bf16-mixed, width 128, batch 16, checkpointing": (replace(A_AGAIN, batch=16), "does not fit"),
@@ -121,8 +121,8 @@ def test_what_the_questions_say_of_losses_is_recorded():
     losses = recorded()
     b, c = losses[Plan("bf16-true", 128, 8)], losses[Plan("bf16-mixed", 96, 8)]
     for seed in b:
-        assert b[seed] < c[seed] - 0.1
-        assert losses[D][seed] < b[seed] - 0.04
+        assert 0.16 < c[seed] - b[seed] < 0.19
+        assert 0.04 < b[seed] - losses[D][seed] < 0.15
     assert [question.options.index(next(o for o in question.options if o.right)) for question in PREDICTED] == [1, 0, 2]
 
 

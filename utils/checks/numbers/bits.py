@@ -55,7 +55,7 @@ check_smallest_subnormals = paper_table(
 )
 check_flips_of_6 = paper_table(
     FLIPS_OF_6,
-    says="A 1 that becomes 0 takes its worth away; what an exponent bit is worth is a factor.",
+    says="A 1 that becomes 0 takes its worth away, and a 0 that becomes 1 adds it. An exponent bit is worth a factor.",
     name="bit {}",
 )
 

@@ -220,28 +220,27 @@ FLIPS_OF_6 = {
         otherwise=f"It is the last exponent bit. {READ_AGAIN}",
         hints=("The exponent field is 17, 10001 in binary, and bit 10 is its last bit.",),
     ),
-    9: Number(
-        "numbers/bits/flip-9-of-6",
-        text="6 with bit 9 flipped:",
-        answer="4",
-        says="The first fraction bit is worth half of the binade from 4 to 8.",
+    8: Number(
+        "numbers/bits/flip-8-of-6",
+        text="6 with bit 8 flipped:",
+        answer="7",
+        says="The second fraction bit is worth a quarter of the binade from 4 to 8.",
         wrong={
-            "9": "The bit is worth half of the binade 4 to 8, not of the number. It is 1 now, so flipping removes it.",
-            "12": "That doubles the number, as an exponent bit can. This is the first fraction bit.",
-            "2": "2 is its worth, half of the binade 4 to 8. It is 1 now: flipping it takes that half away from 6.",
-            "8": "That adds its worth, half of the binade 4 to 8. It is 1 now: flipping it takes that half away.",
-            "3": "Flipping the last exponent bit would halve 6. This is the first fraction bit.",
-            "-4": OPPOSITE,
+            "5": "The bit is worth 1, a quarter of the binade 4 to 8. But it is 0 now: flipping it adds that.",
+            "4": "That flips the first fraction bit. Bit 8 is the second.",
+            "6.5": "The bit is worth a quarter of the binade from 4 to 8, not an eighth.",
+            "7.5": "The bit is worth a quarter of the binade from 4 to 8, not of the number.",
+            "8": "The bit is worth a quarter of the binade from 4 to 8, not half of it.",
+            "24": "That multiplies by 4, as an exponent bit can. This is the second fraction bit.",
+            "-7": OPPOSITE,
         },
-        otherwise=f"It is the first fraction bit. {READ_AGAIN}",
-        hints=(
-            "The fraction field is 1000000000, so the significand is 1 + 1/2. What is left of it without that bit?",
-        ),
+        otherwise=f"It is the second fraction bit. {READ_AGAIN}",
+        hints=("The fraction field is 1000000000, so the significand is 1 + 1/2. What is the next bit worth?",),
     ),
 }
 NEAREST_0_3 = Number(
     "numbers/bits/code-0-3-e4m3",
-    text="The E4M3 code nearest to 0.3 (write it like `0x12` or `0 0010 010`):",
+    text="The E4M3 code nearest to 0.3 (write it like `0x65` or `0 1100 101`):",
     answer="0x2A",
     says="0 0101 010 is 2**-2 * 1.25 = 0.3125, 4 % away from 0.3: no E4M3 value is nearer.",
     wrong={

@@ -105,30 +105,31 @@ PLAY_SCORE = Number(
     near=0,
 )
 PLAY_COPIES = Number(
-    "numbers/stability/play-copies",
-    "All scores of a float16 row are equal, and the largest is subtracted first. How many scores can the row have "
-    "before every weight becomes 0?",
-    answer="65519",
-    says="Each exponential is 1, so the sum is the number of scores. Up to 65519 it is rounded to 65504 or less. "
-    "But 65520 is rounded to inf, and 1 / inf is 0.",
+    "numbers/stability/play-many-copies",
+    "A float16 row consists of copies of two scores, 3 and 2, and the largest is subtracted first. How many copies can "
+    "it have at most, if its weights are not to become 0?",
+    answer="47897",
+    says="The exponentials are 1 and 0.36792, so a copy adds 1.36792. 47897 copies add up to 65519.3, which is rounded "
+    "to 65504. One more copy passes 65520, and from there on float16 rounds to inf: 1 / inf is 0.",
     wrong={
-        "65520": "65520 lies halfway between 65504 and 65536, and that tie is rounded to inf.",
-        "65504": "That is the largest float16 number. A slightly larger sum is still rounded down to it.",
-        "65505": "65505 is rounded down to 65504, and so are a few larger sums.",
-        "65535": "Rounding to inf begins earlier, halfway between 65504 and 65536.",
-        "65536": "65536 is 2**16, which float16 does not have. Rounding to inf begins earlier.",
-        "2048": "A running sum of ones would stop growing there. Here the sum is rounded only once, at the end.",
-        "2": "That is for scores of 10 if you do not subtract the largest. If you do, each exponential is 1.",
-        "inf": "Each exponential is 1, so the sum grows with the row, and float16 has a largest number.",
+        "47898": "With so many copies the sum passes 65520. Float16 rounds exp(-1) too, from 0.36788 to 0.36792.",
+        "47885": "That keeps the sum below 65504. A slightly larger sum is still rounded down to it.",
+        "47886": "That is where the sum passes 65504. A slightly larger sum is still rounded down to it.",
+        "95794": "That is the number of scores. How many copies of the two are these?",
+        "65519": "That would be right for a single score. The second one adds exp(-1) to each copy.",
+        "65520": "That would be about right for a single score. The second one adds exp(-1) to each copy.",
+        "32759": "That counts both exponentials as 1. The second one is exp(-1).",
+        "2048": "A running sum would stop growing early. Here the sum is rounded only once, at the end.",
+        "inf": "The sum grows with the number of copies, and float16 has a largest number.",
     },
     within={
-        "1 to 65518": "With so many scores the weights are not 0 yet, and there is room for more.",
-        "65521 to 1e9": "With so many scores the sum is inf, but it becomes inf earlier.",
+        "1 to 47896": "With so many copies the weights are not 0 yet, and there is room for more.",
+        "47899 to 1e9": "With so many copies the sum is inf, but it becomes inf earlier.",
     },
-    otherwise="Press “a long row” in the widget and change the number of copies.",
+    otherwise="Press “a long row” in the widget, type the two scores, and change the number of copies.",
     hints=(
-        "What is exp(0), and what is the sum of n such terms?",
-        "Which whole numbers does float16 round to 65504, and which to inf?",
+        "How much does a copy add to the sum? Read the two exponentials in the widget.",
+        "From which sum on does float16 round to inf? It is halfway between 65504 and 65536.",
     ),
     near=0,
 )

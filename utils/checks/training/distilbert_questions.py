@@ -111,7 +111,7 @@ SEED_COUNT = Number(
 PLACE = Number(
     "training/distilbert/play-place",
     text="Make 32-true the baseline again and tick all recipes. With seed 3 alone, no recipe is more accurate than "
-    "16-mixed. With seed 4 alone, how many are?",
+    "16-mixed. With seed 4 alone, how many of the others are?",
     answer="6",
     says="With one seed it is the best, with another the seventh: the same recipe, only the seed has changed.",
     wrong={

@@ -28,9 +28,8 @@ TASKS = (
         "every weight of the row of padding NaN?",
         ScoreRow(("-100", "-130", "-104", "-101"), START.masked, value="-1e4"),
         "nan",
-        "Float16 numbers are 32 apart there. It stores −65424 as −65408, and the sum with −100 is still rounded to "
-        "−65504. It stores −65425 as −65440, and the sum is rounded to −inf. Now the largest score of the row of "
-        "padding is −inf, and −inf − (−inf) is NaN. The other row hides this, because its largest score is finite.",
+        "Float16 stores −65424 as −65408, too near 0, and −65425 as −65440, which takes even −100 to −inf. Then "
+        "−inf − (−inf) is NaN. The other row hides it, because its largest score is finite.",
         (
             "Every score of the row of padding must become −inf, even the largest.",
             "Float16 rounds a sum of −65520 to −inf. Is the mask stored as you typed it?",
