@@ -228,6 +228,10 @@ def test_a_plan_that_learns_too_little_is_told_by_how_much(trained, given, loss)
         ({"plan": OTHER, "MB": before_the_loss_mb(OTHER)}, "Count again"),  # without the block that is made again
         ({"plan": OTHER, "MB": "many"}, "is not a number"),
         ({"plan": D, "MB": 41.4}, "is in the chapter's table"),
+        (
+            {"plan": replace(D, recipe="16-mixed"), "MB": 41.4},
+            "takes the bytes of bf16-mixed-192x8-checkpointing",
+        ),
         ({"plan": "bf16-true-256x8-checkpointing", "MB": 41.2}, "is in the chapter's table"),
         ({"plan": Plan("bf16-mixed", 128, 8), "MB": 52.9}, "4.9 MB more than the 48.0 MB"),
         ({"plan": Plan("16-true", 64, 4), "MB": 20}, "Adam's eps"),

@@ -54,8 +54,8 @@ WHICH_LEARNS = Choice(
 )
 WHAT_D_REACHES = Choice(
     "practice/capstone/predict-what-d-gains",
-    "From C to B, a third more width lowered the held-out loss by about 0.17. Plan D is 1.5 times as wide as B, has "
-    "float32 weights, and uses checkpointing. By how much is its loss lower than B's, after the same 64 steps?",
+    "Plan D is 1.5 times as wide as B, has float32 weights, and uses checkpointing. By how much is its held-out loss "
+    "lower than B's, after the same 64 steps?",
     (
         Option(
             "It is not lower",
@@ -69,14 +69,14 @@ WHAT_D_REACHES = Choice(
         ),
         Option(
             "By 0.04 to 0.17",
-            "This model can use more width, and checkpointing made room for it. But the next step gains less than the "
-            "one before, although it is larger.",
+            "This model can use more width, and checkpointing made room for it. But it gains less than from C to B, "
+            "although the step in width is larger.",
             True,
         ),
         Option(
             "By more than 0.17",
-            "The step in width is larger, from 128 to 192 and not from 96 to 128. But the nearer the loss comes to "
-            "what this text allows, the less a step takes off.",
+            "From C to B, a smaller step in width took off about as much. But the nearer the loss comes to what this "
+            "text allows, the less a step takes off.",
         ),
     ),
     predict=True,
@@ -276,6 +276,6 @@ REPORTS = {
 BAR = 0.22  # of the held-out loss, seed 0
 PLAN = Task(
     "practice/capstone/your-plan",
-    f"Choose a plan for the small card that is not in the table, promise its bytes before it runs, and bring the "
-    f"held-out loss down to {BAR}.",
+    f"Choose a plan for the small card with other bytes than any in the table, promise them before it runs, and bring "
+    f"the held-out loss down to {BAR}.",
 )
