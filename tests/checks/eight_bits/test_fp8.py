@@ -452,26 +452,39 @@ def explorer():
     task = language_task.prepare(data.generated_prose(settings.characters), size="small", settings=settings)
     model, kept = task.new_model(0).train(), []
     layer = model.model.layers[0].self_attn.v_proj
+    layer.register_forward_hook(lambda _, x, y: kept.append(x[0].detach().flatten(0, -2)))
     layer.register_full_backward_hook(lambda _, dx, dy: kept.append(dy[0].flatten(0, -2)))
     batch = batches.pad(task.train, list(range(8)))
     logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
     torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.labels.flatten()).backward()
-    return ScaleExplorer({"gradient": kept[0]}, rule="hand")
+    return ScaleExplorer(dict(zip(("activation", "gradient"), kept, strict=True)), rule="hand")
 
 
 @pytest.mark.parametrize(
     ("question", "fmt"), [(questions.PLAY_E4M3, "float8_e4m3fn"), (questions.PLAY_E5M2, "float8_e5m2")]
 )
 def test_the_largest_scale_that_saturates_nothing_is_that_of_the_widget(explorer, question, fmt):
-    explorer.rule, explorer.format, past = "hand", fmt, {}
+    explorer.tensor, explorer.rule, explorer.format, past = "activation", "hand", fmt, {}
     for power in range(31):
         explorer.log2_scale = power
         past[power] = explorer.carried.counts["past"]
     assert question.is_right(max(power for power, count in past.items() if count == 0))
 
 
+def test_the_replies_on_the_activation_have_its_numbers(explorer):
+    explorer.tensor, explorer.rule, explorer.format, decibels = "activation", "hand", "float8_e4m3fn", []
+    for power in (6, 7):
+        explorer.log2_scale = power
+        decibels.append(explorer.carried.db)
+    amax = explorer.carried.amax
+    assert explorer.carried.counts["past"] == 1
+    assert [f"{2**power * amax:.0f}" for power in (5, 6, 7)] == ["131", "262", "524"]
+    assert round(decibels[0] - decibels[1]) == 3
+    assert (round(448 / amax), round(2**14 * amax, -3)) == (109, 67_000)
+
+
 def test_the_smallest_scale_that_beats_e5m2_is_that_of_the_widget(explorer):
-    explorer.rule, decibels, zeros = "hand", {}, {}
+    explorer.tensor, explorer.rule, decibels, zeros = "gradient", "hand", {}, {}
     for fmt in ("float8_e5m2", "float8_e4m3fn"):
         explorer.format = fmt
         for power in range(27):

@@ -78,48 +78,51 @@ P_EASY = Choice(
 # --- Play -------------------------------------------------------------------------------------------------------------
 
 PLAY_E4M3 = Number(
-    "eight_bits/fp8/play-e4m3",
-    "Take the gradient in E4M3, and move the scale by hand. What is the largest k for which the scale 2^k saturates "
+    "eight_bits/fp8/play-activation-e4m3",
+    "Take the activation in E4M3, and move the scale by hand. What is the largest k for which the scale 2^k saturates "
     "no value?",
-    answer="18",
-    says="At 2^18 the amax lands at 356. At 2^19 it would land at 712, beyond 448.",
+    answer="6",
+    says="At 2^6 the amax lands at 262. At 2^7 it would land at 524, beyond 448, and that one value would cost three "
+    "decibels.",
     wrong={
-        "19": "At 2^19 the amax lands at 712, beyond 448: values saturate.",
-        "17": "At 2^17 nothing saturates, but the amax lands at 178. One more power of two fits.",
-        "262144": "That is the scale, 2^18. The question asks for k.",
-        "8": "2^8 is 256. Multiplied by 256, the amax is still below 1.",
+        "7": "At 2^7 the amax lands at 524, beyond 448: one value saturates.",
+        "5": "At 2^5 nothing saturates, but the amax lands at 131. One more power of two fits.",
+        "64": "That is the scale, 2^6. The question asks for k.",
+        "18": "That is for the gradient. Choose the activation.",
         "448": "That is where the amax may land. The question asks for k in 2^k.",
+        "109": "That is about the exact scale, 448 / amax. The question asks for a power of two below it.",
     },
     within={
-        "-100 to 16": "Nothing saturates there, but the scale can be larger.",
-        "20 to 100": "Too far: look at how many values saturate.",
-        "329000 to 331000": "That is about the exact scale, 448 / amax. The question asks for a power of two below it.",
+        "-100 to 4": "Nothing saturates there, but the scale can be larger.",
+        "8 to 17": "Too far: look at how many values saturate.",
+        "19 to 100": "Too far: look at how many values saturate.",
     },
     otherwise="Press “by hand” in the widget and watch where the amax lands.",
-    hints=("448 / amax is about 330,000.",),
+    hints=("448 / amax is about 109.",),
 )
 PLAY_E5M2 = Number(
-    "eight_bits/fp8/play-e5m2",
+    "eight_bits/fp8/play-activation-e5m2",
     "The same tensor in E5M2: what is the largest k there?",
-    answer="25",
+    answer="13",
     says="E5M2 ends at 57,344, which is 128 times 448, so its window lies seven powers of two further up.",
     wrong={
-        "18": "That is for E4M3. E5M2 ends at 57,344.",
-        "26": "At 2^26 the amax lands at 91,000, beyond 57,344.",
-        "24": "At 2^24 nothing saturates, but one more power of two fits.",
-        "33554432": "That is the scale, 2^25. The question asks for k.",
+        "6": "That is for E4M3. E5M2 ends at 57,344.",
+        "14": "At 2^14 the amax lands at 67,000, beyond 57,344.",
+        "12": "At 2^12 nothing saturates, but one more power of two fits.",
+        "25": "That is for the gradient. Choose the activation.",
+        "8192": "That is the scale, 2^13. The question asks for k.",
     },
     within={
-        "-100 to 23": "Nothing saturates there, but the scale can be larger.",
-        "27 to 100": "Too far: look at how many values saturate.",
+        "-100 to 11": "Nothing saturates there, but the scale can be larger.",
+        "15 to 100": "Too far: look at how many values saturate.",
     },
     otherwise="Choose E5M2 in the widget and watch where the amax lands.",
     hints=("57,344 / 448 is 128.",),
 )
 PLAY_SMALLEST = Number(
     "eight_bits/fp8/play-smallest",
-    "Read the decibels on E5M2's plateau, then set E4M3's scale by hand. What is the smallest k for which the "
-    "scale 2^k gives a better ratio in E4M3?",
+    "Go back to the gradient. Read the decibels on E5M2's plateau, then set E4M3's scale by hand. What is the smallest "
+    "k for which the scale 2^k gives a better ratio in E4M3?",
     answer="7",
     says="At 2^7 the ratio is 27.7 decibels, although 90 of the 512 values become 0: they carry very little of the "
     "signal.",
