@@ -20,8 +20,8 @@ WHAT_A_TAKES = Choice(
             True,
         ),
         Option(
-            "About 40: weights and moments stay wide, and everything else is nearly halved",
-            "A mixed recipe computes softmax, norms and the loss in float32 too, and keeps what they need in float32.",
+            "About 33: weights, moments and the loss stay wide, and everything else is halved",
+            "A mixed recipe computes softmax and norms in float32 too, and keeps what they need in float32.",
         ),
         Option(
             "About 28: half",
