@@ -28,6 +28,7 @@ LOOK = """body { margin: 0 auto; max-width: 47rem; padding: 0.5rem 1rem 1rem; fo
 h1 { margin: 0.5rem 0 0; font-size: 1.2rem; }
 h1 + p, footer { margin: 0; color: var(--mp-ink-soft); font-size: 0.9rem; }
 a { color: var(--mp-accent); }
+[data-mp-widget] { margin-block: 1.5rem; } /* that of its panel, before it starts */
 @media (scripting: enabled) {
   [data-mp-widget]:not([data-mp-ready]) { min-height: var(--mp-height, 44rem); }
   @media (max-width: 576px) { [data-mp-widget]:not([data-mp-ready]) { min-height: var(--mp-height, 66rem); } }

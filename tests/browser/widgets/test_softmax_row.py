@@ -143,10 +143,10 @@ SOLUTIONS = {
 }
 WRONG = {
     "numbers/stability/mask-nan": {
-        "In the row of padding, not every score is −inf after the mask.": {"value": "-65424"},
+        "In the row of padding, not every score is −inf after the mask is added.": {"value": "-65424"},
         "That works, but so does a number closer to 0.": {"value": "-65426"},
         "The value must be a whole number.": {"value": "-inf"},
-        "The scores must stay as the task began.": {"scores": ("8", "-20", "3", "1"), "value": "-1e9"},
+        "The scores must stay as they were.": {"scores": ("8", "-20", "3", "1"), "value": "-1e9"},
         "Scores and softmax must stay float16.": {"format": "bfloat16", "value": "-3.4e38"},
         "The softmax must subtract the largest score first.": {"softmax": "naive"},
         "The mask must be added, and only once.": {"mask": "add_twice", "value": "-65504"},

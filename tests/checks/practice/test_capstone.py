@@ -230,7 +230,7 @@ def test_a_plan_that_learns_too_little_is_told_by_how_much(trained, given, loss)
         ({"plan": D, "MB": 41.4}, "is in the chapter's table"),
         (
             {"plan": replace(D, recipe="16-mixed"), "MB": 41.4},
-            "takes the bytes of bf16-mixed-192x8-checkpointing",
+            "takes as many bytes as bf16-mixed-192x8-checkpointing",
         ),
         ({"plan": "bf16-true-256x8-checkpointing", "MB": 41.2}, "is in the chapter's table"),
         ({"plan": Plan("bf16-mixed", 128, 8), "MB": 52.9}, "4.9 MB more than the 48.0 MB"),

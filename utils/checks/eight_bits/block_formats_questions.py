@@ -25,8 +25,8 @@ ROW = Choice(
         ),
         Option(
             "Above 640, as with one scale",
-            "The enlarged column does cross every row. But now a row's own weight in that column decides, and in some "
-            "rows it is small.",
+            "The enlarged column does cross every row. What counts now is each row's own weight in that column, and "
+            "in some rows that weight is small.",
         ),
     ),
     predict=True,
@@ -43,7 +43,7 @@ RULE = Choice(
         ),
         Option(
             "Something between the two",
-            "Each block is rounded either up or down, but which way is no accident: EVEN rounds up exactly where "
+            "The exponent of each block is rounded either up or down, but not by chance: EVEN rounds up exactly where "
             "clipping would cost most.",
         ),
         Option(
@@ -94,8 +94,8 @@ SIX = Choice(
     (
         Option(
             "E2M3, by a wide margin",
-            "With three fraction bits its errors are half as large, for values near the largest. The others lie five "
-            "binades below it. Where does E2M3 end?",
+            "For values near the largest, three fraction bits halve the error. The other values lie five binades "
+            "below the largest. Where does E2M3's range end?",
         ),
         Option(
             "E3M2, by a wide margin",

@@ -239,13 +239,13 @@ def _format(name: str, text: str, *, e4m3: str, e5m2: str, right: str) -> Choice
 TINY = "normally distributed, standard deviation 2**-30"
 WIDE = "magnitudes from 2**-48 to 2**-8, evenly on a log scale"
 NARROWER = "magnitudes from 2**-32 to 2**-8, evenly on a log scale"
-OUTLIER = "normally distributed, and one value of 100,000 standard deviations"
+OUTLIER = "normally distributed, but one is 100,000 standard deviations"
 WHICH_FORMAT = {
     TINY: _format(
         "which-format",
         TINY,
-        e4m3="The scale takes them up to E4M3's range, however small they are. Nearly all lie in the ten binades "
-        "below amax, and E4M3 holds them with one bit more.",
+        e4m3="The scale brings them into E4M3's range, however small they are. Nearly all lie in the ten binades "
+        "below amax, and E4M3 stores those with one more fraction bit than E5M2.",
         e5m2="Range is not what it lacks: with a scale, nearly all values lie in the ten binades below amax. E4M3 has "
         "fifteen, and one bit more.",
         right="E4M3",
@@ -270,10 +270,10 @@ WHICH_FORMAT = {
     OUTLIER: _format(
         "which-format-outlier",
         OUTLIER,
-        e4m3="Without the one large value it would be. With it, the middle of the others lies 17 binades below amax, "
-        "where E4M3 has only steps of 2^-9: one or two of them.",
-        e5m2="The middle value lies 17 binades below amax. E4M3 stores it as one or two steps of 2^-9, and E5M2 still "
-        "as a normal number.",
+        e4m3="Without the one large value, E4M3 would be right. With it, the median lies 17 binades below amax, only "
+        "one or two of E4M3's smallest steps from 0.",
+        e5m2="The median lies 17 binades below amax. E4M3 stores it as one or two of its smallest steps, while E5M2 "
+        "still stores it as a normal number.",
         right="E5M2",
     ),
 }

@@ -16,9 +16,9 @@ P_AT_ONCE = Choice(
         ),
         Option(
             "About 6 times as large",
-            "6 is about the square root of 32, and square roots belong to errors that go up and down. Here every "
-            "error has the same sign, and the number of cuts is the number of products, whether they come singly or "
-            "32 at a time.",
+            "6 is about the square root of 32, but errors grow with a square root only when their signs vary. Here "
+            "every error has the same sign, and the number of cuts is the number of products, whether they come "
+            "singly or 32 at a time.",
         ),
         Option(
             "About the same",
@@ -27,7 +27,7 @@ P_AT_ONCE = Choice(
         ),
         Option(
             "About half as large",
-            "A single product meets nearly the same total. During one addition of 32 products, a total of several "
+            "A single product is added to nearly the same total: while 32 products are added, a total of several "
             "hundred hardly changes, and the total decides where the products are cut.",
         ),
     ),

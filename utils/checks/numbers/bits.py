@@ -55,7 +55,8 @@ check_smallest_subnormals = paper_table(
 )
 check_flips_of_6 = paper_table(
     FLIPS_OF_6,
-    says="A 1 that becomes 0 takes its worth away, and a 0 that becomes 1 adds it. An exponent bit is worth a factor.",
+    says="Flipping a fraction bit from 1 to 0 subtracts what the bit is worth, and from 0 to 1 adds it. Flipping an "
+    "exponent bit multiplies or divides by a factor.",
     name="bit {}",
 )
 

@@ -226,7 +226,7 @@ FLIPS_OF_6 = {
         answer="7",
         says="The second fraction bit is worth a quarter of the binade from 4 to 8.",
         wrong={
-            "5": "The bit is worth 1, a quarter of the binade 4 to 8. But it is 0 now: flipping it adds that.",
+            "5": "The bit is worth 1, a quarter of the binade from 4 to 8. But it is 0 now, so flipping it adds 1.",
             "4": "That flips the first fraction bit. Bit 8 is the second.",
             "6.5": "The bit is worth a quarter of the binade from 4 to 8, not an eighth.",
             "7.5": "The bit is worth a quarter of the binade from 4 to 8, not of the number.",

@@ -370,8 +370,8 @@ P_KAHAN = Choice(
     options=(
         Option(
             "Also at 16",
-            "At 16, 1 is no more than half a gap, which stops the plain sum. Kahan's `excess` collects the ones that "
-            "were lost until together they count.",
+            "At a sum of 16, a 1 is no more than half a gap, which stops the plain sum. Kahan's `excess` collects the "
+            "lost ones until they are large enough to change the sum.",
         ),
         Option(
             "At 32",

@@ -106,16 +106,16 @@ PLAY_SCORE = Number(
 )
 PLAY_COPIES = Number(
     "numbers/stability/play-many-copies",
-    "A float16 row consists of copies of two scores, 3 and 2, and the largest is subtracted first. How many copies can "
-    "it have at most, if its weights are not to become 0?",
+    "A float16 row repeats the pair of scores 3 and 2, and the largest is subtracted first. How many copies of the "
+    "pair can it have at most before its weights become 0?",
     answer="47897",
-    says="The exponentials are 1 and 0.36792, so a copy adds 1.36792. 47897 copies add up to 65519.3, which is rounded "
-    "to 65504. One more copy passes 65520, and from there on float16 rounds to inf: 1 / inf is 0.",
+    says="The exponentials are 1 and 0.36792, so each copy adds 1.36792. 47897 copies add up to 65519.3, which is "
+    "rounded to 65504. One more takes the sum past 65520, where float16 rounds to inf, and 1 / inf is 0.",
     wrong={
-        "47898": "With so many copies the sum passes 65520. Float16 rounds exp(-1) too, from 0.36788 to 0.36792.",
+        "47898": "With that many copies the sum passes 65520. Float16 rounds exp(-1) too, from 0.36788 to 0.36792.",
         "47885": "That keeps the sum below 65504. A slightly larger sum is still rounded down to it.",
         "47886": "That is where the sum passes 65504. A slightly larger sum is still rounded down to it.",
-        "95794": "That is the number of scores. How many copies of the two are these?",
+        "95794": "That is the number of scores. How many copies of the pair is that?",
         "65519": "That would be right for a single score. The second one adds exp(-1) to each copy.",
         "65520": "That would be about right for a single score. The second one adds exp(-1) to each copy.",
         "32759": "That counts both exponentials as 1. The second one is exp(-1).",
@@ -123,13 +123,13 @@ PLAY_COPIES = Number(
         "inf": "The sum grows with the number of copies, and float16 has a largest number.",
     },
     within={
-        "1 to 47896": "With so many copies the weights are not 0 yet, and there is room for more.",
-        "47899 to 1e9": "With so many copies the sum is inf, but it becomes inf earlier.",
+        "1 to 47896": "With that many copies the weights are not 0 yet, and there is room for more.",
+        "47899 to 1e9": "With that many copies the sum is inf, but fewer copies are already enough for that.",
     },
     otherwise="Press “a long row” in the widget, type the two scores, and change the number of copies.",
     hints=(
-        "How much does a copy add to the sum? Read the two exponentials in the widget.",
-        "From which sum on does float16 round to inf? It is halfway between 65504 and 65536.",
+        "How much does each copy add to the sum? Read the two exponentials in the widget.",
+        "At what sum does float16 begin to round to inf? It is halfway between 65504 and 65536.",
     ),
     near=0,
 )

@@ -41,7 +41,7 @@ def check_plan(answer) -> Outcome:
     moments = forecast(plan, problem).moments
     if like := next((shown for shown in SHOWN if forecast(shown, problem).moments == moments), None):
         return not_yet(
-            f"{plan.name} takes the bytes of {like.name}, which are in the chapter's table. Find another plan."
+            f"{plan.name} takes as many bytes as {like.name}, which the chapter's table gives. Find another plan."
         )
     took, promise = comparison.measure_peak(plan, problem) / 1e6, forecast(plan, problem).peak  # MB, bytes
     if abs(promised * MEBI * 1e6 / promise - 1) < 0.005:

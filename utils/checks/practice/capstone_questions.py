@@ -21,7 +21,8 @@ WHAT_A_TAKES = Choice(
         ),
         Option(
             "About 33: weights, moments and the loss stay wide, and everything else is halved",
-            "A mixed recipe computes softmax and norms in float32 too, and keeps what they need in float32.",
+            "A mixed recipe also computes softmax and norms in float32, and keeps what their backward pass needs in "
+            "float32.",
         ),
         Option(
             "About 28: half",
@@ -42,8 +43,8 @@ WHICH_LEARNS = Choice(
         ),
         Option(
             "C: its weights are float32",
-            "Float32 weights keep small updates. But most of B's updates are kept too, and C pays for its format with "
-            "a quarter of its width.",
+            "Float32 weights keep small updates. But most of B's updates are kept too, and for its float32 weights, C "
+            "has to be a quarter narrower than B.",
         ),
         Option(
             "Neither: their bytes are equal",
@@ -59,24 +60,24 @@ WHAT_D_REACHES = Choice(
     (
         Option(
             "It is not lower",
-            "Activations are made again from the same inputs, by the same operations, in the same dtypes, so they are "
-            "equal to the last bit. What is left is a wider model.",
+            "Checkpointing makes the activations again from the same inputs, by the same operations, in the same "
+            "dtypes, so they are equal to the last bit. What is left is a wider model with float32 weights.",
         ),
         Option(
             "By less than 0.04",
-            "The text has more to learn than B's width can hold. Most of what C lacked was width, and B still lacks "
-            "some.",
+            "There is more to learn from the text than a model of B's width can hold. C was behind mostly because of "
+            "its width, and B could still use more.",
         ),
         Option(
             "By 0.04 to 0.17",
-            "This model can use more width, and checkpointing made room for it. But it gains less than from C to B, "
-            "although the step in width is larger.",
+            "This model can use more width, and checkpointing made room for it. But the gain is smaller than from C "
+            "to B, although the step in width is larger.",
             True,
         ),
         Option(
             "By more than 0.17",
-            "From C to B, a smaller step in width took off about as much. But the nearer the loss comes to what this "
-            "text allows, the less a step takes off.",
+            "From C to B, a smaller step in width lowered the loss by about that much. But the nearer the loss comes "
+            "to the lowest that this text allows, the less another step lowers it.",
         ),
     ),
     predict=True,
@@ -183,15 +184,17 @@ VERDICTS = {
         "32-true, width 112, batch 8",
         TOO_LARGE,
         fits="In float32, a width of 96 takes 45.3 MB and one of 128 takes 55.1. What lies halfway?",
-        large="It lies about halfway between the two widths in float32 above, 45.3 and 55.1 MB, and the card has 48.",
+        large="Its bytes lie about halfway between those of the two widths in float32 above, 45.3 and 55.1 MB, and "
+        "the card has 48.",
         breaks="float32 has a wide range, so its gradients need no scale.",
     ),
     "16-mixed, width 96, batch 8": _verdict(
         "16-mixed-96",
         "16-mixed, width 96, batch 8",
         FITS,
-        fits="It takes as many bytes as plan C, which fits: float16 is as wide as bfloat16. And it has a loss scaler.",
-        large="It takes as many bytes as plan C: float16 is as wide as bfloat16.",
+        fits="It takes as many bytes as plan C, which fits: float16 and bfloat16 both take two bytes per value. And "
+        "this recipe has a loss scaler.",
+        large="It takes as many bytes as plan C: float16 and bfloat16 both take two bytes per value.",
         breaks="It has float32 weights and moments, so eps is not 0, and a loss scaler.",
     ),
     "16-true, width 64, batch 4": _verdict(
@@ -206,8 +209,8 @@ VERDICTS = {
         "batch-12",
         "bf16-mixed, width 128, batch 12, checkpointing",
         FITS,
-        fits="A with checkpointing takes 29.9 MB. The weights and Adam's moments, 5.8 MB of it, stay, and the rest "
-        "grows by half: 42 MB.",
+        fits="A with checkpointing takes 29.9 MB. The weights and Adam's moments, 5.8 MB of it, stay the same, and "
+        "the rest grows by half, which makes 42 MB.",
         large="A with checkpointing takes 29.9 MB, weights and moments included. How much of it grows with the batch?",
         breaks="bfloat16 has the range of float32.",
     ),
@@ -216,8 +219,8 @@ VERDICTS = {
         "bf16-mixed, width 128, batch 16, checkpointing",
         TOO_LARGE,
         fits="A with checkpointing takes 29.9 MB. Only the weights and Adam's moments, 5.8 MB of it, do not double.",
-        large="A with checkpointing takes 29.9 MB. The weights and Adam's moments, 5.8 MB of it, stay, and nearly all "
-        "of the rest doubles.",
+        large="A with checkpointing takes 29.9 MB. The weights and Adam's moments, 5.8 MB of it, stay the same, and "
+        "nearly all of the rest doubles.",
         breaks="bfloat16 has the range of float32.",
     ),
 }
@@ -276,6 +279,6 @@ REPORTS = {
 BAR = 0.22  # of the held-out loss, seed 0
 PLAN = Task(
     "practice/capstone/your-plan",
-    f"Choose a plan for the small card with other bytes than any in the table, promise them before it runs, and bring "
-    f"the held-out loss down to {BAR}.",
+    f"Choose a plan for the small card that takes a different number of bytes from every plan in the table, promise "
+    f"this number before it runs, and bring the held-out loss down to {BAR}.",
 )

@@ -111,14 +111,14 @@ SEED_COUNT = Number(
 PLACE = Number(
     "training/distilbert/play-place",
     text="Make 32-true the baseline again and tick all recipes. With seed 3 alone, no recipe is more accurate than "
-    "16-mixed. With seed 4 alone, how many of the others are?",
+    "16-mixed. With seed 4 alone, how many of the others are more accurate?",
     answer="6",
-    says="With one seed it is the best, with another the seventh: the same recipe, only the seed has changed.",
+    says="With seed 3, 16-mixed is the best recipe, and with seed 4 the seventh, although only the seed has changed.",
     wrong={
-        "0": "That is so with seed 3. Choose seed 4.",
+        "0": "That is the answer for seed 3. Choose seed 4.",
         "4": "Recipes that tie share a place in the table, but each of them counts.",
         "5": "One is missing. Is every recipe ticked?",
-        "7": "That is its place with seed 4. How many recipes are before it?",
+        "7": "That is its place with seed 4. How many recipes rank above it?",
     },
     otherwise="Tick every recipe, choose seed 4, and look at the table of ranks.",
     hints=("Every recipe has to be ticked.", "The table of ranks has a column for seed 4."),

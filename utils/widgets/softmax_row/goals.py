@@ -24,8 +24,8 @@ class MaskTask:
 TASKS = (
     MaskTask(
         "numbers/stability/mask-nan",
-        "Scores and softmax are float16, and the mask is added. Which whole number, as close to 0 as possible, makes "
-        "every weight of the row of padding NaN?",
+        "Scores and softmax are float16, and the mask is added. Which is the whole number closest to 0 that, as the "
+        "value of the mask, makes every weight of the row of padding NaN?",
         ScoreRow(("-100", "-130", "-104", "-101"), START.masked, value="-1e4"),
         "nan",
         "Float16 stores −65424 as −65408, too near 0, and −65425 as −65440, which takes even −100 to −inf. Then "

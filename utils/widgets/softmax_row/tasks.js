@@ -24,10 +24,10 @@ const RULES = {
     if (!isSame(row, start, DTYPES)) return "Scores and softmax must stay float16.";
     if (row.softmax !== "stable") return "The softmax must subtract the largest score first.";
     if (row.mask !== "add") return "The mask must be added, and only once.";
-    if (!isSame(row, start, ["scores"])) return "The scores must stay as the task began.";
+    if (!isSame(row, start, ["scores"])) return "The scores must stay as they were.";
     const { exact } = maskValue(row);
     if (!Number.isInteger(exact)) return "The value must be a whole number.";
-    if (!isNaNs(padding.weights)) return "In the row of padding, not every score is −inf after the mask.";
+    if (!isNaNs(padding.weights)) return "In the row of padding, not every score is −inf after the mask is added.";
     return hidesAll(padding.stored, exact + 1, row) ? "That works, but so does a number closer to 0." : null;
   },
   leak({ row, steps: { weightSum, maskedWeight }, start }) {
