@@ -104,7 +104,7 @@ UNRELATED = Choice(
             "Then H is small and its inverse large. A factor in front of H changes no choice.",
         ),
         Option(
-            "For inputs where the products of any two features add up to 0 over the tokens",
+            "For inputs whose features are orthogonal over the tokens",
             "Then H is diagonal, and so is U: no column can make up for another, and no weight is moved.",
             True,
         ),
