@@ -104,7 +104,7 @@ UNRELATED = Choice(
             "Then H is small and its inverse large. A factor in front of H changes no choice.",
         ),
         Option(
-            "For inputs whose features are orthogonal over the tokens",
+            "For inputs with orthogonal features",
             "Then H is diagonal, and so is U: no column can make up for another, and no weight is moved.",
             True,
         ),
