@@ -101,6 +101,16 @@ def test_page_opens_over_http_on_a_phone_in_the_dark_and_axe_finds_nothing_serio
     assert watched.problems == []
 
 
+def test_the_page_of_a_widget_does_not_jump_on_a_slow_machine(page_watch, site):
+    watched = page_watch(viewport=DESK)
+    watched.page.add_init_script(WATCH_SHIFTS)
+    slow = watched.page.context.new_cdp_session(watched.page)
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 8})  # it is painted before its widget starts
+    opened = watched.open((site / "widgets" / "code_line.html").as_uri())
+    opened.wait_for_timeout(300)
+    assert opened.evaluate("window.shifted") == 0
+
+
 @pytest.mark.parametrize("over", ["file", "http"])
 def test_the_first_page_leads_on(over, page_watch, http_site, site):
     watched = page_watch()

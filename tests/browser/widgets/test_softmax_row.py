@@ -4,6 +4,7 @@ import json
 import math
 import re
 from dataclasses import asdict, replace
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -384,7 +385,10 @@ def test_a_link_does_not_tell_what_was_solved(show):
     page.get_by_label("Value of the mask").select_option("-1e9")
     page.locator(".mp-state-link").click()
     page.wait_for_function("() => 'copied' in window")
-    assert page.evaluate("copied").endswith("&value=-1e9")
+    assert parse_qs(page.evaluate("copied").partition("#softmax_row?")[2]) == {
+        "scores": ['["-100","-130","-104","-101"]'],
+        "value": ["-1e9"],
+    }
 
 
 def test_scores_are_typed_masked_added_and_removed(show):
