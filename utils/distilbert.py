@@ -65,7 +65,7 @@ def make_full_batch(task: ReviewTask) -> batches.Batch:
 def summarize(finished: list[records.Record]) -> list[dict[str, str]]:
     """Return the results of all finished runs as texts by heading, a row per recipe, in the order of `ALL_RECIPES`.
 
-    Accuracies, and their paired differences to 32-true in percentage points, carry the 95 % Student interval over the
+    Accuracies, and their paired differences from 32-true in percentage points, carry the 95 % Student interval over the
     seeds; times are means over the seeds.
     """
     differences = experiment.compare_by_seed(finished)

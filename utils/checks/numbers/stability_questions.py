@@ -106,8 +106,8 @@ PLAY_SCORE = Number(
 )
 PLAY_COPIES = Number(
     "numbers/stability/play-many-copies",
-    "A float16 row repeats the pair of scores 3 and 2, and the largest is subtracted first. How many copies of the "
-    "pair can it have at most before its weights become 0?",
+    "A float16 row repeats the pair of scores 3 and 2, and the largest is subtracted first. What is the largest "
+    "number of copies it can have before its weights become 0?",
     answer="47897",
     says="The exponentials are 1 and 0.36792, so each copy adds 1.36792. 47897 copies add up to 65519.3, which is "
     "rounded to 65504. One more takes the sum past 65520, where float16 rounds to inf, and 1 / inf is 0.",

@@ -111,7 +111,7 @@ SEED_COUNT = Number(
 PLACE = Number(
     "training/distilbert/play-place",
     text="Make 32-true the baseline again and tick all recipes. With seed 3 alone, no recipe is more accurate than "
-    "16-mixed. With seed 4 alone, how many of the others are more accurate?",
+    "16-mixed. With seed 4 alone, how many are more accurate than 16-mixed?",
     answer="6",
     says="With seed 3, 16-mixed is the best recipe, and with seed 4 the seventh, although only the seed has changed.",
     wrong={

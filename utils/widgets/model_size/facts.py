@@ -149,7 +149,7 @@ COSTS = {  # of each change
     "8-bit Adam": "coarser moments",
     "bf16-true": "small updates are rounded away",
     "LoRA": "only adapters are trained",
-    "QLoRA": "the same, on weights of 4 bits",
+    "QLoRA": "LoRA, on weights of 4 bits",
     "sharding over 8": "up to seven more cards, and traffic",
     "half the batch": "smaller products, twice the steps",
 }

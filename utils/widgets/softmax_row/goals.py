@@ -24,7 +24,7 @@ class MaskTask:
 TASKS = (
     MaskTask(
         "numbers/stability/mask-nan",
-        "Scores and softmax are float16, and the mask is added. Which is the whole number closest to 0 that, as the "
+        "Scores and softmax are float16, and the mask is added. What is the whole number closest to 0 that, as the "
         "value of the mask, makes every weight of the row of padding NaN?",
         ScoreRow(("-100", "-130", "-104", "-101"), START.masked, value="-1e4"),
         "nan",

@@ -25,7 +25,7 @@ export const paddingOf = (row) => ({ ...row, masked: row.masked.map(() => true) 
 
 const noteText = (row) => [
   row.mask === "none" ? "Without a mask there is no row of padding." : "",
-  `Score + mask is rounded to ${row.format}, every later result to ${innerFormat(row).name}. The sum of the exponentials is rounded only once, at the end, and the sum of the weights is exact.`,
+  `Score + mask is rounded to ${row.format}, and every later result to ${innerFormat(row).name}. The sum of the exponentials is rounded only once, at the end, and the sum of the weights is exact.`,
   "On a CPU, torch.softmax computes float16 and bfloat16 rows in float32 and then rounds each weight to the dtype of the scores. Choose float32 as the dtype of the softmax to see the weights before that last rounding.",
   "The length of a score’s bar grows with the logarithm of its magnitude; the bar of a weight shows the total of all its copies.",
 ].filter(Boolean).join(" ");
