@@ -229,7 +229,8 @@ def test_the_summary_names_each_arm_once(data):
     widget = ArmPicker(data, chosen=["16-mixed", "bf16-mixed", "16-true", "64-true"])
     assert widget.summary == (
         "Test accuracy, against 32-true, each comparison taken alone: 16-mixed is higher; bf16-mixed cannot be "
-        "distinguished from the baseline; 16-true has no number; 64-true is not recorded. Not corrected for 2 at once."
+        "distinguished from the baseline; 16-true has no number; 64-true is not recorded. Not corrected for 2 "
+        "comparisons."
     )
     widget.chosen = ["16-mixed"]
     assert widget.summary.endswith("against 32-true: 16-mixed is higher.")

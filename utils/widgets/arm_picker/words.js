@@ -123,7 +123,7 @@ export function summaryText(group, others, baseline, quantity) {
   });
   const { label } = quantity;
   const uncorrected = countUncorrected(verdicts);
-  const [alone, after] = uncorrected ? [", each comparison taken alone", ` Not corrected for ${uncorrected} at once.`] : ["", ""];
+  const [alone, after] = uncorrected ? [", each comparison taken alone", ` Not corrected for ${uncorrected} comparisons.`] : ["", ""];
   return `${label[0].toUpperCase()}${label.slice(1)}, against ${baseline}${alone}: ${clauses.filter(Boolean).join("; ")}.${after}`;
 }
 

@@ -178,7 +178,7 @@ def summary_of(group: dict, others: Sequence[str], baseline: str, quantity: dict
             clauses.append(f"{listed(names)} {singular if len(names) == 1 else several}")
     label, uncorrected = quantity["label"], _count_uncorrected(told)
     alone = ", each comparison taken alone" if uncorrected else ""
-    after = f" Not corrected for {uncorrected} at once." if uncorrected else ""
+    after = f" Not corrected for {uncorrected} comparisons." if uncorrected else ""
     return f"{label[0].upper()}{label[1:]}, against {baseline}{alone}: {'; '.join(clauses)}.{after}"
 
 
