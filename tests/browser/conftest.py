@@ -1,9 +1,11 @@
 """What the browser tests share: the built site, a server for it, a browser, and a page that is watched."""
 
 import importlib.util
+import json
 import socketserver
 import sys
 import threading
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler
@@ -11,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import Error, sync_playwright
 
 import browsers
 from tests.browser.widget_page import DESK
@@ -78,8 +81,6 @@ def http_site(site):
 @pytest.fixture(scope="session")
 def browser():
     """A headless Chromium or Chrome for the whole session (Playwright's synchronous interface)."""
-    from playwright.sync_api import sync_playwright
-
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browsers.find(), args=QUIET)
         yield chromium
@@ -107,12 +108,27 @@ class PageWatch:
     def open(self, url):
         """Open `url`, wait until every widget has started or failed and is laid out, and return the page."""
         self.page.goto(url, wait_until="load")
-        self.page.wait_for_function(
-            "() => [...document.querySelectorAll('[data-mp-widget]')].every(place => place.dataset.mpReady)"
-        )
-        # what watches sizes is called once a frame, after the layout: by the second frame it has drawn
-        self.page.evaluate("() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => go())))")
+        self.page.evaluate(LAID_OUT)
         return self.page
+
+    def forget(self):
+        """Begin anew: what went wrong so far was another test's."""
+        for told in (self.foreign, self.missing, self.console):
+            told.clear()
+
+
+# What watches sizes is called once a frame, after the layout: by the second frame after the start it has drawn.
+LAID_OUT = """
+async () => {
+  const frame = () => new Promise((go) => requestAnimationFrame(go));
+  const waiting = () => [...document.querySelectorAll("[data-mp-widget]")].filter((place) => !place.dataset.mpReady);
+  for (let end = performance.now() + 30000; waiting().length; await frame()) {
+    if (performance.now() > end) throw new Error(`${waiting()[0].dataset.mpWidget} has not started for 30 s`);
+  }
+  await frame();
+  await frame();
+}
+"""
 
 
 def is_local(url):
@@ -162,6 +178,51 @@ def page_watch(browser):
         context.close()
 
 
+class KeptPages:
+    """Pages that go from test to test, for a new one that is watched takes as long as a short test.
+
+    What is undone between two tests: the page's address and its storage, other pages that it opened, the mouse, the
+    size of its window and the media that it is told of. A test that gives a page scripts or routes takes `page_watch`.
+    """
+
+    def __init__(self):
+        self._free = defaultdict(list)
+
+    def take(self, browser, options):
+        """A watched page of a browser, in a context with these options."""
+        free = self._free[browser, json.dumps(options, sort_keys=True)]
+        return free.pop() if free else watch(browser.new_context(**options).new_page())
+
+    def give_back(self, watched, options):
+        """Make a page like a new one; where it cannot be, because the test has closed it, say, there is one less."""
+        page, browser = watched.page, watched.page.context.browser
+        try:
+            for other in page.context.pages:
+                if other is not page:
+                    other.close()
+            page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+            page.goto("about:blank")
+            page.mouse.up()
+            page.mouse.move(0, 0)
+            page.emulate_media(**{name: options.get(name, usual) for name, usual in MEDIA.items()})
+            if page.viewport_size != options["viewport"]:
+                page.set_viewport_size(options["viewport"])
+        except Error:
+            page.context.close()
+        else:
+            watched.forget()
+            self._free[browser, json.dumps(options, sort_keys=True)].append(watched)
+
+
+MEDIA = {"media": "screen", "color_scheme": "light", "reduced_motion": "no-preference", "forced_colors": "none"}
+
+
+@pytest.fixture(scope="session")
+def kept_pages():
+    """The pages that the tests of the widgets take in turn."""
+    return KeptPages()
+
+
 @cache
 def widget_assets():
     """The Sphinx extension `book_widgets`, which writes the script and the style sheet of a page with widgets."""
@@ -185,14 +246,14 @@ INK = {"light": "#1c1f24", "dark": "#e6e9ee"}
 
 
 @pytest.fixture
-def show(page_watch, tmp_path):
+def show(browser, page_watch, kept_pages, tmp_path):
     """A function that opens a page with the given widgets and the assets that the Sphinx extension writes.
 
     `show(*widgets, theme="light", scripts=(), **options)`: `scripts` run before the page's own, `options` go to the
     browser context, which is a desk's unless they say otherwise. The page's problems are `show.watched.problems`;
-    there must be none when the test ends.
+    there must be none when the test ends. Without scripts it is a page of `kept_pages`.
     """
-    registry = BookWidget.registry()
+    registry, taken = BookWidget.registry(), []
 
     def open_page(*widgets, theme="light", scripts=(), **options):
         assets, body = widget_assets(), "\n".join(map(widget_html, widgets))
@@ -209,7 +270,13 @@ def show(page_watch, tmp_path):
             f"<body><main><h1>Widgets</h1><h2>Play</h2>{body}</main></body></html>",
             "utf8",
         )
-        watched = open_page.watched = page_watch(**{"viewport": DESK, **options})
+        options = {"viewport": DESK, **options}
+        if scripts:
+            watched = page_watch(**options)
+        else:
+            watched = kept_pages.take(browser, options)
+            taken.append((watched, options))
+        open_page.watched = watched
         for script in scripts:
             watched.page.add_init_script(script)
         url = (tmp_path / "page.html").as_uri()
@@ -219,7 +286,10 @@ def show(page_watch, tmp_path):
         return watched.page
 
     yield open_page
-    assert open_page.watched.problems == []
+    problems = open_page.watched.problems
+    for watched, options in taken:
+        kept_pages.give_back(watched, options)
+    assert problems == []
 
 
 @pytest.fixture

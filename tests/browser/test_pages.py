@@ -114,7 +114,7 @@ def test_the_page_of_a_widget_does_not_jump_on_a_slow_machine(page_watch, site):
 @pytest.mark.parametrize("over", ["file", "http"])
 def test_the_first_page_leads_on(over, page_watch, http_site, site):
     watched = page_watch()
-    watched.open(f"{http_site}/{LEADS_ON}" if over == "http" else (site / LEADS_ON).as_uri())
+    watched.page.goto(f"{http_site}/{LEADS_ON}" if over == "http" else (site / LEADS_ON).as_uri())
     watched.page.wait_for_url("**/book/intro.html")
     watched.page.wait_for_selector('[data-mp-widget="bit_flip"][data-mp-ready="true"]', state="attached")
     assert watched.problems == []

@@ -455,10 +455,10 @@ def module(browser):
         """async (source) => {
           const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
           window.quiz = await import(url);
-          window.judgeText = (question, text) => {
+          window.judgeAll = (question, texts) => texts.map((text) => {
             const value = quiz.readQuizNumber(text, question);
             return { value: Number.isNaN(value) ? "nan" : String(value), ...quiz.judgeNumber(question, value) };
-          };
+          });
         }""",
         source_of("quiz/widget"),
     )
@@ -481,10 +481,11 @@ def answers(question):
 
 @pytest.mark.parametrize("question", [q for q in book_questions() if isinstance(q, Number)], ids=lambda q: q.id)
 def test_the_page_judges_as_python_does(module, question):
-    for text in answers(question):
+    texts = answers(question)
+    judged = module("judgeAll", question.as_json(), texts)
+    for text, got in zip(texts, judged, strict=True):
         value = number(text) if "e+" not in text else float(text)
         expected = judge(question, value)
-        got = module("judgeText", question.as_json(), text)
         assert (got["right"], got["says"]) == (expected.status == CORRECT, expected.message), text
         assert got["value"] == "nan" if math.isnan(value) else float(got["value"].replace("Infinity", "inf")) == value
 
