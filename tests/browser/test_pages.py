@@ -17,8 +17,12 @@ CHAPTERS = [page for page in PAGES if page.startswith("book/")]
 MAX_SHIFT = 0.01  # a tenth of web.dev's bound for a cumulative layout shift that a reader does not notice
 WATCH_SHIFTS = """
 window.shifted = 0;
+window.moved = [];
 new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifted += entry.value;
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) {
+    window.shifted += entry.value;
+    window.moved.push(...entry.sources.map(({ node }) => `${node?.nodeName}.${node?.className ?? ""}`));
+  }
 }).observe({ type: "layout-shift", buffered: true });
 """
 
@@ -64,8 +68,8 @@ def trouble_in(watched, page, url, scheme):
     drawn = time.monotonic()
     axe_page.start(opened)  # takes about as long as what comes late, and may jump
     opened.wait_for_timeout(max(0, 300 - 1000 * (time.monotonic() - drawn)))
-    shifted, theme = opened.evaluate("[window.shifted, document.documentElement.dataset.theme]")
-    jumps = [f"the page jumps by {shifted}"] if shifted > MAX_SHIFT else []
+    shifted, moved, theme = opened.evaluate("[shifted, moved, document.documentElement.dataset.theme]")
+    jumps = [f"the page jumps by {shifted}: {', '.join(moved[:8])}"] if shifted > MAX_SHIFT else []
     # the page for an address that leads nowhere follows the system without a script
     other = [f"the theme is {theme}"] if page in CHAPTERS and theme != scheme else []
     states = opened.eval_on_selector_all(

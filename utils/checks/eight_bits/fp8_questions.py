@@ -239,7 +239,7 @@ def _format(name: str, text: str, *, e4m3: str, e5m2: str, right: str) -> Choice
 TINY = "normally distributed, standard deviation 2**-30"
 WIDE = "magnitudes from 2**-48 to 2**-8, evenly on a log scale"
 NARROWER = "magnitudes from 2**-32 to 2**-8, evenly on a log scale"
-OUTLIER = "normally distributed, but one value is 100,000 standard deviations from 0"
+OUTLIER = "normally distributed, one value 100,000 standard deviations from 0"
 WHICH_FORMAT = {
     TINY: _format(
         "which-format",
