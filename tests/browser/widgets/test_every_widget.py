@@ -209,3 +209,37 @@ def test_cleanup_removes_every_listener_and_ends_what_runs(hosted, name):
     page.wait_for_timeout(case.ends_ms)
     assert page.evaluate("() => el.innerHTML") == shown
     assert page.evaluate("() => [model.sent.length, listeners.length]") == [sent, 0]
+
+
+def test_a_page_that_a_test_has_used_comes_back_like_a_new_one(browser, kept_pages, tmp_path):
+    options = {"viewport": DESK, "locale": "en-AU"}  # which no other test asks for
+    file = tmp_path / "page.html"
+    file.write_text("<p>One.", "utf8")
+    used = kept_pages.take(browser, options)
+    page = used.page
+    page.goto(file.as_uri())
+    page.evaluate("localStorage.kept = sessionStorage.kept = 1")
+    with page.expect_popup():
+        page.evaluate("void open('about:blank')")
+    with page.expect_console_message():
+        page.evaluate("console.error('of the first test')")
+    page.set_viewport_size(PHONE)
+    page.emulate_media(media="print", color_scheme="dark")
+    assert used.problems
+    kept_pages.give_back(used, options)
+
+    assert kept_pages.take(browser, options) is used
+    assert used.problems == []
+    assert page.context.pages == [page]
+    page.goto(file.as_uri())
+    assert page.evaluate("[localStorage.length, sessionStorage.length, innerWidth]") == [0, 0, DESK["width"]]
+    assert (
+        page.evaluate("[matchMedia('print'), matchMedia('(prefers-color-scheme: dark)')].some((m) => m.matches)")
+        is False
+    )
+
+    page.close()
+    kept_pages.give_back(used, options)
+    other = kept_pages.take(browser, options)
+    assert other is not used
+    other.page.context.close()
