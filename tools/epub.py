@@ -16,10 +16,9 @@ from html import escape
 from pathlib import Path
 
 import yaml
-from bs4 import BeautifulSoup
 
 from cite import address
-from one_page import LIFTED, STYLE, chapter, cover, name_of, not_written, only, part_name, parts, title_of
+from one_page import LIFTED, STYLE, cover, name_of, not_written, only, parsed, part_name, parts, title_of
 from pdf import about
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,8 +73,6 @@ PACKAGE = """<?xml version="1.0" encoding="utf-8"?>
 
 def tidy(soup):
     """Bring the text of a chapter into what XHTML allows, and drop what serves a screen alone."""
-    for element in soup.select(DRAWN):
-        element.decompose()
     for fold in soup.select("details.hide"):  # code and output that a page folds
         fold.summary.decompose()
         fold.name, fold.attrs = "div", {}
@@ -97,7 +94,7 @@ def tidy(soup):
 def document(page, docname, docnames, site=""):
     """A built page as an XHTML document, and the pictures that it shows: paths below the folder of the pages."""
     name, names = name_of(docname), {name_of(other) for other in docnames}
-    soup = BeautifulSoup(chapter(page, docname, docnames, site=site, html=""), "html.parser")
+    soup = parsed(page, docname, docnames, site=site, html="", without=[DRAWN])
     tidy(soup)
     pictures = [image["src"].lstrip("/") for image in soup.find_all("img")]
     for image, picture in zip(soup.find_all("img"), pictures, strict=True):
@@ -108,7 +105,7 @@ def document(page, docname, docnames, site=""):
             link["href"] = f"{target}.xhtml" + (f"#{target}--{place}" if place else "")
     rules = "".join(LIFTED.sub(f"{name}-mp-style-", text) for text in STYLE.findall(page))
     style = f"<style>{escape(rules, quote=False)}</style>" if rules else ""
-    body = soup.decode(formatter="minimal")
+    body = f'<section class="mp-chapter" id="{name}">\n{soup.decode(formatter="minimal")}\n</section>\n'
     return XHTML.format(title=escape(title_of(page)), style=style, body=body), pictures
 
 

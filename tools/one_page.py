@@ -69,17 +69,26 @@ def inner(href, docname, docnames, site):
     return site + path if site else None
 
 
-def chapter(page, docname, docnames, depth=0, site="", html="../html"):
-    """The text of a built page as a chapter.
+def chapter(page, docname, docnames, **how):
+    """The text of a built page as a chapter; `how`: what else `parsed` takes."""
+    return (
+        f'<section class="mp-chapter" id="{name_of(docname)}">\n{parsed(page, docname, docnames, **how)}\n</section>\n'
+    )
+
+
+def parsed(page, docname, docnames, *, depth=0, site="", html="../html", without=()):
+    """What a chapter shows of a built page, as a tree.
 
     `depth`: by how much its headings sink, so that a chapter lies below its part. `html`: the way from the one page to
     the folder of the pages. `site`: the site's address, or "", where a link to one of its files cannot be kept.
+    `without`: selectors of what leaves first, before anything else is looked for.
     """
     name = name_of(docname)
     text = PLAIN.sub(r"\1", LIFTED.sub(f"{name}-mp-style-", ARTICLE.search(page)[0]))
     soup = BeautifulSoup(text, "html.parser")
-    for element in soup.select(APART):
-        element.decompose()
+    for selector in (*without, APART):
+        for element in soup.select(selector):
+            element.decompose()
     for element in soup.find_all(True):
         if element.name == "details":
             element["open"] = ""
@@ -102,7 +111,7 @@ def chapter(page, docname, docnames, depth=0, site="", html="../html"):
                 element.unwrap()
             else:
                 element["href"] = link
-    return f'<section class="mp-chapter" id="{name}">\n{soup}\n</section>\n'
+    return soup
 
 
 def sheets(pages, html="../html"):

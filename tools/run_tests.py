@@ -9,20 +9,25 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import browsers
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTEST = ("-m", "pytest", "-q", "-n", "2", "--durations", "10")
+# To rewrite 8,000 assertions takes each worker 15 s: a first run does without, and what fails runs again with it.
+PLAIN = "--assert=plain"
+PYTEST = ("-m", "pytest", "-q", "--durations", "10")
+TESTS = (*PYTEST, PLAIN, "-p", "no:nbval")
 # a test and its browser wait for each other in turn: two of them leave a fifth of two cores idle
-IN_BROWSER = ("-m", "pytest", "-q", "-n", "3", "--durations", "10", "-m", "browser", "tests/browser")
-BY_FILE = ("--dist", "loadfile")  # the cells of one notebook need one kernel
-UNITS = (*BY_FILE, "-m", "not sweep", "--ignore=tests/browser", "tests")
+IN_BROWSER = (*TESTS, "-n", "3", "-m", "browser", "tests/browser")
+BY_FILE = ("-n", "2", "--dist", "loadfile")  # the cells of one notebook need one kernel
+UNITS = (*TESTS, *BY_FILE, "-m", "not sweep", "--ignore=tests/browser", "tests")
 SANITIZE = ("--nbval-sanitize-with", "tests/nbval_sanitize.cfg")
 # the scripts of the recipes are run, and their outputs compared, by tests/cookbook
 CELLS = (
+    *PYTEST,
     *BY_FILE,
     "-p",
     "tests.forked_kernels",
@@ -45,28 +50,69 @@ STAGES = (
         ("tools/lint_layers.py",),
     ),
     ("form", "notebooks are in their normal form", ("tools/notebooks.py", "check")),
-    ("units", "pytest without a browser", (*PYTEST, *UNITS)),
-    ("cells", "nbval: every cell gives its output again", (*PYTEST, *CELLS)),
+    ("units", "pytest without a browser", UNITS),
+    ("cells", "nbval: every cell gives its output again", CELLS),
     ("pages", "the book builds without a warning", ("tools/build.py",)),
     ("browser", "the built pages in a real browser", IN_BROWSER),
 )
 COUNTS = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s")
+# They use one core, and run one after the other beside the stages that do not need them.
+BESIDE = ("style", "form", "pages")
+NEEDS_PAGES = "browser"
 INTERRUPTED = 130  # 128 + SIGINT, what a shell expects
+FAILED = 1  # pytest's exit code where tests failed
 
 
-def run_stage(arguments, environment):
-    """Run one stage with its output shown as it comes.
+def run_command(arguments, environment, show):
+    """Run one command of a stage, and `show` each line of its output as it comes.
 
-    Returns: the exit code, and pytest's closing counts where the stage printed them.
+    Returns: the exit code, and pytest's closing counts where it printed them.
     """
     command, counts = [sys.executable, *arguments], ""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     with subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) as process:
         for line in process.stdout:
-            print(line, end="", flush=True)
+            show(line)
             match = COUNTS.match(line)
             counts = match.group(1) if match else counts
     return process.returncode, counts
+
+
+def run_stage(stage, environment, show):
+    """Run the commands of a stage. Returns: its line of the summary, as (name, exit code, counts, seconds)."""
+    name, meaning, *commands = stage
+    show(f"\n== {name}: {meaning}\n")
+    start, results = time.monotonic(), []
+    for command in commands:
+        results.append(run_command(command, environment, show))
+        if results[-1][0] == FAILED and PLAIN in command:
+            show("\n== what has failed runs again, to show the values in its assertions\n")
+            run_command([*(part for part in command if part != PLAIN), "--last-failed"], environment, show)
+    code = next((code for code, _ in results if code), 0)
+    return name, code, results[-1][1], time.monotonic() - start
+
+
+def show_now(text):
+    """Print a part of the output at once."""
+    print(text, end="", flush=True)
+
+
+class Beside(threading.Thread):
+    """Stages that run in a thread, one after the other; each is shown as a whole when it ends."""
+
+    def __init__(self, stages, environment):
+        super().__init__(daemon=True)
+        self.stages, self.environment, self.summary, self.goes_on = stages, environment, [], True
+
+    def run(self):
+        """Run them; `start` does so in the thread."""
+        for stage in self.stages:
+            lines = []
+            done = run_stage(stage, self.environment, lines.append)
+            if not self.goes_on:
+                return
+            self.summary.append(done)
+            show_now("".join([*lines, "\n"]))
 
 
 def untracked():
@@ -119,31 +165,40 @@ def main(wanted):
         return 2
     environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
     environment.setdefault("OMP_NUM_THREADS", "1")  # two workers share two cores
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # each of a hundred kernels and commands would compile utils
     browser = browsers.find()
     if browser:
         environment["CHROME"] = browser
-    summary = []
-    for name, meaning, *commands in stages:
-        if wanted and name not in wanted:
-            continue
-        print(f"\n== {name}: {meaning}", flush=True)
-        start, before = time.monotonic(), untracked()
-        try:
-            results = [run_stage(arguments, environment) for arguments in commands]
-            code, counts = next((code for code, _ in results if code), 0), results[-1][1]
-        except KeyboardInterrupt:
-            summary.append((name, INTERRUPTED, "stopped by hand", time.monotonic() - start))
-            break
-        if left := sorted(untracked() - before):
-            print(f"{name} left files behind: {', '.join(left)}", file=sys.stderr)
-            code = code or 1
-        summary.append((name, code, counts, time.monotonic() - start))
+    asked = [stage for stage in stages if not wanted or stage[0] in wanted]
+    beside = Beside([stage for stage in asked if stage[0] in BESIDE], environment)
+    summary, before = [], untracked()
+    try:
+        beside.start()
+        for stage in asked:
+            if stage[0] == NEEDS_PAGES:
+                beside.join()
+            if stage not in beside.stages:
+                summary.append(run_stage(stage, environment, show_now))
+        beside.join()
+    except KeyboardInterrupt:
+        beside.goes_on = False
+    names = [name for name, *_ in asked]
+    summary = sorted(summary + beside.summary, key=lambda line: names.index(line[0]))
+    left = sorted(untracked() - before)
     print("\n== summary")
     for name, code, counts, seconds in summary:
         print(f"{'FAILED' if code else 'ok':<7} {name:<8} {seconds:6.1f} s  {counts}")
     failed = [name for name, code, _, _ in summary if code]
-    print(f"failed: {', '.join(failed)}" if failed else "everything passed")
-    return INTERRUPTED if summary[-1][1] == INTERRUPTED else int(bool(failed))
+    if left:
+        print(f"the stages left files behind: {', '.join(left)}", file=sys.stderr)
+    if not beside.goes_on:
+        print("stopped by hand")
+        return INTERRUPTED
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    elif not left:
+        print("everything passed")
+    return int(bool(failed or left))
 
 
 if __name__ == "__main__":

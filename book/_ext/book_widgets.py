@@ -59,8 +59,8 @@ def bundles(widgets, pages=()):
 
 def file_script(files):
     """The text of one script: these files as functions, for the loader."""
-    functions = "".join(module.as_function for module in files.values())
-    return lean_script(f'"use strict";\n(globalThis.mpParts ??= []).push({{\n{functions}}});\n')
+    functions = "".join(lean_script(module.as_function) for module in files.values())  # each is in many scripts
+    return f'"use strict";\n(globalThis.mpParts??=[]).push({{\n{functions}}});\n'
 
 
 def scripts(widgets, pages=()):

@@ -1,5 +1,7 @@
 """The stages of `make test`, and which tests `make check` runs."""
 
+import threading
+
 import pytest
 
 import run_tests
@@ -9,10 +11,60 @@ LINTERS = ("tools/lint_scripts.py", "tools/lint_workflows.py", "tools/lint_layer
 
 @pytest.mark.parametrize("broken", ["check", "format", *LINTERS])
 def test_one_command_that_fails_makes_its_stage_fail(monkeypatch, capsys, broken):
-    monkeypatch.setattr(run_tests, "run_stage", lambda arguments, environment: (int(broken in arguments), ""))
+    monkeypatch.setattr(run_tests, "run_command", lambda arguments, *_: (int(broken in arguments), ""))
     monkeypatch.setattr(run_tests, "untracked", set)
     assert run_tests.main({"style"}) == 1
     assert "failed: style" in capsys.readouterr().out
+
+
+def test_what_takes_one_core_runs_beside_the_rest_and_the_browser_waits_for_the_pages(monkeypatch, capsys):
+    units, built, ended = threading.Event(), threading.Event(), []
+
+    def run(arguments, environment, show):
+        show("some words\n")
+        if arguments[0] == "tools/build.py":
+            assert units.wait(60)  # it is built while they run
+            built.set()
+        elif arguments == run_tests.UNITS:
+            units.set()
+        elif arguments == run_tests.IN_BROWSER:
+            assert built.is_set()
+        ended.append(arguments)
+        return 0, ""
+
+    monkeypatch.setattr(run_tests, "run_command", run)
+    monkeypatch.setattr(run_tests, "untracked", set)
+    assert run_tests.main(set()) == 0
+    assert set(ended) == {command for _, _, *commands in run_tests.STAGES for command in commands}
+    assert ended[-1] == run_tests.IN_BROWSER
+    out = capsys.readouterr().out
+    assert "== pages: the book builds without a warning\nsome words\n" in out
+    summary = out.partition("== summary\n")[2].splitlines()
+    assert [line.split()[1] for line in summary[:-1]] == [name for name, *_ in run_tests.STAGES]
+    assert summary[-1] == "everything passed"
+
+
+def test_what_has_failed_runs_again_with_the_values_in_its_assertions_and_stays_failed(tmp_path, monkeypatch, capsys):
+    test = tmp_path / "test_it.py"
+    test.write_text("def test_one():\n    assert 1 + 1 == 3\n\n\ndef test_two():\n    pass\n", "utf8")
+    command = ("-m", "pytest", "-q", run_tests.PLAIN, "--rootdir", str(tmp_path), "-p", "no:xdist", str(test))
+    monkeypatch.setattr(run_tests, "STAGES", (("units", "a test", command),))
+    assert run_tests.main({"units"}) == 1
+    first, again, summary = capsys.readouterr().out.split("\n== ")[1:]
+    assert "assert 1 + 1 == 3" in first
+    assert "(1 + 1)" not in first
+    assert "assert (1 + 1) == 3" in again
+    assert "1 failed, 1 passed" in summary
+
+
+def test_a_file_that_is_left_behind_is_named(monkeypatch, capsys):
+    monkeypatch.setattr(run_tests, "run_command", lambda *_: (0, ""))
+    found = iter([set(), {"tests/left.txt"}])
+    monkeypatch.setattr(run_tests, "untracked", lambda: next(found))
+    assert run_tests.main({"units"}) == 1
+    said = capsys.readouterr()
+    assert said.err == "the stages left files behind: tests/left.txt\n"
+    assert "everything passed" not in said.out
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ that names in two files may be equal:
 `use` calls the function of a file the first time that it is asked for it, and keeps what it returns.
 """
 
+import functools
 import json
 import os
 import re
@@ -57,9 +58,15 @@ def read_module(name: str, folder: Path = WIDGETS) -> Module:
             file `export default`.
     """
     try:
-        text = (folder / f"{name}.js").read_text("utf8")
+        status = (folder / f"{name}.js").stat()
     except FileNotFoundError:
         raise ModuleError(f"{name}.js does not exist") from None
+    return _read_once(name, folder, (status.st_mtime_ns, status.st_size))
+
+
+@functools.lru_cache(maxsize=1024)  # a build asks for the same 155 files at each page
+def _read_once(name: str, folder: Path, edition: tuple[int, int]) -> Module:
+    text = (folder / f"{name}.js").read_text("utf8")
     imports: dict[str, tuple[str, ...]] = {}
 
     def use(match: re.Match) -> str:
