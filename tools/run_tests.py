@@ -166,6 +166,9 @@ def main(wanted):
     environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
     environment.setdefault("OMP_NUM_THREADS", "1")  # two workers share two cores
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # each of a hundred kernels and commands would compile utils
+    if environment.get("ATEN_CPU_CAPABILITY") == "default":
+        # oneDNN asks the processor itself: where it has AMX, torch's attention packs bfloat16 for AVX-512, and stops
+        environment.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
     browser = browsers.find()
     if browser:
         environment["CHROME"] = browser
