@@ -18,6 +18,7 @@ import browsers
 ROOT = Path(__file__).resolve().parents[1]
 # To rewrite 8,000 assertions takes each worker 15 s: a first run does without, and what fails runs again with it.
 PLAIN = "--assert=plain"
+AGAIN = ("--last-failed", "--last-failed-no-failures", "none")
 PYTEST = ("-m", "pytest", "-q", "--durations", "10")
 TESTS = (*PYTEST, PLAIN, "-p", "no:nbval")
 # a test and its browser wait for each other in turn: two of them leave a fifth of two cores idle
@@ -191,7 +192,8 @@ def main(wanted):
     print("\n== summary")
     for name, code, counts, seconds in summary:
         print(f"{'FAILED' if code else 'ok':<7} {name:<8} {seconds:6.1f} s  {counts}")
-    failed = [name for name, code, _, _ in summary if code]
+    passed = {name for name, code, _, _ in summary if code == 0}
+    failed = [name for name in names if name not in passed]  # also one that a thread did not bring to its end
     if left:
         print(f"the stages left files behind: {', '.join(left)}", file=sys.stderr)
     if not beside.goes_on:

@@ -57,6 +57,19 @@ def test_what_has_failed_runs_again_with_the_values_in_its_assertions_and_stays_
     assert "1 failed, 1 passed" in summary
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_stage_that_comes_to_no_end_has_failed(monkeypatch, capsys):
+    def run(arguments, *_):
+        if arguments[0] == "tools/build.py":
+            raise OSError("no process")
+        return 0, ""
+
+    monkeypatch.setattr(run_tests, "run_command", run)
+    monkeypatch.setattr(run_tests, "untracked", set)
+    assert run_tests.main({"units", "pages"}) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "failed: pages"
+
+
 def test_a_file_that_is_left_behind_is_named(monkeypatch, capsys):
     monkeypatch.setattr(run_tests, "run_command", lambda *_: (0, ""))
     found = iter([set(), {"tests/left.txt"}])
