@@ -21,8 +21,9 @@ PLAIN = "--assert=plain"
 AGAIN = ("--last-failed", "--last-failed-no-failures", "none")
 PYTEST = ("-m", "pytest", "-q", "--durations", "10")
 TESTS = (*PYTEST, PLAIN, "-p", "no:nbval")
-# a test and its browser wait for each other in turn: two of them leave a fifth of two cores idle
-IN_BROWSER = (*TESTS, "-n", "3", "-m", "browser", "tests/browser")
+# A test and its browser wait for each other in turn: two of them leave a fifth of two cores idle. What fails here may
+# pass a second time, so the values of the first are shown.
+IN_BROWSER = (*PYTEST, "-p", "no:nbval", "-n", "3", "-m", "browser", "tests/browser")
 BY_FILE = ("-n", "2", "--dist", "loadfile")  # the cells of one notebook need one kernel
 UNITS = (*TESTS, *BY_FILE, "-m", "not sweep", "--ignore=tests/browser", "tests")
 SANITIZE = ("--nbval-sanitize-with", "tests/nbval_sanitize.cfg")

@@ -70,12 +70,25 @@ def site():
 
 
 @pytest.fixture(scope="session")
-def http_site(site):
-    """The address of a local server for the built book, without a slash at its end."""
-    with Server(("127.0.0.1", 0), partial(QuietHandler, directory=str(site))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+def serving(site):
+    """A function that starts a local server for the built book with a handler, and gives its address, no slash."""
+    servers = []
+
+    def serve(handler):
+        servers.append(Server(("127.0.0.1", 0), partial(handler, directory=str(site))))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_address[1]}"
+
+    yield serve
+    for server in servers:
         server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def http_site(serving):
+    """The address of a local server for the built book, without a slash at its end."""
+    return serving(QuietHandler)
 
 
 @pytest.fixture(scope="session")
