@@ -16,6 +16,7 @@ from pathlib import Path
 import browsers
 
 ROOT = Path(__file__).resolve().parents[1]
+WITHOUT = ROOT / "tests" / "without"  # a package that is slow to import, and that nothing here needs
 # To rewrite 8,000 assertions takes each worker 15 s: a first run does without, and what fails runs again with it.
 PLAIN = "--assert=plain"
 AGAIN = ("--last-failed", "--last-failed-no-failures", "none")
@@ -150,6 +151,21 @@ def changed_stages():
     return (style, form, *([("units", ", ".join(tests), (*options, *tests))] if tests else []))
 
 
+def stage_environment():
+    """The environment of every stage, and of all that it starts."""
+    environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(WITHOUT), os.environ.get("PYTHONPATH")]))
+    environment.setdefault("OMP_NUM_THREADS", "1")  # two workers share two cores
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # each of a hundred kernels and commands would compile utils
+    if environment.get("ATEN_CPU_CAPABILITY") == "default":
+        # oneDNN asks the processor itself: where it has AMX, torch's attention packs bfloat16 for AVX-512, and stops
+        environment.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
+    browser = browsers.find()
+    if browser:
+        environment["CHROME"] = browser
+    return environment
+
+
 def main(wanted):
     """Run the stages named in `wanted`, or all of them; return 1 where one failed or left a file behind, else 0.
 
@@ -165,15 +181,7 @@ def main(wanted):
             file=sys.stderr,
         )
         return 2
-    environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
-    environment.setdefault("OMP_NUM_THREADS", "1")  # two workers share two cores
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # each of a hundred kernels and commands would compile utils
-    if environment.get("ATEN_CPU_CAPABILITY") == "default":
-        # oneDNN asks the processor itself: where it has AMX, torch's attention packs bfloat16 for AVX-512, and stops
-        environment.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
-    browser = browsers.find()
-    if browser:
-        environment["CHROME"] = browser
+    environment = stage_environment()
     asked = [stage for stage in stages if not wanted or stage[0] in wanted]
     beside = Beside([stage for stage in asked if stage[0] in BESIDE], environment)
     summary, before = [], untracked()

@@ -77,14 +77,23 @@ MARK = r"""
   ] });
 }
 """
-# A piece of code is a hundred elements of a few colours, and axe looks what lies over each: where none is to be judged,
-# its text stands there alone.
+# A piece of code is a hundred elements of a few colours, and a formula as many boxes that no one reads aloud; axe looks
+# what lies over each. What is not to be judged stands there as bare text, and as one box of the formula's size.
 FLATTEN = """
 () => {
-  const blocks = [...document.querySelectorAll("pre")].filter((pre) => !pre.querySelector("[data-one-of-its-kind]"));
-  const kept = blocks.map((pre) => [pre, [...pre.childNodes]]);
-  for (const pre of blocks) pre.replaceChildren(pre.textContent);
-  window.unflatten = () => kept.forEach(([pre, nodes]) => pre.replaceChildren(...nodes));
+  const judged = "[data-one-of-its-kind], [data-one-link-of-its-kind]";
+  const holds = (node) => node.nodeType === Node.ELEMENT_NODE && (node.matches(judged) || node.querySelector(judged));
+  const flat = [...document.querySelectorAll("pre")].map((pre) =>
+    [pre, [...pre.childNodes].map((node) => holds(node) ? node : node.textContent)]);
+  const formulas = [...document.querySelectorAll('.katex-html[aria-hidden="true"]')].filter((part) => !holds(part));
+  for (const [part, { width, height }] of formulas.map((part) => [part, part.getBoundingClientRect()])) {
+    const box = document.createElement("span");
+    box.style.cssText = `display: inline-block; width: ${width}px; height: ${height}px`;
+    flat.push([part, [box]]);
+  }
+  const kept = flat.map(([element]) => [element, [...element.childNodes]]);
+  for (const [element, nodes] of flat) element.replaceChildren(...nodes);
+  window.unflatten = () => kept.forEach(([element, nodes]) => element.replaceChildren(...nodes));
 }
 """
 UNFOLD = """

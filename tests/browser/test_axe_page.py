@@ -8,7 +8,10 @@ TEXTS = "".join(f"<span>word {n}</span> " for n in range(200))
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Colours</title><style>{style}</style></head>
 <body><main><h1>Colours</h1><p>{texts}</p>
 <details><summary>More</summary><p class="folded">folded text</p></details>
-<div class="card"><p class="carded">text on a card</p></div></main></body></html>"""
+<div class="card"><p class="carded">text on a card</p></div>
+<pre><b class="kn">import</b> <b class="nn">torch</b> <b class="kn">as</b> <b class="nn">other</b></pre><pre><i>1</i></pre>
+<p><span class="katex-html" aria-hidden="true"><span class="mord">min</span><span class="mrel">max</span></span>
+<span class="katex-html" aria-hidden="true"><span class="mord">exp</span></span></p></main></body></html>"""
 FAULTS = {
     "one word of many": ("span:nth-of-type(150) { color: #bbb }", "word 149"),
     "the ground of a card": (".card { background: #555 }", "text on a card"),
@@ -18,6 +21,8 @@ FAULTS = {
         "h1 { background: #444; color: #fff } span:nth-of-type(150) { position: absolute; top: 30px; left: 20px }",
         "word 149",
     ),
+    "a name in code": (".nn:last-child { color: #bbb }", "<b"),
+    "a word in a formula": (".mrel { color: #bbb }", "mrel"),
     "in a folded place": (".folded { color: #ddd }", "folded text"),
 }
 
@@ -42,4 +47,6 @@ def test_a_page_without_a_fault_has_none_and_a_text_that_fades_in_is_waited_for(
     page.set_content(PAGE.format(style=fading, texts=TEXTS))
     axe_page.start(page)
     axe_page.unfold(page)
+    shown = page.locator("main").inner_html()
     assert axe_page.serious(page) == []
+    assert page.locator("main").inner_html().count("<") == shown.count("<")  # what was flat stands there again

@@ -1,5 +1,7 @@
 """The stages of `make test`, and which tests `make check` runs."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -55,6 +57,12 @@ def test_what_has_failed_runs_again_with_the_values_in_its_assertions_and_stays_
     assert "(1 + 1)" not in first
     assert "assert (1 + 1) == 3" in again
     assert "1 failed, 1 passed" in summary
+
+
+def test_no_stage_pays_for_grammars_that_no_notebook_needs():
+    loaded = "import sys, nbformat, jsonschema; sys.exit('lark' in sys.modules)"
+    environment = run_tests.stage_environment()
+    assert subprocess.run([sys.executable, "-c", loaded], env=environment, check=False).returncode == 0
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
