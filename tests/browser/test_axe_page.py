@@ -9,7 +9,8 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Colo
 <body><main><h1>Colours</h1><p>{texts}</p>
 <details><summary>More</summary><p class="folded">folded text</p></details>
 <div class="card"><p class="carded">text on a card</p></div>
-<pre><b class="kn">import</b> <b class="nn">torch</b> <b class="kn">as</b> <b class="nn">other</b></pre><pre><i>1</i></pre>
+<pre><b class="kn">import</b> <b class="nn">torch</b> <b class="kn">as</b> <b class="nn">other</b></pre>
+<pre><i>1</i></pre>
 <p><span class="katex-html" aria-hidden="true"><span class="mord">min</span><span class="mrel">max</span></span>
 <span class="katex-html" aria-hidden="true"><span class="mord">exp</span></span></p></main></body></html>"""
 FAULTS = {
