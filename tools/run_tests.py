@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 WITHOUT = ROOT / "tests" / "without"  # a package that is slow to import, and that nothing here needs
 # To rewrite 8,000 assertions takes each worker 15 s: a first run does without, and what fails runs again with it.
 PLAIN = "--assert=plain"
+# where pytest knows of no failure, it would run all tests again
 AGAIN = ("--last-failed", "--last-failed-no-failures", "none")
 PYTEST = ("-m", "pytest", "-q", "--durations", "10")
 TESTS = (*PYTEST, PLAIN, "-p", "no:nbval")
@@ -90,7 +91,7 @@ def run_stage(stage, environment, show):
         results.append(run_command(command, environment, show))
         if results[-1][0] == FAILED and PLAIN in command:
             show("\n== what has failed runs again, to show the values in its assertions\n")
-            run_command([*(part for part in command if part != PLAIN), "--last-failed"], environment, show)
+            run_command([*(part for part in command if part != PLAIN), *AGAIN], environment, show)
     code = next((code for code, _ in results if code), 0)
     return name, code, results[-1][1], time.monotonic() - start
 

@@ -59,6 +59,20 @@ def test_what_has_failed_runs_again_with_the_values_in_its_assertions_and_stays_
     assert "1 failed, 1 passed" in summary
 
 
+def test_where_no_failure_is_known_nothing_runs_again(tmp_path, monkeypatch, capsys):
+    test = tmp_path / "test_it.py"
+    test.write_text("def test_one():\n    pass\n", "utf8")
+    command = ("-m", "pytest", "-q", "--rootdir", str(tmp_path), "-p", "no:xdist", str(test))
+    monkeypatch.setattr(run_tests, "STAGES", (("units", "a test", (*command, *run_tests.AGAIN)),))
+    run_tests.main({"units"})
+    assert "1 deselected" in capsys.readouterr().out
+    commands = []
+    monkeypatch.setattr(run_tests, "run_command", lambda arguments, *_: commands.append(arguments) or (1, ""))
+    monkeypatch.setattr(run_tests, "STAGES", (("units", "a test", (*command, run_tests.PLAIN)),))
+    assert run_tests.main({"units"}) == 1
+    assert commands[1:] == [[*command, *run_tests.AGAIN]]
+
+
 def test_no_stage_pays_for_grammars_that_no_notebook_needs():
     loaded = "import sys, nbformat, jsonschema; sys.exit('lark' in sys.modules)"
     environment = run_tests.stage_environment()
