@@ -78,18 +78,20 @@ MARK = r"""
 }
 """
 # A piece of code is a hundred elements of a few colours, and a formula as many boxes that no one reads aloud; axe looks
-# what lies over each. What is not to be judged stands there as bare text, and as one box of the formula's size.
+# what lies over each. What is not to be judged stands there as bare text, and each piece of a formula as its strut and
+# one box of its width, so that nothing moves.
 FLATTEN = """
 () => {
   const judged = "[data-one-of-its-kind], [data-one-link-of-its-kind]";
   const holds = (node) => node.nodeType === Node.ELEMENT_NODE && (node.matches(judged) || node.querySelector(judged));
   const flat = [...document.querySelectorAll("pre")].map((pre) =>
     [pre, [...pre.childNodes].map((node) => holds(node) ? node : node.textContent)]);
-  const formulas = [...document.querySelectorAll('.katex-html[aria-hidden="true"]')].filter((part) => !holds(part));
-  for (const [part, { width, height }] of formulas.map((part) => [part, part.getBoundingClientRect()])) {
+  const pieces = [...document.querySelectorAll('.katex-html[aria-hidden="true"] > .base')];
+  const bare = pieces.filter((part) => !holds(part));
+  for (const [part, { width }] of bare.map((part) => [part, part.getBoundingClientRect()])) {
     const box = document.createElement("span");
-    box.style.cssText = `display: inline-block; width: ${width}px; height: ${height}px`;
-    flat.push([part, [box]]);
+    box.style.cssText = `display: inline-block; width: ${width}px`;
+    flat.push([part, [part.querySelector(":scope > .strut"), box]]);
   }
   const kept = flat.map(([element]) => [element, [...element.childNodes]]);
   for (const [element, nodes] of flat) element.replaceChildren(...nodes);

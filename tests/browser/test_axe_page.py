@@ -51,3 +51,22 @@ def test_a_page_without_a_fault_has_none_and_a_text_that_fades_in_is_waited_for(
     shown = page.locator("main").inner_html()
     assert axe_page.serious(page) == []
     assert page.locator("main").inner_html().count("<") == shown.count("<")  # what was flat stands there again
+
+
+def test_what_is_made_flat_keeps_its_place_and_its_room(page_watch, site):
+    page = page_watch(viewport={"width": 390, "height": 844}).page
+    page.goto((site / "book" / "numbers" / "bits.html").as_uri())
+    page.evaluate("document.fonts.ready")
+    axe_page.start(page)
+    sizes = """() => [...document.querySelectorAll("article p, article li, article pre, article .katex-display")]
+      .map((box) => [box.scrollWidth - box.clientWidth, box.getBoundingClientRect().width])"""
+    height = "() => document.querySelector('article').offsetHeight"
+    before, long = page.evaluate(sizes), page.evaluate(height)
+    elements = page.locator("article *").count()
+    page.evaluate(axe_page.MARK)
+    page.evaluate(axe_page.FLATTEN)
+    assert page.locator("article *").count() < 0.6 * elements
+    assert page.evaluate(sizes) == before
+    assert page.evaluate(height) == pytest.approx(long, abs=20)  # a formula's line may be a pixel lower
+    page.evaluate("unflatten()")
+    assert page.locator("article *").count() == elements
