@@ -8,7 +8,18 @@ from collections import defaultdict
 from itertools import product
 from string import ascii_lowercase
 
+from pybtex.plugin import find_plugin, register_plugin
+
 SUFFIXES = (*ascii_lowercase, *map("".join, product(ascii_lowercase, repeat=2)))  # a ... z, aa, ab, ... zz
+
+GROUP = "pybtex.backends"
+BACKENDS = ("plaintext", "docutils")  # what sphinxcontrib-bibtex writes each citation with
+
+
+def register_backends():
+    """Let pybtex find its backends at once: to read for each citation what is installed takes a tenth of a build."""
+    for name in BACKENDS:
+        register_plugin(GROUP, name, find_plugin(GROUP, name), force=True)
 
 
 def shown(entry):
@@ -42,5 +53,6 @@ def letter(app):
 
 def setup(app):
     """Letter the years after sphinxcontrib-bibtex has read them (at priority 500), and before a page is read."""
+    register_backends()
     app.connect("builder-inited", letter, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}

@@ -23,6 +23,7 @@ FACE = re.compile(r"@font-face\{([^}]*)\}")
 FILE = re.compile(r"url\(fonts/([\w-]+)\.woff2\)")
 TALL = re.compile(r"_Size\d")  # brackets and sums of two lines and more, which need no fitting to pixels
 START = re.compile(r'<span class="katex-html"')
+CLASS = re.compile(r"\.([\w-]+)")
 SPAN = re.compile(r"<(/?)span\b[^>]*>")
 LINK = re.compile(r'<link [^>]*href="((?:\.\./)*_static/vendor/katex/)katex\.min\.css[^>]*>')
 FAMILY, STYLE, WEIGHT = PROPERTIES = ("font-family", "font-style", "font-weight")
@@ -63,12 +64,15 @@ def faces(sheet):
 
 
 def font_rules(sheet):
-    """The rules of a style sheet that choose a font: (selector, {property: value}), what is no element left out."""
+    """The rules of a style sheet that choose a font, what is no element left out.
+
+    Returns: a list of (selector, the classes without which it finds nothing, {property: value}).
+    """
     rules = []
     for rule in tinycss2.parse_stylesheet(sheet, skip_comments=True, skip_whitespace=True):
         if rule.type == "qualified-rule" and (properties := declared(rule.content)):
             parts = [part for part in tinycss2.serialize(rule.prelude).split(",") if ":" not in part]
-            rules += [(soupsieve.compile(part.strip()), properties) for part in parts]
+            rules += [(soupsieve.compile(part.strip()), set(CLASS.findall(part)), properties) for part in parts]
     return rules
 
 
@@ -88,9 +92,10 @@ class Fonts:
     def characters(self, formula):
         """The characters of a formula by the name of the font: {name: {code point}}."""
         soup = BeautifulSoup(f'<span class="katex">{formula}</span>', "html.parser")
+        classes = {name for element in soup.find_all(class_=True) for name in element["class"]}
         values_of = defaultdict(lambda: defaultdict(set))  # of an element: where two rules disagree, both count
-        for selector, values in self.rules:
-            for element in selector.select(soup):
+        for selector, needed, values in self.rules:
+            for element in selector.select(soup) if needed <= classes else ():
                 for key, value in values.items():
                     values_of[id(element)][key].add(value)
         characters = defaultdict(set)

