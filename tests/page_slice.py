@@ -1,9 +1,9 @@
-"""Run the cells of a page that show records, and those that they need, with the records of another folder.
+"""Run the statements of a page that show records, and those that they need, with the records of another folder.
 
     python tests/page_slice.py PAGE FOLDER
 
-prints as JSON what they show: texts, tables, and the words in their figures. Cells that no record reaches, such as a
-training, are left out.
+prints as JSON what they show: texts, tables, and the words in their figures. Statements that no record reaches, such as
+a training, are left out.
 """
 
 import ast
@@ -19,7 +19,11 @@ LOADS = re.compile(r"\brecords\.load|\bprint_gpu_runs\(")
 
 
 class Names(ast.NodeVisitor):
-    """The names that code defines, and those that it reads before it has given them a value itself."""
+    """The names that code defines, and those that it reads before it has given them a value itself.
+
+    What it assigns a part of (`rows["new"] = 1`), or calls a method of as a statement (`rows.append(1)`), it may
+    change: it reads that name, and defines it.
+    """
 
     def __init__(self, bound=()):
         self.defined, self.read, self._bound = set(), set(), set(bound)
@@ -32,11 +36,18 @@ class Names(ast.NodeVisitor):
 
     def visit_Assign(self, node):
         self._visit_all(node.value, *node.targets)
+        for target in node.targets:
+            self._change(target)
 
     def visit_AugAssign(self, node):
         if isinstance(node.target, ast.Name):
             self.read |= {node.target.id} - self._bound
         self._visit_all(node.value, node.target)
+        self._change(node.target)
+
+    def visit_Expr(self, node):
+        self.visit(node.value)
+        self._change(node.value)
 
     def visit_NamedExpr(self, node):
         self._visit_all(node.value, node.target)
@@ -78,6 +89,15 @@ class Names(ast.NodeVisitor):
         self.defined.add(name)
         self._bound.add(name)
 
+    def _change(self, node):
+        """Note that a part of what a name stands for may become another: `name[0]`, `name.part`, `name.method(1)`."""
+        part = node
+        while isinstance(part, (ast.Call, ast.Attribute, ast.Subscript)):
+            part = part.func if isinstance(part, ast.Call) else part.value
+        called = isinstance(node, ast.Call) and node.func is part
+        if isinstance(part, ast.Name) and part is not node and not called:
+            self._define(part.id)
+
     def _visit_all(self, *nodes):
         for node in nodes:
             self.visit(node)
@@ -90,30 +110,25 @@ class Names(ast.NodeVisitor):
 
 
 def names_of(source):
-    """The names that a cell defines, and those that it reads from earlier cells."""
+    """The names that a piece of code defines, and those that it reads from earlier ones."""
     names = Names()
     names.visit(ast.parse(source))
     return names.defined, names.read
 
 
-def loaded_names(source):
-    """The names that a cell gives to what it loads: `runs = records.load_all()` gives runs."""
-    named = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Assign) and LOADS.search(ast.unparse(node.value)):
-            named |= {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-    return named
-
-
 def slice_of(sources):
-    """Return the numbers of the cells that load records or name what was loaded, and of those that they need.
+    """Return the numbers of the pieces that load records or read what was made of them, and of those that they need.
 
-    Of several cells that define a name, the last one before its use counts.
+    Of several pieces that define a name, the last one before its use counts.
     """
     parts = [names_of(source) for source in sources]
-    loaded = set().union(*map(loaded_names, sources))
-    waiting = [number for number, source in enumerate(sources) if LOADS.search(source) or parts[number][1] & loaded]
-    kept = set()
+    waiting, made, kept = [], set(), set()
+    for number, (source, (defined, read)) in enumerate(zip(sources, parts, strict=True)):
+        if LOADS.search(source) or read & made:
+            waiting.append(number)
+            made |= defined
+        else:
+            made -= defined
     while waiting:
         number = waiting.pop()
         if number in kept:
@@ -123,6 +138,11 @@ def slice_of(sources):
             before = [earlier for earlier in range(number) if name in parts[earlier][0]]
             waiting += before[-1:]
     return sorted(kept)
+
+
+def statements_of(cells):
+    """The statements of cells in order, as (number of the cell, source)."""
+    return [(number, ast.unparse(node)) for number, source in enumerate(cells) for node in ast.parse(source).body]
 
 
 def run(page, folder):
@@ -139,19 +159,22 @@ def run(page, folder):
     records.RESULTS = Path(folder)
     records.load_all.__defaults__ = (Path(folder),)
     notebook = nbformat.read(ROOT / "book" / f"{page}.ipynb", as_version=4)
-    sources = [cell.source for cell in notebook.cells if cell.cell_type == "code" and runs(cell)]
-    shell, shown = InteractiveShell.instance(), []
-    for number in slice_of(sources):
+    statements = statements_of(cell.source for cell in notebook.cells if cell.cell_type == "code" and runs(cell))
+    shell, shown, cell = InteractiveShell.instance(), [], None
+    for kept in slice_of([source for _, source in statements]):
+        number, source = statements[kept]
+        if number != cell:
+            plt.close("all")
+        cell = number
         with capture_output() as captured:
-            result = shell.run_cell(sources[number])
+            result = shell.run_cell(source)
         if result.error_in_exec or result.error_before_exec:
-            raise SystemExit(f"{page}, cell {number}:\n{sources[number]}\n{captured.stdout}")
+            raise SystemExit(f"{page}, cell {number}:\n{source}\n{captured.stdout}")
         shown.append(captured.stdout)
         shown.append(json.dumps(getattr(result.result, "facts", None)))  # of a widget
         shown += [str(text) for output in captured.outputs for text in output.data.values()]
         for figure in map(plt.figure, plt.get_fignums()):
             shown += [text.get_text() for text in figure.findobj(mpl.text.Text)]
-        plt.close("all")
     return shown
 
 

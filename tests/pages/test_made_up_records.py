@@ -72,3 +72,22 @@ def test_a_cell_reads_only_what_it_has_not_given_a_value_itself():
         "def show(run, n=old):\n    row = run.row\n    return row\nshow(records.load_all())",
     ]
     assert page_slice.slice_of(cells) == [1, 2, 3, 4]
+
+
+def test_what_may_change_a_thing_that_is_needed_is_kept():
+    pieces = [
+        "rows, other = {}, []",
+        "other.append(train())",
+        "rows['a'] = 1",
+        "rows.update(b=2)",
+        "print(other)",
+        "from utils import records",
+        "for row in records.load_all():\n    print(rows, row)",
+    ]
+    assert page_slice.slice_of(pieces) == [0, 2, 3, 5, 6]
+
+
+def test_a_cell_is_cut_into_its_statements():
+    cells = ["import a\nx = [a.b,  # a comment\n     2]", "@a.cached\ndef f():\n    return 1"]
+    pieces = [(0, "import a"), (0, "x = [a.b, 2]"), (1, "@a.cached\ndef f():\n    return 1")]
+    assert page_slice.statements_of(cells) == pieces
