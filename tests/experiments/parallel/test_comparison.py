@@ -17,7 +17,7 @@ from utils.training import batches
 from utils.workloads import data, review_task
 
 CPU = torch.device("cpu")
-STEPS = 20
+STEPS = 8
 each_way = pytest.mark.parametrize("name", WAYS)
 
 
