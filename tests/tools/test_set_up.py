@@ -39,6 +39,9 @@ def checkout(tmp_path, monkeypatch):
     monkeypatch.setattr(lint_workflows, "set_up", lambda: None)
 
     def fake_run(command, failure, **options):
+        if "venv" not in command:
+            calls.append(("run", command[1:], options))
+            return
         calls.append("venv")
         (root / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
         set_up.PYTHON.touch()
@@ -75,6 +78,17 @@ def test_what_only_the_recipes_need_goes_into_a_folder_of_its_own(checkout):
     (root / set_up.COOKBOOK).write_text("torchao==2\n")
     set_up.set_up()
     assert [call for call in calls if call[-4:] == own]
+
+
+def test_what_is_used_most_is_compiled_after_the_last_package_whatever_the_shell_says(checkout, monkeypatch):
+    _, calls = checkout
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("KEPT", "1")
+    set_up.set_up()
+    _, command, options = calls[-1]
+    assert command == ["-c", f"import {set_up.USED}"]
+    assert options["env"]["KEPT"] == "1"
+    assert "PYTHONDONTWRITEBYTECODE" not in options["env"]
 
 
 def test_an_interrupted_set_up_starts_over(checkout, monkeypatch):
