@@ -28,7 +28,7 @@ PIP = ("--no-input", "--disable-pip-version-check", "--no-compile")
 # A fifth of the installed modules, which these import, is compiled at once; Python compiles any other when it first
 # imports it. To compile all, as pip does, takes half of the time that pip takes.
 USED = (
-    "torch, torch._dynamo, torch.distributed.fsdp, pandas, scipy.stats, matplotlib.pyplot, datasets, bitsandbytes,"
+    "torch, torch._dynamo, torch.distributed.fsdp, pandas, scipy.stats, matplotlib.pyplot, datasets,"
     " ipykernel.ipkernel, ipywidgets, anywidget, jupyterlab.labapp, jupyter_book.cli.main, sphinx.builders.html, nbval,"
     " hypothesis, playwright.sync_api; from transformers import DistilBertForSequenceClassification, LlamaForCausalLM"
 )
