@@ -1,5 +1,6 @@
 """Build the HTML book from the committed outputs: every warning of Sphinx, and every dead reference, is an error."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,10 @@ START = ROOT / "_build" / "html" / "index.html"
 def build(source, output, *options):
     """Run Jupyter Book on the folder `source` into `output`/_build/html and return its exit code.
 
-    Its full log goes to a file beside the pages; the terminal sees warnings and errors alone.
+    The pages of an earlier build go first: Sphinx would leave those of a chapter that is gone, and old pictures.
+    The full log goes to a file beside the pages; the terminal sees warnings and errors alone.
     """
+    shutil.rmtree(Path(output, "_build", "html"), ignore_errors=True)
     code = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", code, "build", str(source), "--path-output", str(output), *options]
     log = Path(output, "_build", "build.log")
@@ -33,7 +36,7 @@ def main():
     try:
         code = build(ROOT, ROOT, "--all", "-W", "-n", "--keep-going")
     except KeyboardInterrupt:
-        print("\nStopped by hand: the pages are old and new ones. `make book` builds them all.", file=sys.stderr)
+        print("\nStopped by hand: pages are missing. `make book` builds them all.", file=sys.stderr)
         return 130
     if code == 0:
         print(f"The book is built. Open {START}")

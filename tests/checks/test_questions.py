@@ -240,6 +240,8 @@ def test_the_page_gets_what_it_needs_and_nothing_empty():
             "Which?\n```\nif a < b:\n    `c`\n```\nThink.",
             'Which?<code class="mp-quiz-lines">if a &lt; b:\n    `c`</code>Think.',
         ),
+        ("2^-24, 2**8 and 2^k, `2^16`", "2⁻²⁴, 2⁸ and 2ᵏ, <code>2^16</code>"),
+        ("x ^ 2, e^-inf, `f(**k)`", "x ^ 2, e^-inf, <code>f(**k)</code>"),
         ("```\nx = 1\n```", '<code class="mp-quiz-lines">x = 1</code>'),
     ],
 )

@@ -8,11 +8,11 @@ def pressed(*_, **__):
     raise KeyboardInterrupt
 
 
-def test_a_build_says_that_its_pages_are_old_and_new_ones(monkeypatch, capsys):
+def test_a_build_says_that_pages_are_missing(monkeypatch, capsys):
     monkeypatch.setattr(build, "build", pressed)
     assert build.main() == 130
     said = capsys.readouterr()
-    assert said.err == "\nStopped by hand: the pages are old and new ones. `make book` builds them all.\n"
+    assert said.err == "\nStopped by hand: pages are missing. `make book` builds them all.\n"
     assert "The book is built" not in said.out
 
 

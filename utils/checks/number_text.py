@@ -9,11 +9,18 @@ from fractions import Fraction
 Number = Fraction | float
 
 MOST_CHARACTERS, MOST_EXPONENT, MOST_BITS = 2000, 5000, 20000  # as in shared/numbers/number_text.js
-SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+SUPERSCRIPTS = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
+FROM_SUPERSCRIPTS = str.maketrans(SUPERSCRIPTS, "-0123456789")
+TO_SUPERSCRIPTS = str.maketrans("-0123456789", SUPERSCRIPTS)
 TOKEN = re.compile(
     r"\s*(?:(?P<based>0x(?=\.?[\da-f])[\da-f]*(?:\.[\da-f]*)?(?:p[+-]?\d+)?|0b(?=\.?[01])[01]*(?:\.[01]*)?)"
     r"|(?P<decimal>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)|(?P<sign>[-+*/^()]))"
 )
+
+
+def superscript(number: int | str) -> str:
+    """Return a whole number in superscript characters: ⁻²⁴ for -24."""
+    return str(number).translate(TO_SUPERSCRIPTS)
 
 
 def read_number(text: str) -> Number:
@@ -21,7 +28,7 @@ def read_number(text: str) -> Number:
 
     Raises: ValueError for anything else, and for more digits or larger exponents than the page takes.
     """
-    plain = re.sub("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda run: "^" + run[0].translate(SUPERSCRIPTS), text.strip().lower())
+    plain = re.sub(f"[{SUPERSCRIPTS}]+", lambda run: "^" + run[0].translate(FROM_SUPERSCRIPTS), text.strip().lower())
     for typed, meant in (("−", "-"), ("–", "-"), ("×", "*"), ("·", "*"), ("÷", "/"), ("∞", "inf"), ("**", "^")):
         plain = plain.replace(typed, meant)
     plain = re.sub(r"(?<=\d)_(?=[\da-f])", "", plain)

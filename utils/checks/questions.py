@@ -4,8 +4,8 @@ A question is data, so that one text serves two readers: `utils.checks` answers 
 in a page without Python. `judge` is the one rule; `quiz/widget.js` holds its twin, and a test holds the two together.
 
 A text may hold `code` in backticks, and lines of code between two fences of three backticks, each on a line of its
-own; nothing else is markup, and a newline elsewhere is a blank. Progress is kept under `id`, `<chapter>/<name>`, which
-belongs to one question in the whole book.
+own; 2^-3 and 2**-3 are shown as powers; nothing else is markup, and a newline elsewhere is a blank. Progress is kept
+under `id`, `<chapter>/<name>`, which belongs to one question in the whole book.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from utils.checks.number_text import read_number
+from utils.checks.number_text import read_number, superscript
 
 NOT_ATTEMPTED, NOT_YET, CORRECT = "not attempted", "not yet", "correct"
 ID = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)?/[a-z0-9-]+")
 MARKUP = re.compile(r"\s*^```\n(?P<lines>.*?)\n```$\s*|`(?P<code>[^`\n]+)`", re.MULTILINE | re.DOTALL)
+POWER = re.compile(r"(?<=[\w)])(?:\^|\*\*)(-?\d+|k\b)")
 
 
 class Option(NamedTuple):
@@ -231,15 +232,19 @@ def _is_rounded(value: float, wanted: float, near: float) -> bool:
 
 
 def to_html(text: str) -> str:
-    """Return a text of a question as HTML: its code as <code>, everything else escaped."""
+    """Return a text of a question as HTML: its code as <code>, everything else escaped, with 2^-3 as 2⁻³."""
     parts, at = [], 0
     for mark in MARKUP.finditer(text):
-        parts.append(html.escape(text[at : mark.start()]))
+        parts.append(_plain(text[at : mark.start()]))
         lines, code = mark["lines"], mark["code"]
         kind = "" if lines is None else ' class="mp-quiz-lines"'
         parts.append(f"<code{kind}>{html.escape(code if lines is None else lines)}</code>")
         at = mark.end()
-    return "".join(parts) + html.escape(text[at:])
+    return "".join(parts) + _plain(text[at:])
+
+
+def _plain(text: str) -> str:
+    return html.escape(POWER.sub(lambda power: "ᵏ" if power[1] == "k" else superscript(power[1]), text))
 
 
 def placeholder(questions: list[Question], fallback: str) -> str:

@@ -4,6 +4,7 @@ import json
 
 import traitlets
 
+from utils.checks.number_text import superscript
 from utils.widgets.microscope.adders import (
     EXTRAS,
     FLUSHES,
@@ -21,7 +22,6 @@ from utils.widgets.shared.static_table import static_table
 
 BY_NAME = {level.name: level for level in (*LEVELS, RANDOM)}
 MOST_SEED = 9999
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 STATIC_SMALL = ((1.0, -8), (1.0, -9), (1.5, -9), (1.75, -9), (1.0, -10))  # multiple, power of two
 STATIC_ADDERS = {"the first unit": HiddenAdder(9), "the second unit": HiddenAdder(10, rule="toward_zero")}
 
@@ -111,4 +111,4 @@ def _small_text(x: float) -> str:
     multiple, power = x, 0
     while multiple < 1:
         multiple, power = 2 * multiple, power - 1
-    return f"{'' if multiple == 1 else f'{multiple:g} × '}2{str(power).translate(SUPERSCRIPTS)}"
+    return f"{'' if multiple == 1 else f'{multiple:g} × '}2{superscript(power)}"

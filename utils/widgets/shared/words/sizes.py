@@ -4,6 +4,8 @@ import math
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 
+from utils.checks.number_text import superscript
+
 _THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)
 
 
@@ -18,7 +20,7 @@ def share_text(n: int, total: int) -> str:
 
 def power_text(power: int) -> str:
     """Return 2**power as the page writes it: 1, 2¹⁰, 2⁻³."""
-    return "1" if power == 0 else "2" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return "1" if power == 0 else "2" + superscript(power)
 
 
 def scale_text(scale: float) -> str:
