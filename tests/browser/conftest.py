@@ -195,18 +195,28 @@ class KeptPages:
     """Pages that go from test to test, for a new one that is watched takes as long as a short test.
 
     What is undone between two tests: the page's address and its storage, other pages that it opened, the mouse, the
-    size of its window and the media that it is told of. A test that gives a page scripts or routes takes `page_watch`.
+    size of its window and the media that it is told of. A test that gives a page scripts of its own or routes takes
+    `page_watch`.
     """
 
     def __init__(self):
         self._free = defaultdict(list)
 
-    def take(self, browser, options):
-        """A watched page of a browser, in a context with these options."""
-        free = self._free[browser, json.dumps(options, sort_keys=True)]
-        return free.pop() if free else watch(browser.new_context(**options).new_page())
+    def take(self, browser, options, script=None):
+        """A watched page of a browser, in a context with these options; `script` runs before each page's own.
 
-    def give_back(self, watched, options):
+        With a script it loads everything anew each time, as a reader's first page does, for the script watches that.
+        """
+        free = self._free[browser, script, json.dumps(options, sort_keys=True)]
+        if free:
+            return free.pop()
+        watched = watch(browser.new_context(**options).new_page())
+        if script is not None:
+            watched.page.add_init_script(script)
+            watched.page.context.new_cdp_session(watched.page).send("Network.setCacheDisabled", {"cacheDisabled": True})
+        return watched
+
+    def give_back(self, watched, options, script=None):
         """Make a page like a new one; where it cannot be, because the test has closed it, say, there is one less."""
         page, browser = watched.page, watched.page.context.browser
         try:
@@ -224,7 +234,7 @@ class KeptPages:
             page.context.close()
         else:
             watched.forget()
-            self._free[browser, json.dumps(options, sort_keys=True)].append(watched)
+            self._free[browser, script, json.dumps(options, sort_keys=True)].append(watched)
 
 
 MEDIA = {"media": "screen", "color_scheme": "light", "reduced_motion": "no-preference", "forced_colors": "none"}
@@ -232,8 +242,22 @@ MEDIA = {"media": "screen", "color_scheme": "light", "reduced_motion": "no-prefe
 
 @pytest.fixture(scope="session")
 def kept_pages():
-    """The pages that the tests of the widgets take in turn."""
+    """The pages that the tests of widgets, and of all pages of the book, take in turn."""
     return KeptPages()
+
+
+@pytest.fixture
+def kept_watch(browser, kept_pages):
+    """As `page_watch`, but `kept_watch(viewport=DESK, script=None, **options)` gives one of the `kept_pages`."""
+    taken = []
+
+    def take(script=None, **options):
+        taken.append((kept_pages.take(browser, options, script), options, script))
+        return taken[-1][0]
+
+    yield take
+    for watched, options, script in taken:
+        kept_pages.give_back(watched, options, script)
 
 
 @cache

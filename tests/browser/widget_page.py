@@ -107,10 +107,12 @@ def heights(page):
 
 def small_targets(page):
     """The controls of the widget that are less than 24 pixels high or wide (WCAG 2.2, 2.5.8), by their text."""
-    boxes = [
-        (control, control.bounding_box()) for control in page.locator(".mp-panel :is(button, input, select)").all()
-    ]
-    return [control.inner_text() for control, box in boxes if box and min(box["width"], box["height"]) < 24]
+    return page.evaluate(
+        """() => [...document.querySelectorAll(".mp-panel :is(button, input, select)")]
+          .filter((control) => control.getClientRects().length > 0)
+          .map((control) => [control.innerText || control.outerHTML, control.getBoundingClientRect()])
+          .filter(([, { width, height }]) => Math.min(width, height) < 24).map(([text]) => text)"""
+    )
 
 
 def smallest_text(page):
@@ -120,11 +122,59 @@ def smallest_text(page):
       .map((node) => parseFloat(getComputedStyle(node).fontSize)))""")
 
 
+CUT_OFF = "(nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.textContent)"
+
+
 def cut_off(page, selector):
     """The text of all that a selector finds whose content is wider than its box."""
-    return page.locator(selector).evaluate_all(
-        "(nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.textContent)"
-    )
+    return page.locator(selector).evaluate_all(CUT_OFF)
+
+
+# What `after_each` may look at: the height of the widget, the width of the page, what is cut off.
+HEIGHT = "() => document.querySelector('.mp-panel').offsetHeight"
+WIDTH = "() => document.documentElement.scrollWidth"
+
+
+def cut_off_of(selector):
+    """`cut_off` as a function of the page."""
+    return f"() => ({CUT_OFF})([...document.querySelectorAll({json.dumps(selector)})])"
+
+
+AFTER_EACH = """
+async ({ actions, looks }) => {
+  const frame = () => new Promise((go) => requestAnimationFrame(go));
+  const nameOf = (node) => (node.ariaLabel ?? node.labels?.[0]?.textContent ?? node.textContent).trim();
+  const seen = [];
+  for (const [selector, name, value] of actions) {
+    const nodes = [...document.querySelectorAll(selector)].filter((node) => node.checkVisibility() && !node.disabled);
+    const node = nodes.find((one) => nameOf(one) === name) ?? nodes.find((one) => nameOf(one).startsWith(name));
+    if (!node) throw new Error(`there is no ${selector} with the name ${name}`);
+    if (value === undefined) {
+      node.click();
+    } else {
+      const option = [...node.options ?? []].find(({ text }) => text === value);
+      node.value = option ? option.value : value;
+      node.dispatchEvent(new Event(option ? "change" : "input", { bubbles: true }));
+      if (node.value !== String(option ? option.value : value)) throw new Error(`${name} does not take ${value}`);
+    }
+    await frame(); // what watches sizes is called once a frame, after the layout
+    await frame();
+    seen.push(looks.map((look) => look()));
+  }
+  return seen;
+}
+"""
+
+
+def after_each(page, actions, *looks):
+    """Return each of the actions with what `looks`, functions of the page, give after it: [(action, [...]), ...].
+
+    An action is (selector, start of the name) to press, or (selector, start of the name, value) to choose from a list
+    or to move a slider. All is done in one call of the page: a call each takes a minute for a few hundred.
+    """
+    functions = ", ".join(f"({look.strip()})" for look in looks)
+    given = f"{{ actions: {json.dumps(actions)}, looks: [{functions}] }}"
+    return list(zip(actions, page.evaluate(f"() => ({AFTER_EACH.strip()})({given})"), strict=True))
 
 
 def cut_off_choices(page):

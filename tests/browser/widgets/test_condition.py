@@ -7,10 +7,13 @@ import pytest
 
 from tests.browser.widget_page import (
     DESK,
+    HEIGHT,
     PHONE,
+    WIDTH,
+    after_each,
     barriers,
     calls_of,
-    cut_off,
+    cut_off_of,
     small_targets,
     smallest_text,
 )
@@ -239,16 +242,14 @@ CASES_TO_LOOK_AT = {
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_nothing_overflows_is_too_small_or_moves(show, viewport, case):
     page = show(CASES_TO_LOOK_AT[case](), viewport=viewport)
-    height = "() => document.querySelector('.mp-panel').offsetHeight"
-    before, slider = page.evaluate(height), page.get_by_role("slider")
+    calm = [page.evaluate(HEIGHT), viewport["width"], [], []]
+    actions = []
     for value in (0, 4, 9, 13, 20, 30):
-        slider.evaluate("(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }", value)
-        for name in ("float64", "float16", "E4M3"):
-            page.locator(".mp-cn-table").get_by_role("button", name=name, exact=True).click()
-            assert page.evaluate(height) == before, (value, name)
-            assert page.evaluate("() => document.documentElement.scrollWidth") == viewport["width"]
-            assert page.evaluate(BEYOND) == [], (value, name)
-            assert cut_off(page, ".mp-cn-table, .mp-cn-table :is(th, td, button), .mp-cn-buttons button") == []
+        actions += [("[type=range]", "", value)]
+        actions += [(".mp-cn-table button", name) for name in ("float64", "float16", "E4M3")]
+    whole = cut_off_of(".mp-cn-table, .mp-cn-table :is(th, td, button), .mp-cn-buttons button")
+    for action, seen in after_each(page, actions, HEIGHT, WIDTH, BEYOND, whole):
+        assert seen == calm, action
     assert small_targets(page) == []
     assert smallest_text(page) >= 12.4
 

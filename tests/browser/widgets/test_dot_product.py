@@ -12,12 +12,15 @@ from playwright.sync_api import expect
 
 from tests.browser.widget_page import (
     DESK,
+    HEIGHT,
     PHONE,
+    WIDTH,
+    after_each,
     barriers,
     calls_of,
     calm_show,  # noqa: F401, the fixture `show`
-    cut_off,
     cut_off_choices,
+    cut_off_of,
     heights,
     small_targets,
 )
@@ -666,17 +669,12 @@ CASES = {
 @pytest.mark.parametrize("viewport", [PHONE, COLUMN, DESK], ids=["phone", "column", "desk"])
 def test_nothing_overflows_is_too_small_or_moves(show, viewport, case):
     page = show(CASES[case](), viewport=viewport)
-    height = "() => document.querySelector('.mp-panel').offsetHeight"
-    before = page.evaluate(height)
-    slider = page.get_by_label("k, products added")
-    for part in (0, 0.001, 0.01, 0.11, 0.35, 0.7, 0.999, 1):
-        slider.evaluate(
-            "(node, part) => { node.value = Math.round(part * node.max); node.dispatchEvent(new Event('input')); }",
-            part,
-        )
-        assert page.evaluate(height) == before, part
-        assert page.evaluate("() => document.documentElement.scrollWidth") == viewport["width"]
-        assert cut_off(page, ", ".join(WHOLE)) == []
+    calm = [page.evaluate(HEIGHT), viewport["width"], []]
+    most = int(page.get_by_label("k, products added").get_attribute("max"))
+    parts = (0, 0.001, 0.01, 0.11, 0.35, 0.7, 0.999, 1)
+    actions = [("[type=range]", "k, products added", round(part * most)) for part in parts]
+    for action, seen in after_each(page, actions, HEIGHT, WIDTH, cut_off_of(", ".join(WHOLE))):
+        assert seen == calm, action
     assert small_targets(page) == []
     fonts = page.evaluate(
         """() => [...document.querySelectorAll(".mp-panel *")].filter((node) => node.childElementCount === 0

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.browser.widget_page import PHONE, barriers, source_of
+from tests.browser.widget_page import PHONE, barriers, small_targets, source_of
 from utils.checks.number_text import read_number
 from utils.formats import FORMATS
 from utils.rounding import RULES
@@ -414,9 +414,7 @@ def test_nothing_scrolls_sideways_or_lies_on_top_of_another(show, width):
 
 def test_targets_are_large_enough_and_text_is_not_small(show):
     page = show(EveryFormat(), viewport=PHONE)
-    for control in page.locator(".mp-panel :is(button, input, select)").all():
-        box = control.bounding_box()
-        assert min(box["width"], box["height"]) >= 24, control.evaluate("(node) => node.outerHTML")
+    assert small_targets(page) == []
     sizes = page.evaluate("""() => [...document.querySelectorAll('.mp-panel *')]
       .filter((node) => [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim()))
       .map((node) => parseFloat(getComputedStyle(node).fontSize))""")

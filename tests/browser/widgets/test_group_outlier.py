@@ -8,10 +8,13 @@ import torch
 
 from tests.browser.widget_page import (
     DESK,
+    HEIGHT,
     PHONE,
+    WIDTH,
+    after_each,
     barriers,
     calls_of,
-    cut_off,
+    cut_off_of,
     small_targets,
     smallest_text,
 )
@@ -130,9 +133,12 @@ def verdict(page):
     return page.locator(".mp-go-verdict").inner_text()
 
 
+def cell_name(group, kind):
+    return f"{'the row' if group == COUNT else f'groups of {group}'}, {kind}: error"
+
+
 def cell(page, group, kind):
-    which = "the row" if group == COUNT else f"groups of {group}"
-    return page.get_by_role("button", name=f"{which}, {kind}: error")
+    return page.get_by_role("button", name=cell_name(group, kind))
 
 
 def slider(page, name):
@@ -259,23 +265,16 @@ CASES_TO_LOOK_AT = {
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_nothing_overflows_is_too_small_or_moves(show, viewport, case):
     page = show(CASES_TO_LOOK_AT[case](), viewport=viewport)
-    height = "() => document.querySelector('.mp-panel').offsetHeight"
-    before, outlier = page.evaluate(height), slider(page, "Outlier")
-
-    def check(*what):
-        assert page.evaluate(height) == before, what
-        assert page.evaluate("() => document.documentElement.scrollWidth") == viewport["width"], what
-        assert cut_off(page, ".mp-go-table :is(th, td, button), .mp-go-verdict, .mp-go-buttons button") == [], what
-
-    most = int(outlier.get_attribute("max"))
+    calm = [page.evaluate(HEIGHT), viewport["width"], []]
+    most, actions = int(slider(page, "Outlier").get_attribute("max")), []
     for bits in ("int4", "int8"):
-        page.get_by_role("button", name=bits).click()
+        actions += [(".mp-go-buttons button", bits)]
         for value in (0, most // 2, 3 * most // 4):
-            outlier.evaluate("(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }", value)
-            check(bits, value)
-            for group in (COUNT, 8):
-                cell(page, group, "asymmetric").click()
-                check(bits, value, group)
+            actions += [("[type=range]", "Outlier", value)]
+            actions += [(".mp-go-table button", cell_name(group, "asymmetric")) for group in (COUNT, 8)]
+    whole = cut_off_of(".mp-go-table :is(th, td, button), .mp-go-verdict, .mp-go-buttons button")
+    for action, seen in after_each(page, actions, HEIGHT, WIDTH, whole):
+        assert seen == calm, action
     assert small_targets(page) == []
     assert smallest_text(page) >= 12.4
 

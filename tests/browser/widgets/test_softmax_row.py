@@ -11,10 +11,12 @@ import pytest
 from tests.browser.widget_page import (
     DESK,
     PHONE,
+    WIDTH,
+    after_each,
     barriers,
     calls_of,
-    cut_off,
     cut_off_choices,
+    cut_off_of,
     heights,
     small_targets,
     smallest_text,
@@ -555,13 +557,13 @@ def test_nothing_overflows_is_too_small_or_moves(show, viewport, case):
     page = show(CASES_TO_LOOK_AT[case](), viewport=viewport)
     top = "() => document.querySelector('.mp-sr-table').getBoundingClientRect().top + scrollY"
     before = page.evaluate(top)
+    actions = []
     for mask in MASKS:
-        page.get_by_label("Way of masking").select_option(mask)
-        for name in ("float16", "bfloat16", "as written", "float32", "minus the largest"):
-            button(page, name).click()
-            assert page.evaluate(top) == before, said(page)
-            assert page.evaluate("() => document.documentElement.scrollWidth") == viewport["width"]
-            assert cut_off(page, ".mp-sr-table, .mp-sr-table :is(td, td > span), .mp-sr-buttons button") == []
+        actions += [("select", "Way of masking", mask)]
+        actions += [("button", name) for name in ("float16", "bfloat16", "as written", "float32", "minus the largest")]
+    whole = cut_off_of(".mp-sr-table, .mp-sr-table :is(td, td > span), .mp-sr-buttons button")
+    for action, seen in after_each(page, actions, top, WIDTH, whole):
+        assert seen == [before, viewport["width"], []], action
     assert cut_off_choices(page) == []
     assert small_targets(page) == []
     assert smallest_text(page) >= 12.4

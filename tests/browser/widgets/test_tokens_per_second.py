@@ -7,11 +7,14 @@ import pytest
 
 from tests.browser.widget_page import (
     DESK,
+    HEIGHT,
     PHONE,
+    WIDTH,
+    after_each,
     barriers,
     calls_of,
-    cut_off,
     cut_off_choices,
+    cut_off_of,
     small_targets,
     smallest_text,
 )
@@ -230,18 +233,15 @@ BEYOND = """() => [...document.querySelectorAll(".mp-tp > *, .mp-tp-table, .mp-t
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
 def test_nothing_overflows_is_too_small_or_moves(show, viewport, case):
     page = show(CASES_TO_LOOK_AT[case](), viewport=viewport)
-    height = "() => document.querySelector('.mp-panel').offsetHeight"
-    before = page.evaluate(height)
-    slide = "(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }"
+    calm = [page.evaluate(HEIGHT), viewport["width"], [], []]
+    rows = page.locator(".mp-tp-name").evaluate_all("(nodes) => nodes.map(({ ariaLabel }) => ariaLabel)")
+    actions = []
     for batch, context in [(0, 0), (0, 17), (10, 0), (10, 17), (5, 11)]:
-        page.get_by_role("slider", name="Batch").evaluate(slide, batch)
-        page.get_by_role("slider", name="Context").evaluate(slide, context)
-        for row in (0, 1, 5):
-            page.locator(".mp-tp-name").nth(row).click()
-            assert page.evaluate(height) == before, (batch, context, row)
-            assert page.evaluate("() => document.documentElement.scrollWidth") == viewport["width"]
-            assert page.evaluate(BEYOND) == [], (batch, context, row)
-            assert cut_off(page, ".mp-tp-table :is(th, td, button), .mp-tp-lane, .mp-tp-verdict") == []
+        actions += [("[type=range]", "Batch", batch), ("[type=range]", "Context", context)]
+        actions += [(".mp-tp-name", rows[row]) for row in (0, 1, 5)]
+    whole = cut_off_of(".mp-tp-table :is(th, td, button), .mp-tp-lane, .mp-tp-verdict")
+    for action, seen in after_each(page, actions, HEIGHT, WIDTH, BEYOND, whole):
+        assert seen == calm, action
     assert cut_off_choices(page) == []
     assert small_targets(page) == []
     assert smallest_text(page) >= 12.4

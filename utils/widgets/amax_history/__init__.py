@@ -4,6 +4,7 @@ import html
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import traitlets
@@ -22,6 +23,15 @@ CURRENT = "Current scaling would leave none unused and never saturate, but has t
 MOST_AMAX = 2.0**100  # times the largest spike it is still a float32
 LIMITS = {"history": (1, 1024), "margin": (0, 8), "spike": (-16, 16)}
 BLOCK_NAME = re.compile(r".*\blayers?\.(\d+)\.")  # "model.layers.0.mlp.down_proj"
+
+
+@lru_cache(maxsize=8)  # a sentence asks for them several times, and a reader goes through the steps of one run
+def _scales(amaxes: tuple[np.float32, ...], fmt: str, history: int, margin: int, choose: str) -> np.ndarray:
+    delayed, scales = DelayedScaling(FORMATS[fmt], history=history, margin=margin, choose=choose), []
+    for amax in amaxes:
+        scales.append(delayed.scale)
+        delayed.update(amax)
+    return np.array(scales, np.float32)
 
 
 class AmaxHistory(BookWidget):
@@ -90,12 +100,7 @@ class AmaxHistory(BookWidget):
     @property
     def scales(self) -> np.ndarray:
         """The scale that delayed scaling uses in each step: float32 [steps]."""
-        delayed = DelayedScaling(FORMATS[self.format], history=self.history, margin=self.margin, choose=self.choose)
-        scales = []
-        for amax in self.amaxes:
-            scales.append(delayed.scale)
-            delayed.update(amax)
-        return np.array(scales, np.float32)
+        return np.array(_scales(tuple(self.amaxes), self.format, self.history, self.margin, self.choose))
 
     @property
     def products(self) -> np.ndarray:

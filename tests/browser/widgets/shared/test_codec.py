@@ -141,6 +141,7 @@ def test_encoding_the_value_of_a_code_gives_the_code_back(codec, name):
     assert wrong.size == 0, f"code {codes[numbers][wrong[0]]:#x} came back as {got[wrong[0]]:#x}"
 
 
+@cache
 def rounding_inputs(fmt: FloatFormat) -> np.ndarray:
     """Every midpoint with both its float64 neighbours, values beyond both ends, specials, and their negatives."""
     grid = np.unique(np.abs(decode(codes_of(fmt.name), fmt)))
