@@ -12,10 +12,17 @@ START = ROOT / "_build" / "html" / "index.html"
 def build(source, output, *options):
     """Run Jupyter Book on the folder `source` into `output`/_build/html and return its exit code.
 
-    The pages of an earlier build go first: Sphinx would leave those of a chapter that is gone, and old pictures.
-    The full log goes to a file beside the pages; the terminal sees warnings and errors alone.
+    The pages of an earlier build go first: Sphinx would leave those of a chapter that is gone, and old pictures. Where
+    they cannot be removed, nothing is built. The full log goes to a file beside the pages; the terminal sees warnings
+    and errors alone.
     """
-    shutil.rmtree(Path(output, "_build", "html"), ignore_errors=True)
+    pages = Path(output, "_build", "html")
+    try:
+        if pages.exists():
+            shutil.rmtree(pages)
+    except OSError as error:
+        print(f"The pages of the last build cannot be removed: {error}. Remove {pages} yourself.", file=sys.stderr)
+        return 1
     code = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", code, "build", str(source), "--path-output", str(output), *options]
     log = Path(output, "_build", "build.log")

@@ -248,7 +248,10 @@ def kept_pages():
 
 @pytest.fixture
 def kept_watch(browser, kept_pages):
-    """As `page_watch`, but `kept_watch(viewport=DESK, script=None, **options)` gives one of the `kept_pages`."""
+    """A function that gives one of the `kept_pages`: `kept_watch(script, viewport=DESK, color_scheme="dark")`.
+
+    The script may be left out, the viewport may not; the keyword arguments are those of the browser context.
+    """
     taken = []
 
     def take(script=None, **options):

@@ -223,6 +223,15 @@ def test_page_without_javascript_shows_its_text_and_the_static_widgets(page, kep
     assert opened.evaluate(WITHOUT_STATIC_FORM) == []
 
 
+def test_a_widget_without_a_static_form_is_named(kept_watch):
+    opened = kept_watch(viewport=DESK, java_script_enabled=False).page
+    fold, text = "<details><summary>Reply</summary>{}</details>", "<p>text</p>"
+    place = '<div data-mp-widget="{}">{}</div>'
+    right = place.format("shown", text) + fold.format(place.format("folded", text))
+    opened.set_content(right + place.format("empty", "") + fold.format(place.format("empty_fold", "")))
+    assert opened.evaluate(WITHOUT_STATIC_FORM) == ["empty has no static form", "empty_fold has no static form"]
+
+
 # The selectors of a sheet of the theme, and which of them the built sheet lacks. A selector stands with the one that is
 # looked for: what matches with a state or an exception matches without.
 SELECTORS = r"""

@@ -23,7 +23,7 @@ from utils.checks.number_text import read_number, superscript
 NOT_ATTEMPTED, NOT_YET, CORRECT = "not attempted", "not yet", "correct"
 ID = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)?/[a-z0-9-]+")
 MARKUP = re.compile(r"\s*^```\n(?P<lines>.*?)\n```$\s*|`(?P<code>[^`\n]+)`", re.MULTILINE | re.DOTALL)
-POWER = re.compile(r"(?<=[\w)])(?:\^|\*\*)(-?\d+|k\b)")
+POWER = re.compile(r"(?<=[\w)])(?:\^|\*\*)(-?\d+|k\b)", re.ASCII)  # as JavaScript reads \w in quiz/judge.js
 
 
 class Option(NamedTuple):

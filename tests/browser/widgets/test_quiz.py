@@ -528,7 +528,7 @@ MARKED = """((texts) => texts.map((text) => {
 
 def test_the_page_marks_code_as_python_does(module):
     texts = ["plain", "a `b` c", "`a`", "Which?\n```\nx = 1\n  y < 2\n```\nAnd `z`?", "two\nlines", "1 < 2 & 3"]
-    texts += ["2^-24, (a)**8, 2^k, 2^kb, x ^ 2"]
+    texts += ["2^-24, (a)**8, 2^k, 2^kb, 2^kσ, σ^2, x ^ 2, 2^٣"]
     shown = [text.replace("</span><span", "</span>\n<span") for text in module(MARKED, texts)]
     assert [re.sub("</?span[^>]*>", "", text) for text in shown] == [to_html(text) for text in texts]
 
