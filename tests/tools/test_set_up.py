@@ -85,10 +85,26 @@ def test_what_is_used_most_is_compiled_after_the_last_package_whatever_the_shell
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setenv("KEPT", "1")
     set_up.set_up()
-    _, command, options = calls[-1]
-    assert command == ["-c", f"import {set_up.USED}"]
-    assert options["env"]["KEPT"] == "1"
-    assert "PYTHONDONTWRITEBYTECODE" not in options["env"]
+    last = calls[-len(set_up.USED) :]
+    assert sorted(command for _, command, _ in last) == sorted(["-c", f"import {modules}"] for modules in set_up.USED)
+    for _, _, options in last:
+        assert options["env"]["KEPT"] == "1"
+        assert "PYTHONDONTWRITEBYTECODE" not in options["env"]
+
+
+@pytest.mark.parametrize("at", range(len(set_up.USED)))
+def test_what_cannot_be_imported_ends_the_set_up_with_its_sentence(checkout, monkeypatch, at):
+    run = set_up.run
+
+    def fail_once(command, failure, **options):
+        if command[-1] == f"import {set_up.USED[at]}":
+            raise set_up.SetUpError(f"{failure}: no module")
+        run(command, failure, **options)
+
+    monkeypatch.setattr(set_up, "run", fail_once)
+    with pytest.raises(set_up.SetUpError, match="What was installed cannot be imported: no module"):
+        set_up.set_up()
+    assert set_up.read_stamp() == {}  # the next set-up tries again
 
 
 def test_an_interrupted_set_up_starts_over(checkout, monkeypatch):

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from utils.formats import FORMATS
+from utils.formats import FORMATS, decode
 from utils.rounding import RULES, quantize
 from utils.widgets.playground import Playground
 from utils.widgets.playground.presets import BFLOAT16_GAP, CHAPTERS, E4M3_LAST, E4M3_MAX, PRESETS, TOUR
 from utils.widgets.playground.training.data import points_of
 from utils.widgets.playground.training.elementary import sigmoid, softplus, tanh
-from utils.widgets.playground.training.reference import COUNTS, ReferenceNet, Rounder
+from utils.widgets.playground.training.reference import CAST, COUNTS, ReferenceNet, Rounder
 from utils.widgets.playground.training.setup import DATA, NAMES, TENSORS, Setup
 
 BOOK = Path(__file__).parents[2] / "book"
@@ -45,6 +45,22 @@ def test_the_points_are_in_two_classes_of_about_one_size(kind):
 def test_a_rounder_is_quantize(rule):
     rounded = Rounder(FORMATS["float8_e5m2"], rule)(X)
     np.testing.assert_array_equal(rounded, quantize(X, FORMATS["float8_e5m2"], RULES[rule]))
+
+
+@pytest.mark.parametrize("name", CAST)
+def test_a_cast_has_the_bits_of_quantize(name):
+    fmt = FORMATS[name]
+    rng = np.random.default_rng(0)
+    spread = rng.standard_normal(20_000) * 2.0 ** rng.integers(fmt.emin - 30, fmt.emax + 3, 20_000)
+    codes = rng.integers(0, fmt.max_code, 20_000, dtype=np.uint64)
+    ties = (decode(codes, fmt) + decode(codes + np.uint64(1), fmt)) / 2
+    end = float(fmt.max) + 2.0 ** (fmt.emax - fmt.mantissa_bits - 1)  # from here on it is infinite
+    edges = [end, np.nextafter(end, 0), 1e300, np.inf, 0.0, 5e-324]
+    x = np.concatenate([X, spread, ties, np.nextafter(ties, np.inf), np.nextafter(ties, 0), edges])
+    x = np.concatenate([x, -x])
+    bits = Rounder(fmt, "ties_to_even")(x).view(np.uint64)
+    np.testing.assert_array_equal(bits, quantize(x, fmt, RULES["ties_to_even"]).view(np.uint64))
+    assert np.isnan(Rounder(fmt, "ties_to_even")(np.array([np.nan]))).all()
 
 
 def test_stochastic_draws_are_one_stream_however_they_are_asked_for():
