@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from utils.formats import FLOAT32, FloatFormat
+from utils.formats import FLOAT32, FORMATS, FloatFormat
 from utils.rounding import Rounding, as_float64, check_format, quantize, ties_to_even, ulp
 
 MOST_PRECISION = 51  # rounding to odd needs two bits more than the format: 53 in float64
@@ -108,9 +108,14 @@ def matmul(a, b, accumulator: FloatFormat = FLOAT32, chunk: int = 1, rounding: R
     products of a longer chunk are added in float64 before that: exact if they span at most 53 bits, otherwise with
     float64's rounding error, whose last bits depend on the order in which NumPy adds.
 
-    Raises: ValueError for shapes that do not fit and for a chunk that is not a whole number from 1 on, and what `add`
-    raises.
+    Raises: ValueError for shapes that do not fit, for a chunk that is not a whole number from 1 on, and for a text in
+    place of the accumulator's format; and what `add` raises.
     """
+    if isinstance(accumulator, str):
+        raise ValueError(
+            f"accumulator is a FloatFormat, not {accumulator!r}; take FORMATS[name] from utils.formats,"
+            f" where name is one of {', '.join(FORMATS)}"
+        )
     _check(accumulator, rounding)
     check_count(chunk, "chunk")
     a, b = as_float64(a), as_float64(b)

@@ -86,11 +86,14 @@ def ulp(x, fmt: Grid) -> np.ndarray:
     the subnormals, beyond `fmt.max` that of the last binade; NaN at NaN and at the infinities.
     """
     check_format(fmt)
-    x = as_float64(x)
+    return _ulp(as_float64(x), fmt)[()]
+
+
+def _ulp(x: np.ndarray, fmt: Grid) -> np.ndarray:
     finite = np.isfinite(x)
     _, e = np.frexp(np.where(finite, x, 1.0))  # |x| = f * 2**e with 1/2 <= f < 1; frexp(0) gives e = 0
-    e = np.where(x == 0, fmt.emin, np.clip(e - 1, fmt.emin, fmt.emax)).astype(np.int32)
-    return np.where(finite, np.ldexp(1.0, e - fmt.mantissa_bits), np.nan)[()]
+    e = np.where(x == 0, fmt.emin, np.minimum(np.maximum(e - 1, fmt.emin), fmt.emax)).astype(np.int32)
+    return np.where(finite, np.ldexp(1.0, e - fmt.mantissa_bits), np.nan)
 
 
 def round_to_grid(x, fmt: Grid, rounding: Rounding = ties_to_even) -> np.ndarray:
@@ -99,14 +102,18 @@ def round_to_grid(x, fmt: Grid, rounding: Rounding = ties_to_even) -> np.ndarray
     `x`: as in `quantize`. Returns float64 of that shape, in magnitude at most `fmt.max` or that one point; infinities
     and NaN stay.
     """
-    x = as_float64(x)
-    step = ulp(x, fmt)
-    last_step = float(ulp(fmt.max, fmt))
+    check_format(fmt)
+    return _round_to_grid(as_float64(x), fmt, rounding)[()]
+
+
+def _round_to_grid(x: np.ndarray, fmt: Grid, rounding: Rounding) -> np.ndarray:
+    step, last_step = _ulp(x, fmt), math.ldexp(1.0, fmt.emax - fmt.mantissa_bits)
     end = fmt.max / last_step + 1.0  # the first point past the grid, in ulps
-    limit = np.nextafter(end, 0.0) * last_step  # what lies beyond rounds as this does: up is overflow, down is max
+    limit = math.nextafter(end, 0.0) * last_step  # what lies beyond rounds as this does: up is overflow, down is max
     with np.errstate(over="ignore"):  # with float64's largest exponent the point past the grid is infinite
-        y = rounding(np.clip(x, -limit, limit) / step) * step  # the quotient is exact: a power of two, no underflow
-    return np.where(np.isinf(x), x, y)[()]
+        within = np.minimum(np.maximum(x, -limit), limit)
+        y = rounding(within / step) * step  # the quotient is exact: a power of two, no underflow
+    return np.where(np.isinf(x), x, y)
 
 
 def quantize(x, fmt: Grid, rounding: Rounding = ties_to_even, saturate: bool = False) -> np.ndarray:
@@ -126,8 +133,9 @@ def quantize(x, fmt: Grid, rounding: Rounding = ties_to_even, saturate: bool = F
 
     Raises: TypeError for an x that is not real numbers and for an `fmt` that is not a FloatFormat.
     """
+    check_format(fmt)
     x = as_float64(x)
-    y = round_to_grid(x, fmt, rounding=rounding)
+    y = _round_to_grid(x, fmt, rounding)
     past = fmt.max if saturate or not fmt.has_nan else np.inf if fmt.has_inf else np.nan
     y = np.copysign(np.where(np.abs(y) > fmt.max, past, y), x)  # a negative that rounds to zero gives -0
     if not fmt.has_zero:
