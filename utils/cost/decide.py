@@ -9,6 +9,7 @@ A recipe is chosen for a card here and nowhere else: RecipePicker and DecisionTr
 card; 1 GB = 1e9 bytes.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -228,8 +229,19 @@ def _levers(task: str, ways: list[str], cards: int, *, optimizer: str, adaptable
 
 def _training(card: str, model: str | int, plan: CardPlan) -> dict[str, int]:
     like = nearest(model, "train") if isinstance(model, int) else model
-    ledger = memory.predict(
-        like,
+    ledger = _predict(like, plan, CARDS[card].device)
+    whole = architectures.NAMED[like].parameters
+    parameters = model if isinstance(model, int) else whole
+    of_weights = ("weights", "master", "gradients", "optimizer", "casts")
+    scaled = {name: -(-getattr(ledger, name) * parameters // whole) for name in of_weights}
+    return scaled | {"activations": ledger.activations - ledger.casts, "logits": ledger.logits}
+
+
+@functools.lru_cache(maxsize=4096)
+def _predict(model: str, plan: CardPlan, device: str) -> memory.Ledger:
+    """Return the ledger of a plan; it is the same on all cards of a device, so a table of cards asks for few."""
+    return memory.predict(
+        model,
         plan.recipe,
         optimizer=plan.optimizer,
         batch=plan.batch,
@@ -239,16 +251,11 @@ def _training(card: str, model: str | int, plan: CardPlan) -> dict[str, int]:
         accumulate=plan.accumulate,
         shards=plan.shards,
         stage=3 if plan.shards > 1 else 0,
-        device=CARDS[card].device,
+        device=device,
         method=plan.method,
         rank=RANK,
         cached=False,  # with `cache_enabled=False`, which changes no gradient here
     )
-    whole = architectures.NAMED[like].parameters
-    parameters = model if isinstance(model, int) else whole
-    of_weights = ("weights", "master", "gradients", "optimizer", "casts")
-    scaled = {name: -(-getattr(ledger, name) * parameters // whole) for name in of_weights}
-    return scaled | {"activations": ledger.activations - ledger.casts, "logits": ledger.logits}
 
 
 def _generating(card: str, model: str | int, plan: CardPlan) -> dict[str, int]:
