@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -7,6 +9,7 @@ from packaging.version import Version
 
 from utils.emulation.accumulators import ACCUMULATORS
 from utils.emulation.scaled_matmul import (
+    _constant_in_a_graph,
     _kernel,
     _kernel_scale,
     emulated,
@@ -275,3 +278,22 @@ def test_a_kernel_gives_what_the_emulation_gives(left, right):
     size = a.dequantize().abs() @ b.dequantize().abs().t()
     # Hopper cuts every addend 13 bits below the largest of its sum: 16 or so times 33 of them, of which some add up.
     assert ((y.float() - exact).abs() <= exact.abs() * 2.0**-8 + size * 2.0**-9).all()
+
+
+def test_the_mark_of_a_constant_is_that_of_torch():
+    def ours():
+        return ""
+
+    def theirs():
+        return ""
+
+    _constant_in_a_graph(ours)
+    torch.compiler.assume_constant_result(theirs)
+    assert vars(ours) == vars(theirs) != {}
+
+
+def test_the_compiler_is_imported_only_by_what_uses_it():
+    modules = "utils.distilbert, utils.llama, utils.experiments.record_all.recording, utils.widgets.playground"
+    code = f"import sys, {modules}; print('torch._dynamo' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -12,6 +12,7 @@ sizes, strides and scales stand in `aten/src/ATen/native/cuda/ScaledBlas.cpp`; t
 the device "meta", in `torch/_meta_registrations.py`. torch 2.11 has the function for CUDA alone, 2.13 for CPUs too.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -98,7 +99,16 @@ def why_emulated(device: torch.device | str, left: str | Scaling = "tensor", rig
     return _tried(str(device), *kernels)
 
 
-@torch.compiler.assume_constant_result  # torch.compile looks through a cache, and would multiply at every call
+def _constant_in_a_graph(function: Callable) -> Callable:
+    """State `torch.compiler.assume_constant_result`, which in torch 2.13 first imports the compiler, for 3 s.
+
+    torch.compile looks through a cache, and would multiply at every call.
+    """
+    function._dynamo_marked_constant = True
+    return function
+
+
+@_constant_in_a_graph
 def _tried(device: str, left: str, right: str) -> str:
     """Return what torch says to a product of matrices of 128 x 128, empty if it computes it."""
     return _try_once(device, left, right)
