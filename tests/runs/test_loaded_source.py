@@ -44,7 +44,7 @@ def change(tree: Path, name: str, old: str, new: str) -> None:
 
 IMPORTS = """
 import importlib, os, sys
-import torch, transformers
+import torch
 
 for module in sys.argv[1:]:  # each in a copy of this process, which has loaded none of them
     if os.fork() == 0:

@@ -8,6 +8,7 @@ import functools
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,7 +32,7 @@ def find_loaded(module: str, root: Path = ROOT) -> dict[str, Path]:
             continue
         loaded[name] = path
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        imported = _read_imports(_parse(path).body, package)
+        imported = _name_imports(_read(path.read_bytes()).imports, package)
         waiting += [name.rpartition(".")[0], *(other for other in imported if other.partition(".")[0] == top)]
     return dict(sorted(loaded.items()))
 
@@ -46,7 +47,7 @@ def digest(module: str, root: Path = ROOT) -> str:
     """
     sha256 = hashlib.sha256()
     for name, path in find_loaded(module, root).items():
-        sha256.update(f"{name}\n{ast.dump(_strip_docstrings(_parse(path)))}\n".encode())
+        sha256.update(f"{name}\n{_read(path.read_bytes()).tree}\n".encode())
     return sha256.hexdigest()[:16]
 
 
@@ -60,26 +61,43 @@ def _find_file(module: str, root: Path) -> Path | None:
     return None
 
 
-def _parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes())
+class _Source(NamedTuple):
+    """What counts of a file: its imports, as (dots, module, names), and the digest of its syntax tree."""
+
+    imports: tuple[tuple[int, str, tuple[str, ...]], ...]
+    tree: str
 
 
-def _read_imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
-    """Yield the dotted names that a file of `package` may import; some are of functions and classes."""
-    for node in nodes:
-        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            yield from _read_imports(node.orelse, package)
+@functools.cache  # of several trees, or several plans, most files are the same
+def _read(source: bytes) -> _Source:
+    tree = ast.parse(source)
+    imports = tuple(_read_imports(tree.body))
+    return _Source(imports, hashlib.sha256(ast.dump(_strip_docstrings(tree)).encode()).hexdigest())
+
+
+def _read_imports(statements: Iterable[ast.AST]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    """Yield what statements import, inside them too, as (dots, module, names); `import a.b` has no module."""
+    for statement in statements:
+        if isinstance(statement, ast.If) and ast.unparse(statement.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            yield from _read_imports(statement.orelse)
             continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:  # from .. import x: one dot is this package, each further dot one above
-                above = package.split(".")[: len(package.split(".")) + 1 - node.level]
-                base = ".".join([*above, *filter(None, [node.module])])
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            names = tuple(alias.name for alias in statement.names)
+            yield getattr(statement, "level", 0), getattr(statement, "module", None) or "", names
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from _read_imports(getattr(statement, part, ()))
+
+
+def _name_imports(imports: Iterable[tuple[int, str, tuple[str, ...]]], package: str) -> Iterator[str]:
+    """Yield the dotted names that a file of `package` may import; some are of functions and classes."""
+    for dots, module, names in imports:
+        base = module
+        if dots:  # from .. import x: one dot is this package, each further dot one above
+            above = package.split(".")[: len(package.split(".")) + 1 - dots]
+            base = ".".join([*above, *filter(None, [module])])
+        if base:
             yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
-        yield from _read_imports(ast.iter_child_nodes(node), package)
+        yield from (f"{base}.{name}" if base else name for name in names)
 
 
 def _strip_docstrings(tree: ast.Module) -> ast.Module:
