@@ -64,8 +64,6 @@ def _serve():
             with contextlib.suppress(ImportError):
                 module = importlib.import_module(name)
                 getattr(module, "LlamaForCausalLM", None)  # transformers imports its parts when they are asked for
-        if "torch" in sys.modules:
-            importlib.import_module("torch._dynamo")  # as the first optimizer of a script does, for 3 s
         child = os.fork()
         if not child:
             os._exit(_run(order))

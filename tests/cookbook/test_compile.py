@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import statistics
+import sys
 
 import pytest
 import torch
@@ -49,7 +50,8 @@ def test_without_a_compiler_it_says_so_in_one_line(tmp_path, monkeypatch):
         pytest.skip("with a GPU, Triton needs no C++ compiler")
     monkeypatch.setenv("CXX", str(tmp_path / "missing"))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))  # nothing compiled before
-    done = recipe_scripts.run("compile", tmp_path)
+    # a process of its own: torch reads CXX when it imports its compiler, which a copied process may have done before
+    done = recipe_scripts.run("compile", tmp_path, start=(sys.executable,))
     assert done.returncode == 2, done.stderr
     assert done.stderr.splitlines() == ["torch.compile finds no C++ compiler: install g++"]
 
