@@ -8,6 +8,7 @@ makes the outputs, starts a new kernel for each notebook.
 """
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -22,7 +23,7 @@ IMPORTS = (
     "torch",
     "pandas",
     "matplotlib.pyplot",
-    "myst_nb",
+    "myst_nb.ext.glue",
     "anywidget",
     "datasets",
     "transformers.models.distilbert.modeling_distilbert",
@@ -98,6 +99,7 @@ def _serve():
     # outside a kernel pandas takes stdout for a terminal at its import, and fits its tables to a width
     sys.modules["pandas"].set_option("display.max_columns", 20)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing is left of a kernel that has ended
+    gc.freeze()  # or each copy walks through all of it, half a million objects, and so gets pages of its own
     for line in sys.stdin:
         order = json.loads(line)
         if pid := os.fork():

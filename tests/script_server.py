@@ -6,6 +6,7 @@ this; the run whose output is compared with the page starts a Python of its own,
 
 import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -64,6 +65,7 @@ def _serve():
             with contextlib.suppress(ImportError):
                 module = importlib.import_module(name)
                 getattr(module, "LlamaForCausalLM", None)  # transformers imports its parts when they are asked for
+        gc.freeze()  # or each copy walks through all that is imported
         child = os.fork()
         if not child:
             os._exit(_run(order))

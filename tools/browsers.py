@@ -31,6 +31,8 @@ def find():
 
 def playwright_chromium():
     """The Chromium that Playwright installed earlier, or None."""
+    if not PYTHON.exists():
+        return None
     code = (
         "from playwright.sync_api import sync_playwright as p\nwith p() as play: print(play.chromium.executable_path)"
     )
@@ -55,26 +57,22 @@ def install_from_debian():
     return run([*install, DEBIAN[-1]], f"apt-get could not install {DEBIAN[-1]}", env=quiet)
 
 
-def install():
-    """Install a browser: Debian's package where that needs no password, else Playwright's own in the user's cache.
+def set_up_from_debian():
+    """Install Debian's package where no browser is found and apt-get asks for no password.
 
-    Raises:
-        SetUpError: where neither can be installed.
+    It needs nothing of the environment, so it may run while that is made. A failure is printed and left to `set_up`.
     """
-    if os.geteuid() == 0 and shutil.which("apt-get"):
-        say("No Chromium or Chrome found: installing Debian's package with apt-get.")
-        try:
-            install_from_debian()
-            return
-        except SetUpError as error:
-            say(f"{error} Trying Playwright's Chromium.")
-    else:
-        say("No Chromium or Chrome found: installing Playwright's Chromium into your cache folder (180 MB).")
-    run([str(PYTHON), "-m", "playwright", "install", "chromium"], "Playwright could not install Chromium")
+    if os.environ.get("CHROME") or os.geteuid() != 0 or not shutil.which("apt-get") or find():
+        return
+    say("No Chromium or Chrome found: installing Debian's package with apt-get.")
+    try:
+        install_from_debian()
+    except SetUpError as error:
+        say(f"{error} Trying Playwright's Chromium.")
 
 
 def set_up():
-    """Install a browser where none is found.
+    """Install Playwright's browser in the user's cache where none is found, after `set_up_from_debian`.
 
     Raises:
         SetUpError: with one sentence that says what to do.
@@ -84,8 +82,9 @@ def set_up():
     named = os.environ.get("CHROME")
     if named:
         raise SetUpError(f"CHROME names {named}, which is not a program here.")
+    say("No Chromium or Chrome found: installing Playwright's Chromium into your cache folder (180 MB).")
     try:
-        install()
+        run([str(PYTHON), "-m", "playwright", "install", "chromium"], "Playwright could not install Chromium")
     except SetUpError as error:
         raise SetUpError(f"The browser tests need Chromium or Chrome; install one, or set CHROME. ({error})") from None
     if not find():

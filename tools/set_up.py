@@ -165,9 +165,14 @@ def main(arguments):
         use_suitable_python()
         with open(__file__, encoding="utf8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            set_up()
             if "--browser" in arguments:
+                with ThreadPoolExecutor(1) as beside:  # pip uses one core
+                    from_debian = beside.submit(browsers.set_up_from_debian)
+                    set_up()
+                from_debian.result()
                 browsers.set_up()
+            else:
+                set_up()
     except SetUpError as error:
         print(error, file=sys.stderr)
         return 1

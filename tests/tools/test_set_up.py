@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import threading
 
 import pytest
 
@@ -230,6 +231,45 @@ def test_debian_s_headless_shell_is_wanted_and_chromium_taken_where_there_is_non
     monkeypatch.setattr(browsers, "run", run)
     browsers.install_from_debian()
     assert asked == ["update", "chromium-headless-shell", *(["chromium"] if missing else [])]
+
+
+def test_debian_s_browser_is_installed_while_the_environment_is_made(checkout, monkeypatch):
+    begun = threading.Event()
+    monkeypatch.setattr(browsers, "set_up_from_debian", begun.set)
+    monkeypatch.setattr(browsers, "set_up", lambda: checkout[1].append("browser"))
+    monkeypatch.setattr(set_up, "install_packages", lambda: checkout[1].append(begun.wait(30)))
+    assert set_up.main(["--browser"]) == 0
+    assert checkout[1] == ["venv", True, "browser"]
+
+
+@pytest.mark.parametrize("unless", ["root", "apt-get", "no browser", "no CHROME"])
+def test_debian_s_package_is_tried_only_where_that_may_work_and_helps(monkeypatch, unless):
+    asked = []
+    monkeypatch.setattr(browsers, "install_from_debian", lambda: asked.append("apt-get"))
+    monkeypatch.setattr(browsers.os, "geteuid", lambda: 1000 if unless == "root" else 0)
+    monkeypatch.setattr(browsers.shutil, "which", lambda name: None if unless == "apt-get" else name)
+    monkeypatch.setattr(browsers, "find", lambda: "chromium" if unless == "no browser" else None)
+    monkeypatch.setenv("CHROME", "/no/such/browser" if unless == "no CHROME" else "")
+    browsers.set_up_from_debian()
+    assert asked == []
+
+
+def test_where_apt_get_fails_it_says_so_and_leaves_the_rest_to_playwright(monkeypatch, capsys):
+    def fail(*arguments, **options):
+        raise set_up.SetUpError("apt-get update failed: no network")
+
+    monkeypatch.delenv("CHROME", raising=False)
+    monkeypatch.setattr(browsers.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(browsers.shutil, "which", lambda name: name)
+    monkeypatch.setattr(browsers, "find", lambda: None)
+    monkeypatch.setattr(browsers, "run", fail)
+    browsers.set_up_from_debian()
+    assert capsys.readouterr().out.splitlines()[-1].endswith("no network Trying Playwright's Chromium.")
+
+
+def test_without_an_environment_playwright_has_no_browser(tmp_path, monkeypatch):
+    monkeypatch.setattr(browsers, "PYTHON", tmp_path / "python")
+    assert browsers.playwright_chromium() is None
 
 
 def test_a_browser_that_cannot_be_installed_is_one_sentence(monkeypatch):
