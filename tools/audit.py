@@ -14,7 +14,12 @@ from checkout import ROOT, SetUpError, run
 ENVIRONMENT = ROOT / "_build" / "audit"
 PYTHON = ENVIRONMENT / "bin" / "python"
 TOOL = "tools/audit_requirements.txt"
-LISTS = ("requirements.txt", "book/cookbook/requirements.txt", "bench/requirements.txt")
+LISTS = (
+    "requirements.txt",
+    "tools/pip_requirements.txt",
+    "book/cookbook/requirements.txt",
+    "bench/requirements.txt",
+)
 PIP = ("-m", "pip", "install", "--quiet", "--no-input", "--no-deps", "--disable-pip-version-check", "--retries", "1")
 # --no-deps: the lists name every package, so that nothing has to be resolved or downloaded
 AUDIT = ("-m", "pip_audit", "--no-deps", "--disable-pip", "--progress-spinner", "off", "--timeout", "10")

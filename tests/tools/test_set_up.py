@@ -29,6 +29,8 @@ def checkout(tmp_path, monkeypatch):
     (root / "pyproject.toml").write_text("[project]\n")
     (root / set_up.COOKBOOK).parent.mkdir(parents=True)
     (root / set_up.COOKBOOK).write_text("torchao==1\n")
+    (root / set_up.PIP_ITSELF).parent.mkdir()
+    (root / set_up.PIP_ITSELF).write_text("pip==1\n")
     calls = []
     monkeypatch.setattr(set_up, "ROOT", root)
     monkeypatch.setattr(set_up, "VENV", root / ".venv")
@@ -68,6 +70,17 @@ def test_changed_requirements_are_installed_into_the_same_environment(checkout):
     set_up.set_up()
     assert "venv" not in calls
     assert ("-r", "requirements.txt") in calls
+
+
+def test_pip_itself_comes_first_and_another_one_is_installed(checkout):
+    root, calls = checkout
+    set_up.set_up()
+    pip = ("--upgrade", "-r", set_up.PIP_ITSELF)
+    assert calls.index(pip) < calls.index(("-r", "requirements.txt"))
+    calls.clear()
+    (root / set_up.PIP_ITSELF).write_text("pip==2\n")
+    set_up.set_up()
+    assert pip in calls
 
 
 def test_what_only_the_recipes_need_goes_into_a_folder_of_its_own(checkout):
@@ -290,7 +303,7 @@ def read_pins(name):
 
 def test_requirements_are_exact_and_portable():
     pins = [*read_pins("requirements.txt")]
-    both = [*pins, *read_pins(set_up.COOKBOOK)]
+    both = [*pins, *read_pins(set_up.COOKBOOK), *read_pins(set_up.PIP_ITSELF)]
     assert [pin for pin in both if "==" not in pin or "+" in pin] == []
     names = {pin.split("==")[0] for pin in pins}
     assert names >= {"jupyter-book", "torch", "matplotlib", "ipywidgets", "transformers", "datasets", "nbval"}
