@@ -141,7 +141,7 @@ def cut_off_of(selector):
 
 
 AFTER_EACH = """
-async ({ actions, looks }) => {
+async ({ actions, looks, frames }) => {
   const frame = () => new Promise((go) => requestAnimationFrame(go));
   const nameOf = (node) => (node.ariaLabel ?? node.labels?.[0]?.textContent ?? node.textContent).trim();
   const seen = [];
@@ -157,8 +157,7 @@ async ({ actions, looks }) => {
       node.dispatchEvent(new Event(option ? "change" : "input", { bubbles: true }));
       if (node.value !== String(option ? option.value : value)) throw new Error(`${name} does not take ${value}`);
     }
-    await frame(); // what watches sizes is called once a frame, after the layout
-    await frame();
+    for (let i = 0; i < frames; i += 1) await frame(); // what watches sizes is called once a frame, after the layout
     seen.push(looks.map((look) => look()));
   }
   return seen;
@@ -166,14 +165,15 @@ async ({ actions, looks }) => {
 """
 
 
-def after_each(page, actions, *looks):
+def after_each(page, actions, *looks, frames=2):
     """Return each of the actions with what `looks`, functions of the page, give after it: [(action, [...]), ...].
 
     An action is (selector, start of the name) to press, or (selector, start of the name, value) to choose from a list
-    or to move a slider. All is done in one call of the page: a call each takes a minute for a few hundred.
+    or to move a slider. All is done in one call of the page: a call each takes a minute for a few hundred. `frames` are
+    drawn before each look; none where all is in its place once the action has been handled.
     """
     functions = ", ".join(f"({look.strip()})" for look in looks)
-    given = f"{{ actions: {json.dumps(actions)}, looks: [{functions}] }}"
+    given = f"{{ actions: {json.dumps(actions)}, looks: [{functions}], frames: {frames} }}"
     return list(zip(actions, page.evaluate(f"() => ({AFTER_EACH.strip()})({given})"), strict=True))
 
 

@@ -18,6 +18,33 @@ from utils.widgets.shared.numbers.dice import dice
 HARNESS = """() => {
   const { Net, newRun, rounder, seededDice, tanh, sigmoid, softplus, isSolved, noteScale, FORMATS } = words;
   const text = (x) => (Object.is(x, -0) ? "-0" : String(x));
+  // the float32 twins, each trained once however many setups have it; `accuracy` is known every 50 steps
+  const twins = new Map();
+  const twinOf = (setup) => {
+    const key = JSON.stringify(setup);
+    if (!twins.has(key)) {
+      const net = new Net(setup);
+      twins.set(key, { net, losses: [], accuracies: new Map([[0, net.accuracy()]]) });
+    }
+    const { net, losses, accuracies } = twins.get(key);
+    const twin = {
+      steps: 0, loss: NaN,
+      step() {
+        if (twin.steps === losses.length) {
+          net.step();
+          losses.push(net.loss);
+          if (net.steps % 50 === 0) accuracies.set(net.steps, net.accuracy());
+        }
+        twin.loss = losses[twin.steps];
+        twin.steps += 1;
+      },
+      accuracy() {
+        if (!accuracies.has(twin.steps)) throw new Error(`the accuracy after ${twin.steps} steps was not kept`);
+        return accuracies.get(twin.steps);
+      },
+    };
+    return twin;
+  };
   window.calls = {
     elementary: (name, xs) => xs.map((x) => text({ tanh, sigmoid, softplus }[name](Number(x)))),
     rounded: (format, rule, xs, seed) => xs.map(Number).map(rounder(FORMATS[format], rule, seededDice(seed))).map(text),
@@ -34,7 +61,7 @@ HARNESS = """() => {
     tour(task, start, setups, steps) {
       const tried = new Map();
       return setups.map((setup) => {
-        const run = newRun(setup);
+        const run = newRun(setup, twinOf);
         for (let i = 0; i < steps; i += 50) {
           run.advance(50);
           run.judge();
@@ -44,8 +71,8 @@ HARNESS = """() => {
         return 0;
       });
     },
-    ends: (setup, steps) => {
-      const run = newRun(setup);
+    ends: (setup, steps, isKept = true) => {
+      const run = newRun(setup, isKept ? twinOf : undefined);
       run.advance(steps);
       run.judge();
       const { loss, ghostLoss, accuracy, ghostAccuracy, diedAt, net: { all } } = run;
@@ -193,6 +220,12 @@ def test_the_counts_say_where_gradients_and_moments_became_zero(call):
     assert lost["says"] == "All updates changed nothing."
     still = call("losses", vars(Setup().change(formats={"accumulator": "float6_e3m2fn"})), 100)
     assert still["says"] == "No weight has changed."
+
+
+def test_a_twin_that_is_kept_gives_the_run_of_one_that_is_trained_along(call):
+    setup = vars(Setup(seed=2).change(formats={"moments": "bfloat16"}))
+    again = [call("ends", setup, 100, kept) for kept in (False, True, True)]
+    assert again[0] == again[1] == again[2]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

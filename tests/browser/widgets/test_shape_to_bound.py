@@ -490,7 +490,7 @@ def test_no_two_words_of_the_picture_meet(show, size):
         actions = []
         for dtype in page.locator(".mp-sb-type [aria-disabled=false]").all_text_contents():
             actions += [(".mp-sb-type button", dtype), *(("button", story) for story in words.STORIES)]
-        for action, (meeting, word) in after_each(page, actions, OVERLAPS, DOT_WORDS):
+        for action, (meeting, word) in after_each(page, actions, OVERLAPS, DOT_WORDS, frames=0):
             assert meeting == [], (device, action)
             words_seen += word if action[0] == "button" else 0
     assert words_seen > 150  # of about 180

@@ -33,10 +33,10 @@ function smoothed() {
   };
 }
 
-/** A run of a setup: advance(steps), and what has become of it. */
-export function newRun(setup) {
+/** A run of a setup: advance(steps), and what has become of it. `newGhost` makes its float32 twin. */
+export function newRun(setup, newGhost = (twin) => new Net(twin)) {
   const net = new Net(setup);
-  const ghost = narrowKnobs(setup).length ? new Net(ghostOf(setup)) : net;
+  const ghost = narrowKnobs(setup).length ? newGhost(ghostOf(setup)) : net;
   const [ours, theirs] = [smoothed(), smoothed()];
   let [every, waiting] = [1, 0];
   const run = {
