@@ -60,21 +60,26 @@ STAGES = (
     ("browser", "the built pages in a real browser", IN_BROWSER),
 )
 COUNTS = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s")
-# They use one core, and run one after the other beside the stages that do not need them.
+# They use one core, and run one after the other beside the stages that do not need them: in the time in which a test
+# waits for something, which is more than they take.
 BESIDE = ("style", "form", "pages")
+STANDS_BACK = 19  # the least that a process can ask for
 NEEDS_PAGES = "browser"
 INTERRUPTED = 130  # 128 + SIGINT, what a shell expects
 FAILED = 1  # pytest's exit code where tests failed
 
 
-def run_command(arguments, environment, show):
+def run_command(arguments, environment, show, nice=0):
     """Run one command of a stage, and `show` each line of its output as it comes.
 
-    Returns: the exit code, and pytest's closing counts where it printed them.
+    `nice`: how far it stands back for other processes. Returns: the exit code, and pytest's closing counts where it
+    printed them.
     """
     command, counts = [sys.executable, *arguments], ""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     with subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) as process:
+        if nice:
+            os.setpriority(os.PRIO_PROCESS, process.pid, nice)
         for line in process.stdout:
             show(line)
             match = COUNTS.match(line)
@@ -82,13 +87,13 @@ def run_command(arguments, environment, show):
     return process.returncode, counts
 
 
-def run_stage(stage, environment, show):
+def run_stage(stage, environment, show, nice=0):
     """Run the commands of a stage. Returns: its line of the summary, as (name, exit code, counts, seconds)."""
     name, meaning, *commands = stage
     show(f"\n== {name}: {meaning}\n")
     start, results = time.monotonic(), []
     for command in commands:
-        results.append(run_command(command, environment, show))
+        results.append(run_command(command, environment, show, nice))
         if results[-1][0] == FAILED and PLAIN in command:
             show("\n== what has failed runs again, to show the values in its assertions\n")
             run_command([*(part for part in command if part != PLAIN), *AGAIN], environment, show)
@@ -112,7 +117,7 @@ class Beside(threading.Thread):
         """Run them; `start` does so in the thread."""
         for stage in self.stages:
             lines = []
-            done = run_stage(stage, self.environment, lines.append)
+            done = run_stage(stage, self.environment, lines.append, STANDS_BACK)
             if not self.goes_on:
                 return
             self.summary.append(done)

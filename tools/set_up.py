@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import browsers
@@ -128,17 +129,18 @@ def install_packages():
     say("Installing the pinned packages: a minute on a fast network, 2.5 GB (7 GB where torch comes with CUDA).")
     pip_install("--upgrade", "-r", PIP_ITSELF)
     pip_install("-r", "requirements.txt")
-    # the pinned setuptools builds it: nothing is fetched
-    pip_install("--no-deps", "--no-build-isolation", "--editable", ".")
-    pip_install("--no-deps", "--upgrade", "--target", str(VENV / "cookbook"), "-r", COOKBOOK)
-    compile_used()
+    with compiling_used():
+        # the pinned setuptools builds it: nothing is fetched
+        pip_install("--no-deps", "--no-build-isolation", "--editable", ".")
+        pip_install("--no-deps", "--upgrade", "--target", str(VENV / "cookbook"), "-r", COOKBOOK)
 
 
-def compile_used():
-    """Import what the book uses most, so that it is compiled, where a shell forbids Python to do so later as well.
+@contextmanager
+def compiling_used():
+    """Meanwhile, import what the book uses most, so that it is compiled, also where a shell forbids it to Python.
 
     Raises:
-        SetUpError: where something cannot be imported.
+        SetUpError: at the end, where something cannot be imported.
     """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
@@ -146,7 +148,9 @@ def compile_used():
         run([str(PYTHON), "-c", f"import {modules}"], "What was installed cannot be imported", env=environment)
 
     with ThreadPoolExecutor(len(USED)) as beside:
-        list(beside.map(compile_one, USED))  # which raises what one of them raised
+        compiled = beside.map(compile_one, USED)
+        yield
+        list(compiled)  # which raises what one of them raised
 
 
 def set_up():

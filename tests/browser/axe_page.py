@@ -79,13 +79,14 @@ MARK = r"""
 """
 # A piece of code is a hundred elements of a few colours, and a formula as many boxes that no one reads aloud; axe looks
 # what lies over each. What is not to be judged stands there as bare text, and each piece of a formula as its strut and
-# one box of its width, so that nothing moves.
+# one box of its width, so that nothing moves. So does the MathML that is only read aloud.
 FLATTEN = """
 () => {
   const judged = "[data-one-of-its-kind], [data-one-link-of-its-kind]";
   const holds = (node) => node.nodeType === Node.ELEMENT_NODE && (node.matches(judged) || node.querySelector(judged));
   const flat = [...document.querySelectorAll("pre")].map((pre) =>
     [pre, [...pre.childNodes].map((node) => holds(node) ? node : node.textContent)]);
+  flat.push(...[...document.querySelectorAll(".katex-mathml")].map((spoken) => [spoken, [spoken.textContent]]));
   const pieces = [...document.querySelectorAll('.katex-html[aria-hidden="true"] > .base')];
   const bare = pieces.filter((part) => !holds(part));
   for (const [part, { width }] of bare.map((part) => [part, part.getBoundingClientRect()])) {

@@ -1,5 +1,6 @@
 """The stages of `make test`, and which tests `make check` runs."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -22,8 +23,10 @@ def test_one_command_that_fails_makes_its_stage_fail(monkeypatch, capsys, broken
 def test_what_takes_one_core_runs_beside_the_rest_and_the_browser_waits_for_the_pages(monkeypatch, capsys):
     units, built, ended = threading.Event(), threading.Event(), []
 
-    def run(arguments, environment, show):
+    def run(arguments, environment, show, nice=0):
         show("some words\n")
+        beside = any(arguments in stage for stage in run_tests.STAGES if stage[0] in run_tests.BESIDE)
+        assert nice == (run_tests.STANDS_BACK if beside else 0)
         if arguments[0] == "tools/build.py":
             assert units.wait(60)  # it is built while they run
             built.set()
@@ -44,6 +47,15 @@ def test_what_takes_one_core_runs_beside_the_rest_and_the_browser_waits_for_the_
     summary = out.partition("== summary\n")[2].splitlines()
     assert [line.split()[1] for line in summary[:-1]] == [name for name, *_ in run_tests.STAGES]
     assert summary[-1] == "everything passed"
+
+
+def test_a_command_that_stands_back_is_as_nice_as_that():
+    shown = []
+    command = ("-c", "import os, time; time.sleep(0.5); print(os.getpriority(os.PRIO_PROCESS, 0))")
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    for nice in (0, run_tests.STANDS_BACK):
+        run_tests.run_command(command, dict(os.environ), shown.append, nice)
+    assert shown == [f"{own}\n", f"{run_tests.STANDS_BACK}\n"]
 
 
 def test_what_has_failed_runs_again_with_the_values_in_its_assertions_and_stays_failed(tmp_path, monkeypatch, capsys):

@@ -94,14 +94,18 @@ def test_what_only_the_recipes_need_goes_into_a_folder_of_its_own(checkout):
     assert [call for call in calls if call[-4:] == own]
 
 
-def test_what_is_used_most_is_compiled_after_the_last_package_whatever_the_shell_says(checkout, monkeypatch):
+def test_what_is_used_most_is_compiled_once_it_is_there_whatever_the_shell_says(checkout, monkeypatch):
     _, calls = checkout
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setenv("KEPT", "1")
     set_up.set_up()
-    last = calls[-len(set_up.USED) :]
-    assert sorted(command for _, command, _ in last) == sorted(["-c", f"import {modules}"] for modules in set_up.USED)
-    for _, _, options in last:
+    compiled = [call for call in calls if call[0] == "run"]
+    assert sorted(command for _, command, _ in compiled) == sorted(
+        ["-c", f"import {modules}"] for modules in set_up.USED
+    )
+    for call in compiled:
+        assert calls.index(call) > calls.index(("-r", "requirements.txt"))
+    for _, _, options in compiled:
         assert options["env"]["KEPT"] == "1"
         assert "PYTHONDONTWRITEBYTECODE" not in options["env"]
 
