@@ -19,7 +19,7 @@ def test_a_build_says_that_pages_are_missing(monkeypatch, capsys):
 def test_the_tests_sum_up_the_stages_that_came_to_their_end(monkeypatch, capsys):
     asked = []
 
-    def run(arguments, environment, show):
+    def run(arguments, environment, show, nice=0):
         asked.append(arguments)
         return pressed() if "--nbval" in arguments else (0, "3 passed")
 
