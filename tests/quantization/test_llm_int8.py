@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from utils.quantization import llm_int8
 from utils.quantization.integers import quantize
 from utils.quantization.llm_int8 import OutlierSplitLinear, int8_linear, int8_product, outlier_columns
 
@@ -26,6 +27,24 @@ def test_the_product_of_integers_is_exact(rows, columns, depth):
     draw = torch.Generator().manual_seed(1)
     a, b = (torch.randint(-127, 128, (n, depth), generator=draw, dtype=torch.int8) for n in (rows, columns))
     assert torch.equal(int8_product(a, b).long(), a.long() @ b.long().t())
+
+
+def test_a_cpu_whose_sums_saturate_is_found_out_and_not_used(monkeypatch):
+    def add_pairs_in_16_bits(a, b):  # as oneDNN does without VNNI
+        shifted = (a.long() + 128).unsqueeze(2) * b.long()  # [M, K, N]
+        pairs = (shifted[:, 0::2] + shifted[:, 1::2]).clamp(-(2**15), 2**15 - 1).sum(1)
+        return (pairs - 128 * b.long().sum(0)).int()
+
+    draw = torch.Generator().manual_seed(1)
+    a, b = (torch.randint(-127, 128, (n, 64), generator=draw, dtype=torch.int8) for n in (4, 3))
+    exact = a.long() @ b.long().t()
+    monkeypatch.setattr(torch, "_int_mm", add_pairs_in_16_bits)
+    llm_int8._cpu_adds_exactly.cache_clear()
+    try:
+        assert not torch.equal(torch._int_mm(a, b.t()).long(), exact)
+        assert torch.equal(int8_product(a, b).long(), exact)
+    finally:
+        llm_int8._cpu_adds_exactly.cache_clear()
 
 
 def test_columns_are_found_by_one_value_that_reaches_the_threshold():

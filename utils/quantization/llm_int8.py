@@ -12,6 +12,8 @@ second product, as bitsandbytes does for inference; the paper keeps those column
 Source: Dettmers et al. 2022, arXiv 2208.07339, sections 3.1 and 3.2.
 """
 
+import functools
+
 import torch
 import torch.nn.functional as F
 
@@ -36,7 +38,20 @@ def int8_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         fill = -a.shape[1] % MULTIPLE
         a = F.pad(a, (0, fill, 0, max(0, LEAST_ROWS - rows)))
         b = F.pad(b, (0, fill, 0, -columns % MULTIPLE))
+    elif not _cpu_adds_exactly():
+        return (a.double() @ b.double().t()).int()  # whole numbers below 2**53
     return torch._int_mm(a.contiguous(), b.contiguous().t())[:rows, :columns]  # int8 @ int8, summed in int32
+
+
+@functools.cache
+def _cpu_adds_exactly() -> bool:
+    """Return whether torch's int8 product is exact on this CPU.
+
+    Without VNNI, oneDNN shifts one factor to 0 ... 255 and adds two products in 16 bits, which saturate: 2 * 255 * 127
+    is 64,770. Source: oneDNN's developer guide, "Nuances of int8 computations".
+    """
+    largest = torch.full((32, 64), 127, dtype=torch.int8)
+    return bool((torch._int_mm(largest, largest.t()) == 64 * 127 * 127).all())
 
 
 @torch.no_grad()
