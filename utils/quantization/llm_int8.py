@@ -32,7 +32,10 @@ def outlier_columns(x: torch.Tensor, threshold: float = THRESHOLD) -> torch.Tens
 
 
 def int8_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Return a @ b.t(), exact, int32 [M, N], of int8 [M, K] and [N, K]; K is at most 2**17, or int32 could overflow."""
+    """Return a @ b.t(), exact, int32 [M, N], of int8 [M, K] and [N, K]; K is at most 2**17, or int32 could overflow.
+
+    torch multiplies the integers; on a CPU where its sums are wrong, the product is made in float64, which is slower.
+    """
     rows, columns = a.shape[0], b.shape[0]
     if a.device.type == "cuda":
         fill = -a.shape[1] % MULTIPLE
