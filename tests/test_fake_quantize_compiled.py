@@ -174,7 +174,7 @@ def test_an_error_that_is_not_the_compilers_is_not_swallowed(monkeypatch):
 @pytest.mark.usefixtures("no_failures")
 def test_nothing_is_compiled_unless_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(module, "_compile_kernel", lambda *arguments: pytest.fail("this call compiles"))
-    x = torch.randn(2**17 + 1, generator=torch.Generator().manual_seed(1))  # past the short way for a small tensor
+    x = torch.randn(2**18 + 1, generator=torch.Generator().manual_seed(1))  # past the short way for a small tensor
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fake_quantize(x, FLOAT8_E4M3FN)

@@ -33,7 +33,7 @@ from utils.rounding_kernels import (
 )
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
-_CPU_PIECE = 2**17  # elements a thread: its scratch arrays stay in the caches, its calls cost little
+_CPU_PIECE = 2**18  # elements a thread: its scratch arrays stay in the caches, its calls cost little
 _DEVICE_PIECE = 2**24  # elements: bounds the scratch memory, 2 * 64 MiB of float32
 _COUNTERS = 2**30  # elements between two keys: a counter stays an int32
 
