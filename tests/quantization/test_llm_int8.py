@@ -8,7 +8,7 @@ from torch import nn
 
 from utils.quantization import llm_int8
 from utils.quantization.integers import quantize
-from utils.quantization.llm_int8 import OutlierSplitLinear, int8_linear, int8_product, outlier_columns
+from utils.quantization.llm_int8 import OutlierSplitLinear, int8_linear, multiply_int8, outlier_columns
 
 K, N = 64, 48
 
@@ -26,7 +26,7 @@ def error(y: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> float:
 def test_the_product_of_integers_is_exact(rows, columns, depth):
     draw = torch.Generator().manual_seed(1)
     a, b = (torch.randint(-127, 128, (n, depth), generator=draw, dtype=torch.int8) for n in (rows, columns))
-    assert torch.equal(int8_product(a, b).long(), a.long() @ b.long().t())
+    assert torch.equal(multiply_int8(a, b).long(), a.long() @ b.long().t())
 
 
 def test_a_cpu_whose_sums_saturate_is_found_out_and_not_used(monkeypatch):
@@ -42,7 +42,7 @@ def test_a_cpu_whose_sums_saturate_is_found_out_and_not_used(monkeypatch):
     llm_int8._cpu_adds_exactly.cache_clear()
     try:
         assert not torch.equal(torch._int_mm(a, b.t()).long(), exact)
-        assert torch.equal(int8_product(a, b).long(), exact)
+        assert torch.equal(multiply_int8(a, b).long(), exact)
     finally:
         llm_int8._cpu_adds_exactly.cache_clear()
 

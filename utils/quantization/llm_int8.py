@@ -31,8 +31,8 @@ def outlier_columns(x: torch.Tensor, threshold: float = THRESHOLD) -> torch.Tens
     return ~(x.detach().reshape(-1, x.shape[-1]).abs() < threshold).all(0)
 
 
-def int8_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Return a @ b.t(), exact, int32 [M, N], of int8 [M, K] and [N, K]; K is at most 2**17, or int32 could overflow.
+def multiply_int8(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return a @ b.t(), exact, int32 [M, N], of int8 [M, K] and [N, K]; K is below 2**17, or int32 could overflow.
 
     torch multiplies the integers; on a CPU where its sums are wrong, the product is made in float64, which is slower.
     """
@@ -41,7 +41,7 @@ def int8_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         fill = -a.shape[1] % MULTIPLE
         a = F.pad(a, (0, fill, 0, max(0, LEAST_ROWS - rows)))
         b = F.pad(b, (0, fill, 0, -columns % MULTIPLE))
-    elif not _cpu_adds_exactly():
+    elif a.device.type == "cpu" and not _cpu_adds_exactly():
         return (a.double() @ b.double().t()).int()  # whole numbers below 2**53
     return torch._int_mm(a.contiguous(), b.contiguous().t())[:rows, :columns]  # int8 @ int8, summed in int32
 
@@ -83,7 +83,7 @@ def int8_linear(x: torch.Tensor, weight: Quantized, *, threshold: float | None =
 
 def _all_int8(rows: torch.Tensor, weight: Quantized) -> torch.Tensor:
     small = quantize_scaled(rows.float(), INT8, "row")  # a scale for each token
-    sums = int8_product(small.values.to(torch.int8), weight.codes)
+    sums = multiply_int8(small.values.to(torch.int8), weight.codes)
     return sums.float() * small.inv_scale * weight.inv_scale.float().t()  # [M, N] * [M, 1] * [1, N]
 
 
